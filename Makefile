@@ -1,0 +1,60 @@
+# make demo: a lake from the generated sample corpus. make test: everything checked. make ui: the Dagster UI on the demo's lake.
+# All set-up happens here, in .venv; nothing outside the project is touched (the browser tests use Chromium where there is one).
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+TORCH ?= torch==2.13.0
+EXTRAS ?= cpu,dev
+DEMO ?= demo
+BIN := .venv/bin
+export DO_NOT_TRACK = 1
+export DAGSTER_DISABLE_TELEMETRY = yes
+export RAY_USAGE_STATS_ENABLED = 0
+export HF_HUB_OFFLINE = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help demo test ui lint types contracts unit chromium docs clean
+
+help:  ## what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# torch comes first and alone: where a CPU build is at hand it satisfies the pin, and nothing later replaces it.
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "mmlake needs Python 3.11 or newer; name one with PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=24" "setuptools>=77" wheel
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+demo: .venv/installed  ## build a lake from the sample corpus: all stages, summary and report
+	$(BIN)/mmlake demo --dir $(DEMO)
+
+ui: .venv/installed  ## the Dagster UI on the demo's lake, at 127.0.0.1:3000
+	$(BIN)/mmlake ui --lake $(DEMO)/lake
+
+test: lint types contracts unit  ## lint, types, layer contracts, tests
+
+lint: .venv/installed  ## ruff
+	$(BIN)/ruff check .
+
+types: .venv/installed  ## mypy
+	$(BIN)/mypy
+
+contracts: .venv/installed  ## import-linter, and the code location loads
+	$(BIN)/lint-imports
+	$(BIN)/dagster definitions validate -m mmlake_assets.definitions
+
+unit: .venv/installed chromium  ## pytest
+	$(BIN)/python -m pytest
+
+# The browser tests say so and skip where Chromium cannot be had; as root on Debian it is installed.
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; \
+	} || echo "Chromium is not installed and cannot be: the browser tests will be skipped"
+
+docs: .venv/installed  ## rewrite the generated pages of docs/
+	$(BIN)/mmlake docs --out docs
+
+clean:  ## remove the demo's lake; the environment stays
+	rm -rf $(DEMO)

@@ -1,0 +1,59 @@
+"""The trust contract at each border: whatever goes into a stage comes out of it, once.
+
+Every function compares the keys of two tables and raises ContractBroken with counts and examples; the wiring runs them before a
+table is stamped, and the assets show them as blocking checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.errors import ContractBroken
+from mmlake.records import ADMITTED, STATUSES
+
+_EXAMPLES = 3
+
+
+def same_keys(border: str, expected: Iterable[str], actual: Iterable[str]) -> int:
+    """The number of keys, which are the same on both sides. Raises ContractBroken naming what is lost or came from nowhere."""
+    before, after = set(expected), list(actual)
+    if len(after) != len(set(after)):
+        raise ContractBroken(f"{border}: {len(after) - len(set(after))} rows appear twice; correct the stage, its table was not written")
+    lost, strange = sorted(before - set(after)), sorted(set(after) - before)
+    if lost or strange:
+        raise ContractBroken(
+            f"{border}: {len(before)} rows went in, {len(lost)} were lost (such as {lost[:_EXAMPLES]}) and {len(strange)} came from nowhere (such as {strange[:_EXAMPLES]}); "
+            "correct the stage, its table was not written"
+        )
+    return len(before)
+
+
+def known_keys(border: str, known: Iterable[str], used: Iterable[str]) -> int:
+    """The number of keys used, all of which are known. Raises ContractBroken."""
+    strange = sorted(set(used) - set(known))
+    if strange:
+        raise ContractBroken(f"{border}: {len(strange)} rows name digests that the stage before does not have, such as {strange[:_EXAMPLES]}; correct the stage, its table was not written")
+    return len(set(used))
+
+
+def digests(table: pa.Table, column: str = "digest") -> list[str]:
+    """The distinct digests of a column in order of first appearance, without nulls."""
+    return pc.unique(pc.drop_null(table.column(column))).to_pylist()
+
+
+def admitted(verdicts: pa.Table) -> list[str]:
+    """The digests whose verdict lets them go on to fingerprints, embeddings and versions."""
+    return verdicts.filter(pc.is_in(verdicts.column("status"), value_set=pa.array(ADMITTED))).column("digest").to_pylist()
+
+
+def counts_by_status(table: pa.Table) -> dict[str, int]:
+    """Rows per status, every status named. Raises ContractBroken on a status that is not in the list."""
+    counts = dict.fromkeys(STATUSES, 0)
+    for entry in pc.value_counts(table.column("status")).to_pylist():
+        if entry["values"] not in counts:
+            raise ContractBroken(f"status {entry['values']!r} on {entry['counts']} rows is none of {STATUSES}; correct the stage that wrote it")
+        counts[entry["values"]] = entry["counts"]
+    return counts

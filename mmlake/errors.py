@@ -1,0 +1,146 @@
+"""Everything that can go wrong, in one tree and one catalogue.
+
+    MmlakeError                 something that a person must act on; carries an exit code
+    |- SettingsError      (2)   a setting or argument is not usable
+    |- SchemaMismatch     (3)   a table does not keep its contract
+    |- BlobMissing        (4)   a digest is named but its bytes are gone
+    |- BlobCorrupt        (5)   bytes do not hash to their name
+    |- TableCorrupt       (5)   a stage table does not hash to its stamp
+    |- RefMissing         (6)   no version, branch or tag of that name
+    |- RefExists          (6)   a tag or version name is taken
+    |- ShardCorrupt       (5)   a training shard does not match its index
+    |- MissingExtra       (7)   an optional library is not installed
+    |- ModelMissing       (7)   weights are neither on disk nor reachable
+    |- LakeLocked         (8)   another writer holds the lake
+    `- ContractBroken     (9)   rows went missing or appeared twice at a border
+    UnreadableItem              one item cannot be read: becomes a row, never stops a shard
+
+Bad data is a row (status, reason, severity, code); bad code, settings or environment raises. The numbers of `CODES` are the
+`error_code` column of the stage tables; `docs/errors.md` is written from this file and from the rule tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class MmlakeError(Exception):
+    """An error whose message says what is wrong, where, what was expected and what to do."""
+
+    exit_code = 1
+
+
+class SettingsError(MmlakeError):
+    """A setting or argument is not usable."""
+
+    exit_code = 2
+
+
+class SchemaMismatch(MmlakeError):
+    """A table does not keep the schema that its stage promises."""
+
+    exit_code = 3
+
+
+class BlobMissing(MmlakeError):
+    """A digest is named but the store has no bytes for it."""
+
+    exit_code = 4
+
+
+class BlobCorrupt(MmlakeError):
+    """The bytes of a blob do not hash to its name."""
+
+    exit_code = 5
+
+
+class TableCorrupt(MmlakeError):
+    """The bytes of a stage table do not hash to its stamp."""
+
+    exit_code = 5
+
+
+class ShardCorrupt(MmlakeError):
+    """A training shard does not match the size, checksum or count in its index."""
+
+    exit_code = 5
+
+
+class RefMissing(MmlakeError):
+    """No version, branch or tag has that name."""
+
+    exit_code = 6
+
+
+class RefExists(MmlakeError):
+    """That tag or version name is taken by something else."""
+
+    exit_code = 6
+
+
+class MissingExtra(MmlakeError):
+    """An optional library is not installed; the message names the extra that brings it."""
+
+    exit_code = 7
+
+
+class ModelMissing(MmlakeError):
+    """Model weights are neither in the named directory nor reachable."""
+
+    exit_code = 7
+
+
+class LakeLocked(MmlakeError):
+    """Another process is writing to the same lake."""
+
+    exit_code = 8
+
+
+class ContractBroken(MmlakeError):
+    """Rows went missing, appeared twice, or came from nowhere at a border between two stages."""
+
+    exit_code = 9
+
+
+class UnreadableItem(Exception):
+    """One item cannot be read. Raised inside a stage and turned into a row at its one per-item border.
+
+    code: a key of `CODES`. reason: our own words with the measured value, never a library's message.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"{code} {CODES[code].name}: {reason}")
+        self.code = code
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorCode:
+    """One entry of the error catalogue, as it stands in `docs/errors.md`."""
+
+    code: int  # 1xxx sources, 2xxx store, 3xxx preprocess, 4xxx quality, 5xxx dedup and embed, 6xxx catalog, 7xxx versions to loader, 8xxx environment
+    name: str  # short and stable: it is what tests and reports say
+    severity: str  # P0 must not enter a version, P1 isolate for review, P2 depends on the use
+    what: str  # what happened, seen from the row
+    fix: str  # what to do about it
+
+
+_ENTRIES = (
+    ErrorCode(code=1001, name="shard_unreadable", severity="P0", what="The shard cannot be opened as the format that its bytes and name say.", fix="Fetch the shard again and compare its checksum with the publisher's."),
+    ErrorCode(code=1002, name="shard_truncated", severity="P0", what="The shard ends before its format says that it may; what came before was read.", fix="Fetch the shard again; the rows that were read stay valid."),
+    ErrorCode(code=1003, name="record_malformed", severity="P0", what="One record does not parse (JSON, or a Parquet cell of an unusable type).", fix="Correct the record at the source; its bytes are kept as a blob."),
+    ErrorCode(code=1004, name="not_text", severity="P0", what="A text record is neither UTF-8 nor in an encoding that can be told with confidence.", fix="Convert the source to UTF-8."),
+    ErrorCode(code=1005, name="unknown_content", severity="P0", what="Neither the bytes nor the name tell a supported type.", fix="Convert the file, or remove it from the landing zone."),
+    ErrorCode(code=1006, name="empty_file", severity="P0", what="The file or member has zero bytes.", fix="Fetch it again; an interrupted copy leaves such files."),
+    ErrorCode(code=1007, name="unsafe_member", severity="P0", what="An archive member is a link, a device, or has a path that leaves the archive.", fix="Rebuild the archive from regular files with relative names."),
+    ErrorCode(code=1008, name="item_too_large", severity="P0", what="One item is larger than the settings allow, or decompresses to more.", fix="Raise `sources.max_item_bytes` if the item is genuine."),
+    ErrorCode(code=1009, name="duplicate_member", severity="P0", what="An archive holds two members of one name; every one after the first is kept as a row of its own.", fix="Rebuild the archive with distinct names."),
+    ErrorCode(code=2001, name="blob_missing", severity="P0", what="The row names a blob that the store does not have.", fix="Run `mmlake fsck`, then ingest the shard again."),
+    ErrorCode(code=2002, name="blob_corrupt", severity="P0", what="The blob's bytes no longer hash to its name.", fix="Run `mmlake fsck --repair`, which reads it again from its source."),
+    ErrorCode(code=3001, name="undecodable", severity="P0", what="No decoder makes anything of the bytes.", fix="Open the file in a player or viewer; if it opens there, report it."),
+    ErrorCode(code=3002, name="media_truncated", severity="P0", what="The stream stops before its header says, or large parts of it do not decode.", fix="Fetch the file again."),
+    ErrorCode(code=3003, name="no_stream", severity="P0", what="The container has no stream of the kind that its modality needs.", fix="Check the file; a sound-only mp4 belongs to audio."),
+    ErrorCode(code=3004, name="pixel_budget", severity="P0", what="Decoding would take more pixels than the settings allow.", fix="Raise `preprocess.max_pixels` if the picture is genuine."),
+    ErrorCode(code=3005, name="container_refused", severity="P0", what="The file is a playlist or a script that makes decoders open other files.", fix="Land the media itself; playlists are never followed."),
+)
+CODES: dict[int, ErrorCode] = {entry.code: entry for entry in _ENTRIES}
