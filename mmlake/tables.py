@@ -111,6 +111,11 @@ class Tables:
             raise TableCorrupt(f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; re-materialize it")
         return pq.read_table(io.BytesIO(data), columns=columns, page_checksum_verification=True)
 
+    def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
+        """The stamps of every shard that has this table, in order of the shard's name."""
+        slots = [Slot(table, modality, shard) for shard in self.shards(table, modality)]
+        return {slot: stamp for slot in slots if (stamp := self.stamp(slot)) is not None}
+
     def shards(self, table: str, modality: str) -> list[str]:
         """The shards that have this table, sorted."""
         base = self.root / table / modality

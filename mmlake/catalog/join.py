@@ -1,0 +1,202 @@
+"""Catalog rows of one modality, joined from its stage tables. Pure: tables in, table out, independent of the order of rows.
+
+The same digest may come from several partitions. One row of each stage table is kept: best status first, then the smallest shard
+(where the table has a `shard` column), then the remaining columns, so that arrival order never shows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.catalog.settings import DEFAULTS, CatalogSettings
+from mmlake.errors import CODES, ContractBroken, SettingsError
+from mmlake.records import ADMITTED, MODALITIES, STATUSES
+
+NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
+_STRINGS = pa.list_(pa.string())
+CATALOG_SCHEMA = pa.schema(
+    [
+        pa.field("digest", pa.string(), nullable=False),
+        pa.field("modality", pa.string(), nullable=False),
+        pa.field("role", pa.string()),
+        pa.field("sources", _STRINGS),
+        pa.field("licences", _STRINGS),
+        pa.field("shards", _STRINGS),
+        pa.field("sample_ids", _STRINGS),
+        pa.field("content_type", pa.string()),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("text", pa.large_string()),
+        pa.field("status", pa.string()),
+        pa.field("rule", pa.string()),
+        pa.field("reason", pa.string()),
+        pa.field("severity", pa.string()),
+        pa.field("error_code", pa.int32()),
+        pa.field("weight", pa.float32()),
+        pa.field("width_px", pa.int32()),
+        pa.field("height_px", pa.int32()),
+        pa.field("duration_s", pa.float64()),
+        pa.field("num_words", pa.int64()),
+        pa.field("survivor", pa.string()),
+        pa.field("is_survivor", pa.bool_()),
+        pa.field("cluster_size", pa.int32()),
+        pa.field("tier", pa.string()),
+        pa.field("score", pa.float64()),
+        pa.field("num_occurrences", pa.int32()),
+        pa.field("preview_digest", pa.string()),
+        pa.field("keyframe_digests", _STRINGS),
+    ]
+)
+
+
+def vector_column(encoder: str) -> str:
+    """The catalog column that holds this encoder's vectors."""
+    return "vector_" + re.sub(r"[^a-z0-9]+", "_", encoder.lower()).strip("_")
+
+
+def rows(items: pa.Table, tracks: pa.Table, verdicts: pa.Table, clusters: pa.Table, embeddings: pa.Table, *, modality: str, settings: CatalogSettings = DEFAULTS) -> pa.Table:
+    """One row per distinct digest of the items, sorted by digest: CATALOG_SCHEMA and one vector column per encoder, in order of their names.
+
+    Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or verdicts name digests
+    that no item has, or a vector is not finite.
+    """
+    if modality not in MODALITIES:
+        raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(MODALITIES)}")
+    items = items.filter(pc.is_valid(items["digest"]))
+    items = items.append_column("shard", pc.replace_substring_regex(items["item_id"], r"#\d+$", ""))
+    item, track, verdict, cluster = (_one_per_digest(table) for table in (items, tracks, verdicts, clusters))
+    digests = item["digest"].combine_chunks()
+    for name, table in (("tracks", track), ("verdicts", verdict)):
+        _no_strangers(name, table, digests, modality)
+    columns = _of_items(items, digests)
+    columns["digest"], columns["modality"] = digests, pa.repeat(modality, len(digests))
+    columns["role"], columns["text"] = _aligned(item, digests, "role"), _text(item, track, digests, settings.text_chars)
+    for name in ("content_type", "size_bytes"):
+        columns[name] = pc.coalesce(_aligned(track, digests, name), _aligned(item, digests, name))
+    for name in ("width_px", "height_px", "duration_s", "num_words"):
+        columns[name] = _finite(_aligned(track, digests, name))
+    columns |= _judged(item, track, verdict, digests)
+    columns |= _clustered(cluster, digests, columns["status"])
+    columns |= _pictures(track, digests, modality)
+    table = pa.table({field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA}, schema=CATALOG_SCHEMA)
+    for name, vectors in _vectors(embeddings, digests).items():
+        table = table.append_column(name, vectors)
+    return table
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _one_per_digest(table: pa.Table) -> pa.Table:
+    """The best row of each digest, sorted by digest."""
+    if "status" in table.column_names:
+        table = table.append_column("_rank", pc.index_in(table["status"], value_set=pa.array(STATUSES)))
+    first = [name for name in ("digest", "_rank", "shard") if name in table.column_names]
+    rest = [field.name for field in table.schema if field.name not in first and not pa.types.is_nested(field.type)]
+    if pc.count_distinct(table["digest"]).as_py() == table.num_rows:
+        rest, first = [], ["digest"]
+    table = table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in first + rest]))
+    digests = np.asarray(table["digest"].to_pylist(), dtype=object)
+    fresh = np.ones(len(digests), dtype=bool)
+    fresh[1:] = digests[1:] != digests[:-1]
+    return table.filter(pa.array(fresh))
+
+
+def _no_strangers(name: str, table: pa.Table, digests: pa.Array, modality: str) -> None:
+    known = pc.is_in(table["digest"], value_set=digests)
+    if not pc.all(known, min_count=0).as_py():
+        strangers = table["digest"].filter(pc.invert(known))
+        raise ContractBroken(f"{modality}/{name}: {len(strangers)} digests come from no item, the first is {strangers[0].as_py()}; pass the tables of the same partitions")
+
+
+def _aligned(table: pa.Table, digests: pa.Array, column: str) -> pa.Array:
+    """The column in the order of the digests, null where the table has no row."""
+    return _flat(_flat(table[column]).take(pc.index_in(digests, value_set=_flat(table["digest"]))))
+
+
+def _finite(column: pa.Array) -> pa.Array:
+    return pc.if_else(pc.is_finite(column), column, None) if pa.types.is_floating(column.type) else column
+
+
+def _of_items(items: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
+    """Sources, licences, shards, sample ids (sorted, distinct) and the number of occurrences per digest."""
+    names = {"source": "sources", "licence": "licences", "shard": "shards", "sample_id": "sample_ids"}
+    grouped = items.group_by("digest").aggregate([(name, "distinct") for name in names] + [("item_id", "count")])
+    columns = {plural: pa.array([sorted(values) for values in _aligned(grouped, digests, f"{name}_distinct").to_pylist()], _STRINGS) for name, plural in names.items()}
+    columns["num_occurrences"] = _aligned(grouped, digests, "item_id_count")
+    return columns
+
+
+def _text(item: pa.Table, track: pa.Table, digests: pa.Array, max_chars: int) -> pa.Array:
+    """What full-text search reads: the normalized text, else the transcript, else the caption beside the item."""
+    parts = [_aligned(track, digests, "text"), _aligned(track, digests, "transcript"), _aligned(item, digests, "sample_text"), _aligned(item, digests, "text_content")]
+    return pc.utf8_slice_codeunits(pc.coalesce(*(part.cast(pa.large_string()) for part in parts)), 0, max_chars)
+
+
+def _judged(item: pa.Table, track: pa.Table, verdict: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
+    """Status and its reasons: the verdict's, else the failure that came before any verdict, else `not_judged`."""
+    names = ("status", "rule", "reason", "severity", "error_code", "weight")
+    judged = [dict(zip(names, values, strict=True)) for values in zip(*(_aligned(verdict, digests, name).to_pylist() for name in names), strict=True)]
+    sides = [(track, "status"), (track, "error_code"), (track, "error"), (item, "status"), (item, "error_code"), (item, "materialize_error")]
+    before = zip(*(_aligned(table, digests, name).to_pylist() for table, name in sides), strict=True)
+    for row, (track_status, track_code, track_error, item_status, item_code, item_error) in zip(judged, before, strict=True):
+        if row["status"] is None:
+            if track_status == "unreadable":
+                row |= _unreadable(track_code, track_error)
+            elif item_status == "unreadable":
+                row |= _unreadable(item_code, item_error)
+            else:
+                row |= {"status": "quarantined", "rule": NOT_JUDGED, "reason": "no verdict covers this item yet", "severity": "P1", "weight": 0.0}
+        row["weight"] = round(float(row["weight"] or 0.0), 6)
+    kinds = {name: CATALOG_SCHEMA.field(name).type for name in names}
+    return {name: pa.array([row[name] for row in judged], kinds[name]) for name in names}
+
+
+def _unreadable(code: int | None, reason: str | None) -> dict[str, Any]:
+    entry = CODES.get(code) if code is not None else None
+    return {
+        "status": "unreadable",
+        "rule": entry.name if entry else "unreadable",
+        "reason": reason,
+        "severity": entry.severity if entry else "P0",
+        "error_code": code,
+        "weight": 0.0,
+    }
+
+
+def _clustered(cluster: pa.Table, digests: pa.Array, status: pa.Array) -> dict[str, pa.Array]:
+    """Who stands for the item. Admitted items that no cluster names stand for themselves; the others have no survivor."""
+    alone = pc.and_(pc.is_in(status, value_set=pa.array(ADMITTED)), pc.is_null(_aligned(cluster, digests, "survivor")))
+    kept = pc.coalesce(_aligned(cluster, digests, "is_survivor"), alone)
+    size = pc.if_else(alone, pa.scalar(1, pa.int32()), _aligned(cluster, digests, "cluster_size"))
+    columns = {"survivor": pc.if_else(alone, digests, _aligned(cluster, digests, "survivor")), "is_survivor": kept, "cluster_size": size}
+    return columns | {"tier": _aligned(cluster, digests, "tier"), "score": _finite(_aligned(cluster, digests, "score"))}
+
+
+def _pictures(track: pa.Table, digests: pa.Array, modality: str) -> dict[str, pa.Array]:
+    frames = [[frame["digest"] for frame in sorted(value or [], key=lambda frame: frame["time_s"])] for value in _aligned(track, digests, "keyframes").to_pylist()]
+    previews = digests if modality == "image" else pa.array([frame[0] if frame else None for frame in frames], pa.string())
+    return {"keyframe_digests": pa.array(frames, _STRINGS), "preview_digest": previews}
+
+
+def _vectors(embeddings: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
+    """A fixed-size list column per encoder, null where the item has no vector."""
+    columns: dict[str, pa.Array] = {}
+    for encoder in sorted(pc.unique(embeddings["encoder"]).to_pylist()):
+        mine = _one_per_digest(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
+        if (name := vector_column(encoder)) in columns:
+            raise SettingsError(f"encoders share the catalog column '{name}', the second is '{encoder}'; rename one")
+        dimensions = pc.unique(mine["dimension"]).to_pylist() + pc.unique(pc.list_value_length(mine["vector"])).to_pylist()
+        if len(set(dimensions)) != 1:
+            raise ContractBroken(f"embeddings of '{encoder}' have the dimensions {sorted(set(dimensions))}, expected one; embed the modality again with one revision")
+        values = pc.list_flatten(_flat(mine["vector"]))
+        if not np.isfinite(values.to_numpy(zero_copy_only=False)).all():
+            raise ContractBroken(f"embeddings of '{encoder}' hold values that are not finite; embed the modality again")
+        fixed = pa.FixedSizeListArray.from_arrays(values, dimensions[0])
+        columns[name] = fixed.take(pc.index_in(digests, value_set=_flat(mine["digest"])))
+    return columns

@@ -1,0 +1,56 @@
+"""The typer application, the options that commands share, and the one place where output and errors leave the program."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from mmlake.errors import MmlakeError
+from mmlake.lake import Lake
+from mmlake.settings import Settings
+
+app = typer.Typer(name="mmlake", help="Raw multimodal shards in, versioned, deduplicated, evaluated training data out.", no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
+SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+DEFAULT_LAKE = Path("lake")
+
+
+def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None = None) -> Lake:
+    """The lake of an existing directory. Raises MmlakeError where there is none."""
+    if landing is None and not (root / "lake.json").exists():
+        raise MmlakeError(f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake")
+    return Lake(root, landing=landing, settings=Settings.load(settings))
+
+
+def console() -> Console:
+    """Where tables and bars are drawn; wide enough for a table when the output is no terminal."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
+    return Console(width=width, highlight=False)
+
+
+def emit(data: Any, *, as_json: bool, draw: Callable[[Console], None]) -> None:
+    """Print the data as JSON, or let `draw` show it."""
+    if as_json:
+        typer.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+    else:
+        draw(console())
+
+
+def main(application: typer.Typer = app) -> None:
+    """Run the command line: an error that a person must act on is one line on stderr and its own exit code, never a traceback."""
+    try:
+        application(standalone_mode=True)
+    except MmlakeError as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]error[/bold red] {error}", soft_wrap=True)
+        raise SystemExit(error.exit_code) from None
+    except BrokenPipeError:
+        raise SystemExit(0) from None

@@ -1,0 +1,146 @@
+"""Commands that look: status, search, why, costs, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
+from mmlake.drawing import short, table
+from mmlake.errors import CODES, SettingsError
+from mmlake.records import MODALITIES, is_digest
+
+PANEL = "Look"
+
+
+@app.command(rich_help_panel=PANEL)
+def status(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Rows by status, duplicates by tier, versions, seconds and cost per stage.
+
+    Example: `mmlake status --lake ./lake`
+    """
+    from mmlake.summary import summarize
+
+    found = summarize(open_lake(lake))
+
+    def draw(out: Console) -> None:
+        for part in found.tables():
+            out.print(part)
+            out.print()
+
+    emit(found.to_dict(), as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
+def search(
+    query: Annotated[str | None, typer.Argument(help="Words to search for.")] = None,
+    like: Annotated[Path | None, typer.Option("--like", help="A file to find the like of; its type is told from its bytes.")] = None,
+    where: Annotated[str | None, typer.Option("--where", help="SQL condition over catalog columns, such as \"status = 'ok' AND duration_s > 5\".")] = None,
+    modality: Annotated[str | None, typer.Option("--modality", help=f"Only {', '.join(MODALITIES)}.")] = None,
+    words_only: Annotated[bool, typer.Option("--words-only", help="Full-text search alone, without the vector of the words.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Rows to show.")] = 10,
+    lake: LakeOption = DEFAULT_LAKE,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search the catalog by words (full text and meaning), by example, by SQL, or by all of these together.
+
+    Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`, `mmlake search --where "status = 'quarantined'"`
+    """
+    opened = open_lake(lake, settings)
+    rows = _search(opened, query, like, where=where, modality=modality, words_only=words_only, limit=limit)
+    columns = ["score", "digest", "modality", "status", "what", "source", "licence"]
+    lines = [[row["score"], short(row["digest"]), row["modality"], row["status"], _what(row), ", ".join(row["sources"] or []), ", ".join(row["licences"] or [])] for row in rows]
+    emit(rows, as_json=as_json, draw=lambda out: out.print(table("", columns, lines, right=["score"]) if rows else "nothing found"))
+
+
+@app.command(rich_help_panel=PANEL)
+def why(
+    digest: Annotated[str, typer.Argument(help="Digest of an item, keyframe or audio track, or its first characters; or the path of a file in the store.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """The whole story of one item: where it came from, what each stage found, which run made it, why versions hold it or not.
+
+    Example: `mmlake why 3f2a9c41`
+    """
+    from mmlake.telling import story_of
+
+    name = Path(digest).name.partition(".")[0]
+    story = story_of(open_lake(lake), name if is_digest(name) else digest)
+    emit(story.to_dict(), as_json=as_json, draw=lambda out: out.print(story.to_text(), markup=False, soft_wrap=True))
+
+
+@app.command(rich_help_panel=PANEL)
+def costs(lake: LakeOption = DEFAULT_LAKE, reads: Annotated[float, typer.Option(help="How often each artifact is read whole per month.")] = 4.0, as_json: JsonOption = False) -> None:
+    """Measured seconds and bytes per stage and modality, estimated dollars, and which artifacts are worth keeping.
+
+    Example: `mmlake costs --reads 30`
+    """
+    from mmlake.costs import precompute_plan, stage_costs
+    from mmlake.publish.making import lake_stamps
+
+    ledger = stage_costs(lake_stamps(open_lake(lake)))
+    plan = precompute_plan(ledger, {}, reads_per_month=reads)
+
+    def draw(out: Console) -> None:
+        names = ["stage", "modality", "num_items", "seconds", "cpu_seconds", "media_bytes", "items_per_s", "cost_usd"]
+        out.print(table("Stages", names, [[row[name] for name in names] for row in ledger.to_pylist()], right=names[2:]))
+        out.print()
+        names = ["artifact", "decision", "reason"]
+        out.print(table("Keep or make again", names, [[row[name] for name in names] for row in plan.to_pylist()]))
+
+    emit({"stages": ledger.to_pylist(), "plan": plan.to_pylist()}, as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
+def errors(code: Annotated[str | None, typer.Argument(help="A code or a name; all of them when left out.")] = None, as_json: JsonOption = False) -> None:
+    """The catalogue of error codes: what happened and what to do.
+
+    Example: `mmlake errors 4203`, `mmlake errors shard_truncated`
+    """
+    from mmlake.quality import error_codes
+
+    entries = sorted([*CODES.values(), *error_codes()], key=lambda entry: entry.code)
+    chosen = [entry for entry in entries if code in (None, str(entry.code), entry.name)]
+    if not chosen:
+        raise SettingsError(f"no error has the code or name {code!r}; run `mmlake errors` for all of them")
+    rows = [[str(entry.code), entry.name, entry.severity, entry.what, entry.fix] for entry in chosen]
+    data = [{"code": entry.code, "name": entry.name, "severity": entry.severity, "what": entry.what, "fix": entry.fix} for entry in chosen]
+    emit(data, as_json=as_json, draw=lambda out: out.print(table("", ["code", "name", "severity", "what happened", "what to do"], rows)))
+
+
+def _search(opened: Any, query: str | None, like: Path | None, *, where: str | None, modality: str | None, words_only: bool, limit: int) -> list[dict[str, Any]]:
+    from mmlake.embed import ENCODERS, encode_file_query, encode_text_query
+    from mmlake.sources.sniff import HEAD_BYTES, kind_of
+
+    if query is None and like is None and where is None:
+        raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")
+    vector, encoder = None, None
+    how = {"executor": opened.executor, "settings": opened.settings.embed}
+    if like is not None:
+        if not like.is_file():
+            raise SettingsError(f"--like {like} is not a file; name a picture, sound, film or text")
+        kind = kind_of(like.open("rb").read(HEAD_BYTES), like.name)
+        if kind is None:
+            raise SettingsError(f"--like {like}: its bytes and name tell no modality; give a picture, sound, film or text")
+        encoder, modality = opened.encoder_of(kind.modality), modality or kind.modality
+        vector = encode_file_query(like, kind.modality, encoder=encoder, **how)
+    elif query is not None and not words_only:
+        encoder = opened.encoder_of(modality or "text")
+        if "text" in ENCODERS[encoder].modalities and encoder.replace("-", "_") in opened.catalog.encoders():
+            vector = encode_text_query(query, encoder=encoder, **how)
+        else:
+            encoder = None  # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
+    return opened.catalog.search(text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit).to_pylist()
+
+
+def _what(row: dict[str, Any]) -> str:
+    if row["modality"] == "image":
+        return f"{row['width_px']}x{row['height_px']} px {row['text'] or ''}"[:80]
+    if row["modality"] in ("audio", "video"):
+        return f"{row['duration_s'] or 0:.1f} s {row['text'] or ''}"[:80]
+    return " ".join((row["text"] or "").split())[:80]

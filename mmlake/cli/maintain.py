@@ -1,0 +1,114 @@
+"""Commands that keep a lake: scan, fsck, probes, report, sample, docs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
+from mmlake.drawing import key_values, table
+from mmlake.errors import BlobCorrupt, SettingsError
+
+PANEL = "Keep"
+
+
+@app.command(rich_help_panel=PANEL)
+def scan(landing: Annotated[Path, typer.Option("--landing", help="Landing zone to look at.")], settings: SettingsOption = None, as_json: JsonOption = False) -> None:
+    """Which shards a landing zone has, in which format and with which modalities. Reads only; needs no lake.
+
+    Example: `mmlake scan --landing ./shards`
+    """
+    from mmlake.settings import Settings
+    from mmlake.sources import scan as look
+
+    if not landing.is_dir():
+        raise SettingsError(f"landing zone {landing} is not a directory; name the directory that holds your shards")
+    shards = look(landing, settings=Settings.load(settings).sources)
+    rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
+    data = [{"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes} for shard in shards]
+    emit(data, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} shards", ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])))
+
+
+@app.command(rich_help_panel=PANEL)
+def fsck(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Hash every blob and every stage table again. Exit code 5 where something is missing or changed.
+
+    Example: `mmlake fsck --lake ./lake`
+    """
+    from rich.progress import track
+
+    from mmlake.publish.making import lake_stamps
+    from mmlake.upkeep import check_blobs, check_tables
+
+    opened = open_lake(lake)
+    digests, slots = list(opened.store.digests()), list(lake_stamps(opened))
+    problems = [problem for digest in track(digests, "blobs", disable=as_json, transient=True) for problem in check_blobs(opened, [digest])]
+    problems += [problem for slot in track(slots, "tables", disable=as_json, transient=True) for problem in check_tables(opened, [slot])]
+    data = {"blobs": len(digests), "tables": len(slots), "problems": problems}
+    emit(data, as_json=as_json, draw=lambda out: out.print("\n".join([*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {len(problems)} problems"])))
+    if problems:
+        raise typer.Exit(BlobCorrupt.exit_code)
+
+
+@app.command(rich_help_panel=PANEL)
+def probes(pin: Annotated[Path | None, typer.Option("--pin", help="JSON lines of probes to measure every later version with.")] = None, lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """The frozen probes of a lake; `--pin FILE` replaces them by your own.
+
+    Each line: {"id", "kind": "text", "modality", "query", "relevant": [digests], "hard_negatives": []}.
+
+    Example: `mmlake probes`, `mmlake probes --pin my-probes.jsonl`
+    """
+    from collections import Counter
+
+    from mmlake.evaluate import ProbeSet
+    from mmlake.evaluate.probes import read_probe_file
+    from mmlake.publish import pin_probes, pinned_probes
+
+    opened = open_lake(lake)
+    if pin is not None:
+        pin_probes(opened, read_probe_file(pin))
+    pinned = pinned_probes(opened) or ProbeSet(())
+    counts = Counter(f"{probe.kind} -> {probe.modality}" for probe in pinned.probes)
+    data = {"digest": pinned.digest, "num_probes": len(pinned.probes), "by_kind": dict(sorted(counts.items()))}
+    emit(data, as_json=as_json, draw=lambda out: out.print(key_values({"probe set": pinned.digest, "probes": len(pinned.probes), **counts})))
+
+
+@app.command(rich_help_panel=PANEL)
+def report(version: Annotated[str, typer.Argument(help="Version to report on; the newest curated one when left out.")] = "", lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Write the self-contained HTML report of a version and print its path.
+
+    Example: `mmlake report curated-v001`
+    """
+    from mmlake.reporting import write_version_report
+
+    path = write_version_report(open_lake(lake), version or None)
+    emit({"report": str(path)}, as_json=as_json, draw=lambda out: out.print(str(path), soft_wrap=True))
+
+
+@app.command(rich_help_panel=PANEL)
+def sample(out: Annotated[Path, typer.Option("--out", help="Empty directory to write to.")], scale: Annotated[float, typer.Option(help="Size of the corpus; 1 is about 700 items.")] = 1.0, as_json: JsonOption = False) -> None:
+    """Generate the sample landing zone with its planted truth: equal bytes on every run.
+
+    Example: `mmlake sample --out sample`
+    """
+    from mmlake.sample import SampleSettings, generate
+
+    truth = generate(out, settings=SampleSettings(scale=scale))
+    data = {"landing": str(out / "landing"), "truth": str(out / "truth.json"), "items": len(truth.items)}
+    emit(data, as_json=as_json, draw=lambda screen: screen.print(key_values(data)))
+
+
+@app.command(rich_help_panel=PANEL, hidden=True)
+def docs(out: Annotated[Path, typer.Option("--out", help="Folder of the generated pages.")] = Path("docs")) -> None:
+    """Write the pages that are made from the code: errors.md and cli.md.
+
+    Example: `mmlake docs --out docs`
+    """
+    from mmlake.cli.pages import cli_page, errors_page
+
+    for name, text in (("errors.md", errors_page()), ("cli.md", cli_page(app))):
+        (out / name).write_text(text, encoding="utf-8")
+    typer.echo(json.dumps({"written": ["errors.md", "cli.md"]}))

@@ -1,0 +1,113 @@
+"""Commands on versions: versions, diff, tag, branch, rollback, verify."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, emit, open_lake
+from mmlake.drawing import short, table
+from mmlake.errors import ShardCorrupt
+
+PANEL = "Versions"
+
+
+@app.command(rich_help_panel=PANEL)
+def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Every version with its items, diversity, scores and decision; branches and where they point.
+
+    Example: `mmlake versions`
+    """
+    from mmlake.publish import version_names
+    from mmlake.summary import version_summary
+
+    opened = open_lake(lake)
+    rows = [version_summary(opened, name) for name in version_names(opened)]
+    data = {"versions": rows, "branches": opened.versions.branches(), "tags": opened.versions.tags()}
+
+    def draw(out: Console) -> None:
+        lines = [[row["version"], short(row["id"]), row["num_items"], row["num_excluded"], row["decision"] or "", row["baseline"] or ""] for row in rows]
+        out.print(table("Versions", ["version", "id", "items", "excluded", "decision", "against"], lines, right=["items", "excluded"]))
+        out.print()
+        out.print(table("Branches", ["branch", "at"], [[name, short(id_)] for name, id_ in data["branches"].items()]))
+
+    emit(data, as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
+def diff(
+    before: Annotated[str, typer.Argument(help="Version, branch, tag, id or the first characters of an id.")],
+    after: Annotated[str, typer.Argument(help="The same, for the newer one.")],
+    items: Annotated[bool, typer.Option("--items", help="List the items too, not only their number by cause.")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """What came, went and changed between two versions, by modality and cause.
+
+    Example: `mmlake diff everything-v001 curated-v001`
+    """
+    found = open_lake(lake).versions.diff(before, after)
+    data = {"before": found.before, "after": found.after, **found.summary()}
+    if items:
+        data["items"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
+
+    def draw(out: Console) -> None:
+        lines = [[what, modality, cause, count] for what in ("added", "removed", "changed") for modality, causes in data[what].items() for cause, count in causes.items()]
+        out.print(table(f"{before} {short(found.before)} -> {after} {short(found.after)}", ["", "modality", "cause", "items"], lines, right=["items"]) if lines else "no difference")
+        for name, rows in data.get("items", {}).items():
+            out.print(table(name, ["digest", "modality", "cause"], [[row["digest"], row["modality"], row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}"] for row in rows]))
+
+    emit(data, as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
+def tag(name: Annotated[str, typer.Argument(help="New name; it can never be moved.")], at: Annotated[str, typer.Argument(help="Version, branch or id.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Name a version for ever.
+
+    Example: `mmlake tag release-2026-11 curated-v001`
+    """
+    id_ = open_lake(lake).versions.tag(name, at)
+    emit({"tag": name, "id": id_}, as_json=as_json, draw=lambda out: out.print(f"tag {name} names {id_}"))
+
+
+@app.command(rich_help_panel=PANEL)
+def branch(name: Annotated[str, typer.Argument(help="New branch.")], at: Annotated[str, typer.Argument(help="Version, branch or id that it starts at.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Start a branch at a version. No media are copied.
+
+    Example: `mmlake branch try-stricter-blur curated`
+    """
+    id_ = open_lake(lake).versions.branch(name, at)
+    emit({"branch": name, "id": id_}, as_json=as_json, draw=lambda out: out.print(f"branch {name} is at {id_}"))
+
+
+@app.command(rich_help_panel=PANEL)
+def rollback(name: Annotated[str, typer.Argument(help="Branch to move back.")], to: Annotated[str, typer.Argument(help="A version that the branch was at before.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Move a branch back to an earlier version. At once: only the reference moves.
+
+    Example: `mmlake rollback curated curated-v001`
+    """
+    id_ = open_lake(lake).versions.rollback(name, to)
+    emit({"branch": name, "id": id_}, as_json=as_json, draw=lambda out: out.print(f"branch {name} is back at {id_}"))
+
+
+@app.command(rich_help_panel=PANEL)
+def verify(version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Hash a version's manifest, segments, blobs and training shards again. Exit code 5 where something is wrong.
+
+    Example: `mmlake verify curated`
+    """
+    from mmlake.shards import verify_shards
+
+    opened = open_lake(lake)
+    problems = opened.versions.verify(version)
+    id_ = opened.versions.resolve(version)
+    for digest in opened.versions.items(id_).column("digest").to_pylist() if not problems else []:
+        if (wrong := opened.store.verify(digest)) is not None:
+            problems.append(f"blob {digest} is {wrong}; run `mmlake fsck`")
+    if (directory := opened.shards_dir / id_).is_dir():
+        problems += verify_shards(directory)
+    emit({"version": version, "id": id_, "problems": problems}, as_json=as_json, draw=lambda out: out.print("\n".join(problems) or f"{version} ({short(id_)}) is sound"))
+    if problems:
+        raise typer.Exit(ShardCorrupt.exit_code)

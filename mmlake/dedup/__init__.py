@@ -1,0 +1,11 @@
+"""Which items are the same thing: fingerprints, near and semantic pairs, clusters with one survivor each."""
+
+from __future__ import annotations
+
+from mmlake.dedup.clusters import cluster
+from mmlake.dedup.semantic import measure_recall
+from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.text import Banding, banding
+from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, semantic_pairs
+
+__all__ = ["TIERS", "Banding", "DedupSettings", "Tier", "banding", "cluster", "fingerprint", "measure_recall", "near_pairs", "semantic_pairs"]

@@ -1,0 +1,68 @@
+"""Hashes of grey planes: the DCT hash and its mirror image, the gradient hash, and 8x8 luma, packed into 64-bit words.
+
+Sources: Zauner 2010 (pHash: signs of the low DCT coefficients against their median), Krawetz 2013 (dHash: signs of horizontal gradients).
+Legend: N planes, 32x32 luma in 0..255 (9x8 for gradients).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+SIDE = 32  # px of the plane that the DCT sees: recompression noise lies above what its 8 lowest frequencies keep
+
+
+@functools.lru_cache(maxsize=1)
+def _cosines() -> np.ndarray:
+    frequency, position = np.meshgrid(np.arange(8), np.arange(SIDE), indexing="ij")
+    return np.cos(np.pi * (2 * position + 1) * frequency / (2 * SIDE))
+
+
+def dct_hashes(planes_NHW: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(hashes, hashes of the mirrored planes), uint64 each. Mirroring negates the odd horizontal frequencies, so it costs no second DCT."""
+    coefficients = _cosines() @ planes_NHW.astype(np.float64) @ _cosines().T
+    mirrored = coefficients * np.where(np.arange(8) % 2, -1.0, 1.0)
+    return _signs(coefficients), _signs(mirrored)
+
+
+def _signs(coefficients: np.ndarray) -> np.ndarray:
+    flat = coefficients.reshape(len(coefficients), 64).round(6)  # rounding: a flat plane must not hash its rounding errors
+    median = np.median(flat[:, 1:], axis=1, keepdims=True)
+    flat[:, 0] = median[:, 0]  # the DC term says how bright, not what
+    return pack_bits(flat > median)
+
+
+def gradient_hashes(planes_NHW: np.ndarray) -> np.ndarray:
+    """dHash of planes 8 high and 9 wide, uint64."""
+    planes = planes_NHW.astype(np.int16)
+    return pack_bits((planes[:, :, 1:] > planes[:, :, :-1]).reshape(len(planes), 64))
+
+
+def block_luma(planes_NHW: np.ndarray) -> np.ndarray:
+    """8x8 mean luma of 32x32 planes, uint8 of shape (N, 64)."""
+    blocks = planes_NHW.reshape(len(planes_NHW), 8, SIDE // 8, 8, SIDE // 8).astype(np.float64)
+    return blocks.mean(axis=(2, 4)).round().astype(np.uint8).reshape(-1, 64)
+
+
+def pack_bits(bits: np.ndarray) -> np.ndarray:
+    """64 columns of booleans as one little-endian uint64 per row."""
+    return np.ascontiguousarray(np.packbits(bits, axis=1, bitorder="little")).view("<u8")[:, 0].astype(np.uint64)
+
+
+def pack_bytes(values: np.ndarray) -> np.ndarray:
+    """A row of uint8, a multiple of 8 long, as uint64 words."""
+    return np.ascontiguousarray(values, dtype=np.uint8).reshape(-1).view("<u8").astype(np.uint64)
+
+
+def unpack_bytes(words: np.ndarray) -> np.ndarray:
+    """The uint8 values that `pack_bytes` packed."""
+    return np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
+
+
+def correlations(left: np.ndarray, right: np.ndarray, *, axis: int = -1) -> np.ndarray:
+    """Pearson correlation along the axis; 0.0 where either side does not vary."""
+    left, right = left.astype(np.float64), right.astype(np.float64)
+    left, right = left - left.mean(axis=axis, keepdims=True), right - right.mean(axis=axis, keepdims=True)
+    scale = np.sqrt((left**2).sum(axis=axis) * (right**2).sum(axis=axis))
+    return np.divide((left * right).sum(axis=axis), scale, out=np.zeros_like(scale), where=scale > 1e-9)

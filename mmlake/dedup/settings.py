@@ -1,0 +1,73 @@
+"""What a user may set about duplicates. Bounds are similarities in 0..1 unless the name carries a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
+
+
+def _semantic_bounds() -> dict[str, float]:
+    # the same numbers as ENCODERS[...].duplicate_cosine (a test holds them equal); written here too because stages do not import one another
+    return {
+        "minilm-l6": 0.95,
+        "colour-gradient": 0.85,
+        "frame-motion": 0.995,
+        "mel-statistics": 0.97,
+        "clip": 0.95,
+        "siglip": 0.95,
+        "dinov2": 0.95,
+        "whisper-encoder": 0.97,
+        "clap": 0.97,
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DedupSettings:
+    """How alike two items must be to count as one. JSON-able."""
+
+    seed: int = 20_261_101
+    # of the MinHash permutations, of k-means and of recall samples; any value serves, a change makes other signatures
+    decode_workers: int = 2
+    # threads that decode media for fingerprints, ahead of the rows that are written
+    text_jaccard: float = 0.7
+    # exact Jaccard of word 5-gram shingles; ten planted plagiarisms among 1,000 articles score .96 or more, every other pair is estimated below .2 (docs/dedup.md)
+    text_shingle_words: int = 5
+    # words per shingle; shorter texts are one shingle
+    text_num_perm: int = 128
+    # MinHash permutations; the estimate has a standard error of .04 at Jaccard .7
+    text_lsh_recall: float = 0.985
+    # probability that a pair at exactly text_jaccard becomes a candidate; 128 permutations then give 25 bands of 5 rows
+    image_radius_bits: int = 10
+    # of 64 pHash bits; distinct photographs lie at 16 or more, recompression, scaling, blur and gamma at 8 or less, a 3 % crop mostly below 10
+    image_gradient_bits: int = 14
+    # of 64 dHash bits, a second witness that fails for other reasons than the DCT
+    image_luma_correlation: float = 0.85
+    # of 8x8 luma; the third witness, for pictures whose few coefficients collide
+    video_step_s: float = 0.125
+    # seconds between sampled frames; two cuts of one clip are then at most a sixteenth of a second out of step
+    video_frame_bits: int = 10
+    # of 64 pHash bits per aligned frame
+    video_match: float = 0.75
+    # both the share of aligned frames that match and the correlation of what moves; clips of one signer before one wall reach .59, re-encodes stay above .85
+    video_offset_s: float = 10.0
+    # largest shift tried between two videos
+    audio_match: float = 0.78
+    # share of equal bits over aligned audible frames; distinct recordings reach .74, transcodes, gain, trims and 20 dB noise stay above .80
+    audio_spectrum_correlation: float = 0.9
+    # of the long-term spectrum; tells steady tones apart, which have no changing bits
+    min_coverage_fraction: float = 0.7
+    # of the shorter of two recordings that the aligned part must cover
+    min_length_fraction: float = 0.5
+    # shorter to longer: an excerpt of less than half is not a duplicate but a part
+    semantic_bounds: Mapping[str, float] = field(default_factory=_semantic_bounds)
+    # encoder -> smallest cosine that counts
+    semantic_default_bound: float = 0.97
+    # for encoders without an entry
+    index: str = "auto"
+    # auto is flat below `flat_max_items`, else cells
+    flat_max_items: int = 5_000
+    # where blocked brute force and cells cost the same
+    num_neighbours: int = 32
+    # candidates per vector that the ivf and hnsw indexes give to the exact check

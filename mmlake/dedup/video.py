@@ -1,0 +1,131 @@
+"""Near duplicates of videos: pHashes of frames on a fixed time grid, aligned, and confirmed by what moves.
+
+Enters: a video blob. Leaves: fingerprints "frame-phash" (one per sampled frame, with its time) and "frame-luma" (8x8 luma of the same frames)
+and pairs. Keyframes would not do: their positions move when a clip is encoded again. Frames alone would not do either: two clips of one
+signer before one wall have frames within 8 bits of each other, but other movements. Mirrored and cropped (over 4 %) copies are not found.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mmlake.dedup import perceptual
+from mmlake.dedup.joins import hamming_pairs
+from mmlake.dedup.settings import DedupSettings
+from mmlake.errors import UnreadableItem
+from mmlake.progress import Advance, silent
+
+METHOD = "frame-phash"
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,ivf"  # no playlists: ffconcat and m3u8 open other files
+_MAX_FRAMES = 40_000  # of the grid: 83 minutes at an eighth of a second; what follows is not compared
+_STILL = 1.0  # luma levels: below it nothing moves that could tell two clips apart
+_STILL_BITS = 4  # per frame then, instead of video_frame_bits
+_BLANK_STD = 3.0  # luma levels; a black frame matches every black frame and says nothing
+_MIN_MOVING_FRAMES = 6  # fewer samples correlate by chance
+_CANDIDATE_BITS = 6
+
+
+def fingerprint(path: Path, *, settings: DedupSettings) -> dict[str, np.ndarray]:
+    """Method -> hashes; "times_s" holds the sampling times. Raises UnreadableItem where no frame decodes."""
+    planes, times = sampled_planes(path, step_s=settings.video_step_s)
+    hashes, _ = perceptual.dct_hashes(planes)
+    return {METHOD: hashes, "frame-luma": perceptual.pack_bytes(perceptual.block_luma(planes)), "times_s": times}
+
+
+def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """(32x32 luma planes, seconds from the first frame): the first frame shown at or after each point of the grid; a gap repeats the last."""
+    import av
+
+    planes: list[np.ndarray] = []
+    with av.open(str(path), options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"}) as container:
+        if not container.streams.video:
+            raise UnreadableItem(3003, "num_video_streams=0 not in [1, inf)")
+        stream = container.streams.video[0]
+        stream.thread_type = "AUTO"
+        start_s = None
+        for packet in container.demux(stream):
+            try:
+                frames = packet.decode()
+            except av.error.FFmpegError:  # a broken packet costs its frames, not the clip
+                continue
+            for frame in frames:
+                if frame.time is None:
+                    continue
+                start_s = frame.time if start_s is None else start_s
+                due = int((frame.time - start_s) / step_s + 1e-6) + 1 - len(planes)
+                if due > 0 and len(planes) < _MAX_FRAMES:
+                    plane = frame.reformat(perceptual.SIDE, perceptual.SIDE, "gray", interpolation="AREA").to_ndarray()
+                    gap = [planes[-1]] * (due - 1) if planes else []
+                    planes += [*gap, plane][: _MAX_FRAMES - len(planes)]
+    if not planes:
+        raise UnreadableItem(3001, "num_decoded_frames=0 not in [1, inf)")
+    return np.stack(planes), (np.arange(len(planes)) * step_s).astype(np.float32)
+
+
+def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent) -> list[tuple[int, int, str, float]]:
+    """(i, j, method, score) of the videos that align; score is the smaller of the matching share and the correlation of movement."""
+    luma = [perceptual.unpack_bytes(one["frame-luma"]).reshape(-1, 64) if len(one.get(METHOD, ())) else np.empty((0, 64), np.uint8) for one in prints]
+    found = []
+    for i, j in _candidates(prints, luma):
+        score = similarity((prints[i][METHOD], luma[i]), (prints[j][METHOD], luma[j]), settings=settings)
+        if score >= settings.video_match:
+            found.append((i, j, METHOD, score))
+    advance(len(prints))
+    return found
+
+
+def _candidates(prints: list[dict[str, np.ndarray]], luma: list[np.ndarray]) -> list[tuple[int, int]]:
+    """Videos that have one telling frame nearly in common. Each video gives a distinct frame once, however long it stands still."""
+    owners, frames = [], []
+    for at, one in enumerate(prints):
+        telling = np.unique(one[METHOD][luma[at].std(axis=1) >= _BLANK_STD]) if len(luma[at]) else np.empty(0, np.uint64)
+        owners.append(np.full(len(telling), at, np.int64))
+        frames.append(telling)
+    if not frames or not (owner := np.concatenate(owners)).size:
+        return []
+    i, j, _ = hamming_pairs(np.concatenate(frames), radius=_CANDIDATE_BITS)
+    low, high = np.minimum(owner[i], owner[j]), np.maximum(owner[i], owner[j])
+    codes = np.unique((low * len(prints) + high)[low != high])
+    return [(int(code) // len(prints), int(code) % len(prints)) for code in codes]
+
+
+def similarity(left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray], *, settings: DedupSettings) -> float:
+    """0..1 at the best shift between two (hashes, luma) sequences; 0.0 where no shift covers enough of both."""
+    (hashes_a, luma_a), (hashes_b, luma_b) = left, right
+    shorter, longer = sorted((len(hashes_a), len(hashes_b)))
+    if not shorter or shorter < settings.min_length_fraction * longer:
+        return 0.0
+    most, best = round(settings.video_offset_s / settings.video_step_s), 0.0
+    for shift in sorted(range(-most, most + 1), key=abs):
+        a, b = max(0, shift), max(0, -shift)
+        num = min(len(hashes_a) - a, len(hashes_b) - b)
+        if num < settings.min_coverage_fraction * shorter:
+            continue
+        bits = np.bitwise_count(hashes_a[a : a + num] ^ hashes_b[b : b + num])
+        if (bits <= settings.video_frame_bits).mean() > best:
+            best = max(best, _aligned(bits, luma_a[a : a + num], luma_b[b : b + num], settings=settings))
+    return round(best, 6)
+
+
+def _aligned(bits: np.ndarray, luma_a: np.ndarray, luma_b: np.ndarray, *, settings: DedupSettings) -> float:
+    telling = (luma_a.std(axis=1) >= _BLANK_STD) | (luma_b.std(axis=1) >= _BLANK_STD)
+    if not telling.any():
+        return 0.0
+    stage = perceptual.correlations(luma_a[telling].mean(axis=0), luma_b[telling].mean(axis=0))
+    if float(stage) < settings.image_luma_correlation:  # the same movement before another background
+        return 0.0
+    moving_a, moving_b = _movement(luma_a[telling]), _movement(luma_b[telling])
+    strength = max(float(np.sqrt((moving**2).mean())) for moving in (moving_a, moving_b))
+    if strength < _STILL or telling.sum() < _MIN_MOVING_FRAMES:
+        return float((bits[telling] <= _STILL_BITS).mean())
+    matching = float((bits[telling] <= settings.video_frame_bits).mean())
+    return max(0.0, min(matching, float(perceptual.correlations(moving_a.ravel(), moving_b.ravel()))))
+
+
+def _movement(luma: np.ndarray) -> np.ndarray:
+    """What differs from the clip's mean frame, brightness changes of the whole frame taken out."""
+    values = luma.astype(np.float64)
+    values -= values.mean(axis=1, keepdims=True)
+    return values - values.mean(axis=0)

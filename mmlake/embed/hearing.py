@@ -1,0 +1,112 @@
+"""The Whisper encoder and CLAP through transformers, on windows of a recording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mmlake.embed.media import RATE_HZ, Media, evenly, resampled
+from mmlake.embed.settings import EmbedSettings, ModelSource
+from mmlake.embed.weights import loaded, revision_of, source_of
+from mmlake.optional import need
+
+
+class WhisperEncoder:
+    """Mean encoder state over the frames that hold sound, of up to `audio_windows` windows."""
+
+    unit = "samples"
+
+    def __init__(self, source: ModelSource, *, device: str, settings: EmbedSettings) -> None:
+        need("transformers", extra="all", purpose="encoder 'whisper-encoder'")
+        import torch
+        from transformers import WhisperFeatureExtractor, WhisperModel
+
+        self._torch, self._device, self._windows = torch, device, settings.audio_windows
+        self._extract = loaded("whisper-encoder", source, WhisperFeatureExtractor.from_pretrained)
+        self._model = loaded("whisper-encoder", source, WhisperModel.from_pretrained).get_encoder().to(device).eval()
+        self._frames = self._model.config.max_source_positions
+        self.revision = revision_of(source)
+
+    def prepare(self, media: Media) -> list[tuple[np.ndarray, int]]:
+        """(log-mel features, encoder frames with sound) per window."""
+        length = self._extract.n_samples
+        parts = windows(media.samples(), length, self._windows)
+        features = [self._extract(part, sampling_rate=RATE_HZ, return_tensors="np")["input_features"][0] for part in parts]
+        return [(feature, max(1, -(-len(part) * self._frames // length))) for feature, part in zip(features, parts, strict=True)]
+
+    def cost(self, prepared: list[tuple[np.ndarray, int]]) -> int:
+        """Samples of all windows, which are always padded to full length."""
+        return len(prepared) * self._extract.n_samples
+
+    def infer(self, batch: list[Any]) -> list[np.ndarray]:
+        """Unit vectors."""
+        features = np.stack([feature for parts in batch for feature, _ in parts])
+        with self._torch.inference_mode():
+            states = self._model(self._torch.from_numpy(features).to(self._device)).last_hidden_state.float().cpu().numpy()
+        out, at = [], 0
+        for parts in batch:
+            total = np.sum([states[at + k, :frames].sum(axis=0, dtype=np.float64) for k, (_, frames) in enumerate(parts)], axis=0)
+            out.append(total / max(float(np.linalg.norm(total)), 1e-12))
+            at += len(parts)
+        return out
+
+
+class Clap:
+    """Sounds and texts in one space."""
+
+    unit = "samples"
+
+    def __init__(self, source: ModelSource, *, device: str, settings: EmbedSettings) -> None:
+        need("transformers", extra="all", purpose="encoder 'clap'")
+        import torch
+        from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
+
+        self._torch, self._device, self._windows = torch, device, settings.audio_windows
+        self._extract = loaded("clap", source, ClapFeatureExtractor.from_pretrained)
+        self._tokenizer = loaded("clap", source, AutoTokenizer.from_pretrained)
+        self._model: Any = loaded("clap", source, ClapModel.from_pretrained).eval()
+        self._model = self._model.to(device)
+        self.revision = revision_of(source)
+
+    def prepare(self, media: Media) -> Any:
+        """Mel features per window, or the token ids of a text."""
+        if media.modality == "text":
+            return self._tokenizer(media.text(), truncation=True, max_length=self._model.config.text_config.max_position_embeddings - 2)["input_ids"]
+        rate_hz = self._extract.sampling_rate
+        # windows no longer than the model's input: the extractor would else cut at a random place
+        parts = windows(resampled(media.samples(), RATE_HZ, rate_hz), self._extract.nb_max_samples, self._windows)
+        return np.concatenate([self._extract(part, sampling_rate=rate_hz, truncation="rand_trunc", padding="repeatpad", return_tensors="np")["input_features"] for part in parts])
+
+    def cost(self, prepared: Any) -> int:
+        """Samples of all windows at full length."""
+        return 1_000 if isinstance(prepared, list) else len(prepared) * self._extract.nb_max_samples
+
+    def infer(self, batch: list[Any]) -> list[np.ndarray]:
+        """Unit vectors; the mean over windows."""
+        torch, out = self._torch, []
+        for prepared in batch:
+            with torch.inference_mode():
+                if isinstance(prepared, list):
+                    features = self._model.get_text_features(input_ids=torch.tensor([prepared], device=self._device))
+                else:
+                    values = torch.from_numpy(np.asarray(prepared, np.float32)).to(self._device)
+                    features = self._model.get_audio_features(input_features=values, is_longer=torch.zeros((len(values), 1), dtype=torch.bool, device=self._device))
+            total = getattr(features, "pooler_output", features).float().cpu().numpy().sum(axis=0, dtype=np.float64)
+            out.append(total / max(float(np.linalg.norm(total)), 1e-12))
+        return out
+
+
+def windows(samples: np.ndarray, length: int, count: int) -> list[np.ndarray]:
+    """At most `count` stretches of at most `length` samples, evenly chosen, in order; the last one may be short."""
+    return [samples[at : at + length] for at in evenly(list(range(0, max(1, len(samples)), length)), count)]
+
+
+def load_whisper(settings: EmbedSettings, device: str) -> WhisperEncoder:
+    """A Whisper model from embed.models.whisper-encoder."""
+    return WhisperEncoder(source_of("whisper-encoder", settings), device=device, settings=settings)
+
+
+def load_clap(settings: EmbedSettings, device: str) -> Clap:
+    """A CLAP model from embed.models.clap."""
+    return Clap(source_of("clap", settings), device=device, settings=settings)

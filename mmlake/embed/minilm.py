@@ -1,0 +1,77 @@
+"""all-MiniLM-L6-v2 through plain transformers: mean of the token states over all windows of a text.
+
+sentence-transformers is not used: it takes 7 s to import, and this is all that it would do here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmlake.embed.media import Media
+from mmlake.embed.settings import EmbedSettings, ModelSource
+from mmlake.embed.weights import minilm_folder, revision_of
+from mmlake.errors import UnreadableItem
+from mmlake.optional import need
+
+_CHARS_PER_TOKEN = 16  # more than any language needs on average; bounds what is tokenized of a book
+
+
+class MiniLm:
+    """The encoder on one device. A text is up to `text_windows` windows of `text_window_tokens`; the rest is not read."""
+
+    unit = "tokens"
+
+    def __init__(self, folder: Path, *, device: str, settings: EmbedSettings) -> None:
+        need("transformers", extra="all", purpose="encoder 'minilm-l6'")
+        import tokenizers
+        import torch
+        from transformers import BertModel
+        from transformers.utils import logging as transformers_logging
+
+        transformers_logging.disable_progress_bar()  # a bar per model load would tear the caller's own
+
+        self._torch, self._device = torch, device
+        self._content = settings.text_window_tokens - 2  # [CLS] and [SEP] take two
+        self._windows = settings.text_windows
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._begin, self._end = (int(self._tokenizer.token_to_id(token) or 0) for token in ("[CLS]", "[SEP]"))
+        self._model: Any = BertModel.from_pretrained(str(folder), local_files_only=True).eval()
+        self._model = self._model.to(device)
+        self.revision = revision_of(ModelSource(path=str(folder)))
+
+    def prepare(self, media: Media) -> list[list[int]]:
+        """Token ids per window."""
+        limit = self._content * self._windows
+        ids = self._tokenizer.encode(media.text()[: limit * _CHARS_PER_TOKEN], add_special_tokens=False).ids[:limit]
+        if not ids:
+            raise UnreadableItem(3003, "num_tokens=0 not in [1, inf)")
+        parts = np.array_split(ids, -(-len(ids) // self._content))  # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
+        return [[self._begin, *part.tolist(), self._end] for part in parts]
+
+    def cost(self, prepared: list[list[int]]) -> int:
+        """Tokens of all windows, the first of which is the longest."""
+        return len(prepared) * len(prepared[0])
+
+    def infer(self, batch: list[Any]) -> list[np.ndarray]:
+        """Unit vectors of 384 numbers."""
+        torch = self._torch
+        rows = [window for windows in batch for window in windows]
+        longest = max(len(row) for row in rows)
+        ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+        mask = torch.arange(longest)[None] < torch.tensor([len(row) for row in rows])[:, None]
+        with torch.inference_mode():
+            states = self._model(input_ids=ids.to(self._device), attention_mask=mask.long().to(self._device)).last_hidden_state.float()
+            sums = (states * mask.to(self._device)[:, :, None]).sum(dim=1).cpu().numpy()
+        bounds = np.cumsum([0, *(len(windows) for windows in batch)])
+        pooled = [sums[low:high].sum(axis=0) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [one / np.linalg.norm(one) for one in pooled]
+
+
+def load(settings: EmbedSettings, device: str) -> MiniLm:
+    """The text encoder from its package's folder; nothing is downloaded."""
+    return MiniLm(minilm_folder(), device=device, settings=settings)

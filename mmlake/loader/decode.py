@@ -1,0 +1,66 @@
+"""The decoders that a sample's members may go through: a closed list, none of which executes anything that it reads."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from mmlake.errors import SettingsError, UnreadableItem
+
+_MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+
+
+def _as_text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _as_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableItem(1003, f"num_bytes={len(data)} do not parse as JSON") from error
+
+
+def _as_image(data: bytes) -> np.ndarray:
+    """uint8, shape (height, width, 3), RGB, upright."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            width_px, height_px = image.size
+            if width_px * height_px > _MAX_PIXELS:
+                raise UnreadableItem(3004, f"num_pixels={width_px * height_px} not in [1, {_MAX_PIXELS}]")
+            return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, ValueError, IndexError, RuntimeError, SyntaxError, NotImplementedError, Image.DecompressionBombError) as error:
+        raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as a picture") from error
+
+
+DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {"bytes": bytes, "text": _as_text, "json": _as_json, "image": _as_image}
+AUTO: Final = {
+    "txt": "text",
+    "caption.txt": "text",
+    "transcript.txt": "text",
+    "md": "text",
+    "html": "text",
+    "json": "json",
+    "jpg": "image",
+    "png": "image",
+    "webp": "image",
+    "gif": "image",
+}
+
+
+def decoders(choice: str | Mapping[str, str]) -> dict[str, Callable[[bytes], Any]]:
+    """Extension -> decoder. choice: "bytes" (none), "auto" (by extension), or a mapping of extensions to names of DECODERS."""
+    if isinstance(choice, str):
+        if choice not in ("bytes", "auto"):
+            raise SettingsError(f"decode is {choice!r}, expected 'bytes', 'auto' or a mapping of extensions to {sorted(DECODERS)}")
+        choice = AUTO if choice == "auto" else {}
+    if strangers := sorted(str(name) for name in choice.values() if name not in DECODERS):
+        raise SettingsError(f"decode names {strangers}, expected some of {sorted(DECODERS)}; decode anything else in your own code, from bytes")
+    return {ending: DECODERS[name] for ending, name in choice.items()}

@@ -1,0 +1,123 @@
+"""One shard as the loader sees it: its index in memory, its tar mapped, both checked before the first sample is given out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mmlake.errors import SettingsError, ShardCorrupt
+from mmlake.records import digest_of
+
+VERIFY = ("fast", "members", "full")
+_SCHEMA = "mmlake.shards/1"
+_TEXTS = ("name", "modality", "sha256", "idx_sha256")
+_NUMBERS = ("size_bytes", "num_samples", "num_members", "idx_bytes")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """The facts of one shard in index.json that the loader relies on."""
+
+    name: str
+    modality: str
+    size_bytes: int
+    sha256: str
+    num_samples: int
+    num_members: int
+    idx_bytes: int
+    idx_sha256: str
+
+
+def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
+    """(folder, manifest id, shards) of a folder of shards or of its index.json. Raises ShardCorrupt where there is no finished index."""
+    path = Path(index)
+    path = path if path.name == "index.json" else path / "index.json"
+    try:
+        body = json.loads(path.read_bytes())
+        shards = [_entry(shard) for shard in body["shards"]]
+        sound = body["schema"] == _SCHEMA and all(Path(shard.name).name == shard.name for shard in shards)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ShardCorrupt(f"there is no {path}: the shards were never finished; write them with `mmlake shards`") from error
+    except (ValueError, TypeError, KeyError):
+        sound = False
+    if not sound:
+        raise ShardCorrupt(f"{path} is not an index of shards ({_SCHEMA}); write the shards again")
+    return path.parent, str(body["manifest"]), shards
+
+
+def _entry(shard: dict[str, Any]) -> Entry:
+    fields: dict[str, Any] = {name: str(shard[name]) for name in _TEXTS} | {name: int(shard[name]) for name in _NUMBERS}
+    return Entry(**fields)
+
+
+class OpenShard:
+    """A checked shard, open for random access."""
+
+    def __init__(self, directory: Path, entry: Entry, *, verify: str) -> None:
+        """verify: "fast" checks sizes, counts and the index's SHA-256; "members" also each member's CRC-32 as it is read; "full" also the tar's SHA-256 now."""
+        self.entry = entry
+        self._check_members = verify == "members"
+        table = _index_table(directory, entry)
+        self.keys: list[str] = table["key"].to_pylist()
+        self.weights: np.ndarray = table["weight"].to_numpy()
+        lists = {name: table[name].combine_chunks() for name in ("extensions", "offsets", "sizes", "crc32s")}
+        self._bounds: list[int] = lists["offsets"].offsets.to_pylist() if table.num_rows else [0]
+        self._extensions, self._offsets, self._sizes, self._crc32s = (lists[name].flatten().to_pylist() for name in ("extensions", "offsets", "sizes", "crc32s"))
+        if len(self._offsets) != entry.num_members or any(offset < 512 or offset + size > entry.size_bytes for offset, size in zip(self._offsets, self._sizes, strict=True)):
+            raise ShardCorrupt(f"{entry.name}.idx does not fit its tar; write the shards again")
+        self._map = _mapped(directory / f"{entry.name}.tar", entry)
+        if verify == "full" and hashlib.sha256(self._map).hexdigest() != entry.sha256:
+            raise ShardCorrupt(f"{entry.name}.tar does not hash to {entry.sha256[:12]}; fetch or write the shard again")
+
+    def members(self, number: int) -> dict[str, bytes]:
+        """The members of the sample by extension. Raises ShardCorrupt where a checked member's bytes changed."""
+        found = {}
+        for place in range(self._bounds[number], self._bounds[number + 1]):
+            offset = self._offsets[place]
+            data = self._map[offset : offset + self._sizes[place]]
+            if self._check_members and zlib.crc32(data) != self._crc32s[place]:
+                raise ShardCorrupt(f"{self.entry.name}.tar: member {self.keys[number]}.{self._extensions[place]} at byte {offset} changed; fetch or write the shard again")
+            found[self._extensions[place]] = data
+        return found
+
+    def close(self) -> None:
+        """Unmap the tar."""
+        self._map.close()
+
+
+def checked_mode(verify: str) -> str:
+    """The mode, when there is such. Raises SettingsError."""
+    if verify not in VERIFY:
+        raise SettingsError(f"verify is {verify!r}, expected one of {', '.join(VERIFY)}")
+    return verify
+
+
+def _index_table(directory: Path, entry: Entry) -> pa.Table:
+    try:
+        data = (directory / f"{entry.name}.idx").read_bytes()
+    except FileNotFoundError as error:
+        raise ShardCorrupt(f"{entry.name}.idx is missing from {directory}; fetch or write the shard again") from error
+    if len(data) != entry.idx_bytes or digest_of(data) != entry.idx_sha256:
+        raise ShardCorrupt(f"{entry.name}.idx does not hash to {entry.idx_sha256[:12]}; fetch or write the shard again")
+    table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+    if table.num_rows != entry.num_samples:
+        raise ShardCorrupt(f"{entry.name}.idx has {table.num_rows} samples, expected {entry.num_samples}; write the shards again")
+    return table
+
+
+def _mapped(path: Path, entry: Entry) -> Any:
+    try:
+        with path.open("rb") as file:
+            if (size_bytes := path.stat().st_size) != entry.size_bytes:
+                raise ShardCorrupt(f"{path.name} has {size_bytes} bytes, expected {entry.size_bytes}; fetch or write the shard again")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError as error:
+        raise ShardCorrupt(f"{path.name} is missing from {path.parent}; fetch or write the shard again") from error

@@ -1,0 +1,185 @@
+"""The stream of samples, without torch: which sample stands at which position, who takes it, and how to go on after a stop.
+
+One global order per epoch, position 0..N-1. Rank r of W takes the positions start + j*W + r. Worker w of K takes its rank's j in blocks of
+`batch_size`, block b going to worker b mod K, which is the order in which a DataLoader asks its workers for batches. Therefore, when every
+rank has taken n samples, exactly the positions start..start + n*W - 1 are used up, and any other world size can go on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
+from mmlake.loader.decode import decoders
+from mmlake.loader.permutation import Permutation
+from mmlake.loader.shard import OpenShard, checked_mode, entries
+from mmlake.records import MODALITIES
+
+_CHUNK = 1024  # positions computed at a time
+_MAX_OPEN = 128  # mapped shards; each holds a file descriptor, and 1,024 are a common limit
+_STATE = "mmlake.loader/1"
+_log = logging.getLogger(__name__)
+
+
+class ShardStream:
+    """The samples of a set of shards: iterable from the resumed position, and by number through `sample`."""
+
+    def __init__(
+        self,
+        index: str | Path,
+        *,
+        seed: int = 0,
+        epoch: int = 0,
+        shuffle: bool = True,
+        rank: int = 0,
+        world_size: int = 1,
+        decode: str | Mapping[str, str] = "bytes",
+        modality: str | None = None,
+        weights: bool = True,
+        verify: str = "full",
+        on_corrupt: str = "error",
+        batch_size: int = 1,
+        tail: str = "keep",
+    ) -> None:
+        """index: a folder of shards, or its index.json. decode: see `decode.decoders`. weights: put `__weight__` into each sample.
+
+        verify: "fast", "members" or "full" (see `shard.OpenShard`), done before a shard's first sample is given out. on_corrupt: "error", or
+        "skip", which leaves out damaged shards and samples and lists them in `skipped`. batch_size: the DataLoader's, needed for exact
+        resumption with workers. tail: "keep" gives every sample out, so ranks may differ by one; "drop" leaves out the last N mod W.
+        """
+        for name, value, known in (("on_corrupt", on_corrupt, ("error", "skip")), ("tail", tail, ("keep", "drop")), ("modality", modality, (None, *MODALITIES))):
+            if value not in known:
+                raise SettingsError(f"{name} is {value!r}, expected one of {known}")
+        if not 0 <= rank < world_size or batch_size < 1:
+            raise SettingsError(f"rank {rank} of world_size {world_size} with batch_size {batch_size}: expected 0 <= rank < world_size and batch_size >= 1")
+        self._directory, self.manifest_id, shards = entries(index)
+        self._shards = [shard for shard in shards if modality in (None, shard.modality)]
+        self._ends = np.cumsum([shard.num_samples for shard in self._shards], dtype=np.int64).tolist()
+        self.num_samples: int = self._ends[-1] if self._ends else 0
+        self.seed, self.epoch, self.shuffle, self.rank, self.world_size = seed, epoch, shuffle, rank, world_size
+        self.modality, self.batch_size, self.tail, self.on_corrupt = modality, batch_size, tail, on_corrupt
+        self._decoders, self._weights, self._verify = decoders(decode), weights, checked_mode(verify)
+        self.skipped: dict[str, str] = {}  # shard, or shard/key -> what is wrong with it
+        self._open: OrderedDict[int, OpenShard] = OrderedDict()
+        self._verified: set[int] = set()  # shards that need no second full check when they are mapped again
+        self._start = 0  # the first global position that is not used up
+        self._taken = 0  # positions that this process has passed since then
+
+    def __len__(self) -> int:
+        """Samples that this rank still gives out in this epoch."""
+        left = self.num_samples - self._start
+        return left // self.world_size if self.tail == "drop" else max(0, -(-(left - self.rank) // self.world_size))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.iterate()
+
+    def iterate(self, *, worker: int = 0, num_workers: int = 1) -> Iterator[dict[str, Any]]:
+        """The samples of one worker of this rank, from the resumed position to the end of the epoch."""
+        self._taken = 0
+        for number in self._numbers(worker, num_workers):
+            self._taken += 1
+            if (sample := self._sample_or_skip(number)) is not None:
+                yield sample
+
+    def sample(self, number: int) -> dict[str, Any]:
+        """The sample of that number in index order: `__key__`, `__weight__`, and its members by extension. Raises ShardCorrupt."""
+        if not 0 <= number < self.num_samples:
+            raise IndexError(f"sample {number} of {self.num_samples}")
+        place = bisect_right(self._ends, number)
+        shard = self._shard(place)
+        within = number - (self._ends[place - 1] if place else 0)
+        sample: dict[str, Any] = {"__key__": shard.keys[within]}
+        if self._weights:
+            sample["__weight__"] = float(shard.weights[within])
+        for ending, data in shard.members(within).items():
+            sample[ending] = self._decoders[ending](data) if ending in self._decoders else data
+        return sample
+
+    def weights(self) -> np.ndarray:
+        """The weight of every sample in index order, float32 of shape (num_samples,); opens every shard."""
+        return np.concatenate([np.zeros(0, np.float32), *(self._shard(place).weights for place in range(len(self._shards)))])
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin that epoch at its first position."""
+        self.epoch, self._start, self._taken = epoch, 0, 0
+
+    def state_dict(self, num_samples: int | None = None) -> dict[str, Any]:
+        """Where to go on, the same on every rank that has taken equally many samples.
+
+        num_samples: how many samples this rank's training loop has received since the start or the last `load_state_dict`; needed with
+        DataLoader workers, which run ahead of the loop. Without it, the count of this process is used.
+        """
+        taken = self._taken if num_samples is None else num_samples
+        position = min(self._start + taken * self.world_size, self.num_samples)
+        return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "position": position} | self._identity()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from the state; rank, world size, workers and batch size may be others than before. Raises SettingsError for other data."""
+        if state.get("schema") != _STATE:
+            raise SettingsError(f"the loader state is of schema {state.get('schema')!r}, expected {_STATE}")
+        differing = {name: (state.get(name), value) for name, value in self._identity().items() if state.get(name) != value}
+        if differing:
+            raise SettingsError("the loader state belongs to other data: " + "; ".join(f"{name} was {then!r}, is {now!r}" for name, (then, now) in differing.items()))
+        if not 0 <= int(state["position"]) <= self.num_samples:
+            raise SettingsError(f"the loader state is at position {state['position']} of {self.num_samples} samples")
+        self.seed, self.epoch, self._start, self._taken = int(state["seed"]), int(state["epoch"]), int(state["position"]), 0
+
+    def close(self) -> None:
+        """Unmap every shard; the next sample maps its shard again."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_open": OrderedDict()}  # maps do not travel to spawned workers
+
+    def _identity(self) -> dict[str, Any]:
+        return {"manifest": self.manifest_id, "num_samples": self.num_samples, "modality": self.modality, "shuffle": self.shuffle}
+
+    def _numbers(self, worker: int, num_workers: int) -> Iterator[int]:
+        """The sample numbers of one worker, in order."""
+        permutation = Permutation(self.num_samples, seed=self.seed, epoch=self.epoch)
+        count, block = len(self), self.batch_size
+        for first in range(0, count, _CHUNK):  # no worker has more ordinals than its rank
+            local = np.arange(first, min(first + _CHUNK, count), dtype=np.int64)
+            ordinals = ((local // block) * num_workers + worker) * block + local % block
+            ordinals = ordinals[ordinals < count]
+            if not len(ordinals):
+                return
+            positions = self._start + ordinals * self.world_size + self.rank
+            yield from (permutation.at(positions) if self.shuffle else positions).tolist()
+
+    def _sample_or_skip(self, number: int) -> dict[str, Any] | None:
+        place = bisect_right(self._ends, number)
+        name = self._shards[place].name
+        if name in self.skipped:
+            return None
+        try:
+            return self.sample(number)
+        except ShardCorrupt as error:
+            self._skip(name, str(error), error)
+        except UnreadableItem as error:
+            self._skip(f"{name}/{number}", error.reason, ShardCorrupt(f"sample {number} of {name} does not decode: {error.reason}; decode it as bytes, or skip it"))
+        return None
+
+    def _skip(self, what: str, reason: str, error: ShardCorrupt) -> None:
+        if self.on_corrupt == "error":
+            raise error
+        self.skipped[what] = reason
+        _log.warning("skipped %s: %s", what, reason)
+
+    def _shard(self, place: int) -> OpenShard:
+        if (shard := self._open.get(place)) is None:
+            known = self._verify == "full" and place in self._verified
+            shard = self._open[place] = OpenShard(self._directory, self._shards[place], verify="fast" if known else self._verify)
+            self._verified.add(place)
+            if len(self._open) > _MAX_OPEN:
+                self._open.popitem(last=False)[1].close()
+        self._open.move_to_end(place)
+        return shard

@@ -1,0 +1,65 @@
+"""A whole run without Dagster: for notebooks, tests and machines that have no orchestrator.
+
+It walks the same steps as the assets do and ends at the same manifest id.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmlake import sources
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.progress import Advance, silent
+from mmlake.registry import Listing
+from mmlake.sources import Shard
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, is_current, run_step
+
+_LOG = logging.getLogger("mmlake.pipeline")
+
+
+def refresh(lake: Lake, *, settled_before_s: float | None = None) -> Listing:
+    """Look at the landing zone and remember its shards; what was new, changed and gone since the last look.
+
+    settled_before_s: Unix time; shards touched after it are left for a later look unless a `_SUCCESS` marker vouches for them. None takes all.
+    """
+    known = lake.registry.known()
+    listed = sources.scan(lake.landing, settings=lake.settings.sources, known=known)
+    if settled_before_s is not None:
+        listed = [shard if is_settled(shard, lake.landing, settled_before_s) else known.get(shard.key) for shard in listed]
+    listing = lake.registry.compare(shard for shard in listed if shard is not None)
+    if listing.new or listing.changed or listing.gone:
+        lake.registry.record([*listing.new, *listing.changed], gone=listing.gone)
+        _LOG.info("landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged)
+    return listing
+
+
+def is_settled(shard: Shard, landing: Path, before_s: float) -> bool:
+    """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker beside it is newer than all of it."""
+    if shard.modified_ns < before_s * 1e9:
+        return True
+    path = landing / shard.path
+    marker = (path if path.is_dir() else path.parent) / "_SUCCESS"
+    return marker.is_file() and marker.stat().st_mtime_ns >= shard.modified_ns
+
+
+def stale_shards(lake: Lake, modality: str) -> list[str]:
+    """Shards of the modality with at least one row table that is missing or out of date, sorted."""
+    return [shard for shard in lake.registry.keys(modality) if not all(is_current(step, lake, modality, shard) for step in ROW_STEPS.values())]
+
+
+def stale_corpus(lake: Lake, modality: str) -> bool:
+    """Whether a corpus table of the modality is missing or out of date."""
+    return not all(is_current(step, lake, modality) for step in CORPUS_STEPS.values())
+
+
+def run_tables(lake: Lake, *, modalities: Sequence[str] = tuple(MODALITIES), advance: Advance = silent) -> int:
+    """Make every stage table that is missing or out of date; the number of tables made."""
+    made = 0
+    for modality in modalities:
+        for shard in lake.registry.keys(modality):
+            made += sum(not run_step(step, lake, modality, shard, advance=advance).reused for step in ROW_STEPS.values())
+        made += sum(not run_step(step, lake, modality, advance=advance).reused for step in CORPUS_STEPS.values())
+    return made

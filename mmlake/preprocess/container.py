@@ -1,0 +1,201 @@
+"""Opening audio and video files so that they cannot open others, and telling from their framing whether they were cut off."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.settings import PreprocessSettings
+
+if TYPE_CHECKING:
+    from av import AudioFrame, VideoFrame
+    from av.container import InputContainer
+    from av.stream import Stream
+
+# only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they name
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,caf,au,amr,h264,hevc,ivf,dv,gif"
+_PLAYLIST_HEADS = (b"#extm3u", b"ffconcat", b"[playlist]", b"[reference]", b"rtsptext", b"<asx", b"<smil", b"<mpd", b"<smoothstreamingmedia", b"<?xml", b"<?wpl", b"v=0\r\n", b"v=0\n", b"#!")
+_MP4_TOP = frozenset((b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof", b"sidx", b"uuid", b"styp", b"mfra", b"pdin", b"emsg", b"meta", b"prft", b"ssix", b"udta"))
+_XING_SLACK_FRACTION = 0.01  # encoders disagree on whether the header's byte count takes in the tags
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[InputContainer]:
+    """The file as a PyAV container. Raises UnreadableItem 3005 for playlists, 3002 where it was cut off, 3001 for everything else that does not open."""
+    import av
+    import av.error
+
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PLAYLIST_HEADS):
+        raise UnreadableItem(3005, f"the file begins with {head[:8]!r}, which names other files to open; formats that may be opened hold their own media")
+    if shortfall := missing_bytes(path):  # known before anything is decoded
+        raise UnreadableItem(3002, shortfall)
+    try:
+        container = av.open(os.fspath(path), options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"}, metadata_errors="replace")
+    except (av.error.FFmpegError, ValueError, OSError) as error:
+        raise UnreadableItem(3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them") from error
+    with container:
+        yield container
+
+
+def missing_bytes(path: Path) -> str | None:
+    """What the file's own framing declares beyond its end, in words with numbers; None where nothing is missing or nothing is declared."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(16)
+        if head[:4] == b"RIFF":
+            return _riff(file, size)
+        if head[4:8] in _MP4_TOP:
+            return _mp4(file, size)
+        if head[:4] == b"\x1aE\xdf\xa3":
+            return _matroska(file, size)
+        if head[:4] == b"OggS":
+            return _ogg(file, size)
+        if head[:3] == b"ID3" or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0):
+            return _mp3(file, size)
+    return None
+
+
+def _short(what: str, declared: int, present: int) -> str | None:
+    return f"{what}: present_bytes={present} not in [{declared}, inf)" if present < declared else None
+
+
+def _riff(file: IO[bytes], size: int) -> str | None:
+    """WAV by its data chunk, AVI by its whole."""
+    file.seek(0)
+    head = file.read(12)
+    if head[8:12] != b"WAVE":
+        declared = struct.unpack("<I", head[4:8])[0] + 8
+        return None if declared >= 0xFFFF_FF00 else _short("RIFF chunk", declared, size)
+    position = 12
+    while position + 8 <= size:
+        file.seek(position)
+        name, length = struct.unpack("<4sI", file.read(8))
+        if name == b"data":
+            # 0 and all ones are what writers to a pipe leave: nothing is declared
+            return None if length == 0 or length >= 0xFFFF_FF00 else _short("WAV data chunk", length, size - position - 8)
+        position += 8 + length + (length & 1)
+    return "WAV header: no data chunk before the end of the file"
+
+
+def _mp4(file: IO[bytes], size: int) -> str | None:
+    position, names = 0, set()
+    while position + 8 <= size:
+        file.seek(position)
+        head = file.read(16)
+        length, name = struct.unpack(">I4s", head[:8])
+        if names and name not in _MP4_TOP:
+            break  # bytes behind the last box are nobody's promise
+        names.add(name)
+        if length == 1 and len(head) == 16:
+            length = struct.unpack(">Q", head[8:16])[0]
+        if length == 0:  # up to the end of the file, by definition
+            break
+        if length < 8:
+            return None  # no box structure: left to the demuxer
+        if short := _short(f"MP4 box {name.decode('latin-1')!r}", length, size - position):
+            return short
+        position += length
+    return None if names & {b"moov", b"moof"} else "MP4 boxes: the index (moov) is not there"
+
+
+def _matroska(file: IO[bytes], size: int) -> str | None:
+    """By the size of the Segment, unless it was written to a pipe (unknown size)."""
+    file.seek(4)
+    length, width = _vint(file.read(8))
+    position = 4 + width + length
+    file.seek(position)
+    head = file.read(12)
+    if head[:4] != b"\x18\x53\x80\x67":
+        return None
+    length, width = _vint(head[4:])
+    unknown = (1 << (7 * width)) - 1
+    return None if length == unknown else _short("Matroska segment", length, size - position - 4 - width)
+
+
+def _vint(data: bytes) -> tuple[int, int]:
+    """(value, bytes used) of an EBML number."""
+    if not data or data[0] == 0:
+        return 0, 1
+    width = 9 - data[0].bit_length()
+    return int.from_bytes(bytes([data[0] & (0xFF >> width)]) + data[1:width], "big"), width
+
+
+def _ogg(file: IO[bytes], size: int) -> str | None:
+    """By the last page: it must be whole and carry the end mark."""
+    tail_size = min(size, 2 * 65_307)  # a page is at most 65,307 bytes
+    file.seek(size - tail_size)
+    tail = file.read(tail_size)
+    at = tail.rfind(b"OggS\x00")
+    if at < 0 or len(tail) - at < 27:
+        return "Ogg: no whole page at the end of the file"
+    num_segments = tail[at + 26]
+    declared = 27 + num_segments + sum(tail[at + 27 : at + 27 + num_segments])
+    if short := _short("Ogg page", declared, len(tail) - at):
+        return short
+    return None if tail[at + 5] & 4 else "Ogg: the last page carries no end-of-stream mark"
+
+
+def _mp3(file: IO[bytes], size: int) -> str | None:
+    """By the byte count of a Xing or Info header, where the encoder wrote one."""
+    file.seek(0)
+    head = file.read(10)
+    start = 0
+    if head[:3] == b"ID3" and len(head) == 10:
+        start = 10 + (head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9])
+    file.seek(start)
+    frame = file.read(200)
+    at = max(frame.find(b"Xing"), frame.find(b"Info"))
+    if at < 0 or len(frame) < at + 16:
+        return None
+    flags = struct.unpack(">I", frame[at + 4 : at + 8])[0]
+    if not flags & 2:
+        return None
+    declared = struct.unpack(">I", frame[at + 8 + 4 * (flags & 1) :][:4])[0]
+    return _short("MP3 header", int(declared * (1 - _XING_SLACK_FRACTION)), size - start)
+
+
+def check_complete(*, decoded_s: float, container_s: float | None, num_errors: int, num_packets: int, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3002 where the decoded stream is well short of the header's duration or too many packets are damaged."""
+    if num_packets and num_errors / num_packets > settings.max_decode_error_fraction:
+        raise UnreadableItem(3002, f"decode_error_fraction={num_errors / num_packets:.3f} ({num_errors} of {num_packets} packets) not in [0, {settings.max_decode_error_fraction}]")
+    # half a second is more than any header rounds, and matters only for very short clips
+    if container_s is not None and decoded_s < settings.min_decoded_fraction * container_s and container_s - decoded_s > 0.5:
+        raise UnreadableItem(3002, f"decoded_fraction={decoded_s / container_s:.3f} ({decoded_s:.2f} of {container_s:.2f} s) not in [{settings.min_decoded_fraction}, inf)")
+
+
+class Decoding:
+    """Frames of the chosen streams, packet by packet, with the damage counted instead of raised."""
+
+    def __init__(self, container: InputContainer, streams: list[Stream]) -> None:
+        self._container, self._streams = container, streams
+        self.num_packets = 0
+        self.num_errors = 0
+
+    def __iter__(self) -> Iterator[VideoFrame | AudioFrame]:
+        import av.error
+
+        packets = self._container.demux(*self._streams)
+        while True:
+            try:
+                packet = next(packets)
+            except StopIteration:
+                return
+            except (av.error.FFmpegError, ValueError):
+                self.num_errors += 1  # the framing is lost: nothing after this can be found
+                return
+            self.num_packets += packet.size > 0  # the empty packets at the end only flush
+            try:
+                frames = packet.decode()
+            except (av.error.FFmpegError, ValueError):
+                self.num_errors += 1
+                continue
+            for frame in frames:
+                self.num_errors += bool(frame.is_corrupt)
+                yield frame  # type: ignore[misc]

@@ -1,0 +1,104 @@
+"""Images: size from the header first, then every byte decoded once to see that it can be."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.settings import PreprocessSettings
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_ORIENTATION_TAG = 0x0112
+# Pillow raises all of these on malformed pictures met in the wild; anything else is a fault of ours and shows as such
+_DECODE_ERRORS = (OSError, ValueError, IndexError, RuntimeError, SyntaxError, NotImplementedError, EOFError, KeyError, TypeError, OverflowError, ZeroDivisionError)
+_CUT_OFF = ("truncated", "premature end", "broken data stream", "unexpected end", "could not create decoder object", "failed to decode")
+_HARMLESS = ("extraneous bytes",)  # libjpeg's word for padding before a marker: every pixel is there
+
+
+def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, object]:
+    """The picture columns of a track. Raises UnreadableItem 3001, 3002, 3004."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow warns where our own budget decides
+        try:
+            picture = Image.open(io.BytesIO(data))
+        except Image.DecompressionBombError as error:
+            raise UnreadableItem(3004, f"the header's size is above max_pixels={settings.max_pixels}") from error
+        except _DECODE_ERRORS as error:
+            raise _unreadable(data, error) from error
+        with picture:
+            _check_budget(picture, settings)
+            orientation, num_frames = _orientation(picture), _count_frames(picture)
+            kind = picture.format or ""
+            width_px, height_px = picture.size
+            try:
+                _decode(picture, data, num_frames, settings)
+            except Image.DecompressionBombError as error:
+                raise UnreadableItem(3004, f"a later frame's size is above max_pixels={settings.max_pixels}") from error
+            except _DECODE_ERRORS as error:
+                raise _unreadable(data, error, kind=kind) from error
+    if orientation >= 5:  # 5..8 swap the axes
+        width_px, height_px = height_px, width_px
+    return {"width_px": width_px, "height_px": height_px, "orientation": orientation, "num_frames": num_frames}
+
+
+def _check_budget(picture: Image, settings: PreprocessSettings) -> None:
+    width_px, height_px = picture.size
+    if width_px * height_px > settings.max_pixels:
+        raise UnreadableItem(3004, f"num_pixels={width_px * height_px} ({width_px}x{height_px}) not in [1, {settings.max_pixels}]")
+
+
+def _orientation(picture: Image) -> int:
+    """EXIF orientation 1..8; 1 where there is none or it makes no sense."""
+    try:
+        value = picture.getexif().get(_ORIENTATION_TAG, 1)
+    except _DECODE_ERRORS:
+        return 1  # broken EXIF beside good pixels is no reason to lose the picture
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def _count_frames(picture: Image) -> int:
+    try:
+        return int(getattr(picture, "n_frames", 1))
+    except _DECODE_ERRORS:
+        return 1  # the frame directory is broken: decoding the first frame decides
+
+
+def _decode(picture: Image, data: bytes, num_frames: int, settings: PreprocessSettings) -> None:
+    if picture.format in ("JPEG", "MPO"):
+        _decode_jpeg(picture, data)
+        return
+    picture.load()
+    for index in range(1, min(num_frames, settings.max_image_frames)):
+        picture.seek(index)
+        _check_budget(picture, settings)
+        picture.load()
+
+
+def _decode_jpeg(picture: Image, data: bytes) -> None:
+    """Read the whole entropy-coded stream at an eighth of the size, with libjpeg's complaints as errors: Pillow accepts half a picture that ends in a forged end mark."""
+    import simplejpeg
+
+    try:
+        simplejpeg.decode_jpeg(data, "GRAY", min_height=1, min_width=1, min_factor=8, strict=True)
+    except ValueError as error:
+        if _is_cut_off(error):
+            raise
+        picture.load()  # colour spaces that TurboJPEG lacks, padding before markers: the other decoder decides
+
+
+def _is_cut_off(error: Exception) -> bool:
+    message = str(error).lower()
+    return any(word in message for word in _CUT_OFF) and not any(word in message for word in _HARMLESS)
+
+
+def _unreadable(data: bytes, error: Exception, *, kind: str = "") -> UnreadableItem:
+    """The finding in our own words: the decoder's own are only read for whether the data stop early."""
+    if _is_cut_off(error) or isinstance(error, EOFError):
+        return UnreadableItem(3002, f"the {kind or 'picture'} data of size_bytes={len(data)} stop before the picture is complete")
+    return UnreadableItem(3001, f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})")

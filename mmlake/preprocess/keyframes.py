@@ -1,0 +1,104 @@
+"""Keyframes: the first and the middle of each shot, and more where the picture has moved far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmlake.preprocess.settings import PreprocessSettings
+
+_FIRST_SPACING_S = 0.5
+_MAX_CANDIDATES_PER_KEYFRAME = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Keyframe:
+    """One picture of a shot as JPEG bytes."""
+
+    time_s: float
+    shot: int
+    jpeg: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    time_s: float
+    vector: np.ndarray
+    jpeg: bytes
+    is_spike: bool  # the picture jumped: perhaps the first frame of a shot
+
+
+class Candidates:
+    """Frames that may become keyframes, encoded as they pass because shots are known only later; their number is bounded."""
+
+    def __init__(self, settings: PreprocessSettings) -> None:
+        self._settings = settings
+        self._spacing_s = _FIRST_SPACING_S
+        self._kept: list[_Candidate] = []
+        self._before: np.ndarray | None = None
+
+    def offer(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes]) -> None:
+        """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept."""
+        jump = np.inf if self._before is None else _distance(vector, self._before)
+        self._before = vector
+        is_spike = jump > self._settings.cut_min_change
+        is_due = not self._kept or time_s - self._kept[-1].time_s >= self._spacing_s
+        # a spike within two frames of the last one is motion or noise, unless the picture is another one
+        if is_due or (is_spike and _distance(vector, self._kept[-1].vector) > self._settings.cut_min_change and self._may_spike(time_s)):
+            self._kept.append(_Candidate(time_s, vector, encode(), is_spike))
+            self._thin()
+
+    def choose(self, shots: list[tuple[float, float, float]]) -> list[Keyframe]:
+        """The keyframes of the shots, given as (start, settled, end), in order of time; at most `max_keyframes`."""
+        ranked: list[tuple[int, float, int, _Candidate]] = []  # rank 0 first frames, 1 middles, 2 displaced ones, the farther the sooner
+        for number, (start_s, settled_s, end_s) in enumerate(shots):
+            own = [candidate for candidate in self._kept if start_s <= candidate.time_s < end_s]
+            own = [candidate for candidate in own if candidate.time_s >= settled_s] or own
+            if not own:
+                continue
+            middle_s = (start_s + end_s) / 2
+            middle = min(own, key=lambda candidate: (abs(candidate.time_s - middle_s), candidate.time_s))
+            ranked.append((0, number, number, own[0]))
+            if middle is not own[0] and _distance(middle.vector, own[0].vector) > 0.5:  # a still shot needs one picture, not two of it
+                ranked.append((1, number, number, middle))
+            chosen = own[0]
+            for candidate in own[1:]:
+                if (moved := _distance(candidate.vector, chosen.vector)) > self._settings.keyframe_displacement and candidate is not middle:
+                    ranked.append((2, -moved, number, candidate))
+                    chosen = candidate
+                elif candidate is middle:
+                    chosen = candidate
+        ranked.sort(key=lambda entry: (entry[0], entry[1], entry[3].time_s))
+        picked = _evenly(ranked, self._settings.max_keyframes)
+        return sorted((Keyframe(candidate.time_s, number, candidate.jpeg) for _, _, number, candidate in picked), key=lambda keyframe: keyframe.time_s)
+
+    def _may_spike(self, time_s: float) -> bool:
+        recent = [candidate for candidate in self._kept[-4:] if candidate.is_spike and time_s - candidate.time_s < _FIRST_SPACING_S]
+        return len(recent) < 3  # a shaking camera spikes at every frame: three in half a second are enough
+
+    def _thin(self) -> None:
+        """Drop every second candidate that is no spike, and then every second one, once there are too many."""
+        bound = _MAX_CANDIDATES_PER_KEYFRAME * self._settings.max_keyframes
+        if len(self._kept) <= bound:
+            return
+        self._spacing_s *= 2
+        plain = [candidate.time_s for candidate in self._kept if not candidate.is_spike]
+        dropped = set(plain[1::2])
+        if len(dropped) < bound // 8:
+            dropped = {candidate.time_s for candidate in self._kept[1::2]}
+        self._kept = [candidate for candidate in self._kept if candidate.time_s not in dropped]
+
+
+def _evenly(ranked: list[tuple[int, float, int, _Candidate]], count: int) -> list[tuple[int, float, int, _Candidate]]:
+    """At most `count` entries by rank; where the first frames alone are too many, evenly spaced ones of them."""
+    firsts = [entry for entry in ranked if entry[0] == 0]
+    if len(firsts) <= count:
+        return ranked[:count]
+    return [firsts[index] for index in sorted({round(position) for position in np.linspace(0, len(firsts) - 1, count)})]
+
+
+def _distance(left: np.ndarray, right: np.ndarray) -> float:
+    """Mean absolute difference in grey levels."""
+    return float(np.abs(left.astype(np.int16) - right.astype(np.int16)).mean())

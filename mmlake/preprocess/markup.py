@@ -1,0 +1,63 @@
+"""HTML pages to their main text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+_HTML_HEAD = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"})
+_BREAKS = frozenset("address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p pre section table td th tr ul".split())
+_SPACES = re.compile(r"[ \t\r\f\u00a0]+")
+_LINES = re.compile(r"\s*\n\s*")
+
+
+def is_html(text: str, content_type: str | None) -> bool:
+    """Whether the text is an HTML page, by its type or by how it begins."""
+    if content_type is not None and content_type.split(";")[0].strip().lower() in ("text/html", "application/xhtml+xml"):
+        return True
+    return _HTML_HEAD.match(text[:2048]) is not None
+
+
+def main_text(page: str) -> str:
+    """The article of the page without navigation and notices (trafilatura, precision first); all of its visible text where no article is found."""
+    import trafilatura
+
+    # as characters, not bytes: the page is decoded already, and a declared charset inside it would be applied twice
+    found = trafilatura.extract(page, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False)
+    return found or strip_tags(page)
+
+
+def strip_tags(page: str) -> str:
+    """All visible text of the page, one line per block element."""
+    stripper = _Stripper()
+    stripper.feed(page)
+    stripper.close()
+    return _LINES.sub("\n", _SPACES.sub(" ", "".join(stripper.parts))).strip()
+
+
+class _Stripper(HTMLParser):
+    """Collects text outside of elements that nobody reads."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._skipped: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "body":
+            self._skipped.clear()  # a head that is never closed must not swallow the page
+        if tag in _SKIPPED:
+            self._skipped.append(tag)
+        if tag in _BREAKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._skipped:
+            del self._skipped[self._skipped.index(tag) :]
+        if tag in _BREAKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipped:
+            self.parts.append(data.replace("\n", " "))

@@ -1,0 +1,103 @@
+"""Sound: decoded frames to one mono 16 kHz FLAC whose sample 0 is time 0 of the item.
+
+Samples go where their time stamps say, so a lost packet becomes silence: laid end to end, everything after a gap would come too early for ever.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
+
+if TYPE_CHECKING:
+    from av import AudioFrame
+
+_TOLERANCE_S = 0.02  # time stamps of a millisecond clock jitter; a lost MP3 frame is 0.026 s
+_SCALES = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "s64": 9223372036854775808.0, "flt": 1.0, "dbl": 1.0}
+
+
+class SoundWriter:
+    """Takes decoded audio frames in order; holds only the FLAC bytes and one block of samples."""
+
+    def __init__(self, *, origin_s: float, settings: PreprocessSettings) -> None:
+        self._origin_s, self._settings = origin_s, settings
+        self._rate_hz = 0
+        self._position = 0  # samples at the source's rate that were placed so far
+        self.num_channels = 0
+        self.num_dropped = 0  # frames that fit nowhere: another rate, or a broken clock
+        self._sink = io.BytesIO()
+
+    def add(self, frame: AudioFrame) -> None:
+        """Place one frame."""
+        samples = mono(frame)
+        if not self._rate_hz:
+            self._start(frame)
+        if frame.sample_rate != self._rate_hz:
+            self.num_dropped += 1  # a stream that changes its rate: what was left out becomes silence
+            return
+        if frame.pts is not None and frame.time_base is not None:
+            gap = round((float(frame.pts * frame.time_base) - self._origin_s) * self._rate_hz) - self._position
+            if abs(gap) > self._settings.max_gap_s * self._rate_hz:
+                self.num_dropped += 1
+                return
+            if gap > _TOLERANCE_S * self._rate_hz:
+                self._silence(gap)
+            elif gap < -_TOLERANCE_S * self._rate_hz:
+                samples = samples[-gap:]  # already written: an overlap, or sound from before time 0
+        self._write(samples)
+
+    def finish(self) -> tuple[bytes, float] | None:
+        """(FLAC bytes, duration in seconds), or None where no sample came."""
+        if not self._position:
+            return None
+        if self._resampler is not None:
+            self._file.write(_sixteen_bit(self._resampler.resample_chunk(np.zeros(0, np.float32), last=True)))
+        self._file.close()
+        return self._sink.getvalue(), self._position / self._rate_hz
+
+    @property
+    def sample_rate_hz(self) -> int:
+        """Of the source; 0 before the first frame."""
+        return self._rate_hz
+
+    def _start(self, frame: AudioFrame) -> None:
+        import soundfile
+        import soxr
+
+        self._rate_hz, self.num_channels = frame.sample_rate, frame.layout.nb_channels
+        self._file = soundfile.SoundFile(self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16")
+        self._resampler = None if self._rate_hz == SOUND_RATE_HZ else soxr.ResampleStream(self._rate_hz, SOUND_RATE_HZ, 1, dtype="float32", quality="HQ")
+
+    def _silence(self, count: int) -> None:
+        block = np.zeros(min(count, self._rate_hz), np.float32)
+        while count > 0:
+            self._write(block[:count])
+            count -= len(block)
+
+    def _write(self, samples: np.ndarray) -> None:
+        self._position += len(samples)
+        if self._resampler is not None:
+            samples = self._resampler.resample_chunk(samples)
+        self._file.write(_sixteen_bit(samples))
+
+
+def mono(frame: AudioFrame) -> np.ndarray:
+    """The mean of the frame's channels, float32 in [-1, 1], shape (num_samples,)."""
+    values = frame.to_ndarray()
+    num_channels = frame.layout.nb_channels
+    channels = [values[index] for index in range(num_channels)] if frame.format.is_planar else [values[0, index::num_channels] for index in range(num_channels)]
+    scale = _SCALES[frame.format.name.rstrip("p")]
+    total = channels[0].astype(np.float32)
+    for channel in channels[1:]:
+        total += channel  # one by one: numpy's mean over an axis costs as much as the decoder
+    if frame.format.name.startswith("u8"):
+        total -= 128.0 * num_channels
+    total *= 1.0 / (scale * num_channels)
+    return np.nan_to_num(total, copy=False, nan=0.0, posinf=1.0, neginf=-1.0)  # float files can hold anything
+
+
+def _sixteen_bit(samples: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype(np.int16)

@@ -1,0 +1,141 @@
+"""Video files: one decode that feeds signals, shot boundaries, keyframes and the sound track."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.container import Decoding, check_complete, opened
+from mmlake.preprocess.frames import jpeg, oriented_size, signal, small_planes
+from mmlake.preprocess.keyframes import Candidates, Keyframe
+from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.shots import Boundary, ShotFinder
+from mmlake.preprocess.sound import SoundWriter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from av import VideoFrame
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VideoDecoded:
+    """What one decode of a video gives: columns of its track, keyframes and sound whose bytes are not stored yet."""
+
+    columns: dict[str, object]
+    keyframes: list[Keyframe]
+    flac: bytes | None
+
+
+def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
+    """The decoded video. Raises UnreadableItem 3001, 3002, 3003, 3004, 3005."""
+    import av
+
+    with opened(path) as container:
+        stream = _picture_stream(container)
+        num_pixels = stream.codec_context.width * stream.codec_context.height
+        if num_pixels > settings.max_pixels:
+            raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
+        stream.thread_type = "AUTO"
+        sounds = list(container.streams.audio[:1])
+        video_codec, audio_codec = stream.codec_context.name, sounds[0].codec_context.name if sounds and sounds[0].codec_context else None
+        container_s = container.duration / 1e6 if container.duration is not None else None
+        origin_s = (container.start_time or 0) / 1e6
+        reader = _Reader(origin_s=origin_s, fallback_s=float(1 / stream.average_rate) if stream.average_rate else 0.04, settings=settings)
+        writer = SoundWriter(origin_s=origin_s, settings=settings)
+        decoding = Decoding(container, [stream, *sounds])
+        for frame in decoding:
+            if isinstance(frame, av.VideoFrame):
+                reader.add(frame)
+            else:
+                writer.add(frame)
+    if not reader.num_frames:
+        raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
+    sound = writer.finish()
+    num_errors = decoding.num_errors + writer.num_dropped
+    decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
+    check_complete(decoded_s=decoded_s, container_s=container_s, num_errors=num_errors, num_packets=decoding.num_packets, settings=settings)
+    columns, keyframes = reader.finish()
+    columns |= {"container_duration_s": container_s, "video_codec": video_codec, "num_decode_errors": num_errors}
+    if sound:
+        columns |= {"audio_codec": audio_codec, "sample_rate_hz": writer.sample_rate_hz, "num_channels": writer.num_channels}
+    return VideoDecoded(columns=columns, keyframes=keyframes, flac=sound[0] if sound else None)
+
+
+def _picture_stream(container: InputContainer) -> VideoStream:
+    """The first video stream that is no cover picture. Raises UnreadableItem 3003."""
+    from av.stream import Disposition
+
+    for stream in container.streams.video:
+        if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic:
+            return stream
+    raise UnreadableItem(3003, f"num_video_streams=0 of {len(container.streams)} streams not in [1, inf)")
+
+
+@dataclass(kw_only=True)
+class _Reader:
+    """Takes frames in order of presentation and remembers only small things about them."""
+
+    origin_s: float
+    fallback_s: float  # frame distance where the stream gives no time stamps
+    settings: PreprocessSettings
+    num_frames: int = 0
+    end_s: float = 0.0
+    _first_s: float = 0.0
+    _last_s: float = 0.0
+    _size: tuple[int, int] = (0, 0)
+    _rotation: int = 0
+    _before: np.ndarray | None = None
+    _signals: list[dict[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._finder, self._candidates = ShotFinder(self.settings), Candidates(self.settings)
+
+    def add(self, frame: VideoFrame) -> None:
+        """Take the next frame."""
+        if frame.width * frame.height > self.settings.max_pixels:  # the size may change within a stream
+            raise UnreadableItem(3004, f"num_pixels={frame.width * frame.height} in frame {self.num_frames} not in [1, {self.settings.max_pixels}]")
+        if frame.pts is not None and frame.time_base is not None:
+            time_s = float(frame.pts * frame.time_base) - self.origin_s
+        else:
+            time_s = self._last_s + self.fallback_s if self.num_frames else 0.0
+        if not self.num_frames:
+            self._first_s, self._size, self._rotation = time_s, (frame.width, frame.height), round(frame.rotation / 90) * 90
+        self.num_frames += 1
+        luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
+        self._finder.push(time_s, vector)
+        self._candidates.offer(time_s, vector, lambda: jpeg(frame, side_px=self.settings.keyframe_side_px, rotation=self._rotation, quality=self.settings.keyframe_quality))
+        # half a tenth of a millisecond covers rounded clocks, so that 8 of 24 frames are 3 apart and not 4
+        if not self._signals or time_s >= self._signals[-1]["time_s"] + 1 / self.settings.analysis_rate_hz - 5e-5:
+            self._signals.append(signal(luma_HW, vector, self._before, time_s=time_s))
+            self._before = vector
+        self._last_s = max(self._last_s, time_s)
+        length_s = float(frame.duration * frame.time_base) if frame.duration and frame.time_base is not None else self.fallback_s
+        self.end_s = max(self.end_s, time_s + length_s)
+
+    def finish(self) -> tuple[dict[str, object], list[Keyframe]]:
+        """(columns, keyframes) of everything that came."""
+        shots = _shots(self._finder.finish(), self._first_s, self.end_s)
+        width_px, height_px = oriented_size(*self._size, self._rotation)
+        rate = (self.num_frames - 1) / (self._last_s - self._first_s) if self._last_s > self._first_s else None
+        columns: dict[str, object] = {
+            "width_px": width_px,
+            "height_px": height_px,
+            "orientation": {0: 1, 90: 8, 180: 3, 270: 6}[self._rotation % 360],  # as EXIF spells the same turn
+            "num_frames": self.num_frames,
+            "duration_s": self.end_s - self._first_s,
+            "frame_rate": rate,
+            "shots": [{"start_s": start_s, "end_s": end_s, "transition": transition} for start_s, _, end_s, transition in shots],
+            "signals": self._signals,
+        }
+        return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])
+
+
+def _shots(found: list[Boundary], first_s: float, end_s: float) -> list[tuple[float, float, float, str]]:
+    """(start, settled, end, transition) of each shot; together they cover the stream."""
+    starts = [Boundary(first_s, first_s, "start"), *found]
+    ends = [*(boundary.time_s for boundary in found), end_s]
+    return [(start.time_s, start.settled_s, stop, start.transition) for start, stop in zip(starts, ends, strict=True)]

@@ -1,0 +1,113 @@
+"""The whole story of one digest as plain values, and how it reads on a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Occurrence:
+    """One place in the landing zone that holds these very bytes."""
+
+    item_id: str
+    shard: str
+    sample_id: str
+    modality: str
+    role: str
+    source: str
+    licence: str
+    source_ref: dict[str, Any]
+    status: str
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One stage table that knows the digest, and what made that table."""
+
+    table: str
+    modality: str
+    shard: str
+    said: str  # what the table says of the digest, in one line
+    details: dict[str, Any]  # its columns, without the bulky ones
+    data_version: str
+    code_version: str
+    settings_digest: str
+    inputs: dict[str, str]
+    run_id: str
+    written_at: str
+    run: dict[str, Any] | None = None  # what the event log says of that run, where it was given
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Membership:
+    """Whether one version holds the digest, and why not where it does not."""
+
+    version: str
+    names: tuple[str, ...]  # branches and tags that point at it
+    held: bool
+    cause: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Story:
+    """Everything that the lake knows of one digest."""
+
+    digest: str
+    modality: str
+    kind: str  # item, or what was derived: keyframe, audio track
+    derived_from: dict[str, Any] | None  # {"digest", "time_s"} where kind is not item
+    status: str
+    conclusion: str  # one sentence
+    occurrences: tuple[Occurrence, ...]
+    steps: tuple[Step, ...]
+    findings: tuple[dict[str, Any], ...]  # every broken rule, gravest first, with its error code and reason
+    measures: dict[str, float | None]
+    survivor: str | None
+    duplicates: tuple[dict[str, Any], ...]  # pairs that tie it to others: other, tier, method, score, bound
+    versions: tuple[Membership, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The story as plain values, for --json and reports."""
+        return asdict(self)
+
+    def to_text(self) -> str:
+        """The story as plain lines for a terminal."""
+        lines = [f"{self.kind} {self.digest}", f"  {self.conclusion}", ""]
+        if self.derived_from:
+            lines += ["derived from", *(f"  {key}: {value}" for key, value in self.derived_from.items()), ""]
+        lines += [f"occurrences ({len(self.occurrences)})", *(line for each in self.occurrences for line in _occurrence(each)), ""]
+        lines += ["stages", *(line for step in self.steps for line in _step(step)), ""]
+        if self.findings:
+            lines += ["findings", *(f"  {row['severity']} {row['error_code']} {row['rule']}: {row['reason']}" for row in self.findings), ""]
+        if self.measures:
+            lines += ["measures", *(f"  {name} = {'not measurable' if value is None else f'{value:g}'}" for name, value in self.measures.items()), ""]
+        if self.duplicates:
+            lines += ["duplicates", *(f"  {row['tier']} ({row['method']}) score {row['score']:.4f}, bound {row['bound']:g}: {row['other']}" for row in self.duplicates), ""]
+        lines += ["versions", *([f"  {_named(each)}: {'holds it' if each.held else each.cause}" for each in self.versions] or ["  none yet"])]
+        return "\n".join(_printable(line) for line in lines)
+
+
+def _occurrence(each: Occurrence) -> list[str]:
+    ref = each.source_ref
+    place = ref.get("path", "?") + (f" :: {ref['member']}" if ref.get("member") else "")
+    if ref.get("byte_offset") is not None:
+        place += f" [bytes {ref['byte_offset']} + {ref.get('byte_size')}]"
+    error = f"    unreadable: {each.error}" if each.error else ""
+    return [line for line in (f"  {each.item_id} ({each.role}, source {each.source}, licence {each.licence})", f"    {place}", error) if line]
+
+
+def _step(step: Step) -> list[str]:
+    place = "corpus" if step.shard == "ALL" else step.shard
+    made = f"data {step.data_version[:12]} code {step.code_version} settings {step.settings_digest[:12] or '-'} run {step.run_id or '-'}"
+    return [f"  {step.table:<20} {step.said}", f"  {'':<20} {place}; {made}"]
+
+
+def _named(each: Membership) -> str:
+    return each.version[:16] + (f" ({', '.join(each.names)})" if each.names else "")
+
+
+def _printable(line: str) -> str:
+    """The line without control characters: a member's name must not steer the terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)

@@ -1,0 +1,327 @@
+"""Why an item is where it is: its story from the stage tables and their stamps alone.
+
+Enters: a digest or a unique prefix. Leaves: a Story. Nothing is logged or kept for this while the lake is built, so the answer is the same after the
+storage is reopened. Every table that is read is checked against its stamp. Only narrow columns are read, and past `items` only the shards that hold the digest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.errors import BlobMissing, SettingsError
+from mmlake.provenance.story import Membership, Occurrence, Step, Story
+from mmlake.records import ADMITTED, Digest, is_digest
+from mmlake.tables import ALL, Slot, Stamp, Tables
+
+Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[str, Any]]]
+
+_PREFIX = re.compile(r"[0-9a-f]{4,64}")
+_MAX_LISTED = 10
+_MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
+_ITEM_COLUMNS = ["item_id", "digest", "sample_id", "modality", "role", "source", "licence", "source_ref", "status", "error_code", "materialize_error"]
+_ROW_TABLES: dict[str, list[str]] = {  # in data order; the columns that are read: text, signals, words and vectors stay on disk
+    "blobs": ["digest", "size_bytes", "num_occurrences", "status", "error_code"],
+    "tracks": [
+        "digest",
+        "role",
+        "status",
+        "error_code",
+        "error",
+        "content_type",
+        "size_bytes",
+        "num_words",
+        "width_px",
+        "height_px",
+        "orientation",
+        "num_frames",
+        "duration_s",
+        "frame_rate",
+        "video_codec",
+        "audio_codec",
+        "sample_rate_hz",
+        "num_channels",
+        "num_decode_errors",
+        "audio_digest",
+        "transcript_source",
+    ],
+    "measures": ["digest", "measure", "value"],
+    "verdicts": ["digest", "status", "severity", "error_code", "rule", "reason", "weight", "findings"],
+    "fingerprints": ["digest", "method"],
+    "embeddings": ["digest", "encoder", "revision", "dimension"],
+}
+_CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters")
+
+
+class AmbiguousDigest(SettingsError):
+    """More than one digest begins with the prefix; `digests` lists some."""
+
+    def __init__(self, prefix: str, digests: Sequence[Digest]) -> None:
+        shown = ", ".join(digests[:_MAX_LISTED]) + (", ..." if len(digests) > _MAX_LISTED else "")
+        super().__init__(f"{len(digests)} digests begin with {prefix}: {shown}; give more characters")
+        self.digests = tuple(digests)
+
+
+def why(digest_prefix: str, *, tables: Tables, manifests: Manifests = (), run_events: Mapping[str, Mapping[str, Any]] | None = None) -> Story:
+    """The story of the one digest that begins with these characters (at least 4).
+
+    manifests: either a callable digest -> rows {"version", "held", optional "names", "cause"}, or rows {"version", "digests" (a container of digests),
+    optional "names", "causes" (digest -> why it is left out)}. run_events: run id -> what the event log says of it. A keyframe or audio track is answered with its parent's stages.
+    Raises SettingsError on a text that is no prefix, AmbiguousDigest, BlobMissing where no table knows it.
+    """
+    prefix = digest_prefix.strip().lower()
+    if not _PREFIX.fullmatch(prefix):
+        raise SettingsError(f"{digest_prefix[:80]!r} is no digest: give 4 to 64 hexadecimal characters of a SHA-256")
+    found = _Found.search(tables, prefix)
+    records = _rows_of(tables, found)
+    records += _corpus_rows(tables, found)
+    return _tell(found, records, manifests=manifests, run_events=run_events or {}, tables=tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The rows of one stage table that name the digest."""
+
+    slot: Slot
+    stamp: Stamp
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    digest: Digest
+    item: Digest  # the digest itself, or the parent of a derived one
+    kind: str
+    derived_from: dict[str, Any] | None
+    records: list[_Record]  # of the table items
+
+    @classmethod
+    def search(cls, tables: Tables, prefix: str) -> _Found:
+        slots = [Slot("items", modality, shard) for modality in _modalities(tables, "items") for shard in tables.shards("items", modality)]
+        hits: dict[Slot, pa.Table] = {}
+        digests: set[Digest] = set()
+        for slot in slots:
+            part = tables.read(slot, columns=_ITEM_COLUMNS)
+            part = part.filter(pc.starts_with(part.column("digest"), prefix))
+            if part.num_rows:
+                hits[slot] = part
+                digests.update(part.column("digest").to_pylist())
+        derived: dict[Digest, tuple[str, dict[str, Any]]] = {} if is_digest(prefix) and digests else _derived(tables, prefix)
+        if len(known := sorted(digests | set(derived))) > 1:
+            raise AmbiguousDigest(prefix, known)
+        if not known:
+            raise BlobMissing(f"no item, keyframe or audio track in {tables.root} begins with {prefix}; check the digest, or ingest its shard first")
+        digest = known[0]
+        if digest in digests:
+            return cls(digest, digest, "item", None, [_record(tables, slot, part.filter(pc.equal(part.column("digest"), digest))) for slot, part in hits.items()])
+        kind, origin = derived[digest]
+        parent = cls.search(tables, origin["digest"])
+        return cls(digest, parent.digest, kind, origin, parent.records)
+
+
+def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, Any]]]:
+    """Keyframes and audio tracks whose digest begins with the prefix: (kind, origin), the first parent by digest."""
+    found: dict[Digest, tuple[str, dict[str, Any]]] = {}
+    for modality in _modalities(tables, "tracks"):
+        for _, part in tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
+            heard = part.filter(pc.fill_null(pc.starts_with(part.column("audio_digest"), prefix), False))
+            for row in heard.select(["digest", "audio_digest"]).to_pylist():
+                _keep_first(found, row["audio_digest"], "audio track", {"digest": row["digest"]})
+            frames = part.column("keyframes").combine_chunks()
+            digests = pc.struct_field(pc.list_flatten(frames), "digest")
+            matches = pc.indices_nonzero(pc.fill_null(pc.starts_with(digests, prefix), False)).to_pylist()
+            parents = pc.list_parent_indices(frames)
+            times = pc.struct_field(pc.list_flatten(frames), "time_s")
+            for place in matches:
+                _keep_first(found, digests[place].as_py(), "keyframe", {"digest": part.column("digest")[parents[place].as_py()].as_py(), "time_s": times[place].as_py()})
+    return found
+
+
+def _keep_first(found: dict[Digest, tuple[str, dict[str, Any]]], digest: Digest, kind: str, origin: dict[str, Any]) -> None:
+    if digest not in found or origin["digest"] < found[digest][1]["digest"]:
+        found[digest] = (kind, origin)
+
+
+def _rows_of(tables: Tables, found: _Found) -> list[_Record]:
+    records = list(found.records)
+    for name, columns in _ROW_TABLES.items():
+        for record in found.records:
+            slot = Slot(name, record.slot.modality, record.slot.shard)
+            if tables.stamp(slot) is not None:
+                part = tables.read(slot, columns=columns)
+                records.append(_record(tables, slot, part.filter(pc.equal(part.column("digest"), found.item))))
+    return [record for record in records if record.rows]
+
+
+def _corpus_rows(tables: Tables, found: _Found) -> list[_Record]:
+    records = []
+    own = sorted({record.slot.modality for record in found.records})
+    for name in _CORPUS_TABLES:
+        for modality in [*own, "all"]:
+            slot = Slot(name, modality, ALL)
+            if tables.stamp(slot) is None:
+                continue
+            part = tables.read(slot)
+            keys = [key for key in ("digest", "left", "right") if key in part.column_names]
+            mask = pc.equal(part.column(keys[0]), found.item)
+            for key in keys[1:]:
+                mask = pc.or_(mask, pc.equal(part.column(key), found.item))
+            records.append(_record(tables, slot, part.filter(mask)))
+    return [record for record in records if record.rows]
+
+
+def _record(tables: Tables, slot: Slot, rows: pa.Table) -> _Record:
+    stamp = tables.stamp(slot)
+    assert stamp is not None  # the table was just read
+    return _Record(slot, stamp, rows.to_pylist())
+
+
+def _modalities(tables: Tables, table: str) -> list[str]:
+    base = tables.root / table
+    return sorted(path.name for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
+
+
+def _tell(found: _Found, records: list[_Record], *, manifests: Manifests, run_events: Mapping[str, Mapping[str, Any]], tables: Tables) -> Story:
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        by_table.setdefault(record.slot.table, []).extend(record.rows)
+    items = by_table["items"]
+    verdict = max(by_table.get("verdicts", []), key=lambda row: ADMITTED.index(row["status"]) if row["status"] in ADMITTED else 9, default=None)
+    cluster = next(iter(by_table.get("duplicate_clusters", [])), None)
+    status = verdict["status"] if verdict else max((row["status"] for row in items), default="ok")
+    left_out = _left_out(found, items, verdict, cluster)
+    memberships = tuple(_memberships(found.digest if found.kind == "item" else found.item, manifests, otherwise=left_out))
+    return Story(
+        digest=found.digest,
+        modality=items[0]["modality"],
+        kind=found.kind,
+        derived_from=found.derived_from,
+        status=status,
+        conclusion=_conclusion(found, status, left_out, memberships, len(items)),
+        occurrences=tuple(_occurrence(record, row) for record in found.records for row in record.rows),
+        steps=tuple(_step(record, run_events) for record in records),
+        findings=tuple(verdict["findings"]) if verdict else (),
+        measures={row["measure"]: row["value"] for row in by_table.get("measures", [])},
+        survivor=cluster["survivor"] if cluster else None,
+        duplicates=tuple(_pairs(found.item, by_table)),
+        versions=memberships,
+    )
+
+
+def _occurrence(record: _Record, row: Mapping[str, Any]) -> Occurrence:
+    return Occurrence(
+        item_id=row["item_id"],
+        shard=record.slot.shard,
+        sample_id=row["sample_id"],
+        modality=row["modality"],
+        role=row["role"],
+        source=row["source"],
+        licence=row["licence"],
+        source_ref=json.loads(row["source_ref"]),
+        status=row["status"],
+        error=row["materialize_error"],
+    )
+
+
+def _pairs(item: Digest, by_table: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    rows = [row for name in ("near_duplicates", "semantic_duplicates") for row in by_table.get(name, [])]
+    told = [{"other": row["right"] if row["left"] == item else row["left"], **{key: row[key] for key in ("tier", "method", "score", "bound")}} for row in rows]
+    return sorted(told, key=lambda row: (row["tier"], -row["score"], row["other"], row["method"]))[:_MAX_PAIRS]
+
+
+def _left_out(found: _Found, items: list[dict[str, Any]], verdict: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None) -> str | None:
+    """Why no version that follows the rules can hold the digest; None where one may."""
+    if found.kind != "item":
+        return None
+    if verdict and verdict["status"] not in ADMITTED:
+        return f"{verdict['status']} by {verdict['rule']} ({verdict['reason']})"
+    if all(row["status"] == "unreadable" for row in items):
+        return f"unreadable ({items[0]['materialize_error']})"
+    if cluster and not cluster["is_survivor"]:
+        score = "" if cluster["score"] is None else f" with score {cluster['score']:.4f}"
+        return f"{cluster['tier']} duplicate of {cluster['survivor'][:16]} by {cluster['method']}{score}"
+    return None
+
+
+def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None) -> list[Membership]:
+    default = otherwise or "not selected: it arrived later, or the version's recipe leaves its source, licence or modality out"
+    told = []
+    for row in manifests(digest) if callable(manifests) else manifests:
+        if "held" in row:
+            held, cause = bool(row["held"]), row.get("cause")
+        else:
+            container: Container[Digest] = row["digests"]
+            held, cause = digest in container, (row.get("causes") or {}).get(digest)
+        told.append(Membership(version=str(row["version"]), names=tuple(row.get("names", ())), held=held, cause=None if held else cause or default))
+    return told
+
+
+def _conclusion(found: _Found, status: str, left_out: str | None, versions: Sequence[Membership], num_occurrences: int) -> str:
+    times = "once" if num_occurrences == 1 else f"{num_occurrences} times"
+    if found.kind != "item":
+        return f"Derived: {found.kind} of {found.item[:16]}, whose status is {status}."
+    held = sum(version.held for version in versions)
+    if left_out:
+        return f"Left out: {left_out}; landed {times}." + (f" Yet {held} of {len(versions)} versions hold it: they are older than this verdict." if held else "")
+    if versions:
+        return f"{status.capitalize()}; landed {times}; held by {held} of {len(versions)} versions."
+    return f"{status.capitalize()}; landed {times}; nothing keeps it out of a version."
+
+
+def _step(record: _Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
+    slot, stamp = record.slot, record.stamp
+    run = run_events.get(stamp.run_id)
+    return Step(
+        table=slot.table,
+        modality=slot.modality,
+        shard=slot.shard,
+        said=_said(slot.table, record.rows),
+        details=_details(slot.table, record.rows),
+        data_version=stamp.data_version,
+        code_version=stamp.code_version,
+        settings_digest=stamp.settings_digest,
+        inputs=dict(stamp.inputs),
+        run_id=stamp.run_id,
+        written_at=stamp.written_at,
+        run=dict(run) if run is not None else None,
+    )
+
+
+def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    if table in ("items", "measures", *_CORPUS_TABLES[:2]):
+        return {"num_rows": len(rows)}  # told in full as occurrences, measures and duplicates
+    if len(rows) > 1:
+        return {"rows": [{key: value for key, value in row.items() if key != "digest"} for row in rows]}
+    return {key: value for key, value in rows[0].items() if value is not None and key != "digest"}
+
+
+def _said(table: str, rows: list[dict[str, Any]]) -> str:
+    row = rows[0]
+    match table:
+        case "items":
+            return f"{len(rows)} occurrence{'s' if len(rows) > 1 else ''}, {row['status']}"
+        case "blobs":
+            return f"{row['size_bytes']:,} bytes, {row['status']}"
+        case "tracks":
+            size = [f"{row['width_px']} x {row['height_px']} px"] if row["width_px"] else []
+            length = [f"{row['duration_s']:.2f} s"] if row["duration_s"] is not None else []
+            words = [f"{row['num_words']} words"] if row["num_words"] is not None else []
+            return ", ".join([row["status"], *size, *length, *words, *([row["error"]] if row["error"] else [])])
+        case "measures":
+            return f"{len(rows)} measures"
+        case "verdicts":
+            return f"{row['status']}, weight {row['weight']:g}" + (f": {row['rule']} ({row['reason']})" if row["rule"] else "")
+        case "fingerprints":
+            return ", ".join(sorted(each["method"] for each in rows))
+        case "embeddings":
+            return ", ".join(f"{each['encoder']}@{each['revision']}, {each['dimension']} dimensions" for each in rows)
+        case "duplicate_clusters":
+            return f"survivor of {row['cluster_size']}" if row["is_survivor"] else f"{row['tier']} duplicate of {row['survivor'][:16]} by {row['method']}"
+        case _:
+            return f"{len(rows)} pair{'s' if len(rows) > 1 else ''}"

@@ -1,0 +1,28 @@
+"""From stage tables to a published version: the catalog, the manifest, and what is made from it.
+
+A version's name is `<recipe>-v<number>`; the recipe is also its branch. Assets and the plain pipeline walk VERSION_STEPS alike.
+"""
+
+from __future__ import annotations
+
+from mmlake.publish.catalog import catalog_is_current, update_catalog
+from mmlake.publish.naming import next_version, recipe_of, version_names
+from mmlake.publish.probing import pin_probes, pinned_probes
+from mmlake.publish.results import read_result
+from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
+
+__all__ = [
+    "VERSION_STEPS",
+    "VersionStep",
+    "catalog_is_current",
+    "needs_version",
+    "next_version",
+    "pin_probes",
+    "pinned_probes",
+    "read_result",
+    "recipe_of",
+    "run_version_step",
+    "update_catalog",
+    "version_is_complete",
+    "version_names",
+]

@@ -1,0 +1,59 @@
+"""The catalog brought up to date with the stage tables: bulk, idempotent, every distinct digest accounted for."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from mmlake import catalog, contracts
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.progress import Advance, silent
+from mmlake.records import digest_of
+from mmlake.tables import Slot, Stamp
+
+CODE_VERSION = "1"
+SLOT = Slot("catalog", "all")
+_ROW_TABLES = ("items", "tracks", "verdicts", "embeddings")
+
+
+def catalog_inputs(lake: Lake) -> dict[str, str]:
+    """Data versions of everything that the catalog is joined from."""
+    inputs = {}
+    for modality in MODALITIES:
+        for table in _ROW_TABLES:
+            stamps = lake.tables.stamps(table, modality)
+            inputs[f"{modality}/{table}"] = digest_of("\n".join(f"{slot.shard}={stamp.data_version}" for slot, stamp in stamps.items()).encode())
+        clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
+        inputs[f"{modality}/duplicate_clusters"] = clusters.data_version if clusters else ""
+    return inputs
+
+
+def catalog_is_current(lake: Lake) -> bool:
+    """Whether the catalog holds what the stage tables hold now."""
+    stamp = lake.tables.stamp(SLOT)
+    return stamp is not None and stamp.code_version == CODE_VERSION and stamp.inputs == catalog_inputs(lake)
+
+
+def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
+    """The stamp of the catalog, which now holds one row per distinct digest of all items. Raises ContractBroken where one is missing or too many."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
+    for modality in MODALITIES:
+        items, tracks, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
+        rows = catalog.rows(items, tracks, verdicts, lake.tables.read(Slot("duplicate_clusters", modality)), embeddings, modality=modality)
+        contracts.same_keys(f"{modality}: items -> catalog", contracts.digests(items), rows.column("digest").to_pylist())
+        for name, count in lake.catalog.upsert(rows).items():
+            counts[name] = counts.get(name, 0) + count
+        expected |= set(rows.column("digest").to_pylist())
+        advance(rows.num_rows)
+    counts["removed"] = lake.catalog.remove_absent(expected)
+    lake.catalog.compact()
+    held = lake.catalog.read(["digest"]).column("digest").to_pylist()
+    counts["accounted"] = contracts.same_keys("stage tables -> catalog", expected, held)
+    size = sum(path.stat().st_size for path in (lake.root / "catalog").rglob("*") if path.is_file())
+    stamp = Stamp(
+        data_version=lake.catalog.data_version(), schema_version=1, num_rows=len(held), size_bytes=size, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts,
+        seconds=round(time.perf_counter() - wall, 4), cpu_seconds=round(time.process_time() - cpu, 4), run_id=run_id, written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+    return lake.tables.mark(SLOT, stamp)

@@ -1,0 +1,192 @@
+"""What each version step does. Every function takes the lake and the version's name and leaves one result document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from mmlake import costs, evaluate, provenance, shards
+from mmlake.errors import ContractBroken, RefMissing
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.progress import Advance
+from mmlake.publish import probing
+from mmlake.publish.catalog import catalog_inputs
+from mmlake.publish.naming import previous_version, recipe_of
+from mmlake.publish.results import read_result, result_path, write_result
+from mmlake.tables import Slot, Stamp
+from mmlake.versions import Manifest, select
+
+READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
+_SETTINGS = ("sources", "preprocess", "quality", "dedup", "embed")  # what a version's content depends on
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What a step made."""
+
+    data_version: str
+    num_rows: int
+    document: dict[str, Any]
+    size_bytes: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def manifest(lake: Lake, version: str, advance: Advance) -> Result:
+    """The version built from the catalog, tagged with its name, its branch moved to it. A name that is taken keeps what it names."""
+    recipe = recipe_of(version)
+    if version not in lake.versions.tags():
+        selection = select(lake.catalog.read(), recipe)
+        held, left_out = selection.items.num_rows, selection.excluded.num_rows
+        if held + left_out != lake.catalog.count():
+            raise ContractBroken(f"catalog -> {version}: {lake.catalog.count()} rows, {held} selected and {left_out} excluded; run `Catalog.verify_unique`")
+        before = previous_version(lake, version)
+        built = lake.versions.build(
+            selection.items, excluded=selection.excluded, recipe=recipe, settings_digest=lake.settings.digest(_SETTINGS), encoders=_encoders(lake),
+            diversity=_diversity(lake, selection.items), parents=(before,) if before else (), name=version,
+        )  # fmt: skip
+        advance(held)
+        _move_branch(lake, recipe.name, built)
+    made = lake.versions.read(version)
+    _move_branch(lake, recipe.name, made)
+    excluded = sum(count for causes in made.excluded.values() for count in causes.values())
+    document = {"version": version, "id": made.id, "recipe": recipe.name, "parents": list(made.parents), "totals": dict(made.totals), "licences": dict(made.licences), "excluded": dict(made.excluded)}
+    write_result(lake, version, "manifest", document)
+    size = sum(total["size_bytes"] for total in made.totals.values())
+    return Result(data_version=made.id, num_rows=made.num_items, size_bytes=size, counts={"selected": made.num_items, "excluded": excluded}, document=document)
+
+
+def diversity(lake: Lake, version: str, advance: Advance) -> Result:
+    """The diversity block of the manifest as a document of its own."""
+    document = {"version": version, "spaces": dict(lake.versions.read(version).diversity or {})}
+    return Result(data_version=write_result(lake, version, "diversity", document), num_rows=len(document["spaces"]), document=document)
+
+
+def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
+    """The version's items as WebDataset tars; those that are there already and sound are kept."""
+    made = lake.versions.read(version)
+    index = shards.write_shards(lake.versions.items(version), store=lake.store, out=lake.shards_dir, manifest_id=made.id, settings=lake.settings.shards, advance=advance)
+    document = {"version": version, "directory": str(index.directory.relative_to(lake.root)), "shards": index.to_dict()["shards"]}
+    if index.num_items != made.num_items:
+        raise ContractBroken(f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the shards; remove {index.directory} and write them again")
+    return Result(data_version=write_result(lake, version, "training_shards", document), num_rows=index.num_items, size_bytes=index.size_bytes, counts={"shards": len(document["shards"])}, document=document)
+
+
+def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
+    """How well the version answers the frozen probes, per probe and in the mean."""
+    import pyarrow.parquet as pq
+
+    probes, owners = probing.ensure_probes(lake), probing.clusters_of(lake)
+    held = set(lake.versions.items(version).column("digest").to_pylist())
+    parts, unanswered = [], 0
+    for modality in MODALITIES:
+        vectors = probing.query_vectors(lake, probes, modality)
+        asked = [probe for probe in probes.probes if probe.modality == modality]
+        unanswered += len(asked) - len(vectors)
+        digests, corpus_ND = probing.corpus_vectors(lake, modality, held)
+        parts.append(evaluate.score_probes([probe for probe in asked if probe.id in vectors], vectors, digests, corpus_ND, owners, ks=lake.settings.evaluate.ks))
+        advance(len(asked))
+    scores = pa.concat_tables(parts)
+    path = result_path(lake, version, "probe_scores", "parquet")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(scores, path)
+    document = {"version": version, "probe_set": probes.digest, "unanswerable": unanswered, "summary": evaluate.summarize(scores).to_pylist()}
+    return Result(data_version=write_result(lake, version, "probe_scores", document), num_rows=scores.num_rows, counts={"probes": len(probes.probes), "unanswerable": unanswered}, document=document)
+
+
+def decision(lake: Lake, version: str, advance: Advance) -> Result:
+    """This version against the one before it, or, for the first of its recipe, against everything."""
+    baseline = baseline_of(lake, version)
+    document: dict[str, Any] = {"version": version, "baseline": baseline, "outcome": None, "explanation": "There is no earlier version to compare with."}
+    if baseline is not None:
+        settings = lake.settings.evaluate
+        old, new = (_scores(lake, name) for name in (baseline, version))
+        compared = evaluate.compare(old, new, metric=settings.metric, alpha=settings.alpha, margin=settings.margin, seed=settings.seed, num_resamples=settings.num_resamples)
+        document |= compared.to_dict()
+    return Result(data_version=write_result(lake, version, "decision", document), num_rows=len(document.get("rows", ())), document=document)
+
+
+def stage_costs(lake: Lake, version: str, advance: Advance) -> Result:
+    """The cost ledger of everything that the lake has made, at the assumed prices."""
+    table = costs.stage_costs(lake_stamps(lake))
+    document = {"version": version, "prices": asdict(costs.Prices()), "rows": table.to_pylist()}
+    return Result(data_version=write_result(lake, version, "stage_costs", document), num_rows=table.num_rows, document=document)
+
+
+def precompute_plan(lake: Lake, version: str, advance: Advance) -> Result:
+    """Keep or recompute, for every artifact of the ledger."""
+    table = costs.stage_costs(lake_stamps(lake))
+    plan = costs.precompute_plan(table, {}, reads_per_month=READS_PER_MONTH)
+    document = {"version": version, "reads_per_month": READS_PER_MONTH, "rows": plan.to_pylist()}
+    counts = Counter(plan.column("decision").to_pylist())
+    return Result(data_version=write_result(lake, version, "precompute_plan", document), num_rows=plan.num_rows, counts=dict(counts), document=document)
+
+
+def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
+    """The chain of tables behind the version, as JSON lines beside its manifest: it outlives the run history."""
+    made = lake.versions.read(version)
+    path = lake.root / "versions" / "chains" / f"{made.id}.jsonl"
+    digest = provenance.export_chain(path, version=made.id, inputs=catalog_inputs(lake), tables=lake.tables)
+    _, rows = provenance.read_chain(path)
+    document = {"version": version, "id": made.id, "chain": str(path.relative_to(lake.root)), "sha256": digest, "tables": len(rows)}
+    write_result(lake, version, "provenance", document)
+    return Result(data_version=digest, num_rows=len(rows), size_bytes=path.stat().st_size, document=document)
+
+
+def baseline_of(lake: Lake, version: str) -> str | None:
+    """The version that this one is compared with: the one before it, else the newest of everything, else none."""
+    if (before := previous_version(lake, version)) is not None:
+        return before
+    if recipe_of(version).name == "everything":
+        return None
+    names = sorted(name for name in lake.versions.tags() if name.startswith("everything-v"))
+    return names[-1] if names else None
+
+
+def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
+    """Every stamp of the lake."""
+    stamps: dict[Slot, Stamp] = {}
+    for table in sorted(path.name for path in lake.tables.root.iterdir() if path.is_dir()):
+        for modality in [*MODALITIES, "all"]:
+            stamps |= lake.tables.stamps(table, modality)
+    return stamps
+
+
+def _move_branch(lake: Lake, branch: str, made: Manifest) -> None:
+    branches = lake.versions.branches()
+    if branch not in branches:
+        lake.versions.branch(branch, made.id)
+    elif branches[branch] in made.parents:
+        lake.versions.advance(branch, made.id, expect=branches[branch])
+
+
+def _encoders(lake: Lake) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for modality in MODALITIES:
+        table = lake.tables.concat("embeddings", modality, columns=["encoder", "revision"])
+        for row in table.group_by(["encoder", "revision"]).aggregate([]).to_pylist():
+            found[row["encoder"]] = row["revision"]
+    return dict(sorted(found.items()))
+
+
+def _diversity(lake: Lake, items: pa.Table) -> dict[str, Any]:
+    settings, digests = lake.settings.evaluate, set(items.column("digest").to_pylist())
+    block = {}
+    for modality in MODALITIES:
+        _, vectors_ND = probing.corpus_vectors(lake, modality, digests)
+        if len(vectors_ND):
+            block[modality] = {"encoder": lake.encoder_of(modality)} | evaluate.diversity(vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None).to_dict()
+    return block
+
+
+def _scores(lake: Lake, version: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    path = result_path(lake, version, "probe_scores", "parquet")
+    if not path.exists():
+        read_result(lake, version, "probe_scores")  # raises with the remedy
+        raise RefMissing(f"version {version} has no score table at {path}; materialize its probe_scores again")
+    return pq.read_table(path)

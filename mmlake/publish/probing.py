@@ -1,0 +1,153 @@
+"""Frozen probes of a lake and their query vectors.
+
+The first version of a lake freezes the probe set; every later version is measured with the very same one. Probes made by hand are
+pinned before that with `mmlake probes pin FILE`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.catalog import vector_column
+from mmlake.embed import encode_file_query, encode_text_query
+from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
+from mmlake.lake import Lake
+from mmlake.records import ADMITTED, digest_of
+from mmlake.store import write_atomically
+
+_SAMPLE_RATE_HZ = 16_000  # of the audio tracks that preprocessing makes
+_COLUMNS = ["digest", "modality", "role", "status", "survivor", "text"]
+
+
+def pinned_probes(lake: Lake) -> ProbeSet | None:
+    """The lake's frozen probe set, or None where none was pinned yet."""
+    try:
+        digest = json.loads((lake.probes_dir / "pinned.json").read_bytes())["digest"]
+    except FileNotFoundError:
+        return None
+    return ProbeSet.read(lake.probes_dir, digest)
+
+
+def pin_probes(lake: Lake, probes: ProbeSet) -> str:
+    """The digest of the set, which is from now on what versions of this lake are measured with. Scores with an earlier set cannot be compared with later ones."""
+    digest = probes.write(lake.probes_dir)
+    write_atomically(lake.probes_dir / "pinned.json", json.dumps({"digest": digest}).encode())
+    return digest
+
+
+def ensure_probes(lake: Lake) -> ProbeSet:
+    """The pinned set; where there is none, known-item probes are made from the catalog and pinned."""
+    if (pinned := pinned_probes(lake)) is not None:
+        return pinned
+    settings = lake.settings.evaluate
+    rows = lake.catalog.read(_COLUMNS).to_pylist()
+    made = build_probes(rows, seed=settings.seed, per_modality=settings.probes_per_modality, query_words=settings.query_words)
+    pin_probes(lake, made)
+    return made
+
+
+def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:
+    """Probe id -> unit vector in the space of the modality's encoder. Kept beside the probes, so that each is encoded once.
+
+    A probe whose query cannot be had (its item was erased, its rendition does not decode) is left out; scoring asks only for what is here.
+    """
+    encoder = lake.encoder_of(modality)
+    asked = [probe for probe in probes.probes if probe.modality == modality]
+    cache = lake.probes_dir / f"{probes.digest}.{modality}.{encoder}.{lake.settings.digest(('embed',))}.npz"
+    if cache.exists():
+        with np.load(cache, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+    vectors = {}
+    for probe in asked:
+        try:
+            vectors[probe.id] = _encode(lake, probe, encoder)
+        except (MmlakeError, UnreadableItem):
+            continue  # counted by the caller: probes asked against vectors had
+    sink = io.BytesIO()
+    np.savez(sink, **vectors)
+    write_atomically(cache, sink.getvalue())
+    return vectors
+
+
+def corpus_vectors(lake: Lake, modality: str, digests: set[str]) -> tuple[list[str], np.ndarray]:
+    """(digests, float32 vectors of shape (N, D)) of those items of the modality that have a vector, sorted by digest."""
+    column = vector_column(lake.encoder_of(modality))
+    if column.removeprefix("vector_") not in lake.catalog.encoders():
+        return [], np.empty((0, 0), np.float32)
+    table = lake.catalog.read(["digest", column], where=f"modality = '{modality}' AND {column} IS NOT NULL")
+    table = table.filter(pc.is_in(table.column("digest"), value_set=pa.array(sorted(digests), pa.string())))
+    if not table.num_rows:
+        return [], np.empty((0, 0), np.float32)
+    vectors = table.column(column).combine_chunks()
+    return table.column("digest").to_pylist(), np.asarray(vectors.flatten().to_numpy(zero_copy_only=False), np.float32).reshape(table.num_rows, -1)
+
+
+def clusters_of(lake: Lake) -> dict[str, str]:
+    """Digest -> survivor of its duplicate cluster, for all admitted items."""
+    rows = lake.catalog.read(["digest", "survivor", "status"]).to_pylist()
+    return {row["digest"]: row["survivor"] or row["digest"] for row in rows if row["status"] in ADMITTED}
+
+
+def _encode(lake: Lake, probe: Probe, encoder: str) -> np.ndarray:
+    if probe.kind == "text":
+        return encode_text_query(probe.query, encoder=encoder, executor=lake.executor, settings=lake.settings.embed)
+    rng = np.random.default_rng(int(digest_of(f"{lake.settings.evaluate.seed}:{probe.id}".encode())[:16], 16))
+    assert probe.query_digest is not None  # ProbeSet refuses probes with neither words nor an item
+    with tempfile.TemporaryDirectory() as folder:
+        path = _rendition(lake, probe, rng, Path(folder))
+        return encode_file_query(path, probe.kind, encoder=encoder, executor=lake.executor, settings=lake.settings.embed)
+
+
+def _rendition(lake: Lake, probe: Probe, rng: np.random.Generator, folder: Path) -> Path:
+    """The distorted item as a file."""
+    assert probe.query_digest is not None
+    if probe.kind == "image":
+        path = folder / "query.jpg"
+        path.write_bytes(distort_image(lake.store.read(probe.query_digest), rng))
+        return path
+    row = lake.catalog.get(probe.query_digest)
+    if row is None:
+        raise MmlakeError(f"probe {probe.id} asks for {probe.query_digest}, which the catalog does not have; pin a probe set of this corpus")
+    if probe.kind == "audio":
+        return _sound(lake, probe.query_digest, rng, folder)
+    return _clip(lake, row["keyframe_digests"], rng, folder)
+
+
+def _sound(lake: Lake, digest: str, rng: np.random.Generator, folder: Path) -> Path:
+    import soundfile
+
+    for _, tracks in lake.tables.scan("tracks", "audio", columns=["digest", "audio_digest"]):
+        found = tracks.filter(pc.equal(tracks.column("digest"), digest)).column("audio_digest").drop_null().to_pylist()
+        if found:
+            samples, _ = soundfile.read(lake.store.path(found[0]), dtype="float32")
+            path = folder / "query.wav"
+            soundfile.write(path, distort_samples(samples, rng), _SAMPLE_RATE_HZ, subtype="PCM_16")
+            return path
+    raise UnreadableItem(3003, f"num_audio_tracks=0 of {digest[:12]} not in [1, inf)")
+
+
+def _clip(lake: Lake, keyframes: list[str], rng: np.random.Generator, folder: Path) -> Path:
+    """The distorted keyframes as a short film, four pictures per second."""
+    import av
+    from PIL import Image
+
+    if not keyframes:
+        raise UnreadableItem(3003, "num_keyframes=0 not in [1, inf)")
+    pictures = [Image.open(io.BytesIO(distort_image(lake.store.read(digest), rng))).convert("RGB") for digest in keyframes]
+    width, height = (max(2, side - side % 2) for side in pictures[0].size)
+    path = folder / "query.mkv"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mjpeg", rate=4)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuvj420p"
+        for picture in pictures:
+            container.mux(stream.encode(av.VideoFrame.from_image(picture.resize((width, height)))))
+        container.mux(stream.encode(None))
+    return path

@@ -1,0 +1,32 @@
+"""What version steps find out, one JSON document each: `results/<version>/<step>.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mmlake.errors import MmlakeError
+from mmlake.lake import Lake
+from mmlake.records import canonical_json, digest_of
+from mmlake.store import write_atomically
+
+
+def result_path(lake: Lake, version: str, step: str, suffix: str = "json") -> Path:
+    """Where the step's result lies, made or not."""
+    return lake.root / "results" / version / f"{step}.{suffix}"
+
+
+def write_result(lake: Lake, version: str, step: str, document: dict[str, Any]) -> str:
+    """The SHA-256 of the document's canonical text, once it is durable."""
+    data = canonical_json(document).encode()
+    write_atomically(result_path(lake, version, step), data)
+    return digest_of(data)
+
+
+def read_result(lake: Lake, version: str, step: str) -> dict[str, Any]:
+    """The document. Raises MmlakeError where the step has not run."""
+    try:
+        return json.loads(result_path(lake, version, step).read_bytes())
+    except FileNotFoundError as error:
+        raise MmlakeError(f"version {version} has no {step} yet in {lake.root}; materialize it, or run `mmlake run`") from error

@@ -1,0 +1,100 @@
+"""The steps of a version: manifest first, then everything that is made from it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mmlake.lake import Lake
+from mmlake.progress import Advance, silent
+from mmlake.publish import making
+from mmlake.publish.catalog import catalog_is_current
+from mmlake.publish.naming import next_version, slot_of, version_names
+from mmlake.tables import Stamp
+
+_LOG = logging.getLogger("mmlake.steps")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionStep:
+    """One row of the table of version steps."""
+
+    name: str  # of the asset
+    stage: str
+    description: str
+    make: Callable[[Lake, str, Advance], making.Result]
+    inputs: tuple[str, ...] = ("manifest",)
+    settings: tuple[str, ...] = ()
+    code_version: str = "1"
+    kinds: tuple[str, ...] = ("json",)
+    gpu: bool = False
+
+
+VERSION_STEPS: dict[str, VersionStep] = {
+    step.name: step
+    for step in (
+        VersionStep(name="manifest", stage="versions", inputs=("catalog",), make=making.manifest, description="The immutable, content-addressed list of what the version holds and what it leaves out, with diversity, licences and parents."),
+        VersionStep(name="diversity", stage="evaluate", make=making.diversity, description="Cluster histogram, entropy and largest cluster per embedding space, from the manifest."),
+        VersionStep(name="training_shards", stage="shards", make=making.training_shards, settings=("shards",), kinds=("webdataset",), description="WebDataset tars with index and checksums; equal versions give equal bytes."),
+        VersionStep(name="probe_scores", stage="evaluate", make=making.probe_scores, settings=("evaluate", "embed"), gpu=True, kinds=("pytorch",), description="Recall@k, reciprocal rank and nDCG of the frozen probes on this version."),
+        VersionStep(name="decision", stage="evaluate", inputs=("probe_scores",), make=making.decision, settings=("evaluate",), description="Keep, reject or cannot tell: this version against the one before, or against everything."),
+        VersionStep(name="stage_costs", stage="costs", make=making.stage_costs, description="Measured seconds and bytes of every stage, and what they would cost."),
+        VersionStep(name="precompute_plan", stage="costs", inputs=("stage_costs",), make=making.precompute_plan, description="For each artifact: keep it, or make it again when it is read."),
+        VersionStep(name="provenance", stage="provenance", make=making.provenance_chain, description="The chain of tables, runs, code and settings behind the version, exported beside its manifest."),
+    )
+}
+
+
+def version_inputs(step: VersionStep, lake: Lake, version: str) -> dict[str, str]:
+    """Data version of every input of the step."""
+    if step.inputs == ("catalog",):
+        stamp = lake.tables.stamp(slot_of("catalog", "ALL"))
+        return {"all/catalog": stamp.data_version if stamp else ""}
+    stamps = {name: lake.tables.stamp(slot_of(name, version)) for name in step.inputs}
+    return {f"all/{name}": stamp.data_version if stamp else "" for name, stamp in stamps.items()}
+
+
+def run_version_step(step: VersionStep, lake: Lake, version: str, *, advance: Advance = silent, run_id: str = "") -> tuple[Stamp, making.Result]:
+    """(stamp, result) of the step for this version, made now."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    inputs = version_inputs(step, lake, version)
+    result = step.make(lake, version, advance)
+    stamp = Stamp(
+        data_version=result.data_version, schema_version=1, num_rows=result.num_rows, size_bytes=result.size_bytes, code_version=step.code_version,
+        settings_digest=lake.settings.digest(step.settings), inputs=inputs, counts=result.counts, seconds=round(time.perf_counter() - wall, 4),
+        cpu_seconds=round(time.process_time() - cpu, 4), run_id=run_id, written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )  # fmt: skip
+    lake.tables.mark(slot_of(step.name, version), stamp)
+    _LOG.info("%s[%s]: %d rows in %.2f s", step.name, version, stamp.num_rows, stamp.seconds, extra={"slot": slot_of(step.name, version)})
+    return stamp, result
+
+
+def version_is_complete(lake: Lake, version: str) -> bool:
+    """Whether every step of the version has been made from what the steps before it hold now."""
+    for step in VERSION_STEPS.values():
+        stamp = lake.tables.stamp(slot_of(step.name, version))
+        if stamp is None or stamp.code_version != step.code_version:
+            return False
+        if step.name != "manifest" and stamp.inputs != version_inputs(step, lake, version):
+            return False
+    return True
+
+
+def needs_version(lake: Lake, recipe: str) -> tuple[str, bool]:
+    """(name, whether it is new): the version of the recipe that holds the catalog as it is now."""
+    names = version_names(lake, recipe)
+    if names and catalog_is_current(lake):
+        stamp = lake.tables.stamp(slot_of("manifest", names[-1]))
+        step = VERSION_STEPS["manifest"]
+        if stamp is None or stamp.inputs == version_inputs(step, lake, names[-1]):
+            return names[-1], False
+    return next_version(lake, recipe), True
+
+
+def publish_version(lake: Lake, version: str, *, advance: Advance = silent) -> dict[str, Any]:
+    """Every step of the version in order; step -> stamp."""
+    return {step.name: run_version_step(step, lake, version, advance=advance)[0] for step in VERSION_STEPS.values()}

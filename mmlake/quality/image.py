@@ -1,0 +1,100 @@
+"""Images: measures and rules. Measures are taken on the luma plane with its longer side at most 512 px, so that they mean the same at any resolution."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmlake.quality.rule import Rule, unmeasured
+from mmlake.store import BlobStore
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# H height, W width
+MEASURED_SIDE_PX = 512
+_REBLUR_PX = 9  # width of the box filter of Crete et al.
+_MIN_STRUCTURE = 0.1  # grey levels; mean step between neighbours below which only rounding is left
+
+
+def image_measures(track: dict, store: BlobStore) -> dict[str, float | None]:
+    """The measures of one picture; it is decoded again at a reduced size."""
+    luma_HW = luma(store.read(track["digest"]))
+    width_px, height_px = track["width_px"], track["height_px"]
+    return {
+        "min_side_px": float(min(width_px, height_px)),
+        "aspect_ratio": max(width_px, height_px) / max(1, min(width_px, height_px)),
+        "luma_mean": float(luma_HW.mean()),
+        "luma_std": float(luma_HW.std()),
+        "blur": blur(luma_HW),
+    }
+
+
+def luma(data: bytes) -> np.ndarray:
+    """The first frame of the picture as float32 luma 0..255, longer side at most 512 px; transparent parts as white, or black where that shows nothing."""
+    import cv2
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # size and damage were judged when the track was made
+        with Image.open(io.BytesIO(data)) as picture:
+            picture.draft("L", (MEASURED_SIDE_PX, MEASURED_SIDE_PX))  # libjpeg shrinks while it decodes
+            plane = _grey(picture)
+    scale = min(1.0, MEASURED_SIDE_PX / max(plane.shape))
+    if scale < 1:
+        plane = cv2.resize(plane, (max(1, round(plane.shape[1] * scale)), max(1, round(plane.shape[0] * scale))), interpolation=cv2.INTER_AREA)
+    return plane.astype(np.float32)
+
+
+def _grey(picture: Image) -> np.ndarray:
+    from PIL import Image
+
+    if picture.mode.startswith(("I", "F")):  # 16 and 32 bit: stretched over what they hold, since 8 bits would clip them all to white
+        values = np.asarray(picture, dtype=np.float32)
+        low, high = float(values.min()), float(values.max())
+        return (values - low) * (255 / (high - low)) if high > low else np.zeros_like(values)
+    if picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        for ground in (255, 0):
+            under = Image.new("RGBA", layer.size, (ground, ground, ground, 255))
+            plane = np.asarray(Image.alpha_composite(under, layer).convert("L"))
+            if plane.std() >= 2:
+                break
+        return plane
+    return np.asarray(picture.convert("L"))
+
+
+def blur(luma_HW: np.ndarray) -> float | None:
+    """Perceptual blur 0 (sharp) to 1 (flat); None where the picture has no structure or is too small.
+
+    Method: Crete, Dolmiere, Ladret, Nicolas 2007: how little the picture changes when it is blurred once more. Needs no reference and no contrast.
+    """
+    import cv2
+
+    if min(luma_HW.shape) < 2 * _REBLUR_PX:
+        return None
+    worst = 0.0
+    for axis, kernel in ((0, (1, _REBLUR_PX)), (1, (_REBLUR_PX, 1))):
+        steps = np.abs(np.diff(luma_HW, axis=axis))
+        again = np.abs(np.diff(cv2.blur(luma_HW, kernel), axis=axis))
+        total = float(steps.sum(dtype=np.float64))
+        if total < _MIN_STRUCTURE * steps.size:
+            continue
+        worst = max(worst, 1 - float(np.maximum(0, steps - again).sum(dtype=np.float64)) / total)
+    return worst or None
+
+
+# on 140 real photographs at most 0.48, after a Gaussian blur of 4 px at 500 px width at least 0.62 (docs/quality.md)
+BLUR_HIGH = 0.58
+
+IMAGE_RULES = (
+    unmeasured("image"),
+    Rule(name="too_small", error_code=4201, severity="P1", measure="min_side_px", unit="px", low=32, what="The shorter side is smaller than an icon: nothing can be learned from it.", fix="Fetch the original instead of its thumbnail."),
+    Rule(name="blank", error_code=4202, severity="P1", measure="luma_std", unit="grey levels", low=2, what="The picture has one brightness everywhere.", fix="Look for placeholders and failed renderings at the source."),
+    Rule(name="blurred", error_code=4203, severity="P1", measure="blur", high=BLUR_HIGH, what="The picture hardly changes when it is blurred again: it was out of focus, moved, or enlarged.", fix="Fetch a sharper original."),
+    # COYO-700M and LAION-HR drop beyond 3; 5 lets panoramas live
+    Rule(name="extreme_aspect", error_code=4204, severity="P2", measure="aspect_ratio", high=5, what="One side is many times the other: a banner, a strip, a screenshot of a scroll.", fix="Crop it, or leave it at its smaller weight."),
+)

@@ -1,0 +1,47 @@
+"""One rule: a measure, the range in which it is fine, and what it means to be outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mmlake.records import ROLES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """A row of a rule table: the value of `measure` must lie in [low, high)."""
+
+    name: str  # also the error's name in the catalogue
+    error_code: int  # 4xxx
+    severity: str  # P0, P1 or P2
+    measure: str  # a name that the modality's measures give
+    unit: str = ""  # as the reason shows it; empty for plain numbers
+    low: float | None = None  # None: no lower bound
+    high: float | None = None  # None: no upper bound
+    roles: tuple[str, ...] = ROLES  # the roles that it applies to
+    what: str  # what happened, seen from the row
+    fix: str  # what to do about it
+
+    def holds(self, value: float, low: float | None, high: float | None) -> bool:
+        """Whether the value lies in [low, high)."""
+        return (low is None or value >= low) and (high is None or value < high)
+
+    def reason(self, value: float, low: float | None, high: float | None) -> str:
+        """The finding in words: measure, value, unit, range."""
+        unit = f" {self.unit}" if self.unit else ""
+        left = "(-inf" if low is None else f"[{low:g}"
+        right = "inf)" if high is None else f"{high:g})"
+        return f"{self.measure}={value:.6g}{unit} not in {left}, {right}"
+
+
+def unmeasured(modality: str) -> Rule:
+    """The rule that keeps an item out of versions when its measures could not be taken: never a number in place of a failure."""
+    return Rule(
+        name="unmeasured",
+        error_code=4001,
+        severity="P1",
+        measure="num_failures",
+        high=1,
+        what=f"The measures of this {modality} item could not be taken although it decoded.",
+        fix="Look for the item's digest in the log of the measures step; report it with the item.",
+    )

@@ -1,0 +1,32 @@
+"""Settings of the quality stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mmlake.errors import SettingsError
+from mmlake.quality.rules import RULES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QualitySettings:
+    """How measures are judged; every field is plain JSON. A change here re-judges, it never decodes again."""
+
+    flagged_weight: float = 0.5
+    # sample weight of items with P2 findings only; half keeps them in a version without letting them set its tone
+    bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    # rule name -> (low, high) in place of the rule's own [low, high); null is no bound. A name that several modalities use is changed for all of them
+    disabled: tuple[str, ...] = ()
+    # rule names that are not applied
+
+    def __post_init__(self) -> None:
+        """Refuse names that no rule has and ranges that nothing fulfils."""
+        if not 0 <= self.flagged_weight <= 1:
+            raise SettingsError(f"quality.flagged_weight={self.flagged_weight} not in [0, 1]; correct the setting")
+        known = {rule.name for rules in RULES.values() for rule in rules}
+        if unknown := sorted((set(self.bounds) | set(self.disabled)) - known):
+            raise SettingsError(f"quality.bounds or quality.disabled names {unknown}, which are no rules; the rules are {sorted(known)}")
+        for name, pair in self.bounds.items():
+            if len(pair) != 2 or (pair[0] is not None and pair[1] is not None and pair[0] >= pair[1]):
+                raise SettingsError(f"quality.bounds['{name}']={pair!r} is no range (low, high) with low below high; correct the setting")

@@ -1,0 +1,122 @@
+"""Text: measures and rules.
+
+Sources: Gopher (Rae et al. 2021, appendix A1.1) for word lengths, alphabetic words, repeated lines and n-grams; C4 (Raffel et al. 2020, section 2.2) for
+placeholder and notice phrases; both as FineWeb (Penedo et al. 2024) uses them, with the share of a text in place of "contains".
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from mmlake.quality.rule import Rule, unmeasured
+from mmlake.store import BlobStore
+
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")  # scripts that write no spaces: word lengths mean nothing
+_TOKEN = re.compile(r"\S+")
+_LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+_NOT_WORD = re.compile(r"[\W_]+")
+# replacement characters, controls, and UTF-8 that was read as Latin-1 or Windows-1252 ("Ã©", "â€™")
+_GARBLED = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]|[ÂÃ][\u0080-\u00bf]|â€[\u0080-\u00ff\u0152-\u0178\u2013-\u2122]?|ï¿½")
+_SYMBOL = re.compile(r"#|…|\.\.\.")
+_NGRAM = 10
+_MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
+_PHRASES = re.compile(
+    r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- ]party|tracking|website) (?:all |of |the |our |optional |strictly )*cookies|cookies? (?:policy|settings|preferences|notice|consent)"
+    r"|(?:enable|activate|turn on|requires?|without) javascript|javascript (?:is|must be|has been|to be)? ?(?:disabled|enabled|required|not enabled|turned off)"
+    r"|terms (?:of (?:use|service|sale)|and conditions|& conditions)|privacy (?:policy|notice|settings|statement)|all rights reserved"
+    r"|subscribe to (?:our|the|this) (?:newsletter|mailing list|channel)|sign up (?:for|to) (?:our|the|receive|get) |(?:log|sign) in to (?:continue|comment|view|your)|already have an account|forgot (?:your )?password"
+    r"|page (?:not found|cannot be found|you (?:requested|are looking for))|404 (?:error|not found)|403 forbidden|access (?:denied|to this (?:page|resource))|your browser (?:is|does|sent|version)|(?:un|not )supported browser"
+    r"|checking your browser|verify (?:that )?you are (?:a )?human|complete the captcha|skip to (?:main )?content|share (?:this )?on (?:facebook|twitter|x|linkedin|whatsapp)|follow us on|click here to|add to (?:cart|basket)|powered by wordpress"
+    r"|by (?:using|continuing to (?:use|browse)) (?:this|our|the) (?:site|website)|you agree to (?:our|the)|leave a (?:comment|reply)|(?:ad ?block(?:er)?|advertis\w+) (?:is|has been) (?:detected|enabled)"
+    r"|(?:website|webseite|seite) verwendet cookies|cookies (?:zu|akzeptieren|ablehnen)|alle rechte vorbehalten|datenschutz(?:erklärung|hinweis)|allgemeine geschäftsbedingungen"
+    r"|utilis\w+ des cookies|tous droits réservés|politique de confidentialité|utiliza\w* cookies|todos los derechos reservados|política de privacidad"
+    r"|lorem ipsum|dolor sit amet",
+    re.IGNORECASE,
+)
+_LOREM = frozenset(
+    "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo "
+    "consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum".split()
+)
+_LOREM_SHARE = 0.8
+
+
+def text_measures(track: dict, store: BlobStore | None = None) -> dict[str, float | None]:
+    """The measures of one text; everything stands in the track."""
+    text: str = track["text"] or ""
+    tokens = _TOKEN.findall(text)
+    words = _WORD.findall(text)
+    is_spaced = len(_UNSPACED.findall(text)) <= 0.3 * max(1, len(text))
+    segments = _segments(text)
+    return {
+        "num_words": float(track["num_words"] or 0),
+        "mean_word_length_chars": sum(map(len, words)) / len(words) if words and is_spaced else None,
+        "word_with_letter_fraction": sum(_LETTER.search(token) is not None for token in tokens) / len(tokens) if tokens else None,
+        "symbol_word_ratio": len(_SYMBOL.findall(text)) / len(tokens) if tokens else None,
+        "repeated_line_fraction": 1 - len(set(segments)) / len(segments) if len(segments) >= _MIN_SEGMENTS else None,
+        "repeated_ngram_fraction": _repeated_ngram_fraction(text),
+        "boilerplate_fraction": _boilerplate_fraction(text),
+        "garbled_fraction": sum(map(len, _GARBLED.findall(text))) / len(text) if text else None,
+        "compressed_fraction": len(zlib.compress(data, 6)) / len(data) if len(data := text.encode("utf-8", "replace")) >= 64 else None,
+    }
+
+
+def _segments(text: str) -> list[str]:
+    """The lines with words, without case and signs; sentences where the text has too few lines."""
+    lines = [line for part in text.split("\n") if (line := _plain(part))]
+    if len(lines) >= _MIN_SEGMENTS:
+        return lines
+    return [sentence for part in _SENTENCE_END.split(text) if (sentence := _plain(part))]
+
+
+def _plain(text: str) -> str:
+    return _NOT_WORD.sub(" ", text).strip().casefold()
+
+
+def _repeated_ngram_fraction(text: str) -> float | None:
+    """Share of words that lie in a run of ten words that stood in the text before."""
+    words = _plain(text).split()
+    if len(words) < 2 * _NGRAM:
+        return None
+    seen: set[str] = set()
+    covered, end = 0, 0
+    for start in range(len(words) - _NGRAM + 1):
+        key = " ".join(words[start : start + _NGRAM])
+        if key in seen:
+            covered += start + _NGRAM - max(start, end)
+            end = start + _NGRAM
+        seen.add(key)
+    return covered / len(words)
+
+
+def _boilerplate_fraction(text: str) -> float | None:
+    """Share of words in sentences that hold a notice phrase or are mostly filler Latin."""
+    total = notice = 0
+    for sentence in _SENTENCE_END.split(text):
+        words = _WORD.findall(sentence)
+        total += len(words)
+        is_filler = len(words) >= 4 and sum(word.lower() in _LOREM for word in words) >= _LOREM_SHARE * len(words)
+        if is_filler or _PHRASES.search(sentence):
+            notice += len(words)
+    return notice / total if total else None
+
+
+_DOCUMENT = ("document",)
+_WRITTEN = ("document", "caption", "transcript")
+TEXT_RULES = (
+    unmeasured("text"),
+    Rule(name="text_empty", error_code=4101, severity="P0", measure="num_words", unit="words", low=1, roles=_WRITTEN, what="The text holds no word.", fix="Check the extraction at the source, or drop the record."),
+    Rule(name="text_too_short", error_code=4102, severity="P1", measure="num_words", unit="words", low=11, roles=_DOCUMENT, what="A document of ten words or fewer teaches nothing.", fix="Attach it as a caption to what it describes, or drop it."),
+    Rule(name="boilerplate", error_code=4103, severity="P1", measure="boilerplate_fraction", high=0.5, roles=_DOCUMENT, what="Most of the text is notices (cookies, terms, scripts, log-in) or filler Latin.", fix="Extract the main text at the source."),
+    # Gopher: duplicate line fraction 0.30
+    Rule(name="repeated_lines", error_code=4104, severity="P1", measure="repeated_line_fraction", high=0.3, roles=_DOCUMENT, what="Lines or sentences repeat earlier ones of the same text.", fix="Remove menus and headers that each page repeats."),
+    # Gopher: 0.8 of words hold a letter
+    Rule(name="not_prose", error_code=4105, severity="P1", measure="word_with_letter_fraction", low=0.8, roles=_DOCUMENT, what="Too many words are numbers or symbols: a table, a log or code.", fix="Send tables and code to a corpus of their own."),
+    Rule(name="garbled", error_code=4106, severity="P1", measure="garbled_fraction", high=0.005, roles=_WRITTEN, what="Replacement or control characters, or an encoding that was read as another.", fix="Decode the source with its true encoding."),
+    # Gopher: mean word length 3 to 10
+    Rule(name="word_length", error_code=4107, severity="P2", measure="mean_word_length_chars", unit="chars", low=3, high=10, roles=_DOCUMENT, what="Words are shorter or longer than in prose.", fix="Look for lost spaces, spaced-out letters or identifiers."),
+    # Gopher: 0.10 of characters in repeated 10-grams; 0.3 because a quoted paragraph is no defect
+    Rule(name="repeated_phrases", error_code=4108, severity="P1", measure="repeated_ngram_fraction", high=0.3, roles=_DOCUMENT, what="Runs of ten words repeat within the text.", fix="Look for generated text or a page that was concatenated with itself."),
+)

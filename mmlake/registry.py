@@ -1,0 +1,90 @@
+"""Which shards of the landing zone the lake knows, and in which revision.
+
+Enters: the listing of `sources.scan`. Leaves: what is new, what changed, what is gone. It is a cache of the landing zone that saves
+opening files again, never the record of what was ingested: that is the stamps of the `items` tables.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mmlake.errors import MmlakeError
+from mmlake.sources import Shard
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS shards (key TEXT PRIMARY KEY, revision TEXT NOT NULL, present INTEGER NOT NULL, shard TEXT NOT NULL)"
+_WAIT_S = 60.0  # another process may be recording a large listing
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one look at the landing zone found, against what was known."""
+
+    new: tuple[Shard, ...]
+    changed: tuple[Shard, ...]  # known under this key, but with other contents: a new revision
+    gone: tuple[str, ...]  # keys that were there before; their rows stay in the lake
+    unchanged: int
+
+
+class Registry:
+    """The known shards, in one SQLite file that any number of processes may open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def get(self, key: str) -> Shard:
+        """The shard of that key. Raises MmlakeError where it was never registered."""
+        with self._open() as database:
+            row = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            raise MmlakeError(f"shard {key!r} is not registered in {self.path}; run `mmlake ingest` or wait for the landing sensor")
+        return _shard(row[0])
+
+    def known(self) -> dict[str, Shard]:
+        """Every shard that was there at the last look, by key."""
+        if not self.path.exists():
+            return {}
+        with self._open() as database:
+            return {key: _shard(text) for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 1 ORDER BY key")}
+
+    def keys(self, modality: str) -> list[str]:
+        """Keys of the present shards that hold rows of the modality, sorted."""
+        return [key for key, shard in self.known().items() if modality in shard.modalities]
+
+    def compare(self, listed: Iterable[Shard]) -> Listing:
+        """The listing against what is known; nothing is recorded."""
+        known, seen = self.known(), set()
+        new, changed, unchanged = [], [], 0
+        for shard in listed:
+            seen.add(shard.key)
+            before = known.get(shard.key)
+            if before is None:
+                new.append(shard)
+            elif before.revision != shard.revision:
+                changed.append(shard)
+            else:
+                unchanged += 1
+        return Listing(new=tuple(new), changed=tuple(changed), gone=tuple(key for key in known if key not in seen), unchanged=unchanged)
+
+    def record(self, shards: Iterable[Shard], *, gone: Iterable[str] = ()) -> None:
+        """Remember these shards as present and those keys as gone, all or nothing."""
+        rows = [(shard.key, shard.revision, json.dumps(asdict(shard), sort_keys=True)) for shard in shards]
+        with self._open() as database:
+            database.executemany("INSERT INTO shards VALUES (?, ?, 1, ?) ON CONFLICT(key) DO UPDATE SET revision = excluded.revision, present = 1, shard = excluded.shard", rows)
+            database.executemany("UPDATE shards SET present = 0 WHERE key = ?", [(key,) for key in gone])
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
+            database.execute(_SCHEMA)
+            yield database
+
+
+def _shard(text: str) -> Shard:
+    fields = json.loads(text)
+    return Shard(**{**fields, "modalities": tuple(fields["modalities"])})

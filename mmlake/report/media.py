@@ -1,0 +1,108 @@
+"""Bytes and arrays made small enough to show, and the budget that keeps a report small.
+
+Enters: blobs, samples, vectors. Leaves: thumbnails, waveform peaks, 2-d points, and data URIs for as long as the budget lasts.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+_MAX_PIXELS = 64_000_000
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, type. SVG is not among them: it is a document, not a picture
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"GIF8", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (8, b"WAVE", "audio/wav"),
+    (0, b"fLaC", "audio/flac"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"\xff\xf2", "audio/mpeg"),
+    (4, b"ftyp", "video/mp4"),
+    (0, b"\x1aE\xdf\xa3", "video/webm"),
+)
+
+
+def media_type(data: bytes) -> str | None:
+    """MIME type told from the first bytes, of the kinds that a browser plays; None for everything else."""
+    return next((kind for offset, magic, kind in _MAGIC if data[offset : offset + len(magic)] == magic), None)
+
+
+def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> bytes | None:
+    """A small JPEG of the picture, upright; None where the bytes are no picture."""
+    from PIL import Image, ImageOps
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns about what the size check below refuses
+            opened = Image.open(io.BytesIO(data))
+        if opened.width * opened.height > _MAX_PIXELS:
+            return None
+        opened.draft("RGB", (2 * max_side_px, 2 * max_side_px))
+        picture = ImageOps.exif_transpose(opened).convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # what Pillow raises on bytes that are no picture
+        return None
+    picture.thumbnail((max_side_px, max_side_px), Image.Resampling.LANCZOS)
+    sink = io.BytesIO()
+    picture.save(sink, format="JPEG", quality=quality, optimize=True)
+    return sink.getvalue()
+
+
+def waveform_peaks(samples: np.ndarray, *, num_bins: int = 120) -> list[float]:
+    """The largest magnitude in each of num_bins equal stretches, 0..1 and rounded; fewer where the samples are fewer."""
+    magnitudes = np.abs(np.asarray(samples, dtype=np.float32)).ravel()
+    count = min(num_bins, len(magnitudes))
+    if count == 0:
+        return []
+    starts = (np.arange(count) * len(magnitudes)) // count
+    return [round(float(min(peak, 1.0)), 3) for peak in np.nan_to_num(np.maximum.reduceat(magnitudes, starts))]
+
+
+# N vectors, D embedding
+def project(vectors_ND: np.ndarray) -> tuple[list[tuple[float, float]], float]:
+    """(points scaled to [-1, 1], share of variance that they show). Method: the first two principal components, each with its largest loading positive."""
+    vectors_ND = np.asarray(vectors_ND, dtype=np.float64)
+    centred = vectors_ND - vectors_ND.mean(axis=0) if len(vectors_ND) else vectors_ND
+    points = np.zeros((len(vectors_ND), 2))
+    if len(vectors_ND) < 2 or not np.any(centred):
+        return [(float(x), float(y)) for x, y in points], 0.0
+    values, axes_DD = np.linalg.eigh(centred.T @ centred)
+    axes_D2 = axes_DD[:, ::-1][:, :2]
+    axes_D2 = axes_D2 * np.sign(axes_D2[np.argmax(np.abs(axes_D2), axis=0), range(axes_D2.shape[1])])
+    points[:, : axes_D2.shape[1]] = centred @ axes_D2
+    scale = float(np.abs(points).max())
+    shown = float(values[::-1][:2].sum() / values.sum())
+    return [(round(float(x) / scale, 4), round(float(y) / scale, 4)) for x, y in points], round(shown, 4)
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many more bytes of media the report may take, and what no longer fitted."""
+
+    num_bytes: int
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def uri(self, data: bytes | None, *, kinds: tuple[str, ...], largest: int | None = None) -> str | None:
+        """A data URI, or None where there is nothing, it is no medium of these kinds, or it does not fit (which is counted)."""
+        if not data:
+            return None
+        kind = media_type(data)
+        if kind is None or kind.partition("/")[0] not in kinds:
+            self.left_out[f"{kinds[0]} of a type that browsers do not show"] += 1
+            return None
+        text = base64.b64encode(data).decode("ascii")
+        if len(text) > self.num_bytes or (largest is not None and len(data) > largest):
+            self.left_out[f"{kinds[0]} too large for the report"] += 1
+            return None
+        self.num_bytes -= len(text)
+        if kinds[0] == "audio" and kind.startswith("video/"):
+            kind = kind.replace("video/", "audio/")
+        return f"data:{kind};base64,{text}"

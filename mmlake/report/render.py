@@ -1,0 +1,328 @@
+"""ReportData -> one HTML file that needs nothing else.
+
+Everything that comes from data is escaped, by Jinja2's autoescape and by the SVG elements; besides, a content security policy with the hashes of our own
+style and script lets the browser run and load nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from mmlake.records import MODALITIES
+from mmlake.report import svg
+from mmlake.report.data import ClusterCard, DuplicateCluster, EmbeddingMap, Example, ModalityRows, ReportData, ReportSettings, RuleCount
+from mmlake.report.flow import flow
+from mmlake.report.media import Budget
+from mmlake.store import write_atomically
+
+_SHARES = {"maps": 0.08, "rules": 0.3, "clusters": 0.3, "samples": 0.32}  # of the media budget; what one part leaves over goes to the next
+_MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
+_MARKUP_BYTES = 400_000  # tables, text examples, style
+_MAX_LEGEND = 12  # clusters named beside a map; the histogram shows them all
+_TIER_ORDER = ("exact", "near", "semantic")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written."""
+
+    path: Path
+    size_bytes: int
+    left_out: dict[str, int]  # what did not fit, by kind
+
+
+def write_report(data: ReportData, path: Path | str, *, settings: ReportSettings | None = None) -> Written:
+    """The report's path, size and what was left out of it. The same data gives the same bytes; the file is at most settings.max_bytes unless its tables alone are larger."""
+    settings = settings or ReportSettings()
+    share = 1.0
+    while True:
+        html, left_out = render_report(data, settings=settings, media_share=share)
+        encoded = html.encode("utf-8", errors="replace")  # a lone surrogate from a broken file name must not lose the report
+        if len(encoded) <= settings.max_bytes or share < 0.05:
+            break
+        share = share / 2 if share > 0.1 else 0.0
+        settings = replace(settings, max_points=settings.max_points // 2, max_text_chars=max(settings.max_text_chars // 2, 80))
+    write_atomically(Path(path), encoded)
+    return Written(Path(path), len(encoded), left_out)
+
+
+def render_report(data: ReportData, *, settings: ReportSettings, media_share: float = 1.0) -> tuple[str, dict[str, int]]:
+    """(the HTML, what was left out by kind). media_share: share of the bytes left for media that may be used."""
+    points = sum(min(len(each.points), settings.max_points) for each in data.maps)
+    media = max(int((settings.max_bytes - _MARKUP_BYTES - points * _MARKUP_BYTES_PER_POINT) * media_share), 0)
+    view = _View(settings, media)
+    parts = {
+        "flows": [(modality, flow(steps, title=f"rows of {modality} through the stages")) for modality, steps in _by_modality(data.flows) if steps],
+        "maps": view.part("maps", lambda: [view.map(each) for each in data.maps]),
+        "rules": view.part("rules", lambda: [view.rule(each) for each in _ranked(data.rules)]),
+        "clusters": view.part("clusters", lambda: view.clusters(data.clusters)),
+        "samples": view.part("samples", lambda: view.samples(data.samples)),
+    }
+    css, script = Markup(_template("report.css")), Markup(_template("report.js"))
+    html = (
+        _environment()
+        .from_string(_template("report.html"))
+        .render(
+            data=data,
+            css=css,
+            script=script,
+            policy=_policy(css, script),
+            sections=_sections(data, parts),
+            figures=_figures(data),
+            total=_total(data.rows),
+            truth=any(row.planted is not None for row in data.tiers),
+            rule_chart=_rule_chart(_ranked(data.rules)),
+            decision_words=_decision_words(data.decision),
+            decision_chart=_decision_chart(data.decision),
+            cost_chart=_cost_chart(data.costs),
+            price_words=_price_words(data.prices),
+            left_out=sorted(view.left_out.items()),
+            **parts,
+        )
+    )
+    return html, dict(sorted(view.left_out.items()))
+
+
+class _View:
+    """Examples as the template needs them, within one budget of bytes."""
+
+    def __init__(self, settings: ReportSettings, media_bytes: int) -> None:
+        self.settings = settings
+        self.left_out: Counter[str] = Counter()
+        self._media_bytes = media_bytes
+        self._budget = Budget(0, self.left_out)
+
+    def part(self, name: str, make: Any) -> Any:
+        """What `make` gives, with the part's share of the budget and what the parts before left over."""
+        self._budget.num_bytes += int(self._media_bytes * _SHARES[name])
+        return make()
+
+    def example(self, each: Example) -> dict[str, Any]:
+        """The example with data URIs. An image is left out where keyframes or a video show the same."""
+        limit = self.settings
+        frames = [uri for frame in each.keyframes if (uri := self._budget.uri(frame, kinds=("image",)))]
+        text = each.text[: limit.max_text_chars] + ("…" if len(each.text) > limit.max_text_chars else "")
+        return {
+            **{field.name: getattr(each, field.name) for field in fields(each)},
+            "image": None if frames else self._budget.uri(each.image, kinds=("image",)),
+            "keyframes": frames,
+            "audio": self._budget.uri(each.audio, kinds=("audio", "video"), largest=limit.max_audio_bytes),
+            "video": self._budget.uri(each.video, kinds=("video",), largest=limit.max_video_bytes),
+            "wave": svg.waveform(each.peaks, title=f"waveform of {each.title or each.digest[:12]}"),
+            "text": text,
+        }
+
+    def rule(self, each: RuleCount) -> dict[str, Any]:
+        """A rule with as many examples as are to be shown."""
+        shown = self._few(each.examples, self.settings.max_examples_per_rule, "examples of rules")
+        plain = {name: getattr(each, name) for name in ("rule", "modality", "severity", "count", "error_code")}
+        return {**plain, "examples": [self.example(example) for example in shown]}
+
+    def clusters(self, clusters: Sequence[DuplicateCluster]) -> list[tuple[tuple[str, str], dict[str, Any]]]:
+        """Clusters by (tier, modality), in order of cost."""
+        groups: dict[tuple[str, str], list[DuplicateCluster]] = {}
+        for cluster in clusters:
+            if cluster.members:
+                groups.setdefault((cluster.tier, cluster.modality), []).append(cluster)
+        told = []
+        for key in sorted(groups, key=lambda key: (_TIER_ORDER.index(key[0]) if key[0] in _TIER_ORDER else 9, _place(key[1]), key)):
+            shown = self._few(groups[key], self.settings.max_clusters_per_tier, "duplicate clusters")
+            told.append((key, {"total": len(groups[key]), "shown": [self._cluster(cluster) for cluster in shown]}))
+        return told
+
+    def samples(self, samples: Sequence[Example]) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Samples by modality."""
+        groups: dict[str, list[Example]] = {}
+        for each in samples:
+            groups.setdefault(each.modality, []).append(each)
+        return [(name, [self.example(each) for each in self._few(group, self.settings.max_samples, "samples")]) for name, group in _by_modality(groups)]
+
+    def map(self, each: EmbeddingMap) -> dict[str, Any]:
+        """A map with at most max_points points, every n-th of them, and its clusters."""
+        chosen = range(0, len(each.points), max(1, -(-len(each.points) // max(self.settings.max_points, 1))))
+        if len(chosen) < len(each.points):
+            self.left_out["points of maps"] += len(each.points) - len(chosen)
+        points = [each.points[place] for place in chosen]
+        clusters = [each.clusters[place] for place in chosen] if each.clusters else []
+        labels = [each.labels[place][:80] for place in chosen] if each.labels else []
+        counts = each.diversity.get("histogram", [])
+        title = f"{len(counts)} clusters of {each.modality}, largest first"
+        return {
+            **{name: getattr(each, name) for name in ("modality", "encoder", "explained_fraction", "diversity")},
+            "num_points": len(each.points),
+            "num_shown": len(points),
+            "picture": svg.scatter(points, clusters, labels, title=f"map of {each.modality}") if points else "",
+            "histogram": svg.histogram(counts, title=title, x_label="clusters, largest first; dashed: even share", y_label="items") if counts else "",
+            "num_cards": len(each.cards),
+            "cards": [self._legend(card) for card in each.cards[:_MAX_LEGEND]],
+        }
+
+    def _legend(self, card: ClusterCard) -> dict[str, Any]:
+        image = self._budget.uri(card.representative.image, kinds=("image",)) if card.representative else None
+        label = card.label or (card.representative.title if card.representative else "")
+        return {"cluster": card.cluster, "size": card.size, "label": label[:80], "image": image}
+
+    def _cluster(self, cluster: DuplicateCluster) -> dict[str, Any]:
+        ordered = sorted(cluster.members, key=lambda member: not member.survivor)
+        shown = self._few(ordered, self.settings.max_members, "members of duplicate clusters")
+        return {"size": cluster.size or len(cluster.members), "members": [self.example(member) for member in shown]}
+
+    def _few(self, things: Sequence[Any], count: int, what: str) -> Sequence[Any]:
+        if len(things) > count:
+            self.left_out[what] += len(things) - count
+        return things[:count]
+
+
+def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
+    given = [
+        ("summary", "Summary", True),
+        ("flow", "Flow of rows", parts["flows"]),
+        ("quality", "Quality", parts["rules"]),
+        ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
+        ("samples", "A look at the data", parts["samples"]),
+        ("diversity", "Diversity", parts["maps"]),
+        ("evaluation", "Evaluation", data.probe_scores or data.decision),
+        ("costs", "Time and cost", data.costs),
+        ("provenance", "Provenance", data.story),
+    ]
+    return [(key, name) for key, name, there in given if there]
+
+
+def _figures(data: ReportData) -> list[tuple[str, str, str]]:
+    """The few numbers that a reader takes away: (label, value, note)."""
+    total = _total(data.rows)
+    figures: list[tuple[str, str, str]] = []
+    if data.rows:
+        admitted = total["ok"] + total["flagged"]
+        figures.append(("rows in", f"{total['num_rows']:,}", _size(total["num_bytes"]) if total["num_bytes"] else ""))
+        figures.append(("admitted", f"{admitted:,}", f"{_share(admitted / total['num_rows'])} of rows" if total["num_rows"] else ""))
+    if data.tiers:
+        figures.append(
+            ("duplicates", f"{sum(row.found for row in data.tiers):,}", ", ".join(f"{sum(row.found for row in data.tiers if row.tier == tier):,} {tier}" for tier in _tiers(data)))
+        )
+    if total["num_in_version"] is not None:
+        figures.append(("items in version", f"{total['num_in_version']:,}", ", ".join(data.refs)))
+    if data.decision:
+        figures.append(("decision", str(data.decision["outcome"]), f"{data.decision['metric']} {data.decision['mean_difference']:+.4f}"))
+    overall = next((row for row in data.costs if row["stage"] == "total"), None)
+    if overall:
+        figures.append(("CPU time", f"{overall['cpu_seconds']:,.1f} s", f"estimated {_usd(overall['cost_usd'])}"))
+    return figures
+
+
+def _total(rows: Iterable[ModalityRows]) -> dict[str, Any]:
+    total: dict[str, Any] = {}
+    for field in fields(ModalityRows):
+        values = [getattr(row, field.name) for row in rows if field.name != "modality"]
+        known = [value for value in values if value is not None]
+        total[field.name] = sum(known) if known else None if field.name.startswith("num_") and field.name != "num_rows" else 0
+    return total
+
+
+def _rule_chart(rules: Sequence[RuleCount]) -> Markup:
+    rows = [
+        svg.Bar(f"{rule.rule} ({rule.modality})", rule.count, f"{rule.count:,}", "flagged" if rule.severity == "P2" else "unreadable" if rule.severity == "P0" else "quarantined")
+        for rule in rules[:16]
+    ]
+    return svg.bars(rows, title="findings per rule", unit="items") if rows else Markup("")
+
+
+def _decision_words(decision: dict[str, Any]) -> str:
+    """The explanation without the outcome that it begins with, which stands beside it in large type."""
+    words = str(decision.get("explanation", ""))
+    start = f"{decision.get('outcome', '')}: "
+    rest = words[len(start) :] if words.lower().startswith(start) else words
+    return rest[:1].upper() + rest[1:]
+
+
+def _decision_chart(decision: dict[str, Any]) -> Markup:
+    colours = {"better": "ok", "worse": "quarantined", "slightly worse": "flagged"}
+    rows = [
+        (
+            row["modality"],
+            row["ci_low"],
+            row["mean_difference"],
+            row["ci_high"],
+            f"{row['mean_difference']:+.4f} · p {row['p_corrected']:.3f} · {row['verdict']}",
+            colours.get(row["verdict"], "c7"),
+        )
+        for row in decision.get("rows", [])
+    ]
+    if not rows:
+        return Markup("")
+    unit = f"change of {decision['metric']}, new minus old; line: {1 - decision['alpha']:.0%} interval, p corrected, grey: margin"
+    return svg.intervals(rows, title="difference between the versions", unit=unit, margin=decision["margin"])
+
+
+def _cost_chart(costs: Sequence[dict[str, Any]]) -> Markup:
+    sums: dict[str, list[float]] = {}
+    for row in costs:
+        if row["stage"] != "total":
+            entry = sums.setdefault(row["stage"], [0.0, 0.0])
+            entry[0] += row["cpu_seconds"]
+            entry[1] += row["cost_usd"]
+    rows = [svg.Bar(stage, seconds, f"{seconds:,.2f} s · est. {_usd(usd)}") for stage, (seconds, usd) in sums.items()]
+    return svg.bars(rows, title="CPU time per stage", unit="CPU seconds, all modalities") if rows else Markup("")
+
+
+def _price_words(prices: dict[str, float]) -> str:
+    names = {"usd_per_cpu_hour": "a CPU hour", "usd_per_gpu_hour": "a GPU hour", "usd_per_gb_month": "a GB-month", "usd_per_gb_egress": "a GB leaving the region"}
+    return ", ".join(f"${prices[key]:g} {name}" for key, name in names.items() if key in prices)
+
+
+def _tiers(data: ReportData) -> list[str]:
+    return sorted({row.tier for row in data.tiers}, key=lambda tier: (_TIER_ORDER.index(tier) if tier in _TIER_ORDER else 9, tier))
+
+
+def _ranked(rules: Sequence[RuleCount]) -> list[RuleCount]:
+    return sorted((rule for rule in rules if rule.count), key=lambda rule: (-rule.count, rule.rule, rule.modality))
+
+
+def _by_modality(groups: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(groups.items(), key=lambda pair: (_place(pair[0]), pair[0]))
+
+
+def _place(modality: str) -> int:
+    return MODALITIES.index(modality) if modality in MODALITIES else len(MODALITIES)
+
+
+def _template(name: str) -> str:
+    return resources.files("mmlake.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _environment() -> Environment:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(num=svg.number, size=_size, usd=_usd, share=_share)
+    return environment
+
+
+def _policy(css: str, script: str) -> str:
+    hashes = [base64.b64encode(hashlib.sha256(str(part).encode()).digest()).decode() for part in (css, script)]
+    return f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; form-action 'none'"
+
+
+def _size(num_bytes: float) -> str:
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if num_bytes >= scale:
+            return f"{num_bytes / scale:.1f} {unit}"
+    return f"{num_bytes:.0f} B"
+
+
+def _usd(amount: float) -> str:
+    if amount >= 1 or amount == 0:
+        return f"${amount:,.2f}"
+    return f"${amount:.4f}" if amount >= 0.001 else f"${amount:.6f}" if amount >= 1e-6 else "< $0.000001"
+
+
+def _share(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"

@@ -1,0 +1,216 @@
+"""Fills the HTML report of a version from the lake: counts from the tables, thumbnails, sounds and films from the store."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import __version__, costs, evaluate, report
+from mmlake.errors import MmlakeError, RefMissing
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.publish import read_result, version_names
+from mmlake.publish.making import lake_stamps
+from mmlake.publish.probing import corpus_vectors
+from mmlake.records import ADMITTED
+from mmlake.report import DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, RuleCount, TierCount
+from mmlake.summary import ModalitySummary, Summary, summarize
+from mmlake.telling import story_of
+
+_EXAMPLES = 6  # per rule, and admitted items per modality
+_CLUSTERS = 8  # per tier and modality
+_MAX_MEDIA_BYTES = 800_000  # of one film or sound that goes into the page whole
+_COLUMNS = ["digest", "modality", "role", "sources", "sample_ids", "text", "status", "rule", "reason", "duration_s", "survivor", "is_survivor", "tier", "score", "cluster_size", "preview_digest", "keyframe_digests", "size_bytes"]
+
+Planted = dict[tuple[str, str], tuple[int, int]]  # (tier, modality) -> duplicates planted, of these found
+
+
+def report_path(lake: Lake, version: str) -> Path:
+    """Where the report of a version lies."""
+    return lake.root / "reports" / f"{version}.html"
+
+
+def write_version_report(lake: Lake, version: str | None, *, planted: Planted | None = None, summary: Summary | None = None) -> Path:
+    """The path of the version's report, written now. version None: the newest curated one, else the newest of all."""
+    names = [name for name in version_names(lake) if name in lake.versions.tags()]
+    if not names:
+        raise RefMissing(f"lake {lake.root} has no version yet; run `mmlake run`")
+    chosen = version or next((name for name in reversed(names) if name.startswith("curated-")), names[-1])
+    path = report_path(lake, chosen)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    report.write_report(gather(lake, chosen, planted=planted or {}, summary=summary or summarize(lake)), path)
+    return path
+
+
+def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> ReportData:
+    """Everything that the report shows."""
+    rows = lake.catalog.read(_COLUMNS).to_pylist()
+    made = lake.versions.read(version)
+    held = set(lake.versions.items(version).column("digest").to_pylist())
+    data = ReportData(title="mmlake", subtitle=f"{version}: {made.recipe.description}", version=made.id)
+    data.refs = [name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id]
+    data.rows = [_headline(one, rows, held) for one in summary.modalities]
+    data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}
+    data.rules = [_rule(lake, one.modality, rule, count, rows) for one in summary.modalities for rule, count in one.rules.items()]
+    data.tiers = [_tier(one, tier, planted) for one in summary.modalities for tier in one.duplicates]
+    data.clusters = [cluster for modality in MODALITIES for cluster in _clusters(lake, modality, rows)]
+    data.samples = [example(lake, row) for modality in MODALITIES for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)]
+    data.maps = [found for modality in MODALITIES if (found := _map(lake, modality, held, rows)) is not None]
+    _add_results(lake, version, data)
+    ledger = costs.stage_costs(lake_stamps(lake))
+    data.costs, data.prices = ledger.to_pylist(), asdict(costs.Prices())
+    shown = next((row for row in rows if row["tier"]), rows[0] if rows else None)
+    if shown is not None:
+        story = story_of(lake, shown["digest"])
+        data.story, data.story_text = story.to_dict(), story.to_text()
+    data.facts = {"mmlake": __version__, "settings": made.settings_digest, "encoders": ", ".join(f"{name} ({revision})" for name, revision in made.encoders.items()), "probe set": data.probe_set}
+    data.notes = _notes(lake)
+    return data
+
+
+def example(lake: Lake, row: dict[str, Any]) -> Example:
+    """The item with something to see or hear, where its bytes allow it."""
+    made = Example(digest=row["digest"], modality=row["modality"], title=(row["sample_ids"] or [""])[0], status=row["status"], reason=row["reason"] or "", text=(row["text"] or "")[:600], duration_s=row["duration_s"])
+    made.tier, made.score, made.survivor = row["tier"] or "", row["score"], bool(row["is_survivor"])
+    if row["status"] == "unreadable":
+        return made
+    try:
+        if row["modality"] == "image":
+            made.image = report.thumbnail(lake.store.read(row["digest"]))
+        elif row["modality"] == "video":
+            made.keyframes = [small for digest in _spread(row["keyframe_digests"] or [], 6) if (small := report.thumbnail(lake.store.read(digest), max_side_px=120)) is not None]
+            made.video = _whole(lake, row)
+        elif row["modality"] == "audio":
+            made.audio, made.peaks = _whole(lake, row), _peaks(lake, row["digest"])
+    except MmlakeError as error:
+        made.reason = made.reason or str(error)
+    return made
+
+
+def _whole(lake: Lake, row: dict[str, Any]) -> bytes | None:
+    return lake.store.read(row["digest"]) if row["size_bytes"] <= _MAX_MEDIA_BYTES else None
+
+
+def _peaks(lake: Lake, digest: str) -> list[float]:
+    import soundfile
+
+    try:
+        samples, _ = soundfile.read(io.BytesIO(lake.store.read(digest)), dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError:
+        return []  # a codec that the sound library lacks: the player is shown without its waveform
+    return report.waveform_peaks(samples[:, 0])
+
+
+def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
+    mine = [row for row in rows if row["modality"] == one.modality]
+    return ModalityRows(
+        modality=one.modality, num_rows=one.num_rows, **one.statuses, num_distinct=len(mine), num_duplicates=sum(bool(row["tier"]) for row in mine),
+        num_in_version=sum(row["digest"] in held for row in mine), num_bytes=sum(row["size_bytes"] or 0 for row in mine),
+    )  # fmt: skip
+
+
+def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> list[FlowStep]:
+    mine = [row for row in rows if row["modality"] == one.modality]
+    statuses = Counter(row["status"] for row in mine)
+    tiers = Counter(row["tier"] for row in mine if row["tier"])
+    no_bytes = one.num_rows - one.duplicates["exact"] - len(mine)
+    readable, admitted = len(mine) - statuses["unreadable"], sum(statuses[name] for name in ADMITTED)
+    return [
+        FlowStep(name="items", num_rows=one.num_rows, lost={"exact duplicates": one.duplicates["exact"], "no bytes": no_bytes}),
+        FlowStep(name="tracks", num_rows=len(mine), lost={"unreadable": statuses["unreadable"]}),
+        FlowStep(name="verdicts", num_rows=readable, lost={"quarantined": statuses["quarantined"]}),
+        FlowStep(name="clusters", num_rows=admitted, lost={f"{tier} duplicates": count for tier, count in sorted(tiers.items())}),
+        FlowStep(name="version", num_rows=sum(row["digest"] in held for row in mine)),
+    ]
+
+
+def _rule(lake: Lake, modality: str, rule: str, count: int, rows: list[dict[str, Any]]) -> RuleCount:
+    mine = [row for row in rows if row["modality"] == modality and row["rule"] == rule]
+    verdict = mine[0] if mine else {}
+    severity = {"flagged": "P2", "quarantined": "P1"}.get(verdict.get("status", ""), "P0")
+    return RuleCount(rule=rule, modality=modality, severity=severity, count=count, examples=[example(lake, row) for row in mine[:_EXAMPLES]])
+
+
+def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
+    known = planted.get((tier, one.modality))
+    return TierCount(tier=tier, modality=one.modality, found=one.duplicates[tier], planted=known[0] if known else None, recovered=known[1] if known else None)
+
+
+def _clusters(lake: Lake, modality: str, rows: list[dict[str, Any]]) -> list[DuplicateCluster]:
+    by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
+    members: dict[str, list[dict[str, Any]]] = {}
+    for row in by_digest.values():
+        if row["tier"]:
+            members.setdefault(row["survivor"], []).append(row)
+    shown: Counter[str] = Counter()
+    made = []
+    for survivor, others in sorted(members.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        tier = others[0]["tier"]
+        if shown[tier] < _CLUSTERS and survivor in by_digest:
+            shown[tier] += 1
+            made.append(DuplicateCluster(tier=tier, modality=modality, members=[example(lake, row) for row in [by_digest[survivor], *others[:5]]], size=len(others) + 1))
+    return made
+
+
+def _map(lake: Lake, modality: str, held: set[str], rows: list[dict[str, Any]]) -> EmbeddingMap | None:
+    digests, vectors_ND = corpus_vectors(lake, modality, held)
+    if len(digests) < 3:
+        return None
+    settings = lake.settings.evaluate
+    clustering = evaluate.cluster(vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None)
+    points, explained = report.project(vectors_ND)
+    by_digest = {row["digest"]: row for row in rows}
+    titles = [((by_digest[digest]["sample_ids"] or [""])[0] + " " + " ".join((by_digest[digest]["text"] or "").split())[:60]).strip() for digest in digests]
+    texts = [by_digest[digest]["text"] or "" for digest in digests]
+    described = evaluate.describe_clusters(clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None)
+    cards = [report.ClusterCard(cluster=one["cluster"], size=one["size"], label=", ".join(one["terms"]), representative=example(lake, by_digest[one["representative"]])) for one in described[:12]]
+    made = lake.versions.read(next(name for name in reversed(version_names(lake)) if name in lake.versions.tags()))
+    block = dict((made.diversity or {}).get(modality, {}))
+    return EmbeddingMap(modality=modality, encoder=lake.encoder_of(modality), points=points, clusters=[int(number) for number in clustering.assignment_N], labels=titles, explained_fraction=explained, diversity=block, cards=cards)
+
+
+def _add_results(lake: Lake, version: str, data: ReportData) -> None:
+    """Scores, decision and plan, as far as the version has them."""
+    for step in ("probe_scores", "decision", "precompute_plan"):
+        try:
+            document = read_result(lake, version, step)
+        except MmlakeError:
+            data.notes.append(f"{step} has not been made for {version}")
+            continue
+        if step == "probe_scores":
+            data.probe_scores, data.probe_set = document["summary"], document["probe_set"]
+        elif step == "decision" and document["outcome"]:
+            data.decision, data.compared_with = document, document["baseline"]
+        elif step == "precompute_plan":
+            data.plan = document["rows"]
+
+
+def _notes(lake: Lake) -> list[str]:
+    """What a reader must know about how this was made."""
+    from mmlake.embed import ENCODERS
+
+    notes = [f"{modality}: {ENCODERS[lake.encoder_of(modality)].description}" for modality in MODALITIES]
+    silent = 0
+    for modality in ("audio", "video"):
+        for _, tracks in lake.tables.scan("tracks", modality, columns=["transcript_source"]):
+            silent += pc.sum(pc.equal(tracks.column("transcript_source"), "none").cast(pa.int64())).as_py() or 0
+    if silent:
+        notes.append(f"{silent} sound and video items have no transcript: none came with the source and no recognizer is configured.")
+    return notes
+
+
+def _spread(values: Sequence[Any], count: int) -> list[Any]:
+    """At most count of the values, evenly spaced."""
+    if len(values) <= count:
+        return list(values)
+    return [values[index * len(values) // count] for index in range(count)]
+
+
+__all__ = ["Planted", "example", "gather", "report_path", "write_version_report"]

@@ -1,0 +1,66 @@
+"""One frozen tree of settings: a section per stage, each kept beside the code that it steers.
+
+A step's stamp holds the digest of just the sections that it reads, so a new quality bound re-judges and does not decode again.
+A TOML file has one table per section: `[quality]`, `[dedup]`, ...; environment variables are read in `mmlake_assets/definitions.py` only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmlake.dedup import DedupSettings
+from mmlake.embed import EmbedSettings
+from mmlake.errors import SettingsError
+from mmlake.evaluate import EvaluateSettings
+from mmlake.preprocess import PreprocessSettings
+from mmlake.quality import QualitySettings
+from mmlake.records import canonical_json, digest_of
+from mmlake.shards import ShardSettings
+from mmlake.sources import SourceSettings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """Everything that can be set, with defaults that work on a fresh machine."""
+
+    sources: SourceSettings = field(default_factory=SourceSettings)
+    preprocess: PreprocessSettings = field(default_factory=PreprocessSettings)
+    quality: QualitySettings = field(default_factory=QualitySettings)
+    dedup: DedupSettings = field(default_factory=DedupSettings)
+    embed: EmbedSettings = field(default_factory=EmbedSettings)
+    shards: ShardSettings = field(default_factory=ShardSettings)
+    evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
+
+    def digest(self, sections: tuple[str, ...]) -> str:
+        """First 16 hex characters of the SHA-256 of these sections: equal settings, equal digest."""
+        return digest_of(canonical_json({name: dataclasses.asdict(getattr(self, name)) for name in sections}).encode())[:16]
+
+    @classmethod
+    def load(cls, path: Path | None) -> Settings:
+        """The defaults, changed by what the TOML file says. Raises SettingsError naming the unknown section or field."""
+        if path is None:
+            return cls()
+        try:
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"settings file {path} cannot be read as TOML; correct it or leave out --settings") from error
+        return cls.of(given, where=str(path))
+
+    @classmethod
+    def of(cls, given: dict[str, dict[str, Any]], *, where: str = "settings") -> Settings:
+        """The defaults, changed by a nested dict."""
+        sections: dict[str, Any] = {}
+        known = {f.name: f for f in dataclasses.fields(cls)}
+        for name, values in given.items():
+            if name not in known:
+                raise SettingsError(f"{where}: section [{name}] is not known; expected one of {sorted(known)}")
+            kind = type(known[name].default_factory())  # type: ignore[misc]
+            names = {f.name for f in dataclasses.fields(kind)}
+            if not isinstance(values, dict) or (unknown := values.keys() - names):
+                raise SettingsError(f"{where}: [{name}] has the fields {sorted(unknown) if isinstance(values, dict) else values!r}; expected some of {sorted(names)}")
+            sections[name] = kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+        return cls(**sections)

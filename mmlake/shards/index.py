@@ -1,0 +1,128 @@
+"""What lies beside the tar files.
+
+<name>.idx    Arrow IPC: a row per sample (key, weight, and per member its extension, offset, size and CRC-32)
+index.json    a line of facts per shard (sizes, SHA-256, counts); written last: a folder without it is not a finished set of shards
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mmlake.errors import ShardCorrupt
+from mmlake.records import canonical_json, digest_of
+from mmlake.shards.tar import Member
+
+SCHEMA = "mmlake.shards/1"
+INDEX_NAME = "index.json"
+IDX = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("weight", pa.float32(), nullable=False),
+        pa.field("extensions", pa.list_(pa.string()), nullable=False),
+        pa.field("offsets", pa.list_(pa.int64()), nullable=False),
+        pa.field("sizes", pa.list_(pa.int64()), nullable=False),
+        pa.field("crc32s", pa.list_(pa.uint32()), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardEntry:
+    """One tar file, as index.json names it."""
+
+    name: str  # without extension: <name>.tar, <name>.idx
+    modality: str
+    size_bytes: int  # of the tar
+    sha256: str  # of the tar
+    num_samples: int
+    num_members: int
+    idx_bytes: int
+    idx_sha256: str
+    plan: str  # digest of what the shard must hold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardIndex:
+    """A finished set of shards."""
+
+    directory: Path
+    manifest_id: str
+    num_items: int  # distinct digests of the version that the shards hold: those that lead samples and the texts beside them
+    shards: tuple[ShardEntry, ...]
+
+    @property
+    def num_samples(self) -> int:
+        """Samples in all shards."""
+        return sum(shard.num_samples for shard in self.shards)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all tar files."""
+        return sum(shard.size_bytes for shard in self.shards)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What index.json holds."""
+        return {"schema": SCHEMA, "manifest": self.manifest_id, "num_items": self.num_items, "num_samples": self.num_samples, "shards": [asdict(shard) for shard in self.shards]}
+
+    def to_json(self) -> str:
+        """The text of index.json."""
+        return canonical_json(self.to_dict())
+
+    @classmethod
+    def read(cls, directory: str | Path) -> ShardIndex:
+        """The index of the folder. Raises ShardCorrupt where it is missing, unfinished or not of this schema."""
+        directory = Path(directory)
+        try:
+            body = json.loads((directory / INDEX_NAME).read_bytes())
+            shards = tuple(ShardEntry(**shard) for shard in body["shards"])
+            index = cls(directory=directory, manifest_id=body["manifest"], num_items=int(body["num_items"]), shards=shards)
+            sound = body["schema"] == SCHEMA and body["num_samples"] == index.num_samples
+        except FileNotFoundError as error:
+            raise ShardCorrupt(f"{directory} has no {INDEX_NAME}: the shards were never finished; write them again") from error
+        except (ValueError, TypeError, KeyError):
+            sound = False
+        if not sound:
+            raise ShardCorrupt(f"{directory / INDEX_NAME} is damaged; write the shards again")
+        return index
+
+
+def idx_bytes(samples: list[tuple[str, float, list[Member]]], facts: dict[str, Any]) -> bytes:
+    """The bytes of an .idx file. facts: what the resuming writer compares."""
+    columns = {
+        "key": [key for key, _, _ in samples],
+        "weight": [weight for _, weight, _ in samples],
+        "extensions": [[member.name.partition(".")[2] for member in members] for _, _, members in samples],
+        "offsets": [[member.offset for member in members] for _, _, members in samples],
+        "sizes": [[member.size_bytes for member in members] for _, _, members in samples],
+        "crc32s": [[member.crc32 for member in members] for _, _, members in samples],
+    }
+    table = pa.table(columns, schema=IDX)
+    table = table.replace_schema_metadata({"facts": canonical_json(facts | {"rows": _rows_digest(table)})})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue().to_pybytes()
+
+
+def read_idx(data: bytes) -> tuple[pa.Table, dict[str, Any]]:
+    """(rows, facts) of an .idx file. Raises ShardCorrupt."""
+    try:
+        table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
+        table.validate(full=True)
+        facts = json.loads(table.schema.metadata[b"facts"])
+        sound = facts["rows"] == _rows_digest(table)
+    except (pa.ArrowInvalid, OSError, ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise ShardCorrupt("the .idx file is damaged; write the shard again")
+    return table, facts
+
+
+def _rows_digest(table: pa.Table) -> str:
+    """Arrow IPC has no checksum of its own; a resuming writer must not take over flipped offsets."""
+    return digest_of(canonical_json(table.to_pylist()).encode())

@@ -1,0 +1,129 @@
+"""Which samples go into which shard: a function of the item table and the settings alone, so that a broken-off run is taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from mmlake.records import MODALITIES, canonical_json, digest_of
+from mmlake.shards.settings import ShardSettings
+from mmlake.shards.tar import BLOCK
+
+COLUMNS = ("digest", "modality", "role", "content_type", "size_bytes", "weight", "licences", "sources", "sample_ids")
+_FORMAT = 1  # counted up when the bytes of a shard change for the same items
+_JSON_BYTES = 2048  # what a sample's JSON member takes at most, as a rule
+_BESIDE = ("caption", "transcript")
+_EXTENSIONS = {
+    "image/jpeg": "jpg",
+    "image/png": "png",
+    "image/webp": "webp",
+    "image/gif": "gif",
+    "image/tiff": "tiff",
+    "image/bmp": "bmp",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
+    "video/x-matroska": "mkv",
+    "video/quicktime": "mov",
+    "video/x-msvideo": "avi",
+    "video/mp2t": "ts",
+    "video/mpeg": "mpg",
+    "audio/flac": "flac",
+    "audio/x-flac": "flac",
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/ogg": "ogg",
+    "audio/mp4": "m4a",
+    "audio/aac": "aac",
+    "text/plain": "txt",
+    "text/html": "html",
+    "text/markdown": "md",
+    "application/json": "data.json",  # plain `json` is the sample's own description
+    "text/vtt": "vtt",
+    "application/x-subrip": "srt",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One training sample: an item and the texts that came beside it."""
+
+    row: dict[str, Any]
+    texts: tuple[tuple[str, str], ...] = ()  # (role, digest), sorted
+
+    @property
+    def key(self) -> str:
+        """The digest of the sample's item: unique, free of dots, and short enough for any tar."""
+        return str(self.row["digest"])
+
+    @property
+    def digests(self) -> list[str]:
+        """Every item of the version that the sample holds."""
+        return [self.key, *(digest for _, digest in self.texts)]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """The samples of one tar file, in order."""
+
+    name: str  # without extension
+    modality: str
+    samples: list[Sample] = field(repr=False)
+    digest: str = ""
+
+
+def extension(content_type: str | None) -> str:
+    """The member extension of a content type; `bin` for types that are not in the list, so that nothing executable ever gets a telling name."""
+    return _EXTENSIONS.get((content_type or "").partition(";")[0].strip().lower(), "bin")
+
+
+def plan(items: pa.Table, *, manifest_id: str, settings: ShardSettings, normalized: bool) -> list[ShardPlan]:
+    """Every shard of the version, by modality and then by digest. Every item is in at least one sample, and leads exactly one unless it is
+    a caption or transcript that stands beside a media item."""
+    shards = []
+    samples = _samples(items)
+    for modality in MODALITIES:
+        mine = [sample for sample in samples if sample.row["modality"] == modality]
+        for number, part in enumerate(_cut(mine, settings)):
+            facts = {"format": _FORMAT, "manifest": manifest_id, "normalized": normalized, "samples": [[sample.row, sample.texts] for sample in part]}
+            shards.append(ShardPlan(f"{modality}-{number:06d}", modality, part, digest_of(canonical_json(facts).encode())))
+    return shards
+
+
+def _samples(items: pa.Table) -> list[Sample]:
+    rows = items.select(list(COLUMNS)).sort_by("digest").to_pylist()
+    beside: dict[str, dict[str, str]] = {}  # sample id -> role -> digest
+    for row in rows:
+        if row["role"] in _BESIDE:
+            for sample_id in row["sample_ids"] or []:
+                beside.setdefault(sample_id, {}).setdefault(row["role"], row["digest"])
+    leading = [_with_texts(row, beside) for row in rows if row["role"] not in _BESIDE]
+    taken = {digest for sample in leading for _, digest in sample.texts}
+    alone = [Sample(row) for row in rows if row["role"] in _BESIDE and row["digest"] not in taken]
+    return sorted(leading + alone, key=lambda sample: sample.key)
+
+
+def _with_texts(row: dict[str, Any], beside: dict[str, dict[str, str]]) -> Sample:
+    """The media item with the texts of its first sample that has any."""
+    if row["role"] == "media":
+        for sample_id in sorted(row["sample_ids"] or []):
+            if sample_id in beside:
+                return Sample(row, tuple(sorted(beside[sample_id].items())))
+    return Sample(row)
+
+
+def _cut(samples: list[Sample], settings: ShardSettings) -> Iterator[list[Sample]]:
+    part: list[Sample] = []
+    total = 0
+    for sample in samples:
+        size = sample.row["size_bytes"] + _JSON_BYTES + 3 * BLOCK * (1 + len(sample.texts))
+        if part and (total + size > settings.shard_bytes or len(part) >= settings.max_samples):
+            yield part
+            part, total = [], 0
+        part.append(sample)
+        total += size
+    if part:
+        yield part

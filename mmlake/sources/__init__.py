@@ -1,0 +1,16 @@
+"""Sources: from a landing zone to rows. `scan` finds the shards, `ingest` makes a shard's `items` table, `fetch` reads one item again.
+
+Enters: a directory of tars, Parquet files, JSON lines and loose files. Leaves: blobs and one row per item, the unreadable ones included.
+"""
+
+from __future__ import annotations
+
+from mmlake.sources.connectors import SOURCES, Connector
+from mmlake.sources.defaults import priorities
+from mmlake.sources.ingesting import fetch, ingest, read
+from mmlake.sources.rows import RawItem
+from mmlake.sources.scanning import scan
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.shard import Shard, path_of_key, shard_key
+
+__all__ = ["SOURCES", "Connector", "RawItem", "Shard", "SourceSettings", "fetch", "ingest", "path_of_key", "priorities", "read", "scan", "shard_key"]

@@ -1,0 +1,173 @@
+"""gzip and Zstandard streams, read in bounded pieces: a cut, damaged or exploding stream raises UnreadableItem and nothing else."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from typing import IO, Any
+
+from mmlake.errors import UnreadableItem
+
+_GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
+_INPUT_BYTES = 1 << 14  # compressed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB
+
+
+def compression_of(head: bytes) -> str | None:
+    """Which of "gzip" and "zstd" the first bytes are; None where they are neither."""
+    return "gzip" if head.startswith(_GZIP) else "zstd" if head.startswith(_ZSTD) else None
+
+
+def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.BufferedReader:
+    """What the stream expands to, for reading in order.
+
+    Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
+    """
+    return io.BufferedReader(_Expanded(source, compression, limit_bytes), 1 << 16)
+
+
+def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> bytes:
+    """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
+    parts, left = [], size_bytes
+    try:
+        reader = _Expanded(source, compression, 1 << 62)
+        while left and (part := reader.read(left)):
+            parts.append(part)
+            left -= len(part)
+    except UnreadableItem:
+        pass
+    return b"".join(parts)
+
+
+class _Expanded(io.RawIOBase):
+    """Reads never fail while expanded bytes are left: everything before a cut or a wrong bit is given out first."""
+
+    def __init__(self, source: IO[bytes], compression: str, limit_bytes: int) -> None:
+        self._source, self._name, self._limit, self._count = source, compression, limit_bytes, 0
+        self._inner: _Gzip | _Zstd = _Gzip(source) if compression == "gzip" else _Zstd(source)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._inner.read(len(buffer))
+        except EOFError as error:
+            raise UnreadableItem(1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark") from error
+        except _Damaged as error:
+            raise UnreadableItem(1003, f"the {self._name} stream is damaged after {self._count} expanded bytes") from error
+        if self._count + len(data) > self._limit:
+            raise UnreadableItem(1008, f"expanded_bytes>={self._count + len(data)} not in [0, {self._limit}]")
+        self._count += len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+class _Damaged(Exception):
+    """The compressed bytes do not expand any further."""
+
+
+class _Gzip:
+    """gzip members one behind another, zero padding after the last. The standard library's reader drops what it has when it fails."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source, self._input = source, b""
+        self._member: Any = None
+        self._num_members, self._failed = 0, False
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
+        while not self._failed:
+            if self._member is None and not self._start_member():
+                return b""
+            before = self._member.copy()
+            try:
+                data: bytes = self._member.decompress(self._input, size)
+            except zlib.error:
+                self._failed = True
+                data = _salvage(before, self._input)
+                if data:
+                    return data
+                break
+            self._input = self._member.unconsumed_tail
+            if self._member.eof:
+                self._input, self._member = self._member.unused_data, None
+            if data:
+                return data
+            if self._member is not None and not self._input and not self._refill():
+                raise EOFError
+        raise _Damaged
+
+    def _start_member(self) -> bool:
+        while not (self._input.lstrip(b"\0") if self._num_members else self._input):
+            if not self._refill():
+                return False
+        if self._num_members:
+            self._input = self._input.lstrip(b"\0")
+        self._num_members += 1
+        self._member = zlib.decompressobj(31)  # 31: gzip header and trailer, checksum verified
+        return True
+
+    def _refill(self) -> bool:
+        self._input = self._source.read(_INPUT_BYTES)
+        return bool(self._input)
+
+
+def _salvage(member: Any, data: bytes) -> bytes:
+    """What the compressed bytes give before the first that is wrong."""
+    parts = []
+    for at in range(len(data)):
+        try:
+            parts.append(member.decompress(data[at : at + 1]))
+        except zlib.error:
+            break
+    return b"".join(parts)
+
+
+class _Zstd:
+    """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the data (measured, 0.25)."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source, self._count, self._step = source, 0, 0
+        self._stream = self._open()
+
+    def _open(self) -> Any:
+        import pyarrow as pa
+
+        return pa.CompressedInputStream(pa.PythonFile(_Kept(self._source), mode="r"), "zstd")
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
+        try:
+            data: bytes = self._stream.read(min(size, self._step or size))
+        except (OSError, ValueError) as error:
+            if self._step == 1:
+                raise (EOFError if "Truncated" in str(error) else _Damaged) from error
+            # pyarrow drops what it has when it fails: come back to this place and go on byte by byte until it fails again.
+            self._source.seek(0)
+            self._stream, self._step = self._open(), 1
+            left = self._count
+            while left:
+                left -= len(self._stream.read(min(left, 1 << 16)))
+            return self.read(size)
+        self._count += len(data)
+        return data
+
+
+class _Kept(io.RawIOBase):
+    """A source that stays open when its reader goes."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)

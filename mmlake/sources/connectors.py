@@ -1,0 +1,86 @@
+"""THE table of connectors. Add yours here: one module with `modalities` and `items`, and one row.
+
+A connector is recognized by content first; only where the bytes are silent does the name count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mmlake.errors import UnreadableItem
+from mmlake.landing import Entry, Landing
+from mmlake.sources import folder, jsonl, parquet, sniff, webdataset
+from mmlake.sources.compression import compression_of, expanded_head
+from mmlake.sources.rows import RawItem, Reading
+
+LOOSE = "folder"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Connector:
+    """How shards of one format are recognized and read."""
+
+    name: str
+    names: tuple[str, ...]  # endings of file names that claim the format where the bytes say nothing
+    claims: Callable[[bytes, str], bool]  # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
+    modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
+    items: Callable[[Reading], Iterator[RawItem]]  # every row, in one order, always the same for the same bytes
+
+
+def _is_json_lines(head: bytes, name: str) -> bool:
+    """Two JSON objects on lines of their own, in a file whose name does not say something else."""
+    if sniff.extension_of(name) not in ("jsonl", "ndjson", "json", ""):
+        return False
+    first, newline, rest = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+    if not first.startswith(b"{") or not newline or not rest.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+SOURCES: dict[str, Connector] = {
+    connector.name: connector
+    for connector in (
+        Connector(
+            name="webdataset",
+            names=(".tar", ".tar.gz", ".tgz", ".tar.zst"),
+            claims=lambda head, name: sniff.is_tar_header(head),
+            modalities=webdataset.modalities,
+            items=webdataset.items,
+        ),
+        Connector(name="parquet", names=(".parquet",), claims=lambda head, name: head.startswith(b"PAR1"), modalities=parquet.modalities, items=parquet.items),
+        Connector(
+            name="jsonl", names=(".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"), claims=_is_json_lines, modalities=jsonl.modalities, items=jsonl.items
+        ),
+        # Everything that no other row claims: loose files.
+        Connector(name=LOOSE, names=(), claims=lambda head, name: False, modalities=folder.modalities, items=folder.items),
+    )
+}
+
+
+def format_of(landing: Landing, entry: Entry) -> str:
+    """The name of the connector that reads the file."""
+    head = b""
+    if entry.refused is not None:
+        return LOOSE
+    try:
+        with landing.open(entry.path) as file:
+            raw = head = file.read(sniff.HEAD_BYTES)
+            if (compression := compression_of(head)) is not None:
+                file.seek(0)
+                head = expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES)
+    except UnreadableItem:
+        raw = b""
+    for connector in SOURCES.values():
+        # Parquet inside gzip is no Parquet file: only tars and lines are read through compression.
+        if connector.claims(raw if connector.name == "parquet" else head, entry.name):
+            return connector.name
+    if sniff.kind_by_magic(head) is None:
+        for connector in SOURCES.values():
+            if entry.name.lower().endswith(connector.names):
+                return connector.name
+    return LOOSE

@@ -1,0 +1,115 @@
+"""Which streams a media container has, by a look at its boxes; nothing is decoded and little is read.
+
+Needed because an mp4, mkv or webm without pictures belongs to audio, and its name often does not say so.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import IO
+
+_MAX_BOXES = 256  # top-level boxes walked before giving up; fragmented files have one pair per second
+_MAX_MOOV_BYTES = 8 << 20  # a two-hour film's index is about 4 MB
+_MATROSKA_BYTES = 1 << 18  # tracks stand in the first pages; only attachments and long seek heads push them back
+_MASTERS = {0x18538067, 0x1654AE6B, 0xAE}  # Segment, Tracks, TrackEntry: the path to a track's type
+_TRACK_TYPE = 0x83
+_BITRATES = {  # kbit/s by (MPEG-1?, layer): ISO 11172-3 and 13818-3
+    (True, 3): (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    (True, 2): (0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
+    (False, 3): (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (False, 2): (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+_RATES_HZ = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
+
+
+def iso_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
+    """Of "video" and "audio", those that the movie's tracks name (ISO 14496-12 `hdlr`); empty where no index was found."""
+    with stream() as file:
+        for _ in range(_MAX_BOXES):
+            header = file.read(8)
+            if len(header) < 8:
+                break
+            size, name, used = int.from_bytes(header[:4], "big"), header[4:], 8
+            if size == 1:
+                size, used = int.from_bytes(file.read(8), "big"), 16
+            if name == b"moov":
+                return _handlers(file.read(min(size - used if size else _MAX_MOOV_BYTES, _MAX_MOOV_BYTES)))
+            if size < used:
+                break
+            file.seek(size - used, io.SEEK_CUR)
+    return frozenset()
+
+
+def _handlers(moov: bytes) -> frozenset[str]:
+    found, at = set(), 0
+    while (at := moov.find(b"hdlr", at)) >= 0:
+        kind = moov[at + 12 : at + 16]  # after the name: version and flags (4), pre_defined (4)
+        if kind in (b"vide", b"soun"):
+            found.add("video" if kind == b"vide" else "audio")
+        at += 4
+    return frozenset(found)
+
+
+def matroska_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
+    """Of "video" and "audio", those that the tracks name (RFC 9559); empty where no track was found near the start."""
+    with stream() as file:
+        data = file.read(_MATROSKA_BYTES)
+    found, at = set(), 0
+    while at < len(data):
+        element, at = _vint(data, at, keep_marker=True)
+        size, at = _vint(data, at, keep_marker=False)
+        if element is None or size is None:
+            break
+        if element in _MASTERS:
+            continue  # go inside
+        if element == _TRACK_TYPE and size == 1 and at < len(data):
+            found.add({1: "video", 2: "audio"}.get(data[at], "other"))
+        at += size
+    return frozenset(found - {"other"})
+
+
+def _vint(data: bytes, at: int, *, keep_marker: bool) -> tuple[int | None, int]:
+    """(EBML variable-length integer, offset behind it); None at the end or where the first byte is zero."""
+    if at >= len(data) or data[at] == 0:
+        return None, at
+    length = 9 - data[at].bit_length()
+    value = int.from_bytes(data[at : at + length], "big")
+    if not keep_marker:
+        value &= (1 << (7 * length)) - 1
+    return value, at + length
+
+
+def is_mpeg_audio(head: bytes) -> bool:
+    """Whether an MPEG audio frame (layer 2 or 3) stands at the start and the next one where its length says."""
+    length = _mpeg_frame_bytes(head[:4])
+    if not length:
+        return False
+    following = head[length : length + 4]
+    return bool(_mpeg_frame_bytes(following)) if len(following) == 4 else len(head) >= 128
+
+
+def _mpeg_frame_bytes(header: bytes) -> int:
+    if len(header) < 4 or header[0] != 0xFF or header[1] & 0xE0 != 0xE0:
+        return 0
+    version, layer = header[1] >> 3 & 3, 4 - (header[1] >> 1 & 3)
+    bitrate, rate, padding = header[2] >> 4, header[2] >> 2 & 3, header[2] >> 1 & 1
+    if version == 1 or layer not in (2, 3) or bitrate in (0, 15) or rate == 3:
+        return 0
+    kbits = _BITRATES[version == 3, layer][bitrate]
+    samples_by_8 = 72 if layer == 3 and version != 3 else 144
+    return samples_by_8 * kbits * 1000 // _RATES_HZ[version][rate] + padding
+
+
+def is_adts(head: bytes) -> bool:
+    """Whether an AAC frame with an ADTS header stands at the start and the next one where its length says."""
+    length = _adts_frame_bytes(head[:7])
+    following = head[length : length + 7]
+    return bool(length) and (bool(_adts_frame_bytes(following)) if len(following) == 7 else len(head) >= 64)
+
+
+def _adts_frame_bytes(header: bytes) -> int:
+    if len(header) < 7 or header[0] != 0xFF or header[1] & 0xF6 != 0xF0 or header[2] >> 2 & 15 > 12:
+        return 0
+    length = (header[3] & 3) << 11 | header[4] << 3 | header[5] >> 5
+    return length if length > 7 else 0

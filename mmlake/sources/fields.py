@@ -1,0 +1,59 @@
+"""The texts inside a JSON record or a Parquet row: which field is a text, in what role, and what is left over as metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mmlake.sources.rows import first_field
+from mmlake.sources.settings import SourceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class TextField:
+    """One text of a record."""
+
+    name: str
+    index: int | None  # in the field's list; None where the field is the text
+    text: str
+    role: str
+
+    @property
+    def pointer(self) -> str:
+        """Where the text stands in the record, as a JSON pointer (RFC 6901)."""
+        return pointer(self.name, self.index)
+
+
+def pointer(name: str, index: int | None = None) -> str:
+    """The JSON pointer of a field, or of an element of its list."""
+    escaped = name.replace("~", "~0").replace("/", "~1")
+    return f"/{escaped}" if index is None else f"/{escaped}/{index}"
+
+
+def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: SourceSettings) -> list[TextField]:
+    """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same sample."""
+    found = []
+    own = first_field(fields, settings.text_fields)
+    if own is not None and isinstance(fields[own], str):
+        found.append(TextField(own, None, fields[own], role_beside(media)))
+    for names, role in ((settings.caption_fields, "caption"), (settings.transcript_fields, "transcript")):
+        name = first_field(fields, names)
+        value = fields[name] if name is not None else None
+        if name is not None and isinstance(value, str):
+            found.append(TextField(name, None, value, role))
+        elif name is not None and isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+            found.extend(TextField(name, at, text, role) for at, text in enumerate(value))
+    return found
+
+
+def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The other fields of the record: its metadata."""
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def role_beside(media: Collection[str]) -> str:
+    """The role of a text beside these modalities: a caption for an image, a transcript for sound or video, else a document."""
+    if "image" in media:
+        return "caption"
+    return "transcript" if "audio" in media or "video" in media else "document"

@@ -1,0 +1,83 @@
+"""Licence spellings as they occur in data sets, told as SPDX ids. What is not known for certain is NOASSERTION, never a guess."""
+
+from __future__ import annotations
+
+import re
+
+from mmlake.records import UNKNOWN_LICENCE
+
+_CC_VERSIONS = {"1.0", "2.0", "2.5", "3.0", "4.0"}
+_CC_KINDS = {"by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd"}
+_OTHERS = (  # ids of https://spdx.org/licenses that data sets use, in their one spelling
+    "Apache-2.0 MIT MIT-0 BSD-2-Clause BSD-3-Clause ISC Zlib Unlicense MPL-2.0 GPL-2.0-only GPL-2.0-or-later GPL-3.0-only GPL-3.0-or-later "
+    "LGPL-2.1-only LGPL-2.1-or-later LGPL-3.0-only "
+    "LGPL-3.0-or-later AGPL-3.0-only AGPL-3.0-or-later EPL-2.0 ODC-By-1.0 ODbL-1.0 PDDL-1.0 CC0-1.0 CC-PDM-1.0 CC-PDDC CDLA-Permissive-1.0 CDLA-Permissive-2.0 CDLA-Sharing-1.0 "
+    "GFDL-1.2-only GFDL-1.3-only GFDL-1.3-or-later OGL-UK-3.0 OGL-Canada-2.0 etalab-2.0 DL-DE-BY-2.0 DL-DE-ZERO-2.0 C-UDA-1.0 O-UDA-1.0 "
+    "NIST-PD WTFPL BSL-1.0 Artistic-2.0 AFL-3.0 EUPL-1.2"
+).split()
+_SPELLINGS = {
+    **{spdx.lower(): spdx for spdx in _OTHERS},
+    "apache 2.0": "Apache-2.0", "apache license 2.0": "Apache-2.0", "apache licence 2.0": "Apache-2.0",
+    "apache2": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache-2": "Apache-2.0",
+    "mit license": "MIT", "mit licence": "MIT", "the mit license": "MIT", "bsd-3": "BSD-3-Clause", "odc-by": "ODC-By-1.0",
+    "odc-by 1.0": "ODC-By-1.0", "odbl": "ODbL-1.0", "pddl": "PDDL-1.0",
+    "cc0": "CC0-1.0", "cc-0": "CC0-1.0", "cc zero": "CC0-1.0", "cc0 1.0": "CC0-1.0", "cc0 1.0 universal": "CC0-1.0", "cc-pdm": "CC-PDM-1.0",
+    "public domain mark 1.0": "CC-PDM-1.0", "wtfpl 2.0": "WTFPL",
+    "gpl-3.0": "GPL-3.0-only", "gpl-2.0": "GPL-2.0-only", "lgpl-3.0": "LGPL-3.0-only", "agpl-3.0": "AGPL-3.0-only", "gpl-3.0+": "GPL-3.0-or-later", "gpl-2.0+": "GPL-2.0-or-later",
+    "public domain": "LicenseRef-Public-Domain", "public-domain": "LicenseRef-Public-Domain", "publicdomain": "LicenseRef-Public-Domain",
+}  # fmt: skip
+_URL = re.compile(r"(?:https?:)?//(?:www\.)?creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?(?:/.*)?")
+_CC_SHORT = re.compile(r"cc[ -]?(by(?:[ -](?:nc|sa|nd))*)(?:[ -]v?(\d(?:\.\d)?))?(?: (?:international|unported|generic|deed|licen[cs]e))*")
+_CC_LONG = re.compile(
+    r"(?:creative commons )?(attribution(?:[ -](?:non-?commercial|share-?alike|no-?deriv(?:ative)?s?(?: works)?))*)(?: licen[cs]e)?(?: v?(\d\.\d))?"
+    r"(?: (?:international|unported|generic|licen[cs]e|public|\([^)]*\)))*"
+)
+_WORDS = (
+    ("attribution", "by"),
+    ("noncommercial", "nc"),
+    ("non-commercial", "nc"),
+    ("sharealike", "sa"),
+    ("share-alike", "sa"),
+    ("noderivatives", "nd"),
+    ("noderivs", "nd"),
+    ("no-derivatives", "nd"),
+)
+_REF = re.compile(r"(?:LicenseRef|DocumentRef)-[A-Za-z0-9.:-]+")
+
+
+def spdx_licence(text: object) -> str:
+    """The SPDX id of a licence as a data set spells it; NOASSERTION where the spelling is not known.
+
+    Creative Commons without a version has no SPDX id: it becomes `LicenseRef-CC-BY` and the like, which SPDX allows.
+    """
+    if not isinstance(text, str):
+        return UNKNOWN_LICENCE
+    stripped = text.strip()
+    if _REF.fullmatch(stripped):
+        return stripped
+    plain = re.sub(r"[\s_]+", " ", stripped.lower())
+    if plain in _SPELLINGS:
+        return _SPELLINGS[plain]
+    if match := _URL.fullmatch(plain):
+        return _from_url(*match.groups())
+    if match := _CC_SHORT.fullmatch(plain):
+        version = match[2] and (match[2] if "." in match[2] else f"{match[2]}.0")
+        return _creative_commons(match[1].replace(" ", "-"), version)
+    if match := _CC_LONG.fullmatch(plain):
+        words = match[1]
+        for word, short in _WORDS:
+            words = words.replace(word, short)
+        return _creative_commons(words.replace(" ", "-"), match[2])
+    return UNKNOWN_LICENCE
+
+
+def _from_url(branch: str, kind: str, version: str | None) -> str:
+    if branch == "publicdomain":
+        return {"zero": "CC0-1.0", "mark": "CC-PDM-1.0"}.get(kind, UNKNOWN_LICENCE)
+    return _creative_commons(kind, version)
+
+
+def _creative_commons(kind: str, version: str | None) -> str:
+    if kind not in _CC_KINDS or (version is not None and version not in _CC_VERSIONS):
+        return UNKNOWN_LICENCE
+    return f"CC-{kind.upper()}-{version}" if version else f"LicenseRef-CC-{kind.upper()}"

@@ -1,0 +1,136 @@
+"""What a connector yields: one `RawItem` per thing that a source holds, good or bad, with a way to its bytes that reads nothing yet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+
+from mmlake.errors import UnreadableItem
+from mmlake.landing import Entry, Landing
+from mmlake.records import SourceRef
+from mmlake.sources import shard as shards
+from mmlake.sources import sniff
+from mmlake.sources.defaults import Defaults
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.sniff import Kind
+
+Opener = Callable[[], IO[bytes]]
+TextReader = Callable[[], str | None]  # a text that came beside a media item; None where it cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an item is unreadable."""
+
+    code: int
+    reason: str
+
+    @classmethod
+    def of(cls, error: UnreadableItem) -> Fault:
+        """The fault that an exception tells."""
+        return cls(error.code, error.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A way to an item's bytes."""
+
+    open: Opener
+    raw: Opener | None = None  # the bytes before decompression, kept where decompression fails
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Content:
+        """Bytes that are in memory already."""
+        return cls(lambda: io.BytesIO(data))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RawItem:
+    """One occurrence of one item, before its bytes were read."""
+
+    modality: str
+    ref: SourceRef
+    sample_id: str  # unique within the shard and prefixed by its key
+    position: int = 0
+    role: str = "media"
+    content_type: str | None = None
+    extension: str = "bin"
+    content: Content | None = None  # None where no bytes can be had
+    beside: tuple[TextReader, ...] = ()  # captions and transcripts of the same sample, for media
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    licence: str | None = None  # of the record; None: that of the directory
+    fault: Fault | None = None
+    size_bytes: int = 0  # as the source says, for items whose bytes are not read
+    ordinal: int = -1  # in the whole shard, from 0; set by `read`
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """All that a connector needs to read one shard."""
+
+    landing: Landing
+    key: str
+    path: str
+    settings: SourceSettings
+    defaults: Defaults
+    hint: str | None  # the modality that the path names
+    entries: tuple[Entry, ...] = ()  # the loose files, where the shard is a directory
+
+    def open(self) -> IO[bytes]:
+        """The shard's file."""
+        return self.landing.open(self.path)
+
+    def fault(self, code: int, reason: str, *, modality: str, member: str | None = None, content: Content | None = None) -> RawItem:
+        """The row that says that a part of the shard could not be read."""
+        name = f"{self.key}/{printable(member or '')}!fault"
+        role = "document" if modality == "text" else "media"
+        return RawItem(modality=modality, role=role, ref=SourceRef(path=self.path, member=member), sample_id=name, content=content, fault=Fault(code, reason))
+
+
+def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:
+    """The modality whose table tells of content that nothing recognizes: by folder, then by the shard's commonest modality, then text."""
+    folder = name.rpartition("/")[0]
+    return (shards.hinted_modality(folder) if folder else None) or hint or common or "text"
+
+
+def printable(name: str) -> str:
+    """The name as a table can hold it: bytes that are no UTF-8 are written as escapes."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def text_item(item: RawItem, text: str, role: str) -> RawItem:
+    """The item as a text row whose bytes are the text's UTF-8; unreadable where the text has none."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        reason = f"character {error.start} of the text is half of a surrogate pair"
+        return replace(item, modality="text", role=role, content=None, fault=Fault(1003, reason))
+    content_type = sniff.text_content_type(data)
+    extension = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}.get(content_type, "txt")
+    return replace(item, modality="text", role=role, content_type=content_type, extension=extension, content=Content.of_bytes(data), size_bytes=len(data))
+
+
+def media_item(item: RawItem, kind: Kind, content: Content) -> RawItem:
+    """The item as a media row with these bytes."""
+    return replace(item, modality=kind.modality or item.modality, role="media", content_type=kind.content_type, extension=kind.extension, content=content)
+
+
+def reader_of(text: str) -> TextReader:
+    """A reader of a text that is in memory already."""
+    return lambda: text
+
+
+def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | None:
+    """The record's own licence as it spells it, or None where it has none."""
+    found = first_field(fields, settings.licence_fields)
+    return None if found is None else str(fields[found])
+
+
+def first_field(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """The record's own spelling of the first of these names that it has with a value, compared without regard to case."""
+    by_lower: dict[str, str] = {}
+    for name in fields:
+        by_lower.setdefault(name.lower(), name)
+    return next((by_lower[name.lower()] for name in names if fields.get(by_lower.get(name.lower(), "")) is not None), None)

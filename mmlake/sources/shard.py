@@ -1,0 +1,85 @@
+"""A shard of the landing zone and its key: one name that is a partition key, a relative file path and reversible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from mmlake import landing as zone
+from mmlake.landing import Entry
+from mmlake.records import MODALITIES, canonical_json, digest_of
+
+ROOT_KEY = "root"  # the key of the landing zone's own loose files
+_SAFE = "/@=+-._"  # beside letters and digits; everything else is percent-encoded byte by byte
+_RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
+_SEGMENT_CHARS = 200  # file systems end at 255 bytes; tables append ".stamp.json"
+_WORDS = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """One unit of the landing zone: a container file, or the loose files of one directory."""
+
+    key: str  # partition key and relative path of its tables
+    path: str  # of the file or directory, relative to the landing zone; "." is the landing zone itself
+    format: str  # name in SOURCES
+    modalities: tuple[str, ...]  # those that it may have rows of, in the order of records.MODALITIES; never empty
+    size_bytes: int
+    modified_ns: int  # the latest of its files
+    revision: str  # changes whenever a file's name, size or time does, or a `_source.json` above it
+
+
+def shard_key(path: str) -> str:
+    """The key of a relative path.
+
+    Letters, digits and `._/@=+-` stand for themselves. Dagster's range mark `...`, names that tables use, and segments too long for a
+    file name are spelled in percent form, so that any two paths have different keys and different table files.
+    """
+    if path == ".":
+        return ROOT_KEY
+    segments = zone.native(path).encode("utf-8", "surrogateescape").split(b"/")
+    key = "/".join(_segment(segment, last=at == len(segments) - 1) for at, segment in enumerate(segments))
+    return _hex(key[0]) + key[1:] if key in _RESERVED else key
+
+
+def _segment(segment: bytes, *, last: bool) -> str:
+    text = quote_from_bytes(segment, safe=_SAFE).replace("~", "%7E")
+    # A directory "a.parquet" would be in the way of the table file of a shard "a".
+    if "..." in text or (not last and text.endswith((".parquet", ".json"))):
+        text = text.replace(".", "%2E")
+    # "%/" occurs in no other place, since a percent sign is always followed by two digits.
+    return "%/".join(text[at : at + _SEGMENT_CHARS] for at in range(0, len(text), _SEGMENT_CHARS))
+
+
+def _hex(character: str) -> str:
+    return f"%{ord(character):02X}"
+
+
+def path_of_key(key: str) -> str:
+    """The relative path whose key this is."""
+    if key == ROOT_KEY:
+        return "."
+    return zone.portable(unquote_to_bytes(key.replace("%/", "")).decode("utf-8", "surrogateescape"))
+
+
+def revision_of(entries: Iterable[Entry]) -> str:
+    """SHA-256 over the sorted names, sizes and times of the files: what changes when any of them does."""
+    return digest_of(canonical_json(sorted([entry.path, entry.size_bytes, entry.modified_ns, entry.refused] for entry in entries)).encode())
+
+
+def hinted_modality(path: str) -> str | None:
+    """The modality that a path names in one of its parts, deepest first: `coco/images/0.bin` -> image."""
+    for part in reversed(path.lower().split("/")):
+        for word in _WORDS.findall(part):
+            for modality in MODALITIES:
+                if word in (modality, f"{modality}s"):
+                    return modality
+    return None
+
+
+def ordered(modalities: Iterable[str]) -> tuple[str, ...]:
+    """The modalities once each, in the order of records.MODALITIES."""
+    present = set(modalities)
+    return tuple(modality for modality in MODALITIES if modality in present)

@@ -1,0 +1,142 @@
+"""Bytes to text and text to JSON, strictly: what cannot be told for certain raises UnreadableItem.
+
+UTF-8 first, then byte order marks, then a guess by charset-normalizer that must be a good one. JSON has no NaN, no infinity, no lone
+surrogates, and a fixed depth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+from mmlake.errors import UnreadableItem
+from mmlake.records import canonical_json
+from mmlake.sources.settings import SourceSettings
+
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_GUESS_BYTES = 1 << 16  # a guess needs no more; the whole text must then decode
+_COMMONEST = "cp1252"
+_MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
+
+
+def decode_text(data: bytes, *, settings: SourceSettings) -> tuple[str, str]:
+    """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return _decoded(data, encoding), encoding
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        encoding = _guess(data, settings)
+        return _decoded(data, encoding), encoding
+    shifted = _wide_encoding(data) or _escaped_encoding(data)
+    return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    try:
+        text = data.decode(encoding)
+        text.encode()
+        return text
+    except UnicodeError as error:
+        raise UnreadableItem(1004, f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not") from error
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """utf-16-le or -be where every other byte of an even-sized text is mostly zero: UTF-16 without its mark is valid UTF-8."""
+    if len(data) < 4 or len(data) % 2 or b"\0" not in data[:64]:
+        return None
+    half = len(data) // 2
+    even, odd = data[::2].count(0) / half, data[1::2].count(0) / half
+    return "utf-16-le" if odd > 0.7 and even < 0.1 else "utf-16-be" if even > 0.7 and odd < 0.1 else None
+
+
+def _escaped_encoding(data: bytes) -> str | None:
+    """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for UTF-8."""
+    if b"\x1b$)C" in data[:1024]:
+        return "iso2022_kr"
+    return "iso2022_jp_2" if b"\x1b$B" in data or b"\x1b$@" in data else None
+
+
+def _guess(data: bytes, settings: SourceSettings) -> str:
+    from charset_normalizer import from_bytes
+
+    wide = _wide_encoding(data)
+    if wide:
+        return wide
+    if len(data) < _MIN_GUESS_BYTES:
+        raise UnreadableItem(1004, f"not UTF-8, and num_bytes={len(data)} not in [{_MIN_GUESS_BYTES}, inf), too few to tell another encoding")
+    matches = from_bytes(data[:_GUESS_BYTES])
+    best = matches.best()
+    if best is None:
+        raise UnreadableItem(1004, "not UTF-8, and no other encoding gives text")
+    if best.chaos > settings.max_charset_mess_fraction:
+        raise UnreadableItem(1004, f"not UTF-8; mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, {settings.max_charset_mess_fraction}]")
+    # Western texts without rare letters tie between a dozen code pages; the one that the web is written in is then meant.
+    tied = {match.encoding for match in matches if match.chaos <= best.chaos and match.coherence >= best.coherence}
+    return _COMMONEST if _COMMONEST in tied else best.encoding
+
+
+def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
+    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1003 everything else."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableItem(1004, f"the record is not UTF-8 at byte {error.start}") from error
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise UnreadableItem(1003, f"not JSON at character {error.pos} of {len(text)}") from error
+    except RecursionError as error:
+        raise UnreadableItem(1003, _depth_reason(settings)) from error
+    except ValueError as error:  # an integer with more digits than Python converts
+        raise UnreadableItem(1003, "a number in the record is too long to convert") from error
+    if not isinstance(value, dict):
+        raise UnreadableItem(1003, f"the record is a JSON {type(value).__name__}, expected an object")
+    _check_depth(value, settings)
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnreadableItem(1003, f"the record holds {name}, which JSON does not have")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise UnreadableItem(1003, f"the number {text[:40]} is beyond the range of a float")
+    return value
+
+
+def _check_depth(value: Any, settings: SourceSettings) -> None:
+    level = [value]
+    for _ in range(settings.max_json_depth):
+        level = [child for node in level for child in (node.values() if isinstance(node, dict) else node) if isinstance(child, (dict, list))]
+        if not level:
+            return
+    raise UnreadableItem(1003, _depth_reason(settings))
+
+
+def _depth_reason(settings: SourceSettings) -> str:
+    return f"json_depth>{settings.max_json_depth} not in [1, {settings.max_json_depth}]"
+
+
+def metadata_text(metadata: dict[str, Any]) -> str | None:
+    """The metadata as its one JSON spelling, None where there is none. Lone surrogates, which no table holds, stay escaped."""
+    if not metadata:
+        return None
+    text = canonical_json(metadata)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text
+
+
+def encoded(text: str) -> bytes:
+    """The text as UTF-8. Raises UnreadableItem 1003 where it holds half of a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UnreadableItem(1003, f"character {error.start} of the text is half of a surrogate pair") from error

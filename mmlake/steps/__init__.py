@@ -1,0 +1,13 @@
+"""The steps of a run: which function makes which table from which tables.
+
+A row step makes one table per (modality, shard), a corpus step one per modality. Assets, the plain pipeline and the staleness
+test all walk these same tables, so they cannot disagree. Steps over the whole lake and over versions are in `mmlake/publish.py`.
+"""
+
+from __future__ import annotations
+
+from mmlake.steps.corpus import CORPUS_STEPS
+from mmlake.steps.row import ROW_STEPS
+from mmlake.steps.step import Made, Step, is_current, recheck, run_step
+
+__all__ = ["CORPUS_STEPS", "ROW_STEPS", "Made", "Step", "is_current", "recheck", "run_step"]

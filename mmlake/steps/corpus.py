@@ -1,0 +1,113 @@
+"""The corpus steps: one table per modality, over all of its shards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, dedup, schemas, sources
+from mmlake.modalities import MODALITIES
+from mmlake.sources.defaults import DEFAULT_PRIORITY
+from mmlake.steps.step import Job, Step
+from mmlake.tables import Slot
+
+
+def _near(job: Job) -> pa.Table:
+    fingerprints = _first_per_key(job.lake.tables.concat("fingerprints", job.modality), ["digest", "method"])
+    return dedup.near_pairs(fingerprints, job.modality, settings=job.lake.settings.dedup, advance=job.advance)
+
+
+def _check_near(job: Job, pairs: pa.Table) -> int:
+    return _check_pairs(job, pairs, "fingerprints")
+
+
+def _semantic(job: Job) -> pa.Table:
+    near = job.lake.tables.read(Slot("near_duplicates", job.modality))
+    clusters = dedup.cluster(_nodes(job), near)
+    survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
+    embeddings = _first_per_key(job.lake.tables.concat("embeddings", job.modality), ["digest", "encoder"])
+    usable = pc.and_(pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks()), pc.greater(embeddings.column("dimension"), 0))
+    return dedup.semantic_pairs(embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance)
+
+
+def _check_semantic(job: Job, pairs: pa.Table) -> int:
+    return _check_pairs(job, pairs, "embeddings")
+
+
+def _check_pairs(job: Job, pairs: pa.Table, table: str) -> int:
+    known = contracts.digests(job.lake.tables.concat(table, job.modality, columns=["digest"]))
+    used = set(pairs.column("left").to_pylist()) | set(pairs.column("right").to_pylist())
+    return contracts.known_keys(f"{job.modality}: pairs of {table}", known, used)
+
+
+def _clusters(job: Job) -> pa.Table:
+    near, semantic = (job.lake.tables.read(Slot(name, job.modality)) for name in ("near_duplicates", "semantic_duplicates"))
+    return dedup.cluster(_nodes(job), pa.concat_tables([near, semantic]))
+
+
+def _check_clusters(job: Job, clusters: pa.Table) -> int:
+    verdicts = job.lake.tables.concat("verdicts", job.modality, columns=["digest", "status"])
+    return contracts.same_keys(f"{job.modality}/duplicate_clusters", contracts.admitted(verdicts), clusters.column("digest").to_pylist())
+
+
+def _nodes(job: Job) -> pa.Table:
+    """Every admitted digest of the modality with what decides who survives: source priority, then weight and size, then digest."""
+    tables, size = job.lake.tables, MODALITIES[job.modality].size
+    priorities = sources.priorities(job.lake.landing)
+    items = tables.concat("items", job.modality, columns=["digest", "source"])
+    priority: dict[str, int] = {}
+    occurrences: dict[str, int] = {}
+    for digest, source in zip(*(items.column(name).to_pylist() for name in ("digest", "source")), strict=True):
+        if digest is not None:
+            priority[digest] = min(priority.get(digest, 2**31 - 1), priorities.get(source, DEFAULT_PRIORITY))
+            occurrences[digest] = occurrences.get(digest, 0) + 1
+    tracks = tables.concat("tracks", job.modality, columns=["digest", size])
+    sizes = dict(zip(tracks.column("digest").to_pylist(), tracks.column(size).to_pylist(), strict=True))
+    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status", "weight"])
+    weights = dict(zip(verdicts.column("digest").to_pylist(), verdicts.column("weight").to_pylist(), strict=True))
+    digests = sorted(set(contracts.admitted(verdicts)))
+    return pa.table(
+        {
+            "digest": pa.array(digests, pa.string()),
+            "priority": pa.array([priority[digest] for digest in digests], pa.int32()),
+            # The weight comes first: a flagged item never outlives a clean one, however large it is.
+            "quality": pa.array([weights[digest] + _fraction(sizes.get(digest)) for digest in digests], pa.float64()),
+            "num_occurrences": pa.array([occurrences[digest] for digest in digests], pa.int32()),
+        }
+    )
+
+
+def _fraction(size: float | None) -> float:
+    """The size squeezed into 0..0.25, keeping its order."""
+    return 0.25 * (1.0 - 1.0 / (1.0 + np.log1p(size or 0.0)))
+
+
+def _first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
+    """The table without the repeats that arise when one blob lies in several shards; which one stays does not matter, they are equal."""
+    if not table.num_rows:
+        return table
+    indexed = table.select(key).append_column("row", pa.array(np.arange(table.num_rows)))
+    rows = indexed.group_by(key).aggregate([("row", "min")]).column("row_min")
+    return table.take(pc.take(rows, pc.sort_indices(rows)))
+
+
+CORPUS_STEPS: dict[str, Step] = {
+    step.name: step
+    for step in (
+        Step(
+            name="near_duplicates", stage="dedup", schema=schemas.PAIRS, code_version="1", over_shards=True, make=_near, check=_check_near, inputs=("fingerprints",), settings=("dedup",), kinds=("numpy",), unit="pairs",
+            description="Pairs that are the same thing but for encoding, size, trim or light edits; every candidate was verified by the exact measure.",
+        ),
+        Step(
+            name="semantic_duplicates", stage="dedup", schema=schemas.PAIRS, code_version="1", over_shards=True, make=_semantic, check=_check_semantic,
+            inputs=("embeddings", "items", "tracks", "verdicts"), corpus_inputs=("near_duplicates",), settings=("dedup",), kinds=("faiss",), gpu=True, unit="pairs",
+            description="Pairs of survivors of the near tier whose vectors are closer than the encoder's bound.",
+        ),
+        Step(
+            name="duplicate_clusters", stage="dedup", schema=schemas.CLUSTERS, code_version="1", over_shards=True, make=_clusters, check=_check_clusters,
+            inputs=("items", "tracks", "verdicts"), corpus_inputs=("near_duplicates", "semantic_duplicates"), settings=("dedup",), kinds=("parquet",),
+            description="Connected components of all pairs with one survivor each, by source priority, quality, then digest: any arrival order gives the same result.",
+        ),
+    )
+}

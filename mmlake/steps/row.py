@@ -1,0 +1,123 @@
+"""The row steps: one table per (modality, shard), in data order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, dedup, embed, preprocess, quality, schemas, sources
+from mmlake.errors import BlobMissing, ContractBroken
+from mmlake.steps.step import Job, Step
+
+
+def _items(job: Job) -> pa.Table:
+    shard = job.lake.registry.get(job.shard)
+    return sources.ingest(shard, job.modality, landing=job.lake.landing, store=job.lake.store, settings=job.lake.settings.sources, advance=job.advance)
+
+
+def _check_items(job: Job, items: pa.Table) -> int:
+    strange = items.filter(pc.not_equal(items.column("modality"), job.modality)).num_rows
+    if strange:
+        raise ContractBroken(f"{job.modality}/items[{job.shard}]: {strange} rows are of another modality; correct the connector")
+    bare = items.filter(pc.and_(pc.is_null(items.column("digest")), pc.equal(items.column("status"), "ok"))).num_rows
+    if bare:
+        raise ContractBroken(f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector")
+    return items.num_rows
+
+
+def _blobs(job: Job) -> pa.Table:
+    rows = []
+    occurrences = Counter(job.read("items", ["digest"]).column("digest").drop_null().to_pylist())
+    for digest, count in sorted(occurrences.items()):
+        try:
+            rows.append({"digest": digest, "size_bytes": job.lake.store.size(digest), "num_occurrences": count, "status": "ok"})
+        except BlobMissing:
+            rows.append({"digest": digest, "size_bytes": 0, "num_occurrences": count, "status": "unreadable", "error_code": 2001})
+        job.advance(1)
+    return schemas.from_rows(schemas.BLOBS, rows)
+
+
+def _check_blobs(job: Job, blobs: pa.Table) -> int:
+    items = job.read("items", ["digest"])
+    contracts.same_keys(f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist())
+    return sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count
+
+
+def _tracks(job: Job) -> pa.Table:
+    return preprocess.tracks(job.read("items"), job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance)
+
+
+def _check_tracks(job: Job, tracks: pa.Table) -> int:
+    return contracts.same_keys(f"{job.modality}/tracks[{job.shard}]", contracts.digests(job.read("items", ["digest"])), tracks.column("digest").to_pylist())
+
+
+def _measures(job: Job) -> pa.Table:
+    return quality.measure(job.read("tracks"), job.modality, store=job.lake.store, settings=job.lake.settings.quality, advance=job.advance)
+
+
+def _check_measures(job: Job, measures: pa.Table) -> int:
+    return contracts.known_keys(f"{job.modality}/measures[{job.shard}]", contracts.digests(job.read("tracks", ["digest"])), contracts.digests(measures))
+
+
+def _verdicts(job: Job) -> pa.Table:
+    return quality.judge(job.read("tracks"), job.read("measures"), job.modality, settings=job.lake.settings.quality)
+
+
+def _check_verdicts(job: Job, verdicts: pa.Table) -> int:
+    return contracts.same_keys(f"{job.modality}/verdicts[{job.shard}]", contracts.digests(job.read("tracks", ["digest"])), verdicts.column("digest").to_pylist())
+
+
+def _admitted_tracks(job: Job) -> pa.Table:
+    tracks = job.read("tracks")
+    return tracks.filter(pc.is_in(tracks.column("digest"), value_set=pa.array(contracts.admitted(job.read("verdicts", ["digest", "status"])), pa.string())))
+
+
+def _fingerprints(job: Job) -> pa.Table:
+    return dedup.fingerprint(_admitted_tracks(job), job.modality, store=job.lake.store, settings=job.lake.settings.dedup, advance=job.advance)
+
+
+def _embeddings(job: Job) -> pa.Table:
+    lake = job.lake
+    return embed.embed(_admitted_tracks(job), job.modality, encoder=lake.encoder_of(job.modality), store=lake.store, executor=lake.executor, settings=lake.settings.embed, advance=job.advance)
+
+
+def _check_admitted(job: Job, table: pa.Table) -> int:
+    expected = contracts.admitted(job.read("verdicts", ["digest", "status"]))
+    return contracts.same_keys(f"{job.modality}[{job.shard}]: admitted verdicts", expected, contracts.digests(table))
+
+
+ROW_STEPS: dict[str, Step] = {
+    step.name: step
+    for step in (
+        Step(
+            name="items", stage="sources", schema=schemas.ITEMS, code_version="1", make=_items, check=_check_items, settings=("sources",), kinds=("parquet",),
+            description="One row per item that the shard holds, readable or not, with licence, source and locator; the bytes are in the store.",
+        ),
+        Step(
+            name="blobs", stage="store", schema=schemas.BLOBS, code_version="1", make=_blobs, check=_check_blobs, inputs=("items",), kinds=("parquet",), unit="blobs",
+            description="The distinct blobs of the shard as the store has them, with the number of occurrences of each: exact duplicates share one blob.",
+        ),
+        Step(
+            name="tracks", stage="preprocess", schema=schemas.TRACKS, code_version="1", make=_tracks, check=_check_tracks, inputs=("items",), settings=("preprocess",), kinds=("ffmpeg",),
+            description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the transcript with word times, normalized text. What cannot be decoded is a row with its code.",
+        ),
+        Step(
+            name="measures", stage="quality", schema=schemas.MEASURES, code_version="1", make=_measures, check=_check_measures, inputs=("tracks",), settings=("quality",), kinds=("numpy",), unit="measures",
+            description="The numbers that quality rules judge: one row per item and measure.",
+        ),
+        Step(
+            name="verdicts", stage="quality", schema=schemas.VERDICTS, code_version="1", make=_verdicts, check=_check_verdicts, inputs=("tracks", "measures"), settings=("quality",), kinds=("parquet",),
+            description="Status, reason, severity and weight per item. A new threshold makes new verdicts and decodes nothing.",
+        ),
+        Step(
+            name="fingerprints", stage="dedup", schema=schemas.FINGERPRINTS, code_version="1", make=_fingerprints, check=_check_admitted, inputs=("tracks", "verdicts"), settings=("dedup",), kinds=("numpy",),
+            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio fingerprints. Admitted items only.",
+        ),
+        Step(
+            name="embeddings", stage="embed", schema=schemas.EMBEDDINGS, code_version="1", make=_embeddings, check=_check_admitted, inputs=("tracks", "verdicts"), settings=("embed",), kinds=("pytorch",), gpu=True,
+            description="One unit vector per admitted item, with the encoder and revision that made it.",
+        ),
+    )
+}

@@ -1,0 +1,158 @@
+"""What a step is, when its table is up to date, and how it is run: inputs checked, rows accounted for, table stamped."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from mmlake import contracts
+from mmlake.errors import MmlakeError
+from mmlake.lake import Lake
+from mmlake.progress import Advance, silent
+from mmlake.records import digest_of
+from mmlake.schemas import TableSchema, conform
+from mmlake.tables import ALL, Slot, Stamp, check_key
+
+_LOG = logging.getLogger("mmlake.steps")  # DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One table to make: what a step's function is given."""
+
+    lake: Lake
+    modality: str
+    shard: str
+    advance: Advance
+
+    def read(self, table: str, columns: list[str] | None = None) -> pa.Table:
+        """An input table of the same partition."""
+        return self.lake.tables.read(Slot(table, self.modality, self.shard), columns=columns)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One row of the table of steps."""
+
+    name: str  # of the table and of the asset
+    stage: str  # of the package, the asset group and the docs page
+    description: str  # what an engineer reads on the asset's page
+    schema: TableSchema
+    code_version: str  # counted up when the same input would give other rows
+    make: Callable[[Job], pa.Table]
+    check: Callable[[Job, pa.Table], int]  # rows accounted for at the border; raises ContractBroken
+    inputs: tuple[str, ...] = ()  # tables of the same modality: of the same shard for row steps, of all shards for corpus steps
+    corpus_inputs: tuple[str, ...] = ()  # tables that another corpus step made
+    settings: tuple[str, ...] = ()  # sections of Settings that steer it
+    kinds: tuple[str, ...] = ()  # technologies, shown as badges on the asset
+    over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
+    gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
+    unit: str = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What running a step gave."""
+
+    slot: Slot
+    stamp: Stamp
+    reused: bool  # nothing had changed, nothing was done
+    inputs: Mapping[str, str]
+
+
+def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    """Data version of every input. Raises MmlakeError where one has not been made."""
+    versions: dict[str, str] = {}
+    if not step.inputs and not step.corpus_inputs:
+        versions[f"landing/{shard}"] = lake.registry.get(shard).revision
+    for name in step.inputs:
+        if shard == ALL:
+            stamps = [(key, _stamp(lake, Slot(name, modality, key))) for key in lake.tables.shards(name, modality)]
+            versions[f"{modality}/{name}"] = digest_of("\n".join(f"{key}={stamp.data_version}" for key, stamp in stamps).encode())
+        else:
+            versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality, shard)).data_version
+    for name in step.corpus_inputs:
+        versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality)).data_version
+    return versions
+
+
+def is_current(step: Step, lake: Lake, modality: str, shard: str = ALL) -> bool:
+    """Whether the table exists and code, settings, schema and all inputs are what they were when it was made."""
+    stamp = lake.tables.stamp(Slot(step.name, modality, shard))
+    if stamp is None:
+        return False
+    try:
+        inputs = input_versions(step, lake, modality, shard)
+    except MmlakeError:
+        return False
+    return _same(step, lake, stamp, inputs)
+
+
+def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance: Advance = silent, run_id: str = "", force: bool = False) -> Made:
+    """The table of the step for this partition, made now unless it is up to date. force: make it even then."""
+    slot = Slot(step.name, modality, shard)
+    inputs = input_versions(step, lake, modality, shard)
+    before = lake.tables.stamp(slot)
+    if before is not None and not force and _same(step, lake, before, inputs):
+        _LOG.info("%s: unchanged, %d rows", slot, before.num_rows, extra={"slot": slot})
+        return Made(slot, before, True, inputs)
+    _LOG.debug("%s: begun", slot, extra={"slot": slot})
+    wall, cpu = time.perf_counter(), time.process_time()
+    job = Job(lake=lake, modality=modality, shard=shard, advance=advance)
+    table = step.make(job)
+    accounted = step.check(job, table)
+    stamp = lake.tables.write(
+        slot,
+        step.schema,
+        table,
+        code_version=step.code_version,
+        settings_digest=lake.settings.digest(step.settings),
+        inputs=inputs,
+        counts=_counts(table) | {"accounted": accounted},
+        seconds=round(time.perf_counter() - wall, 4),
+        cpu_seconds=round(time.process_time() - cpu, 4),
+        media_bytes=_media_bytes(table),
+        run_id=run_id,
+        written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
+    return Made(slot, stamp, False, inputs)
+
+
+def _same(step: Step, lake: Lake, stamp: Stamp, inputs: dict[str, str]) -> bool:
+    made_with = (stamp.code_version, stamp.schema_version, stamp.settings_digest, stamp.inputs)
+    return made_with == (step.code_version, step.schema.version, lake.settings.digest(step.settings), inputs)
+
+
+def _stamp(lake: Lake, slot: Slot) -> Stamp:
+    stamp = lake.tables.stamp(slot)
+    if stamp is None:
+        raise MmlakeError(f"table {slot} has not been made in {lake.root}; materialize it first")
+    return stamp
+
+
+def _counts(table: pa.Table) -> dict[str, int]:
+    return contracts.counts_by_status(table) if "status" in table.column_names else {}
+
+
+def _media_bytes(table: pa.Table) -> int:
+    if "size_bytes" not in table.column_names:
+        return 0
+    return sum(value or 0 for value in table.column("size_bytes").to_pylist())
+
+
+def recheck(step: Step, lake: Lake, modality: str, *, shards: list[str] | None = None) -> tuple[int, int]:
+    """(tables, rows accounted for) of the step's tables as they are on disk now. shards: which of them; None for all. Raises MmlakeError where one is wrong."""
+    keys = [ALL] if step.over_shards else lake.tables.shards(step.name, modality) if shards is None else shards
+    rows = 0
+    for key in keys:
+        slot = Slot(step.name, modality, key)
+        table = conform(step.schema, lake.tables.read(slot))
+        check_key(slot, step.schema, table)
+        rows += step.check(Job(lake=lake, modality=modality, shard=key, advance=silent), table)
+    return len(keys), rows

@@ -1,0 +1,152 @@
+"""The lake in numbers: rows by status, duplicates by tier, versions, seconds and cost. Counts add up: in = ok + flagged + quarantined + unreadable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.table import Table
+
+from mmlake.drawing import table
+from mmlake.errors import ContractBroken, MmlakeError
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake import costs
+from mmlake.publish import read_result, version_names
+from mmlake.publish.making import lake_stamps
+from mmlake.records import STATUSES, Digest
+from mmlake.tables import Slot
+
+TIERS = ("exact", "near", "semantic")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModalitySummary:
+    """One modality's rows and duplicates, counted by occurrence."""
+
+    modality: str
+    num_shards: int
+    num_rows: int
+    statuses: dict[str, int]  # every status -> rows
+    duplicates: dict[str, int]  # tier -> rows that another row stands for
+    rules: dict[str, int] = field(default_factory=dict)  # gravest rule -> rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """Everything that the end of a run shows."""
+
+    modalities: tuple[ModalitySummary, ...]
+    versions: tuple[dict[str, Any], ...]
+    costs: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"modalities": [asdict(row) for row in self.modalities], "versions": list(self.versions), "costs": list(self.costs)}
+
+    def tables(self) -> list[Table]:
+        """The same for a terminal."""
+        rows = [[row.modality, row.num_shards, row.num_rows, *(row.statuses[name] for name in STATUSES), *(row.duplicates[tier] for tier in TIERS)] for row in self.modalities]
+        rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(rows[0])))])
+        numbers = ["shards", "rows in", *STATUSES, *(f"{tier} dup." for tier in TIERS)]
+        drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
+        if self.versions:
+            columns = ["version", "id", "items", "excluded", "diversity", "nDCG@10", "decision"]
+            lines = [[row["version"], row["id"][:16], row["num_items"], row["num_excluded"], _by_modality(row["diversity"]), _by_modality(row["scores"]), row["decision"] or ""] for row in self.versions]
+            drawn.append(table("Versions", columns, lines, right=["items", "excluded"]))
+        if self.costs:
+            columns = ["stage", "items", "seconds", "cpu s", "items/s", "est. cost USD"]
+            lines = [[row["stage"], row["num_items"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["items_per_s"], f"{row['cost_usd']:.5f}"] for row in self.costs]
+            drawn.append(table("Stages, last time that they were made", columns, lines, right=columns[1:]))
+        return drawn
+
+
+def summarize(lake: Lake) -> Summary:
+    """The lake as it is now. Raises ContractBroken where the counts do not add up."""
+    return Summary(modalities=tuple(_modality(lake, modality) for modality in MODALITIES), versions=tuple(version_summary(lake, name) for name in version_names(lake)), costs=tuple(costs_by_stage(lake)))
+
+
+def version_summary(lake: Lake, name: str) -> dict[str, Any]:
+    """One version in a line: what it holds, how diverse it is, how it answers the probes, what was decided."""
+    row: dict[str, Any] = {"version": name, "id": "", "num_items": 0, "num_excluded": 0, "diversity": {}, "scores": {}, "decision": None, "baseline": None}
+    if name not in lake.versions.tags():
+        return row
+    made = lake.versions.read(name)
+    row |= {"id": made.id, "num_items": made.num_items, "num_excluded": sum(sum(causes.values()) for causes in made.excluded.values())}
+    row["diversity"] = {modality: space["normalized_entropy"] for modality, space in (made.diversity or {}).items()}
+    for step in ("probe_scores", "decision"):
+        try:
+            document = read_result(lake, name, step)
+        except MmlakeError:
+            continue  # the version was not finished; the line says so by what it lacks
+        if step == "decision":
+            row |= {"decision": document["outcome"], "baseline": document["baseline"], "explanation": document["explanation"]}
+        else:
+            row["scores"] = _mean_by_modality(document["summary"])
+    return row
+
+
+def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
+    """nDCG@10 per searched modality over all kinds of query, weighted by their number of probes."""
+    sums: dict[str, list[float]] = {}
+    for row in summary:
+        if row["modality"] != "all":
+            total = sums.setdefault(row["modality"], [0.0, 0.0])
+            total[0] += row["ndcg_at_10"] * row["num_probes"]
+            total[1] += row["num_probes"]
+    return {modality: round(score / count, 4) for modality, (score, count) in sums.items() if count}
+
+
+def statuses(lake: Lake, modality: str) -> tuple[Counter[str], Counter[str], Counter[Digest]]:
+    """(rows by status, rows by gravest rule, rows by digest) over all shards, counted by occurrence."""
+    by_status, by_rule, by_digest = Counter[str](), Counter[str](), Counter[str]()
+    for shard, items in lake.tables.scan("items", modality, columns=["digest", "error_code"]):
+        verdicts = lake.tables.read(Slot("verdicts", modality, shard), columns=["digest", "status", "rule"])
+        verdict = {row["digest"]: row for row in verdicts.to_pylist()}
+        for digest in items.column("digest").to_pylist():
+            by_status[verdict[digest]["status"] if digest else "unreadable"] += 1
+            if digest:
+                by_digest[digest] += 1
+            if rule := (verdict[digest]["rule"] if digest else "shard"):
+                by_rule[rule] += 1
+    return by_status, by_rule, by_digest
+
+
+def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
+    """The cost ledger summed over modalities, in data order."""
+    sums: dict[str, dict[str, Any]] = {}
+    for row in costs.stage_costs(lake_stamps(lake)).to_pylist():
+        into = sums.setdefault(row["stage"], {"stage": row["stage"], "num_items": 0, "seconds": 0.0, "cpu_seconds": 0.0, "cost_usd": 0.0})
+        for name in ("num_items", "seconds", "cpu_seconds", "cost_usd"):
+            into[name] += row[name]
+    for row in sums.values():
+        row["items_per_s"] = round(row["num_items"] / row["seconds"], 1) if row["seconds"] else None
+    return list(sums.values())
+
+
+def _modality(lake: Lake, modality: str) -> ModalitySummary:
+    by_status, by_rule, by_digest = statuses(lake, modality)
+    num_rows = sum(by_status.values())
+    if unknown := by_status.keys() - set(STATUSES):
+        raise ContractBroken(f"{modality}: rows have the statuses {sorted(unknown)}, expected some of {STATUSES}; re-materialize the verdicts")
+    tiers = Counter(exact=num_rows - len(by_digest) - by_status_without_digest(lake, modality))
+    if lake.tables.has("duplicate_clusters", modality):
+        tiers.update(tier for tier in lake.tables.read(Slot("duplicate_clusters", modality), columns=["tier"]).column("tier").to_pylist() if tier)
+    return ModalitySummary(
+        modality=modality,
+        num_shards=len(lake.tables.shards("items", modality)),
+        num_rows=num_rows,
+        statuses={name: by_status[name] for name in STATUSES},
+        duplicates={tier: tiers[tier] for tier in TIERS},
+        rules=dict(sorted(by_rule.items())),
+    )
+
+
+def by_status_without_digest(lake: Lake, modality: str) -> int:
+    """Rows of shards whose rest could not be read: they have no bytes, so they are nobody's duplicate."""
+    return sum(items.column("digest").null_count for _, items in lake.tables.scan("items", modality, columns=["digest"]))
+
+
+def _by_modality(values: dict[str, float | None]) -> str:
+    return " ".join(f"{name} {value:.2f}" for name, value in values.items() if value is not None)

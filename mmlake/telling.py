@@ -1,0 +1,33 @@
+"""What the lake tells about one item: its story, with the versions that hold it or leave it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.compute as pc
+
+from mmlake import provenance
+from mmlake.lake import Lake
+from mmlake.provenance import Story
+from mmlake.publish import version_names
+
+
+def story_of(lake: Lake, digest: str) -> Story:
+    """The story of the item that the digest or its prefix names. Raises BlobMissing, AmbiguousDigest, SettingsError."""
+    return provenance.why(digest, tables=lake.tables, manifests=lambda item: memberships(lake, item))
+
+
+def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
+    """One row per version: whether it holds the digest, and if not, why."""
+    names: dict[str, list[str]] = {}
+    for name in version_names(lake):
+        if name in lake.versions.tags():
+            names.setdefault(lake.versions.resolve(name), []).append(name)
+    rows = []
+    for id_, known_as in names.items():
+        excluded = lake.versions.excluded(id_)
+        left_out = excluded.filter(pc.equal(excluded.column("digest"), digest)).to_pylist()
+        held = any(pc.any(pc.equal(part.column("digest"), digest)).as_py() for part in lake.versions.iter_items(id_))
+        cause = f"{left_out[0]['cause']}{': ' + left_out[0]['detail'] if left_out[0]['detail'] else ''}" if left_out else "was not in the lake when the version was made"
+        rows.append({"version": id_, "names": known_as, "held": held} | ({} if held else {"cause": cause}))
+    return rows

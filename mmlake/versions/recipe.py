@@ -1,0 +1,68 @@
+"""Recipes: which catalog rows a version admits. A recipe is part of the manifest, so equal ids mean equal rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mmlake.errors import ContractBroken, SettingsError
+from mmlake.records import ADMITTED, ROLES, STATUSES
+
+_TIERS = ("near", "semantic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a version admits. Licences are compared per occurrence: an item needs every licence that any of its sources states to be admitted."""
+
+    name: str
+    # short and stable; it is what `mmlake versions` lists
+    description: str
+    # one sentence for the dataset card
+    statuses: tuple[str, ...] = ADMITTED
+    # item statuses that enter; unreadable may never be among them
+    drop_tiers: tuple[str, ...] = _TIERS
+    # duplicates tied to their survivor by these tiers stay out; exact duplicates are one digest anyway
+    allow_licences: tuple[str, ...] = ()
+    # SPDX ids; empty admits every licence that is not denied
+    deny_licences: tuple[str, ...] = ()
+    # SPDX ids; wins over allow_licences
+    roles: tuple[str, ...] = ROLES
+    # item roles that enter
+
+    def __post_init__(self) -> None:
+        for field, known in (("statuses", STATUSES[:-1]), ("drop_tiers", _TIERS), ("roles", ROLES)):
+            if strangers := [value for value in getattr(self, field) if value not in known]:
+                raise SettingsError(f"recipe '{self.name}': {field} holds {strangers}, expected some of {list(known)}")
+
+    def denied_licence(self, licences: Sequence[str]) -> str | None:
+        """The first licence, by name, that keeps an item out; None where all are admitted. An item without any licence is denied by an allow list."""
+        for licence in sorted(licences):
+            if licence in self.deny_licences or (self.allow_licences and licence not in self.allow_licences):
+                return licence
+        return "none stated" if self.allow_licences and not licences else None
+
+
+def check_policy(items: pa.Table, recipe: Recipe) -> None:
+    """Raises ContractBroken where an item's licence, status or role is not admitted by the recipe: nothing denied is ever published."""
+    for row in items.select(["digest", "licences", "status", "role"]).to_pylist():
+        if (licence := recipe.denied_licence(row["licences"])) is not None:
+            raise ContractBroken(f"item {row['digest']} has the licence {licence}, which recipe '{recipe.name}' denies; select the items with that recipe")
+        if row["status"] not in recipe.statuses or row["role"] not in recipe.roles:
+            raise ContractBroken(f"item {row['digest']} is {row['status']} {row['role']}, which recipe '{recipe.name}' does not admit; select the items with that recipe")
+
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            name="everything",
+            description="Every readable distinct item, quarantined ones included: the baseline that curation is measured against.",
+            statuses=STATUSES[:-1],
+            drop_tiers=(),
+        ),
+        Recipe(name="curated", description="Items without grave findings, one per cluster of near or semantic duplicates."),
+    )
+}

@@ -1,0 +1,65 @@
+"""Checks on the graph: one blocking contract per border, one warning per quality rule.
+
+`run_step` has already refused a table that breaks its contract before it was stamped; these read what is on disk now, so that they
+also notice what happened to it afterwards.
+"""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from mmlake import quality
+from mmlake.errors import MmlakeError
+from mmlake.modalities import MODALITIES
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
+from mmlake_assets.partitions import shard_of
+from mmlake_resources import LakeResource
+
+WARN_FRACTION = 0.5  # of a modality's items breaking one rule: then look at the rule or the source, one of them is wrong
+
+
+def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
+    """The blocking check that the step's table has every row that went in, once, under its schema."""
+
+    @dg.asset_check(
+        asset=dg.AssetKey([modality, step.name]), name="contract", blocking=True, description="Every row that went in came out once, and the table hashes to its stamp."
+    )
+    def _contract(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+        try:
+            tables, rows = recheck(step, lake.open(), modality, shards=run_shards(context))
+        except MmlakeError as error:
+            return dg.AssetCheckResult(passed=False, description=str(error))
+        return dg.AssetCheckResult(passed=True, metadata={"tables": tables, "rows_accounted": rows})
+
+    return _contract
+
+
+def rule_checks(modality: str) -> dg.AssetChecksDefinition:
+    """One warning per quality rule: too large a share of the modality's items breaks it."""
+    rules = quality.RULES[modality]
+    specs = [dg.AssetCheckSpec(rule.name, asset=dg.AssetKey([modality, "verdicts"]), description=rule.what) for rule in rules]
+
+    @dg.multi_asset_check(name=f"{modality}_rules", specs=specs)
+    def _rules(lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
+        broken, total = quality.tally(lake.open().tables.concat("verdicts", modality, columns=["digest", "findings"]))
+        for rule in rules:
+            fraction = broken.get(rule.name, 0) / max(total, 1)
+            metadata = {"items_broken": broken.get(rule.name, 0), "items": total, "fraction": fraction}
+            yield dg.AssetCheckResult(check_name=rule.name, passed=fraction <= WARN_FRACTION, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+
+    return _rules
+
+
+def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
+    """The shards that the run is about; None where it names none, which means all of them."""
+    execution = context.op_execution_context
+    if not execution.has_partition_key and not execution.has_partition_key_range:
+        return None
+    keys = [shard_of(key) for key in execution.partition_keys]
+    return [key for key in keys if key] or None
+
+
+CHECKS = [
+    *(contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())),
+    *(rule_checks(modality) for modality in MODALITIES),
+]

@@ -1,0 +1,90 @@
+"""The `mmlake` command: the library's commands, and the three that go through Dagster (`run`, `demo`, `ui`)."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, console, emit, main
+from mmlake.errors import SettingsError
+
+RecipeOption = Annotated[list[str] | None, typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated.")]
+DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
+DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated version is compared with everything
+
+
+@app.command(rich_help_panel="Run")
+def run(
+    landing: Annotated[Path | None, typer.Option("--landing", envvar="MMLAKE_LANDING", help="Landing zone: loose files, WebDataset tars, Parquet, JSONL. Default: what the lake remembers.")] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+    recipe: RecipeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring a lake up to date with its landing zone, through Dagster: every table, the catalog, a version per recipe, the report.
+
+    What is done is not done again; a run that was stopped goes on where it was.
+
+    Example: `mmlake run --landing ./shards --lake ./lake`
+    """
+    from mmlake_assets.show import run_and_show
+
+    data = run_and_show(lake, landing=landing, settings=settings, device=device, recipes=recipe or DEFAULT_RECIPES, quiet=as_json)
+    emit(data.to_dict(), as_json=as_json, draw=data.draw)
+
+
+@app.command(rich_help_panel="Run")
+def demo(
+    directory: Annotated[Path, typer.Option("--dir", help="Where the sample landing zone and the lake go.")] = Path("demo"),
+    scale: Annotated[float, typer.Option(help="Size of the sample corpus; 1 is about 700 items.")] = 1.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Generate the sample corpus with its planted truth, run the whole lake on it, and hold the result against the truth.
+
+    Example: `mmlake demo --dir demo`
+    """
+    from mmlake_assets.show import run_and_show
+    from mmlake_assets.truth import compare_with_truth, prepare_sample
+
+    started = time.perf_counter()
+    truth = prepare_sample(directory, scale=scale, console=console())
+    data = run_and_show(directory / "lake", landing=directory / "sample" / "landing", settings=None, device="auto", recipes=DEFAULT_RECIPES, quiet=as_json, truth=truth, sample_dir=directory / "sample")
+    data.truth = compare_with_truth(data.lake, truth)
+    data.seconds = time.perf_counter() - started
+    emit(data.to_dict(), as_json=as_json, draw=data.draw)
+    raise typer.Exit(0 if data.truth.is_met else 1)
+
+
+@app.command(rich_help_panel="Run")
+def ui(
+    lake: LakeOption = DEFAULT_LAKE,
+    port: Annotated[int, typer.Option(help="Port of the web server, on 127.0.0.1.")] = 3000,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Open the Dagster UI on the lake, with its sensors, history and partitions. Stop it with Ctrl-C.
+
+    The web server has no login and listens on this machine only; docs/deploy.md says how to put it behind a proxy.
+
+    Example: `mmlake ui --lake ./lake`
+    """
+    from mmlake.lake import Lake
+    from mmlake_assets.instance import dagster_home
+
+    if not (lake / "lake.json").exists():
+        raise SettingsError(f"{lake} holds no lake; make one with `mmlake run --landing DIR --lake {lake}`")
+    environment = os.environ | {"DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake.absolute()), "MMLAKE_LANDING": str(Lake(lake).landing), "MMLAKE_DEVICE": device}
+    if settings:
+        environment["MMLAKE_SETTINGS"] = str(settings.absolute())
+    console().print(f"Dagster UI of {lake}: http://127.0.0.1:{port}")
+    command = [sys.executable, "-m", "dagster", "dev", "-m", "mmlake_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    os.execve(sys.executable, command, environment)
+
+
+def entry() -> None:
+    """What the `mmlake` script calls."""
+    main(app)

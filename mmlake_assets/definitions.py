@@ -1,0 +1,32 @@
+"""The code location. The only module that reads environment variables:
+
+MMLAKE_LAKE (directory of the lake, default ./lake), MMLAKE_LANDING (landing zone; default: what the lake remembers),
+MMLAKE_SETTINGS (TOML file), MMLAKE_DEVICE (auto, cpu, cuda).
+"""
+
+import os
+
+import dagster as dg
+
+from mmlake_assets import catalog, checks, costs, dedup, embed, evaluate, jobs, preprocess, provenance, quality, sensors, shards, sources, store, versions
+from mmlake_resources import CudaExecutorResource, LakeResource
+
+STAGES = (sources, store, preprocess, quality, dedup, embed, catalog, versions, shards, evaluate, costs, provenance)  # data order
+
+
+def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
+    """Every asset, check, job and sensor on this lake."""
+    return dg.Definitions(
+        assets=[asset for stage in STAGES for asset in stage.ASSETS],
+        asset_checks=checks.CHECKS,
+        jobs=jobs.JOBS,
+        sensors=sensors.SENSORS,
+        resources={"lake": lake, "compute": compute},
+        executor=dg.in_process_executor,
+    )
+
+
+defs = build(
+    LakeResource(root=os.environ.get("MMLAKE_LAKE", "lake"), landing=os.environ.get("MMLAKE_LANDING") or None, settings_file=os.environ.get("MMLAKE_SETTINGS") or None),
+    CudaExecutorResource(device=os.environ.get("MMLAKE_DEVICE", "auto")),
+)

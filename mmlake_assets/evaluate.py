@@ -1,0 +1,6 @@
+"""How diverse a version is, how well it answers the frozen probes, and whether to keep it."""
+
+from mmlake.publish import VERSION_STEPS
+from mmlake_assets.factory import version_asset
+
+ASSETS = [version_asset(step) for step in VERSION_STEPS.values() if step.stage == "evaluate"]

@@ -1,0 +1,115 @@
+"""One factory for row assets and one for corpus assets; every stage file calls them with its steps.
+
+A row asset's run covers a range of partitions. `materialize_rows` makes them one after the other, then logs one exact event each.
+Where some partitions fail for a reason outside the data (a full disk, a lost landing zone), the good ones are logged and the run fails
+for the others; damaged data never fails a run, it is rows.
+"""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from mmlake.errors import MmlakeError
+from mmlake.lake import Lake
+from mmlake.publish import VersionStep, run_version_step
+from mmlake.steps import Made, Step, run_step
+from mmlake_assets import events, page
+from mmlake_assets.partitions import ALL_SHARDS, CORPUS, ROWS, VERSIONS, shard_of
+from mmlake_resources import CudaExecutorResource, LakeResource
+
+BACKFILL_SHARDS = 100  # per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
+GPU_BACKFILL_SHARDS = 64  # another number puts GPU assets into runs of their own, so that CPU stages do not wait for a GPU slot
+GPU_POOL = "gpu"
+OWNERS = ["team:data-engineering"]
+
+
+def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
+    """The asset `[modality, step]`, one partition per shard."""
+
+    @dg.asset(
+        **_common(step, modality),
+        partitions_def=ROWS[modality],
+        deps=[dg.AssetKey([modality, name]) for name in step.inputs],
+        backfill_policy=dg.BackfillPolicy.multi_run(GPU_BACKFILL_SHARDS if step.gpu else BACKFILL_SHARDS),
+    )
+    def _row(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> Iterator[dg.MaterializeResult]:
+        yield from materialize_rows(context, step, modality, lake.open(compute.executor()))
+
+    return _row
+
+
+def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
+    """The asset `[modality, step]` over all shards of the modality."""
+
+    @dg.asset(
+        **_common(step, modality),
+        partitions_def=CORPUS[modality],
+        deps=[*(dg.AssetDep(dg.AssetKey([modality, name]), partition_mapping=ALL_SHARDS) for name in step.inputs), *(dg.AssetKey([modality, name]) for name in step.corpus_inputs)],
+    )
+    def _corpus(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> dg.MaterializeResult:
+        opened = lake.open(compute.executor())
+        made = run_step(step, opened, modality, run_id=context.run_id)
+        context.log.info(page.line(made))
+        return dg.MaterializeResult(metadata=page.corpus_metadata(step, made, opened), data_version=dg.DataVersion(made.stamp.data_version))
+
+    return _corpus
+
+
+def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake) -> Iterator[dg.MaterializeResult]:
+    """Make every partition of the run; yields Dagster's own result first so that the exact events that follow are the latest."""
+    made: dict[str, Made] = {}
+    failed: dict[str, str] = {}
+    for partition in context.partition_keys:
+        try:
+            made[partition] = run_step(step, lake, modality, shard_of(partition), run_id=context.run_id)
+            context.log.info(page.line(made[partition]))
+        except (MmlakeError, OSError) as error:
+            failed[partition] = f"{type(error).__name__}: {error}"
+    if not failed:
+        yield dg.MaterializeResult(metadata={"partitions": len(made)})
+    upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs}
+    pointers = events.pointers_for(context.instance, upstream.values(), list(made))
+    for partition, result in made.items():
+        versions = {key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()}
+        metadata = page.row_metadata(step, result)
+        context.log_event(events.materialization(context.asset_key, partition, stamp=result.stamp, metadata=metadata, inputs=versions, pointers=pointers[partition]))
+    if failed:
+        raise dg.Failure(f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; re-run with the same range after the cause is mended", metadata=dict(failed))
+
+
+def _common(step: Step, modality: str) -> dict:
+    return {
+        "key": dg.AssetKey([modality, step.name]),
+        "group_name": step.stage,
+        "description": step.description,
+        "kinds": {"python", *step.kinds},
+        "owners": OWNERS,
+        "code_version": step.code_version,
+        "tags": {"modality": modality, "stage": step.stage},
+        "metadata": {"dagster/column_schema": page.column_schema(step.schema), "unit": step.unit, "schema_version": step.schema.version},
+        "automation_condition": dg.AutomationCondition.eager(),
+        "pool": GPU_POOL if step.gpu else None,
+    }
+
+
+def version_asset(step: VersionStep) -> dg.AssetsDefinition:
+    """The asset of a version step, one partition per version. No automation: an old version never goes stale by itself."""
+
+    @dg.asset(
+        key=step.name,
+        group_name=step.stage,
+        description=step.description,
+        kinds={"python", *step.kinds},
+        owners=OWNERS,
+        code_version=step.code_version,
+        tags={"stage": step.stage},
+        pool=GPU_POOL if step.gpu else None,
+        partitions_def=VERSIONS,
+        deps=[dg.AssetKey([name]) for name in step.inputs],
+    )
+    def _version(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> dg.MaterializeResult:
+        stamp, result = run_version_step(step, lake.open(compute.executor()), context.partition_key, run_id=context.run_id)
+        context.log.info(f"{step.name}[{context.partition_key}]: {stamp.num_rows} rows in {stamp.seconds:.2f} s")
+        return dg.MaterializeResult(metadata=page.version_metadata(stamp, result.document), data_version=dg.DataVersion(stamp.data_version))
+
+    return _version

@@ -1,0 +1,39 @@
+"""The Dagster instance of a lake: runs, events and partitions lie in `<lake>/dagster`, so that the UI shows what the command line did."""
+
+import os
+from pathlib import Path
+
+import dagster as dg
+
+from mmlake.store import write_atomically
+
+# Pools at run granularity keep a queued run out of memory; a cancelled run gives its slot back; two retries bridge a short outage.
+_DAGSTER_YAML = """\
+telemetry:
+  enabled: false
+concurrency:
+  pools:
+    granularity: run
+    default_limit: 1
+run_monitoring:
+  enabled: true
+  free_slots_after_run_end_seconds: 60
+run_retries:
+  enabled: true
+  max_retries: 2
+"""
+
+
+def dagster_home(root: Path) -> Path:
+    """The lake's Dagster home, made with our defaults where there is none; an existing dagster.yaml is the user's and stays."""
+    home = root.absolute() / "dagster"
+    if not (home / "dagster.yaml").exists():
+        write_atomically(home / "dagster.yaml", _DAGSTER_YAML.encode())
+    return home
+
+
+def open_instance(root: Path) -> dg.DagsterInstance:
+    """The instance of the lake. The caller closes it (it is a context manager)."""
+    home = dagster_home(root)
+    os.environ["DAGSTER_HOME"] = str(home)  # some parts of Dagster look only there
+    return dg.DagsterInstance.from_config(str(home))

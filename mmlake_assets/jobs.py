@@ -1,0 +1,25 @@
+"""The jobs a person launches: a modality's shards, a modality's corpus, the catalog, a version. All run in one process."""
+
+import dagster as dg
+
+from mmlake.modalities import MODALITIES
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+
+
+def _selection(modality: str, names: list[str]) -> dg.AssetSelection:
+    return dg.AssetSelection.assets(*(dg.AssetKey([modality, name]) for name in names))
+
+
+ROW_JOBS = {
+    modality: dg.define_asset_job(f"{modality}_rows", _selection(modality, list(ROW_STEPS)), description=f"Every row table of {modality} shards, from items to embeddings.")
+    for modality in MODALITIES
+}
+CORPUS_JOBS = {
+    modality: dg.define_asset_job(f"{modality}_corpus", _selection(modality, list(CORPUS_STEPS)), description=f"Duplicate pairs and clusters of all {modality} shards.")
+    for modality in MODALITIES
+}
+CATALOG_JOB = dg.define_asset_job("lake_catalog", dg.AssetSelection.assets("catalog"), description="The one table over all modalities.")
+VERSION_JOB = dg.define_asset_job(
+    "publish_version", dg.AssetSelection.assets("manifest").downstream().required_multi_asset_neighbors(), description="A dataset version: manifest, diversity, training shards, probe scores, decision, plan."
+)
+JOBS = [*ROW_JOBS.values(), *CORPUS_JOBS.values(), CATALOG_JOB, VERSION_JOB]

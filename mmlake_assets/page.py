@@ -1,0 +1,111 @@
+"""What an asset's page in the UI shows: counts that add up, seconds and bytes, a bar drawn in place, the columns with their notes."""
+
+import base64
+import io
+from typing import Any
+
+import dagster as dg
+
+from mmlake.lake import Lake
+from mmlake.records import STATUSES
+from mmlake.schemas import TableSchema
+from mmlake.steps import Made, Step
+from mmlake.tables import Stamp
+
+_COLOURS = {"ok": "#2f9e6e", "flagged": "#e0a930", "quarantined": "#d9622b", "unreadable": "#9b2c3f"}
+_BAR_WIDTH_PX = 240
+
+
+def column_schema(schema: TableSchema) -> dg.TableSchema:
+    """The table's columns for the UI, each with its note."""
+    columns = []
+    for field in schema.arrow:
+        note = (field.metadata or {}).get(b"note", b"").decode()
+        constraints = dg.TableColumnConstraints(nullable=field.nullable, unique=schema.key == (field.name,))
+        columns.append(dg.TableColumn(field.name, str(field.type), description=note or None, constraints=constraints))
+    return dg.TableSchema(columns=columns)
+
+
+def line(made: Made) -> str:
+    """One log line per partition."""
+    counts = ", ".join(f"{name} {made.stamp.counts[name]}" for name in STATUSES if made.stamp.counts.get(name))
+    return f"{made.slot}: {made.stamp.num_rows} rows{f' ({counts})' if counts else ''} in {made.stamp.seconds:.2f} s{', unchanged' if made.reused else ''}"
+
+
+def row_metadata(step: Step, made: Made) -> dict[str, object]:
+    """The metadata of one partition's event."""
+    stamp = made.stamp
+    metadata: dict[str, object] = {
+        "dagster/row_count": stamp.num_rows,
+        "seconds": stamp.seconds,
+        "cpu_seconds": stamp.cpu_seconds,
+        "table_bytes": stamp.size_bytes,
+        "media_bytes": stamp.media_bytes,
+        "reused": made.reused,
+        "settings_digest": stamp.settings_digest,
+    }
+    metadata |= {name: stamp.counts[name] for name in STATUSES if name in stamp.counts}
+    if any(stamp.counts.get(name) for name in STATUSES):
+        metadata["statuses"] = dg.MetadataValue.md(status_bar(stamp.counts))
+    return metadata
+
+
+def status_bar(counts: dict[str, int]) -> str:
+    """A stacked bar as an SVG image in Markdown, under 700 characters so that the UI draws it in place."""
+    total = sum(counts.get(name, 0) for name in STATUSES) or 1
+    parts, left = [], 0.0
+    for name in STATUSES:
+        width = _BAR_WIDTH_PX * counts.get(name, 0) / total
+        if width:
+            parts.append(f'<rect x="{left:.0f}" width="{width:.0f}" height="12" fill="{_COLOURS[name]}"/>')
+        left += width
+    return picture(f'<svg xmlns="http://www.w3.org/2000/svg" width="{_BAR_WIDTH_PX}" height="12">{"".join(parts)}</svg>', "svg+xml")
+
+
+def picture(data: str | bytes, kind: str) -> str:
+    """The picture as Markdown that the UI draws."""
+    raw = data.encode() if isinstance(data, str) else data
+    return f"![](data:image/{kind};base64,{base64.b64encode(raw).decode()})"
+
+
+def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, object]:
+    """The metadata of a corpus asset: counts, and a histogram of what its rows are about."""
+    metadata: dict[str, object] = {"dagster/row_count": made.stamp.num_rows, "seconds": made.stamp.seconds, "table_bytes": made.stamp.size_bytes, "reused": made.reused}
+    column = {"pairs": "score", "clusters": "cluster_size"}[step.schema.name]
+    values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
+    if values:
+        metadata["histogram"] = dg.MetadataValue.md(histogram(values, label=column.replace("_", " ")))
+    if step.schema.name == "clusters":
+        metadata["duplicates"] = sum(1 for survives in lake.tables.read(made.slot, columns=["is_survivor"]).column("is_survivor").to_pylist() if not survives)
+    return metadata
+
+
+def histogram(values: list[float], *, label: str) -> str:
+    """A histogram as a PNG in Markdown; the UI opens it in a dialog."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2, 1.8), dpi=80, layout="constrained")
+    axes = figure.subplots()
+    axes.hist(values, bins=24, color="#3d6fb4")
+    axes.set_xlabel(label, fontsize=8)
+    axes.set_ylabel("rows", fontsize=8)
+    axes.tick_params(labelsize=7)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    sink = io.BytesIO()
+    figure.savefig(sink, format="png", metadata={"Software": None})
+    return picture(sink.getvalue(), "png")
+
+
+def version_metadata(stamp: Stamp, document: dict[str, Any]) -> dict[str, object]:
+    """The metadata of a version step: numbers first, then the document, then a plot where it has a distribution."""
+    metadata: dict[str, object] = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes, **stamp.counts, "document": dg.MetadataValue.json(document)}
+    for name, space in document.get("spaces", {}).items():
+        metadata[f"{name}_normalized_entropy"] = space["normalized_entropy"]
+        metadata[f"{name}_clusters"] = dg.MetadataValue.md(histogram(space["histogram"], label=f"{name}: items per cluster"))
+    if document.get("outcome"):
+        metadata["outcome"] = document["outcome"]
+    for row in document.get("summary", ()):
+        if row["kind"] == "all":
+            metadata |= {f"{row['modality']}_{name}": value for name, value in row.items() if isinstance(value, float)}
+    return metadata

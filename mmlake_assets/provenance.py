@@ -1,0 +1,6 @@
+"""The chain of tables, runs and settings behind a version."""
+
+from mmlake.publish import VERSION_STEPS
+from mmlake_assets.factory import version_asset
+
+ASSETS = [version_asset(step) for step in VERSION_STEPS.values() if step.stage == "provenance"]

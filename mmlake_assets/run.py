@@ -1,0 +1,112 @@
+"""A whole run through Dagster, in this process: register, materialize what is stale, publish a version.
+
+Row partitions are run in contiguous ranges as a backfill would, so the events and the history are those of the UI's own backfills.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from mmlake.errors import MmlakeError
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.pipeline import refresh, stale_corpus, stale_shards
+from mmlake.publish import catalog_is_current, needs_version, version_is_complete
+from mmlake.registry import Listing
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+from mmlake_assets import definitions, jobs
+from mmlake_assets.factory import BACKFILL_SHARDS
+from mmlake_assets.partitions import SHARDS, VERSIONS, row_key
+from mmlake_resources import CudaExecutorResource, LakeResource
+
+Phase = Callable[[str, int], None]  # told the name of what begins and how many tables it will make
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_RANGE_START, _RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+
+
+@dataclass(kw_only=True)
+class Ran:
+    """What a run did."""
+
+    listing: Listing
+    runs: list[str] = field(default_factory=list)  # ids of the Dagster runs
+    versions: dict[str, str] = field(default_factory=dict)  # recipe -> name of the version that now holds it
+    made: list[str] = field(default_factory=list)  # versions that are new
+
+
+def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.DagsterInstance, *, recipes: Sequence[str], phase: Phase) -> Ran:
+    """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing changed."""
+    opened = lake.open(compute.executor())
+    opened.remember_landing()
+    with opened.locked("run"):
+        ran = Ran(listing=refresh(opened))
+        runner = _Runner(definitions.build(lake, compute), instance, ran)
+        for modality in MODALITIES:
+            _register(instance, opened, modality)
+            order = instance.get_dynamic_partitions(SHARDS[modality].name)  # the order of arrival, in which a range run counts
+            for first, last, count in stale_ranges(order, set(stale_shards(opened, modality))):
+                phase(f"{modality}: shards", count * len(ROW_STEPS))
+                runner.run(jobs.ROW_JOBS[modality].name, {_RANGE_START: row_key(modality, first), _RANGE_END: row_key(modality, last), "mmlake/modality": modality})
+            if stale_corpus(opened, modality):
+                phase(f"{modality}: duplicates", len(CORPUS_STEPS))
+                runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
+        if not catalog_is_current(opened):
+            phase("catalog", 1)
+            runner.run(jobs.CATALOG_JOB.name, {})
+        for recipe in recipes:
+            name, is_new = needs_version(opened, recipe)
+            ran.versions[recipe] = name
+            if is_new or not version_is_complete(opened, name):
+                phase(f"version {name}", 1)
+                instance.add_dynamic_partitions(VERSIONS.name, [name])
+                runner.run(jobs.VERSION_JOB.name, {"mmlake/recipe": recipe}, partition=name)
+                ran.made.append(name)
+    return ran
+
+
+def stale_ranges(order: Sequence[str], stale: set[str]) -> Iterator[tuple[str, str, int]]:
+    """(first, last, number of shards) of contiguous stretches of the order with something to do, at most a backfill's chunk long."""
+    stretch: list[str] = []
+    for key in order:
+        if key in stale:
+            stretch.append(key)
+        if stretch and (key not in stale or len(stretch) == BACKFILL_SHARDS):
+            yield stretch[0], stretch[-1], len(stretch)
+            stretch = []
+    if stretch:
+        yield stretch[0], stretch[-1], len(stretch)
+
+
+def _register(instance: dg.DagsterInstance, lake: Lake, modality: str) -> None:
+    name = SHARDS[modality].name
+    known = set(instance.get_dynamic_partitions(name))
+    if new := [key for key in lake.registry.keys(modality) if key not in known]:
+        instance.add_dynamic_partitions(name, new)
+
+
+class _Runner:
+    """Launches jobs in this process and keeps their run ids."""
+
+    def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance, ran: Ran) -> None:
+        self._defs, self._instance, self._ran = defs, instance, ran
+        logging.getLogger("dagster").setLevel(logging.CRITICAL)  # its console log repeats what the UI keeps; failures are raised below
+
+    def run(self, job: str, tags: dict[str, str], *, partition: str | None = None) -> None:
+        """Run the job. Raises MmlakeError naming the failed asset and the run to look at."""
+        result = self._defs.resolve_job_def(job).execute_in_process(instance=self._instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False)
+        self._ran.runs.append(result.run_id)
+        if result.success:
+            return
+        failures = [event for event in result.all_events if event.is_step_failure]
+        causes = [f"{event.step_key}: {_root_cause(event)}" for event in failures]
+        raise MmlakeError(f"run {result.run_id} of job {job} failed in {'; '.join(causes) or 'a blocking check'}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done")
+
+
+def _root_cause(event: dg.DagsterEvent) -> str:
+    error = event.step_failure_data.error
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip().splitlines()[0] if error and error.message.strip() else "unknown"

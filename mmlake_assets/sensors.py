@@ -1,0 +1,50 @@
+"""The landing zone watched: new shards are registered, changed ones ingested again; automation does the rest.
+
+A file counts as landed when it is older than the settle time, or when its directory holds a `_SUCCESS` marker newer than it; names
+that end in .part, .tmp or .crdownload never count. What a tick decides follows from the lake and the instance alone, so a tick that
+dies is repeated without loss or repetition.
+"""
+
+import time
+
+import dagster as dg
+
+from mmlake.pipeline import refresh
+from mmlake.steps import ROW_STEPS, is_current
+from mmlake_assets.partitions import SHARDS, row_key
+from mmlake_resources import LakeResource
+
+TICK_SHARDS = 1000  # registered per tick: a larger request outlives the daemon's tick timeout
+TICK_RUNS = 100  # changed shards re-ingested per tick
+INTERVAL_S = 30
+
+
+@dg.sensor(name="landing_zone", minimum_interval_seconds=INTERVAL_S, default_status=dg.DefaultSensorStatus.RUNNING, asset_selection=dg.AssetSelection.groups("sources"))
+def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
+    """Registers shards that landed since the last tick and asks for runs on those whose contents changed."""
+    opened = lake.open()
+    refresh(opened, settled_before_s=time.time() - lake.settle_s)
+    additions, runs, left = [], [], TICK_SHARDS
+    for modality, shards in SHARDS.items():
+        keys = opened.registry.keys(modality)
+        registered = set(context.instance.get_dynamic_partitions(shards.name))
+        new = [key for key in keys if key not in registered][:left]
+        left -= len(new)
+        if new:
+            additions.append(shards.build_add_request(new))
+        changed = [key for key in keys if key in registered and opened.tables.has(ROW_STEPS["items"].name, modality, key) and not is_current(ROW_STEPS["items"], opened, modality, key)]
+        runs += [_run(modality, key, opened.registry.get(key).revision) for key in changed[: TICK_RUNS - len(runs)]]
+    if not additions and not runs:
+        return dg.SkipReason(f"nothing new in {opened.landing}")
+    return dg.SensorResult(dynamic_partitions_requests=additions, run_requests=runs)
+
+
+def _run(modality: str, shard: str, revision: str) -> dg.RunRequest:
+    tags = {"mmlake/modality": modality, "mmlake/shard": shard[:200], "mmlake/revision": revision[:16]}
+    return dg.RunRequest(run_key=f"{modality}|{shard}@{revision}", partition_key=row_key(modality, shard), asset_selection=[dg.AssetKey([modality, "items"])], tags=tags)
+
+
+SENSORS = [
+    landing_zone,
+    dg.AutomationConditionSensorDefinition("automation", target=dg.AssetSelection.all(), minimum_interval_seconds=INTERVAL_S, default_status=dg.DefaultSensorStatus.RUNNING),
+]

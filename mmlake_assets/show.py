@@ -1,0 +1,118 @@
+"""A run as a person watches it: a bar per phase while it goes, one summary at the end."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from mmlake.cli.app import console
+from mmlake.lake import Lake
+from mmlake.summary import Summary, summarize
+from mmlake_assets.truth import Truthful
+from mmlake_resources import CudaExecutorResource, LakeResource
+
+
+@dataclass(kw_only=True)
+class Shown:
+    """What a run ended in, for people and for programs."""
+
+    lake: Lake
+    summary: Summary
+    runs: list[str]
+    made: list[str]
+    report: Path
+    seconds: float
+    truth: Truthful | None = None
+    changes: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON of `--json`."""
+        return {
+            "summary": self.summary.to_dict(),
+            "landing": self.changes,
+            "dagster_runs": self.runs,
+            "new_versions": self.made,
+            "report": str(self.report),
+            "seconds": round(self.seconds, 2),
+            "truth": self.truth.to_dict() if self.truth else None,
+        }
+
+    def draw(self, out: Console) -> None:
+        """The summary table, the truth where it is known, and where to look next."""
+        for part in self.summary.tables():
+            out.print(part)
+            out.print()
+        if self.truth:
+            for part in self.truth.tables():
+                out.print(part)
+                out.print()
+        done = f"{len(self.runs)} Dagster runs, new: {', '.join(self.made)}" if self.runs else "nothing to do, everything is up to date"
+        out.print(f"{done}; {self.seconds:.1f} s")
+        out.print(f"report   {self.report}")
+        out.print(f"look on  mmlake ui --lake {self.lake.root}    mmlake search \"...\" --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}")
+
+
+def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, before_versions=None) -> Shown:
+    """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
+    from mmlake_assets.instance import open_instance
+    from mmlake_assets.run import run_lake
+
+    started = time.perf_counter()
+    resource = LakeResource(root=str(lake_dir), landing=str(landing.absolute()) if landing else None, settings_file=str(settings) if settings else None)
+    with open_instance(lake_dir) as instance, watching(quiet) as phase:
+        ran = run_lake(resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase)
+    lake = resource.open()
+    from mmlake.reporting import write_version_report
+
+    report = write_version_report(lake, None)
+    changes = {"new": len(ran.listing.new), "changed": len(ran.listing.changed), "gone": len(ran.listing.gone), "unchanged": ran.listing.unchanged}
+    return Shown(lake=lake, summary=summarize(lake), runs=ran.runs, made=ran.made, report=report, seconds=time.perf_counter() - started, changes=changes)
+
+
+@contextmanager
+def watching(quiet: bool) -> Iterator[object]:
+    """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar."""
+    if quiet:
+        yield lambda name, total: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description:<24}"), BarColumn(bar_width=32), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("[dim]{task.fields[now]}[/dim]"))
+    with Progress(*columns, console=console(), transient=False) as progress:
+        follower = _Follower(progress)
+        logger = logging.getLogger("mmlake.steps")
+        before = logger.level
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(follower)
+        try:
+            yield follower.begin
+            follower.end()
+        finally:
+            logger.removeHandler(follower)
+            logger.setLevel(before)
+
+
+class _Follower(logging.Handler):
+    """Moves the bar of the current phase on each record of `mmlake.steps`."""
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__()
+        self._progress, self._task = progress, None
+
+    def begin(self, name: str, total: int) -> None:
+        self.end()
+        self._task = self._progress.add_task(name, total=total, now="")
+
+    def end(self) -> None:
+        if self._task is not None:
+            task = next(task for task in self._progress.tasks if task.id == self._task)
+            self._progress.update(self._task, completed=task.total, now="")
+            self._progress.stop_task(self._task)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        slot = getattr(record, "slot", None)
+        if self._task is not None and slot is not None:
+            self._progress.update(self._task, advance=1 if record.levelno >= logging.INFO else 0, now=str(slot)[:60])

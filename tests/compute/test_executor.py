@@ -1,0 +1,177 @@
+"""The executor: order, batching, backing off, failures as outcomes, honest devices."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from mmlake import compute
+from mmlake.compute import Executor, ExecutorSettings, form_batches, ordered_map
+from mmlake.errors import MissingExtra, MmlakeError, SettingsError
+
+
+@pytest.fixture(autouse=True)
+def _no_models_left():
+    compute.forget_models()
+    yield
+    compute.forget_models()
+
+
+def run(items, *, executor=None, prepare=lambda item: item, infer=lambda model, batch: [2 * one for one in batch], **more):
+    executor = executor or Executor("cpu")
+    return list(executor.map_batches(items, model_key="double", load=lambda device: device, prepare=prepare, infer=infer, **more))
+
+
+def test_results_come_in_input_order_whatever_the_batches():
+    items = [5, 1, 9, 3, 7, 2]
+    outcomes = run(items, cost=lambda item: item, unit="tokens", executor=Executor(settings=ExecutorSettings(device="cpu", token_budget=10, window_items=4)))
+    assert [(one.item, one.value) for one in outcomes] == [(item, 2 * item) for item in items]
+
+
+def test_results_do_not_depend_on_which_thread_is_faster():
+    late = threading.Event()
+
+    def prepare(item):
+        if item == 0:
+            late.wait(timeout=5)
+        else:
+            late.set()
+        return item
+
+    assert [one.value for one in run(range(6), prepare=prepare)] == [0, 2, 4, 6, 8, 10]
+
+
+def test_batches_stay_within_the_padded_budget():
+    batches = form_batches({0: 3, 1: 10, 2: 4, 3: 4}, 10)
+    assert batches == [[1], [2, 3], [0]]
+
+
+def test_an_item_dearer_than_the_budget_gets_a_batch_of_its_own():
+    assert form_batches({0: 50, 1: 5, 2: 5}, 10) == [[0], [1, 2]]
+
+
+def test_an_out_of_memory_halves_the_batch_and_the_smaller_budget_is_kept():
+    sizes = []
+
+    def infer(model, batch):
+        sizes.append(len(batch))
+        if len(batch) > 4:
+            raise MemoryError
+        return batch
+
+    executor = Executor(settings=ExecutorSettings(device="cpu", item_budget=16))
+    assert [one.value for one in run(range(16), executor=executor, infer=infer)] == list(range(16))
+    assert sizes == [16, 8, 4, 4, 8, 4, 4]
+    sizes.clear()
+    run(range(8), executor=executor, infer=infer)
+    assert sizes == [4, 4]
+
+
+def test_torchs_own_out_of_memory_is_recognised():
+    torch = pytest.importorskip("torch")
+    assert compute.is_out_of_memory(torch.cuda.OutOfMemoryError("CUDA out of memory"))
+    assert not compute.is_out_of_memory(RuntimeError("shapes differ"))
+
+
+def test_an_item_that_does_not_fit_alone_becomes_an_error_and_the_rest_go_on():
+    def infer(model, batch):
+        if 3 in batch:
+            raise MemoryError
+        return batch
+
+    outcomes = run(range(5), infer=infer)
+    assert [one.item for one in outcomes if one.error] == [3]
+    assert "does not fit" in str(outcomes[3].error)
+
+
+def test_an_item_that_cannot_be_prepared_is_an_outcome_and_not_a_crash():
+    def prepare(item):
+        if item == 1:
+            raise ValueError("torn")
+        return item
+
+    outcomes = run(range(3), prepare=prepare)
+    assert [(one.value, type(one.error)) for one in outcomes] == [(0, type(None)), (None, ValueError), (4, type(None))]
+
+
+def test_a_missing_library_is_no_fault_of_the_item_and_raises():
+    def prepare(item):
+        raise MissingExtra("needs a library")
+
+    with pytest.raises(MissingExtra):
+        run(range(3), prepare=prepare)
+
+
+def test_a_bug_in_the_model_raises():
+    def infer(model, batch):
+        raise ValueError("wrong shape")
+
+    with pytest.raises(ValueError, match="wrong shape"):
+        run([1], infer=infer)
+
+
+def test_a_model_that_loses_results_is_an_error():
+    with pytest.raises(MmlakeError, match="returned 1 results for a batch of 3"):
+        run(range(3), infer=lambda model, batch: batch[:1])
+
+
+def test_a_model_is_loaded_once_per_process_and_device():
+    loads = []
+    for _ in range(2):
+        list(Executor("cpu").map_batches([1], model_key="one", load=loads.append, prepare=lambda item: item, infer=lambda model, batch: batch))
+    assert loads == ["cpu"]
+
+
+def test_preparation_stays_ahead_but_bounded():
+    seen = []
+    source = (seen.append(item) or item for item in range(100))
+    results = ordered_map(lambda item: item, source, workers=2, ahead=5)
+    assert next(results) == 0
+    assert len(seen) == 6
+    results.close()
+
+
+def test_stats_add_up_and_count_padding():
+    executor = Executor(settings=ExecutorSettings(device="cpu", token_budget=8))
+    run([4, 2, 1], executor=executor, cost=lambda item: item, unit="tokens")
+    stats = executor.stats()
+    assert (stats.num_items, stats.num_failed, stats.num_batches, stats.device) == (3, 0, 2, "cpu")
+    assert stats.padding_waste_fraction == pytest.approx(1 - 7 / 9)  # [4, 2] padded to 8, [1] to 1
+    assert stats.peak_memory_bytes > 0
+
+
+def test_advance_hears_of_every_item():
+    told = []
+    run(range(7), advance=told.append)
+    assert sum(told) == 7
+
+
+def test_no_items_give_no_outcomes():
+    assert run([]) == []
+
+
+def test_asking_for_a_gpu_where_there_is_none_raises_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(compute, "_num_gpus", lambda: 0)
+    with pytest.raises(MmlakeError, match="choose device 'auto' or 'cpu'"):
+        Executor("cuda")
+    assert Executor("auto").device == "cpu"
+
+
+def test_a_gpu_is_taken_by_auto_and_by_number(monkeypatch):
+    monkeypatch.setattr(compute, "_num_gpus", lambda: 2)
+    assert compute.resolve_device("auto") == "cuda:0"
+    assert compute.resolve_device("cuda:1") == "cuda:1"
+    with pytest.raises(MmlakeError, match="sees 2 CUDA devices"):
+        compute.resolve_device("cuda:2")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cpu:1", "cuda:x", ""])
+def test_an_unknown_device_is_refused(name):
+    with pytest.raises(SettingsError):
+        compute.resolve_device(name)
+
+
+def test_an_unknown_unit_is_refused():
+    with pytest.raises(SettingsError, match="unit 'words'"):
+        run([1], unit="words")

@@ -1,0 +1,195 @@
+"""Near duplicates of pictures, recordings and clips, on generated material with labelled distortions."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from mmlake.dedup import DedupSettings, audio, image, video
+from mmlake.dedup.joins import hamming_pairs
+from mmlake.errors import UnreadableItem
+
+SETTINGS = DedupSettings()
+RATE = 16_000
+
+
+def scene(seed, side=96):
+    """A picture with structure at all scales."""
+    from PIL import Image
+
+    rng = np.random.default_rng(seed)
+    planes = [np.asarray(Image.fromarray(rng.integers(0, 255, (size, size, 3), dtype=np.uint8)).resize((side, side), 3), float) for size in (3, 7, 15)]
+    return Image.fromarray(np.average(planes, axis=0, weights=(3, 2, 1)).clip(0, 255).astype(np.uint8))
+
+
+def coded(picture, kind="JPEG", **options):
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def matched(blobs, module=image, **options):
+    return {(i, j): method for i, j, method, _ in module.pairs([module.fingerprint(blob, **options) for blob in blobs], settings=SETTINGS)}
+
+
+def test_hamming_join_is_exact_at_the_radius(monkeypatch):
+    rng = np.random.default_rng(0)
+    hashes = rng.integers(0, 2**63, 2_300, dtype=np.uint64)
+    hashes[1], hashes[3] = hashes[0] ^ np.uint64(0b1111111111), hashes[2] ^ np.uint64(0b11111111111)
+    i, j, distance = hamming_pairs(hashes, radius=10)
+    assert (0, 1, 10) in zip(i.tolist(), j.tolist(), distance.tolist(), strict=True)
+    assert not any(pair == (2, 3) for pair in zip(i.tolist(), j.tolist(), strict=True))
+
+
+def test_recompression_scaling_and_toning_are_found_and_other_pictures_are_not():
+    """Labelled pairs: 20 pictures x 4 distortions; precision and recall 1."""
+    from PIL import ImageEnhance
+
+    originals = [scene(seed) for seed in range(20)]
+    blobs, labels = [], []
+    for label, one in enumerate(originals):
+        for blob in (coded(one, "PNG"), coded(one, quality=25), coded(one.resize((48, 48))), coded(ImageEnhance.Contrast(one).enhance(0.7)), coded(one.convert("L"))):
+            blobs.append(blob)
+            labels.append(label)
+    wanted = {(i, j) for j in range(len(labels)) for i in range(j) if labels[i] == labels[j]}
+    assert set(matched(blobs)) == wanted
+
+
+def test_a_mirrored_picture_is_found_and_says_so():
+    from PIL import ImageOps
+
+    one = scene(1)
+    assert matched([coded(one), coded(ImageOps.mirror(one))]) == {(0, 1): "phash-mirrored"}
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_exif_orientation_is_applied_before_hashing(orientation):
+    from PIL import Image
+
+    undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # what must have been done to the pixels for the tag to put them right
+    one, exif = scene(2), Image.Exif()
+    exif[0x0112] = orientation
+    stored = one.transpose(Image.Transpose(undo[orientation])) if orientation in undo else one
+    assert matched([coded(one), coded(stored, exif=exif)]).get((0, 1)) == "phash"
+
+
+def test_blank_pictures_pair_by_level_and_not_by_noise():
+    from PIL import Image
+
+    blank = [coded(Image.new("RGB", (64, 64), (level,) * 3), "PNG") for level in (0, 1, 128, 255)]
+    assert set(matched(blank)) == {(0, 1)}
+
+
+def test_a_transparent_and_a_16_bit_picture_have_fingerprints():
+    from PIL import Image
+
+    clear = Image.new("RGBA", (32, 32), (0, 0, 0, 0))
+    deep = Image.fromarray((np.arange(1024, dtype=np.uint16) * 60).reshape(32, 32))
+    assert all(len(image.fingerprint(coded(one, "PNG"))["phash"]) == 1 for one in (clear, deep))
+
+
+def test_pictures_without_a_fingerprint_never_pair():
+    assert image.pairs([{}, {}], settings=SETTINGS) == []
+
+
+def voice(seed, seconds=1.2):
+    """Sound with changing pitch and formants, as speech has."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(int(seconds * RATE)) / RATE
+    knots = np.linspace(0, seconds, 4 + int(8 * seconds))  # eight syllables a second
+    pitch = np.interp(time, knots, rng.uniform(90, 260, len(knots)))
+    out = np.zeros_like(time)
+    for k in range(1, 14):
+        out += np.interp(time, knots, rng.uniform(0, 1, len(knots)) ** 3) * np.sin(2 * np.pi * k * np.cumsum(pitch) / RATE) / k**0.5
+    return (0.2 * out / np.abs(out).max()).astype(np.float32)
+
+
+def heard(sounds):
+    return {(i, j) for i, j, _, _ in audio.pairs([audio.fingerprint_samples(one) for one in sounds], settings=SETTINGS)}
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.2, 5.0])
+def test_gain_noise_trim_and_padding_are_found_and_other_recordings_are_not(seconds):
+    """Labelled pairs: 8 recordings x 4 distortions at three lengths; precision and recall against the original 1."""
+    rng = np.random.default_rng(0)
+    originals = [voice(seed, seconds) for seed in range(8)]
+    sounds, labels = list(originals), list(range(8))
+    for label, one in enumerate(originals):
+        noise = rng.normal(0, np.sqrt((one**2).mean()) / 10, len(one)).astype(np.float32)
+        sounds += [0.3 * one, one + noise, one[len(one) // 10 :], np.concatenate([np.zeros(3_000, np.float32), one])]
+        labels += [label] * 4
+    pairs = heard(sounds)
+    assert all(labels[i] == labels[j] for i, j in pairs)
+    assert all((label, at) in pairs for at, label in enumerate(labels) if at >= 8)
+
+
+def test_silence_and_nothing_never_pair():
+    quiet = np.zeros(RATE, np.float32)
+    assert heard([quiet, quiet + np.float32(1e-6), np.empty(0, np.float32), voice(1)]) == set()
+
+
+def test_steady_tones_of_different_pitch_do_not_pair():
+    time = np.arange(RATE) / RATE
+    tones = [0.5 * np.sin(2 * np.pi * hertz * time).astype(np.float32) for hertz in (440, 466.2, 880)]
+    assert heard(tones) == set()
+
+
+def test_an_excerpt_of_less_than_half_is_a_part_and_no_duplicate():
+    long = voice(3, 6.0)
+    assert heard([long, long[: 2 * RATE]]) == set()
+
+
+def test_a_recording_at_another_rate_is_refused():
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, np.zeros(100), 8_000, format="WAV")
+    with pytest.raises(UnreadableItem, match="sample_rate_hz=8000"):
+        audio.fingerprint(buffer.getvalue())
+
+
+def clip(path, *, seed, path_seed, num_frames=40, size=96, rate=20, quality=3, skip=0):
+    """A bright square that wanders over a fixed background."""
+    import av
+
+    rng = np.random.default_rng(path_seed)
+    corners = rng.uniform(5, 65, (6, 2))
+    background = np.asarray(scene(seed, 96)) // 2
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=rate)
+        stream.width = stream.height = size
+        stream.bit_rate = 400_000 // quality
+        for at in range(skip, num_frames):
+            x, y = (int(np.interp(at / num_frames * 5, range(6), corners[:, axis])) for axis in (0, 1))
+            picture = background.copy()
+            picture[y : y + 24, x : x + 24] = 250
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(size, size)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
+
+
+def watched(paths):
+    return {(i, j) for i, j, _, _ in video.pairs([video.fingerprint(path, settings=SETTINGS) for path in paths], settings=SETTINGS)}
+
+
+def test_reencoded_scaled_and_trimmed_clips_are_found_and_other_movements_before_the_same_wall_are_not(tmp_path):
+    paths = [
+        clip(tmp_path / "a.mp4", seed=1, path_seed=1), clip(tmp_path / "b.mp4", seed=1, path_seed=1, quality=8), clip(tmp_path / "c.mkv", seed=1, path_seed=1, size=64),
+        clip(tmp_path / "d.mp4", seed=1, path_seed=1, skip=6), clip(tmp_path / "e.mp4", seed=1, path_seed=9), clip(tmp_path / "f.mp4", seed=5, path_seed=1),
+    ]  # fmt: skip
+    assert watched(paths) == {(i, j) for j in range(4) for i in range(j)}
+
+
+def test_black_clips_never_pair():
+    dark = {"frame-phash": np.zeros(20, np.uint64), "frame-luma": np.zeros(160, np.uint64)}
+    assert video.pairs([dark, dark, {}], settings=SETTINGS) == []
+
+
+def test_a_file_that_names_other_files_is_not_followed(tmp_path):
+    clip(tmp_path / "real.mp4", seed=1, path_seed=1, num_frames=5)
+    (tmp_path / "list.mp4").write_text("ffconcat version 1.0\nfile real.mp4\n")
+    with pytest.raises(Exception, match=r"(?i)invalid|whitelist|permitted"):
+        video.fingerprint(tmp_path / "list.mp4", settings=SETTINGS)

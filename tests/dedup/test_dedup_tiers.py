@@ -1,0 +1,204 @@
+"""The tables that leave the stage: fingerprints, near and semantic pairs, clusters."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmlake import dedup, schemas
+from mmlake.dedup import DedupSettings, semantic
+from mmlake.embed import ENCODERS
+from mmlake.errors import ContractBroken, SettingsError
+from mmlake.records import MODALITIES
+from mmlake.store import BlobStore
+
+SETTINGS = DedupSettings()
+
+
+def name(text):
+    return hashlib.sha256(str(text).encode()).hexdigest()
+
+
+def tracks(rows, modality):
+    base = {"modality": modality, "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"}
+    return schemas.from_rows(schemas.TRACKS, [base | row for row in rows])
+
+
+def texts(*contents):
+    return tracks([{"digest": name(content), "text": content} for content in contents], "text")
+
+
+def test_there_is_one_tier_per_modality():
+    assert set(dedup.TIERS) == set(MODALITIES)
+
+
+def test_text_goes_through_fingerprints_to_pairs(tmp_path):
+    table = dedup.fingerprint(texts("The cat sat on the mat.", "the cat sat on the mat", "a dog"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    pairs = dedup.near_pairs(table, "text", settings=SETTINGS).to_pylist()
+    assert table.num_rows == 6
+    assert [(one["tier"], one["method"], one["score"], one["bound"]) for one in pairs] == [("near", "jaccard-5gram", 1.0, 0.7)]
+    assert pairs[0]["left"] < pairs[0]["right"]
+
+
+def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
+    contents = [f"common words that all share {at // 3} and then some number of others" for at in range(9)]
+    table = dedup.fingerprint(texts(*contents, *(one.upper() for one in contents)), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    shuffled = table.take(pa.array(np.random.default_rng(0).permutation(table.num_rows)))
+    assert dedup.near_pairs(table, "text", settings=SETTINGS).equals(dedup.near_pairs(shuffled, "text", settings=SETTINGS))
+
+
+def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(tmp_path):
+    from PIL import Image
+
+    store, buffer = BlobStore(tmp_path), io.BytesIO()
+    Image.new("L", (32, 32), 9).save(buffer, "PNG")
+    good, torn = store.put(buffer.getvalue()), store.put(b"no picture")
+    table = dedup.fingerprint(tracks([{"digest": good}, {"digest": torn}, {"digest": name("absent")}], "image"), "image", store=store, settings=SETTINGS)
+    lengths = {(row["digest"], len(row["hashes"])) for row in table.to_pylist() if row["method"] == "phash"}
+    assert lengths == {(good, 1), (torn, 0), (name("absent"), 0)}
+    assert dedup.near_pairs(table, "image", settings=SETTINGS).num_rows == 0
+
+
+@pytest.mark.parametrize("modality", MODALITIES)
+def test_an_empty_partition_gives_empty_tables(tmp_path, modality):
+    table = dedup.fingerprint(schemas.empty(schemas.TRACKS), modality, store=BlobStore(tmp_path), settings=SETTINGS)
+    assert table.num_rows == dedup.near_pairs(table, modality, settings=SETTINGS).num_rows == 0
+    assert dedup.semantic_pairs(schemas.empty(schemas.EMBEDDINGS), modality, settings=SETTINGS).num_rows == 0
+
+
+def test_fingerprints_of_another_permutation_count_are_refused(tmp_path):
+    table = dedup.fingerprint(texts("some words"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    with pytest.raises(SettingsError, match="re-materialize"):
+        dedup.near_pairs(table, "text", settings=DedupSettings(text_num_perm=64))
+
+
+def test_an_unknown_modality_is_refused():
+    with pytest.raises(SettingsError, match="no tier"):
+        dedup.near_pairs(schemas.empty(schemas.FINGERPRINTS), "smell", settings=SETTINGS)
+
+
+def test_the_bounds_here_and_in_the_encoder_table_agree():
+    assert dict(SETTINGS.semantic_bounds) == {encoder.name: encoder.duplicate_cosine for encoder in ENCODERS.values()}
+
+
+def vectors(num, dimension=24, copies=0, seed=0):
+    """Unit vectors, the last `copies` of which lie at cosine above .99 to the first ones."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(num - copies, dimension))
+    out = np.concatenate([base, base[:copies] + rng.normal(0, 0.02, (copies, dimension))])
+    return (out / np.linalg.norm(out, axis=1, keepdims=True)).astype(np.float32)
+
+
+def brute(rows, bound):
+    products = rows.astype(np.float64) @ rows.T.astype(np.float64)
+    return {(int(i), int(j)) for i, j in zip(*np.nonzero(np.triu(products.round(6) >= bound, 1)), strict=True)}
+
+
+@pytest.mark.parametrize("index", ["flat", "cells", "ivf-flat", "ivf-pq", "hnsw"])
+def test_every_index_finds_the_planted_pairs_and_no_false_one(index):
+    rows = vectors(1_200, copies=100)
+    i, j, cosine = semantic.similar(rows, bound=0.97, index=index, settings=SETTINGS)
+    got, wanted = set(zip(i.tolist(), j.tolist(), strict=True)), brute(rows, 0.97)
+    assert got <= wanted
+    assert len(got) >= 0.97 * len(wanted)
+    assert (cosine >= 0.97).all()
+
+
+def test_measured_recall_is_the_share_of_brute_force_pairs():
+    rows = vectors(1_200, copies=100)
+    assert dedup.measure_recall(rows, index="cells", bound=0.97) >= 0.98
+    assert dedup.measure_recall(rows, index="flat", bound=0.97) == 1.0
+
+
+def test_measured_recall_shows_a_loss(monkeypatch):
+    monkeypatch.setitem(semantic._SEARCHES, "hnsw", lambda rows, bound, chosen: iter([(np.array([0]), np.array([1_100]))]))
+    assert dedup.measure_recall(vectors(1_200, copies=100), index="hnsw", bound=0.97, sample_items=1_200) == pytest.approx(0.01)
+
+
+def test_a_cosine_at_the_bound_counts_and_just_below_does_not():
+    angle = np.arccos(0.9)
+    rows = np.array([[1, 0], [np.cos(angle), np.sin(angle)]], np.float32)
+    assert len(semantic.similar(rows, bound=0.9, index="flat", settings=SETTINGS)[0]) == 1
+    assert len(semantic.similar(rows, bound=0.90001, index="flat", settings=SETTINGS)[0]) == 0
+
+
+def test_an_unknown_index_is_refused():
+    with pytest.raises(SettingsError, match=r"dedup\.index"):
+        semantic.similar(vectors(5), bound=0.9, index="magic", settings=SETTINGS)
+
+
+def embeddings(rows, encoder="minilm-l6"):
+    table = [{"digest": name(at), "encoder": encoder, "revision": "1", "dimension": len(row), "vector": list(map(float, row))} for at, row in enumerate(rows)]
+    return schemas.from_rows(schemas.EMBEDDINGS, table)
+
+
+def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
+    table = embeddings([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], []])
+    (pair,) = dedup.semantic_pairs(table, "text", settings=SETTINGS).to_pylist()
+    assert {pair["left"], pair["right"]} == {name(0), name(1)}
+    assert (pair["tier"], pair["method"], pair["bound"]) == ("semantic", "cosine:minilm-l6", 0.95)
+
+
+def test_vectors_of_two_encoders_are_never_compared():
+    both = pa.concat_tables([embeddings([[1.0, 0.0]]), embeddings([[1.0, 0.0]], encoder="clip")])
+    assert dedup.semantic_pairs(both, "text", settings=SETTINGS).num_rows == 0
+
+
+def nodes(rows):
+    digest, priority, quality = zip(*rows, strict=True)
+    ones = pa.array([1] * len(rows), pa.int32())
+    return pa.table({"digest": digest, "priority": pa.array(priority, pa.int32()), "quality": pa.array(quality, pa.float64()), "num_occurrences": ones})
+
+
+def edges(rows):
+    return schemas.from_rows(schemas.PAIRS, [{"left": min(a, b), "right": max(a, b), "tier": tier, "method": "m", "score": score, "bound": 0.5} for a, b, tier, score in rows])
+
+
+def survivors(node_rows, edge_rows=()):
+    return {row["digest"]: row["survivor"] for row in dedup.cluster(nodes(node_rows), edges(edge_rows)).to_pylist()}
+
+
+def test_priority_comes_before_quality_and_quality_before_the_digest():
+    chain = [("a", "b", "near", 0.9), ("b", "c", "near", 0.9)]
+    assert set(survivors([("a", 1, 9.0), ("b", 0, 1.0), ("c", 0, 2.0)], chain).values()) == {"c"}
+    assert set(survivors([("a", 0, 1.0), ("b", 0, 1.0), ("c", 0, None)], chain).values()) == {"a"}
+
+
+def test_an_item_without_duplicates_survives_itself():
+    (row,) = dedup.cluster(nodes([("a", 0, float("nan"))]), edges([])).to_pylist()
+    assert row == {"digest": "a", "survivor": "a", "is_survivor": True, "cluster_size": 1, "num_occurrences": 1, "tier": None, "method": None, "score": None}
+
+
+def test_a_duplicate_carries_its_cheapest_then_best_edge():
+    table = dedup.cluster(nodes([("a", 0, 1.0), ("b", 1, 1.0), ("c", 1, 1.0)]), edges([("a", "b", "semantic", 0.99), ("b", "c", "near", 0.8), ("a", "c", "near", 0.9)]))
+    told = {row["digest"]: (row["tier"], row["score"]) for row in table.to_pylist()}
+    assert told == {"a": (None, None), "b": ("near", 0.8), "c": ("near", 0.9)}
+
+
+def test_a_pair_without_its_node_breaks_the_contract():
+    with pytest.raises(ContractBroken, match="names z"):
+        dedup.cluster(nodes([("a", 0, 1.0)]), edges([("a", "z", "near", 0.9)]))
+
+
+def test_a_node_that_comes_twice_breaks_the_contract():
+    with pytest.raises(ContractBroken, match="repeat a digest"):
+        dedup.cluster(nodes([("a", 0, 1.0), ("a", 1, 1.0)]), edges([]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_clusters_do_not_depend_on_the_order_of_arrival(data):
+    digests = [f"{at:02d}" for at in range(12)]
+    node_rows = [(digest, data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, None]))) for digest in digests]
+    edge = st.tuples(st.sampled_from(digests), st.sampled_from(digests), st.sampled_from(["near", "semantic"]), st.sampled_from([0.8, 0.9]))
+    chosen = data.draw(st.lists(edge, max_size=14, unique_by=lambda one: tuple(sorted(one[:2]))))
+    edge_rows = [edge for edge in chosen if edge[0] != edge[1]]
+    one = dedup.cluster(nodes(node_rows), edges(edge_rows))
+    other = dedup.cluster(nodes(data.draw(st.permutations(node_rows))), edges(edge_rows).take(pa.array(data.draw(st.permutations(range(len(edge_rows)))), pa.int64())))
+    assert one.equals(other)

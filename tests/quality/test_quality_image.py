@@ -1,0 +1,77 @@
+"""Each image rule with a case just inside and just outside of its range."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mmlake.quality.image import blur
+from mmlake.store import BlobStore
+from PIL import Image
+from quality_media import image_track, measures_of, picture, rules_broken
+
+
+@pytest.fixture
+def store(tmp_path):
+    return BlobStore(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sharp_picture_is_clean(store, seed):
+    assert rules_broken(image_track(store, picture(seed), "JPEG"), store) == []
+
+
+@pytest.mark.parametrize(("side_px", "is_broken"), [(32, False), (31, True)])
+def test_thirty_two_pixels_are_the_smallest_side(store, side_px, is_broken):
+    assert ("too_small" in rules_broken(image_track(store, picture(size=(64, side_px))), store)) == is_broken
+
+
+@pytest.mark.parametrize(("step", "is_broken"), [(3, True), (5, False)])
+def test_a_picture_of_one_brightness_is_blank(store, step, is_broken):
+    pixels = np.full((100, 100), 128, np.uint8)
+    pixels[:, 50:] += step  # two halves that differ by s have a standard deviation of s / 2
+    assert ("blank" in rules_broken(image_track(store, Image.fromarray(pixels)), store)) == is_broken
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "1", "LA", "I;16", "YCbCr", "F"])
+def test_every_pixel_mode_is_measured(store, mode):
+    source = Image.fromarray((np.asarray(picture()).astype(np.uint16) * 200)) if mode == "I;16" else picture().convert(mode)
+    row = image_track(store, source, "TIFF")
+    assert measures_of(row, store)["luma_std"] > 10
+
+
+def test_a_drawing_on_a_transparent_ground_is_not_blank(store):
+    layer = Image.new("RGBA", (200, 200), (255, 255, 255, 0))
+    layer.paste((255, 255, 255, 255), (50, 50, 120, 150))
+    assert "blank" not in rules_broken(image_track(store, layer), store)
+
+
+@pytest.mark.parametrize("size", [(500, 375), (1500, 1125), (375, 500)])
+def test_defocus_of_four_pixels_in_five_hundred_is_blurred_at_any_resolution(store, size):
+    row = image_track(store, picture(1, size=size, blur_px=4 * max(size) / 500), "JPEG")
+    assert rules_broken(row, store) == ["blurred"]
+
+
+@pytest.mark.parametrize("gain", [1.0, 0.3, 0.1])
+def test_blur_does_not_depend_on_contrast(gain):
+    plane = np.asarray(picture(2), np.float32)
+    assert blur(plane * gain) == pytest.approx(blur(plane), abs=1e-3)
+
+
+def test_more_blur_measures_higher():
+    values = [blur(np.asarray(picture(3, blur_px=radius), np.float32)) for radius in (0, 1, 2, 4)]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("shape", [(10, 10), (300, 300)])
+def test_nothing_to_be_sharp_has_no_blur(shape):
+    assert blur(np.full(shape, 90, np.float32)) is None
+
+
+@pytest.mark.parametrize(("width_px", "is_broken"), [(499, False), (500, True)])
+def test_five_to_one_is_an_extreme_aspect(store, width_px, is_broken):
+    assert ("extreme_aspect" in rules_broken(image_track(store, picture(size=(width_px, 100))), store)) == is_broken
+
+
+def test_a_blob_that_no_longer_decodes_is_kept_out(store):
+    row = image_track(store, picture()) | {"digest": store.put(b"not a picture")}
+    assert rules_broken(row, store) == ["unmeasured"]

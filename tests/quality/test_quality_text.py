@@ -1,0 +1,114 @@
+"""Each text rule with a case just inside and just outside of its range."""
+
+from __future__ import annotations
+
+import pytest
+from mmlake.store import BlobStore
+from quality_media import measures_of, rules_broken, text_track
+
+STORE = BlobStore("/nonexistent")  # text measures read no blob
+PROSE = (
+    "The council met on Tuesday to discuss the repair of the old bridge. Several residents asked how long the road would stay closed. "
+    "An engineer explained that the northern pillar had lost its footing during the spring flood. Work begins in May and should take about eleven weeks. "
+    "Until then, buses go round by the mill. Shop owners fear for their summer trade, but the mayor promised signs and a ferry."
+)
+
+
+def broken(text: str, role: str = "document") -> list[str]:
+    return rules_broken(text_track(text, role=role), STORE)
+
+
+def measured(text: str, name: str) -> float | None:
+    return measures_of(text_track(text), STORE)[name]
+
+
+def test_prose_is_clean():
+    assert broken(PROSE) == []
+
+
+@pytest.mark.parametrize(("text", "rules"), [("", ["text_empty", "text_too_short"]), (" ".join(PROSE.split()[:10]), ["text_too_short"]), (" ".join(PROSE.split()[:11]), [])])
+def test_ten_words_are_too_short_and_eleven_are_not(text, rules):
+    assert broken(text) == rules
+
+
+@pytest.mark.parametrize("role", ["caption", "transcript"])
+def test_captions_and_transcripts_may_be_short_but_not_empty(role):
+    assert broken("A dog.", role) == [] and broken("", role) == ["text_empty"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We use cookies to improve your experience on our site. By using this website you agree to our terms of service. Please enable JavaScript to continue. Read our privacy policy. All rights reserved.",
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. Duis aute irure dolor in reprehenderit in voluptate velit.",
+        "404 error: page not found. The page you requested has moved. Click here to go to the start page, or sign in to continue. Follow us on social media and subscribe to our newsletter today.",
+    ],
+)
+def test_notices_are_boilerplate(text):
+    assert "boilerplate" in broken(text)
+
+
+def test_an_article_with_a_notice_below_is_no_boilerplate():
+    assert broken(PROSE + " All rights reserved. Subscribe to our newsletter.") == []
+
+
+def test_an_article_about_cookies_and_scripts_is_no_boilerplate():
+    text = "Regulators fined the company over how its pages handle cookies. The new law on privacy asks for clear words. " + PROSE
+    assert measured(text, "boilerplate_fraction") == 0
+
+
+def test_the_boilerplate_fraction_counts_words():
+    assert measured("One two three four. All rights reserved now.", "boilerplate_fraction") == 0.5
+
+
+LINES = [sentence.strip() for sentence in PROSE.split(".") if sentence.strip()]
+
+
+@pytest.mark.parametrize(("repeats", "is_broken"), [(2, False), (3, True)])
+def test_three_of_ten_lines_repeated_is_the_bound(repeats, is_broken):
+    lines = [f"{line} {index}" for index, line in enumerate((LINES + LINES)[: 10 - repeats])] + [f"{LINES[0]} 0"] * repeats
+    assert measured("\n".join(lines), "repeated_line_fraction") == pytest.approx(repeats / 10)
+    assert ("repeated_lines" in broken("\n".join(lines))) == is_broken
+
+
+def test_a_refrain_of_three_lines_is_not_measured():
+    assert measured("Row the boat\nRow the boat\nMerrily down", "repeated_line_fraction") is None
+
+
+def test_a_text_pasted_twice_repeats_its_phrases():
+    assert "repeated_phrases" in broken(PROSE + "\n" + PROSE)
+
+
+@pytest.mark.parametrize(("numbers", "is_broken"), [(4, False), (5, True)])
+def test_more_than_a_fifth_of_words_without_letters_is_no_prose(numbers, is_broken):
+    text = " ".join([*PROSE.split()[: 20 - numbers], *(str(1000 + index) for index in range(numbers))])
+    assert ("not_prose" in broken(text)) == is_broken
+
+
+@pytest.mark.parametrize(("damaged", "is_broken"), [(1, False), (2, True)])
+def test_half_a_percent_of_replacement_characters_is_the_bound(damaged, is_broken):
+    text = (PROSE[: 399 - damaged] + "\ufffd" * damaged)[-399:]
+    assert ("garbled" in broken(text)) == is_broken
+
+
+def test_utf8_read_as_latin1_is_garbled():
+    assert "garbled" in broken("Die Käufer drängen sich vor der Tür des Bäckers, weil es früh süße Brötchen für alle gibt.".encode().decode("latin-1"))
+
+
+@pytest.mark.parametrize("text", ["São Paulo não é só uma cidade, é um mundo inteiro que nunca para de crescer e mudar.", "«Â peine arrivé, il repartit», dit-elle en souriant, et personne ne sut jamais vraiment pourquoi ce soir-là."])
+def test_accents_alone_are_not_garbled(text):
+    assert measured(text, "garbled_fraction") == 0
+
+
+@pytest.mark.parametrize(("word", "is_broken"), [("abc", False), ("ab", True), ("abcdefghi", False), ("abcdefghij", True)])
+def test_mean_word_length_is_bounded_on_both_sides(word, is_broken):
+    assert ("word_length" in broken(" ".join(f"{word}" for _ in range(15)))) == is_broken
+
+
+def test_scripts_without_spaces_have_no_word_length():
+    assert measured("今日は天気がいいので、公園まで歩いて行きました。", "mean_word_length_chars") is None
+
+
+@pytest.mark.parametrize("text", ["\ud800".encode("utf-16", "surrogatepass").decode("utf-16", "replace"), "a" * 100_000, "\n" * 50, "#" * 500, "🙂" * 40, "%s{}\\x00"])
+def test_odd_texts_are_measured_without_failing(text):
+    assert measured(text, "num_failures") == 0

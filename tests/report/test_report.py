@@ -1,0 +1,247 @@
+"""The HTML report: self-contained, safe against hostile data, within its size, and true to its data."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmlake.report import Example, ModalityRows, ReportData, ReportSettings, RuleCount, project, thumbnail, waveform_peaks, write_report
+from mmlake.report import svg as svg_module
+from mmlake.report.media import Budget, media_type
+
+sys.path.insert(0, str(Path(__file__).parent))
+from demo_report import HOSTILE, demo, image, picture, tone  # beside this file; the test folders are no packages
+
+
+class Page(HTMLParser):
+    """What a browser would make of the file: its tags with attributes, and the text in each script and style."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.code: dict[str, list[str]] = {"script": [], "style": []}
+        self.words: list[str] = []
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in self.code else ""
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        (self.code[self._inside] if self._inside else self.words).append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(demo(), path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_hostile_text_is_shown_and_never_run(html):
+    page = Page(html)
+    assert len(page.code["script"]) == 1
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert not [attributes for attributes in page.all("img") if attributes["src"] == "x"]
+    assert "alert('x')" in "".join(page.words)
+    assert HOSTILE in {attributes.get("data-tip", "").partition(" · ")[0] for attributes in page.all("circle")}
+
+
+def test_data_is_never_read_as_a_template(html):
+    assert "{{7*7}}" in html
+    assert "onerror=alert(1)&gt;49" not in html
+
+
+def test_nothing_is_fetched(html):
+    page = Page(html)
+    sources = [value for _, attributes in page.tags for name, value in attributes.items() if name in ("src", "href", "poster", "srcset", "data", "action", "xlink:href")]
+    assert all(value.startswith(("data:", "#")) for value in sources)
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+def test_the_policy_allows_just_our_style_and_script(html):
+    page = Page(html)
+    policy = next(attributes["content"] for attributes in page.all("meta") if attributes.get("http-equiv") == "Content-Security-Policy")
+    for name in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256("".join(page.code[name]).encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert not [attributes for _, attributes in page.tags if "style" in attributes]  # the policy would drop them
+
+
+def test_every_link_of_the_contents_has_its_place(html):
+    page = Page(html)
+    targets = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    links = [attributes["href"].removeprefix("#") for attributes in page.all("a")]
+    assert len(links) == 9
+    assert set(links) <= targets
+
+
+def test_media_are_embedded_and_described(html):
+    page = Page(html)
+    assert all(attributes["src"].startswith("data:image/jpeg;base64,") and "alt" in attributes for attributes in page.all("img"))
+    assert {attributes["src"].partition(";")[0] for attributes in page.all("audio")} == {"data:audio/wav"}
+    assert all(attributes.get("aria-label") or attributes.get("aria-hidden") for attributes in page.all("svg"))
+
+
+def test_the_same_data_gives_the_same_file(tmp_path):
+    first, second = (write_report(demo(), tmp_path / name) for name in ("a.html", "b.html"))
+    assert first.path.read_bytes() == second.path.read_bytes()
+
+
+def test_an_empty_report_is_a_report(tmp_path):
+    written = write_report(ReportData(title="nothing yet"), tmp_path / "report.html")
+    assert "nothing yet" in written.path.read_text()
+    assert written.left_out == {}
+
+
+def test_a_lone_surrogate_in_a_file_name_does_not_lose_the_report(tmp_path):
+    data = ReportData(samples=[Example(digest="a" * 64, modality="text", title="bad\udcff.txt", text="words")])
+    assert "words" in write_report(data, tmp_path / "report.html").path.read_text()
+
+
+@pytest.mark.parametrize("max_bytes", [150_000, 600_000])
+def test_the_file_keeps_to_its_size_and_counts_what_it_left_out(tmp_path, max_bytes):
+    rng = np.random.default_rng(0)
+    data = demo(400)
+    data.samples += [Example(digest=f"{i:064x}", modality="video", keyframes=[b"\xff\xd8\xff" + rng.bytes(20_000) for _ in range(4)]) for i in range(12)]
+    written = write_report(data, tmp_path / "report.html", settings=ReportSettings(max_bytes=max_bytes))
+    assert written.size_bytes <= max_bytes
+    assert written.left_out["image too large for the report"] > 0
+    assert "Left out to keep this file small" in written.path.read_text()
+
+
+def test_a_long_sound_is_left_out_and_counted(tmp_path):
+    data, _ = tone(20)
+    given = ReportData(samples=[Example(digest="a" * 64, modality="audio", audio=data, peaks=[0.5])])
+    written = write_report(given, tmp_path / "report.html", settings=ReportSettings(max_audio_bytes=len(data) - 1))
+    assert written.left_out == {"audio too large for the report": 1}
+    assert write_report(given, tmp_path / "report.html", settings=ReportSettings(max_audio_bytes=len(data))).left_out == {}
+
+
+@pytest.mark.parametrize("data", [b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", b"<html>", b"", b"GIF", b"\x00" * 40])
+def test_bytes_that_are_no_known_medium_are_never_embedded(data):
+    budget = Budget(10_000)
+    assert media_type(data) is None
+    assert budget.uri(data, kinds=("image",)) is None
+
+
+def test_a_sound_given_as_a_picture_is_not_embedded():
+    assert Budget(10**6).uri(tone(0.1)[0], kinds=("image",)) is None
+
+
+def test_the_headline_adds_up(tmp_path):
+    rows = [ModalityRows(modality="text", num_rows=10, ok=6, flagged=1, quarantined=2, unreadable=1), ModalityRows(modality="image", num_rows=1200, ok=1200)]
+    words = " ".join(Page(write_report(ReportData(rows=rows), tmp_path / "report.html").path.read_text()).words)
+    assert re.search(r"rows in\s+1,210", words)
+    assert re.search(r"admitted\s+1,207\s+99.8 % of rows", words)
+
+
+def test_rules_are_ranked_and_say_how_many_examples_are_missing(tmp_path):
+    rules = [
+        RuleCount(rule="seldom", modality="image", severity="P2", count=1),
+        RuleCount(rule="often", modality="image", severity="P1", count=9, examples=[image(i) for i in range(4)]),
+    ]
+    text = write_report(ReportData(rules=rules), tmp_path / "report.html", settings=ReportSettings(max_examples_per_rule=3)).path.read_text()
+    assert text.index("often") < text.index("seldom")
+    assert "3 of 9 shown" in text
+
+
+def test_the_survivor_is_shown_even_where_a_cluster_is_cut(tmp_path):
+    from mmlake.report import DuplicateCluster
+
+    members = [image(i, tier="near", score=0.9) for i in range(5)] + [image(9, survivor=True)]
+    data = ReportData(clusters=[DuplicateCluster(tier="near", modality="image", members=members)])
+    text = write_report(data, tmp_path / "report.html", settings=ReportSettings(max_members=2)).path.read_text()
+    assert text.count("<figure") == 2
+    assert "photo-0009.jpg" in text
+
+
+def test_bar_lengths_are_in_proportion_to_their_values():
+    drawn = str(svg_module.bars([svg_module.Bar("a", 10, "10"), svg_module.Bar("b", 5, "5")], title="t", unit="items"))
+    assert re.findall(r'width="([\d.]+)%" height="9"', drawn) == ["100.00", "50.00"]
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(10, [0, 2.5, 5, 7.5, 10]), (7, [0, 2, 4, 6, 8]), (0, [0, 1]), (0.3, [0, 0.1, 0.2, 0.3])])
+def test_axis_marks_are_round_and_cover_the_data(largest, expected):
+    assert svg_module.ticks(largest) == pytest.approx(expected)
+
+
+def test_svg_attributes_and_text_are_escaped():
+    assert str(svg_module.tag("text", {"data_tip": '"<&'}, "</text><script>")) == '<text data-tip="&#34;&lt;&amp;">&lt;/text&gt;&lt;script&gt;</text>'
+
+
+def test_projection_keeps_the_widest_two_directions():
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((200, 3)) * [1.0, 10.0, 4.0]
+    points, shown = project(vectors)
+    assert shown == pytest.approx((100 + 16) / 117, abs=0.02)
+    assert abs(np.corrcoef(np.array(points)[:, 0], vectors[:, 1])[0, 1]) > 0.99
+    assert np.abs(points).max() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("vectors", [np.empty((0, 4)), np.ones((1, 4)), np.ones((5, 4)), np.arange(4.0).reshape(4, 1)])
+def test_projection_of_few_or_equal_vectors_has_no_nan(vectors):
+    points, shown = project(vectors)
+    assert len(points) == len(vectors)
+    assert np.isfinite(points).all()
+    assert np.isfinite(shown)
+
+
+def test_peaks_are_the_largest_magnitude_of_each_stretch():
+    assert waveform_peaks(np.array([0.1, -0.5, 0.2, 0.0]), num_bins=2) == [0.5, 0.2]
+    assert waveform_peaks(np.array([])) == []
+
+
+def test_thumbnails_are_small_and_upright_and_refuse_what_is_no_picture():
+    import io
+
+    from PIL import Image
+
+    sink = io.BytesIO()
+    turned = Image.open(io.BytesIO(picture(1)))
+    exif = turned.getexif()
+    exif[0x0112] = 6  # the camera was turned: shown, the picture is higher than wide
+    turned.save(sink, format="JPEG", exif=exif)
+    small = Image.open(io.BytesIO(thumbnail(sink.getvalue(), max_side_px=100) or b""))
+    assert (small.height, small.width) == (100, 75)
+    assert thumbnail(b"no picture") is None
+
+
+@pytest.mark.browser
+def test_a_browser_opens_it_from_disk_without_a_complaint(tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium on this machine")
+    write_report(demo(), tmp_path / "report.html")
+    command = [
+        browser,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path}/profile",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--dump-dom",
+        f"file://{tmp_path}/report.html",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert 'id="tip"' in done.stdout  # our script ran
+    assert "CONSOLE" not in done.stderr

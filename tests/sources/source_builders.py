@@ -1,0 +1,116 @@
+"""Small landing zones, built byte by byte, so that tests say what is in them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import struct
+import tarfile
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from mmlake import sources
+from mmlake.records import SourceRef
+from mmlake.store import BlobStore
+
+SETTINGS = sources.SourceSettings()
+
+
+def png(shade: int = 0) -> bytes:
+    """A 1x1 grey PNG."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(bytes([0, shade]))) + chunk(b"IEND", b"")
+
+
+def wav(num_samples: int = 8) -> bytes:
+    """A silent 8 kHz WAV."""
+    data = bytes(2 * num_samples)
+    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16) + b"data" + struct.pack("<I", len(data)) + data
+
+
+def box(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(body)) + name + body
+
+
+def mp4(*handlers: bytes) -> bytes:
+    """An mp4 skeleton whose tracks have these handlers: b"vide", b"soun". Its index stands behind the media, as cameras write it."""
+    tracks = b"".join(box(b"trak", box(b"mdia", box(b"hdlr", bytes(8) + handler + bytes(13)))) for handler in handlers)
+    return box(b"ftyp", b"isom\0\0\2\0isom") + box(b"mdat", bytes(100)) + box(b"moov", tracks)
+
+
+def tar(members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT, padded: bool = False) -> bytes:
+    """A tar of these members that ends with its two zero blocks (padded: with what tarfile adds)."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=format) as archive:
+        for name, data in members.items() if isinstance(members, dict) else members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        end = archive.offset
+    return sink.getvalue() if padded else sink.getvalue()[:end] + bytes(1024)
+
+
+def parquet(columns: dict[str, list], **options: object) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, write_page_checksum=True, **options)
+    return sink.getvalue()
+
+
+def jsonl(*records: object) -> bytes:
+    return b"".join(record + b"\n" if isinstance(record, bytes) else json.dumps(record).encode() + b"\n" for record in records)
+
+
+def zst(data: bytes) -> bytes:
+    return zstandard.compress(data)
+
+
+def gz(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
+
+
+def land(root: Path, files: dict[str, bytes]) -> Path:
+    """The landing zone with these files."""
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    return root
+
+
+def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[dict]:
+    """All rows of all shards of a landing zone, checked: each item once, in the modality of its row, with bytes that hash to its digest."""
+    store, rows = BlobStore(root.parent / "store"), []
+    for shard in sources.scan(root, settings=settings):
+        found = [row for modality in shard.modalities for row in sources.ingest(shard, modality, landing=root, store=store, settings=settings).to_pylist()]
+        found.sort(key=lambda row: row["item_id"])
+        items = list(sources.read(shard, landing=root, settings=settings))
+        assert [row["item_id"] for row in found] == [f"{shard.key}#{at:06d}" for at in range(len(items))]
+        assert [row["modality"] for row in found] == [item.modality for item in items]
+        for row in found:
+            assert (row["status"] == "ok") == (row["error_code"] is None) == (row["materialize_error"] is None)
+            assert row["sample_id"].startswith(f"{shard.key}/")
+            if row["digest"] is not None:
+                data = sources.fetch(SourceRef.from_json(row["source_ref"]), landing=root, settings=settings)
+                assert hashlib.sha256(data).hexdigest() == row["digest"], row
+                assert store.read(row["digest"]) == data
+                assert len(data) == row["size_bytes"]
+        rows.extend(found)
+    return rows
+
+
+def brief(rows: list[dict]) -> list[tuple]:
+    """(member or path, modality, role, error code) of each row."""
+    refs = [SourceRef.from_json(row["source_ref"]) for row in rows]
+    return [(ref.member or ref.path, row["modality"], row["role"], row["error_code"]) for ref, row in zip(refs, rows, strict=True)]
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,286 @@
+"""The landing zone: keys, what is a shard, loose files, sidecars, defaults, links, and that an unchanged zone is not opened."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from source_builders import SETTINGS, brief, gz, jsonl, land, mp4, parquet, png, rows_of, sha, tar, wav, zst
+
+from mmlake import sources
+from mmlake.errors import ContractBroken, SettingsError, UnreadableItem
+from mmlake.landing import Landing
+from mmlake.records import SourceRef
+from mmlake.store import BlobStore
+from mmlake.tables import Slot, Tables
+
+
+def test_loose_files_of_a_directory_are_one_shard_and_containers_their_own(tmp_path):
+    files = {
+        "a.png": png(),
+        "sub/b.png": png(1),
+        "sub/c.wav": wav(),
+        "sub/d.tar": tar({"0.png": png()}),
+        "sub/deep/e.jsonl": jsonl({"text": "x"}),
+        "p.parquet": parquet({"text": ["x"]}),
+    }
+    found = {shard.key: (shard.format, shard.modalities) for shard in sources.scan(land(tmp_path / "in", files), settings=SETTINGS)}
+    assert found == {
+        "p.parquet": ("parquet", ("text",)),
+        "root": ("folder", ("image",)),
+        "sub": ("folder", ("image", "audio")),
+        "sub/d.tar": ("webdataset", ("image",)),
+        "sub/deep/e.jsonl": ("jsonl", ("text",)),
+    }
+    assert list(found) == sorted(found)
+
+
+def test_hidden_unfinished_and_marker_files_are_ignored(tmp_path):
+    names = [".hidden", ".dir/x.png", "a.png.part", "b.tmp", "c.crdownload", "d.filepart", "_SUCCESS", "x/_source.json"]
+    root = land(tmp_path / "in", {name: b"{}" for name in names})
+    (root / "empty").mkdir()
+    assert sources.scan(root, settings=SETTINGS) == []
+
+
+def test_sidecars_join_the_sample_of_their_medium(tmp_path):
+    files = {
+        "a/talk.mp4": mp4(b"vide", b"soun"),
+        "a/talk.en.vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\nhi",
+        "a/talk.txt": b"hi",
+        "a/talk.json": b'{"license":"CC0"}',
+        "a/other.txt": b"alone",
+    }
+    rows = rows_of(land(tmp_path / "in", files))
+    assert brief(rows) == [
+        ("a/other.txt", "text", "document", None),
+        ("a/talk.en.vtt", "text", "transcript", None),
+        ("a/talk.mp4", "video", "media", None),
+        ("a/talk.txt", "text", "transcript", None),
+    ]
+    assert rows[2]["sample_text"].startswith("WEBVTT") and rows[2]["licence"] == "CC0-1.0" and rows[0]["sample_id"] == "a/other"
+
+
+def test_a_tar_of_a_directory_gives_its_rows(tmp_path):
+    files = {"0.png": png(), "0.txt": b"cat", "1.wav": wav(), "2.json": b'{"text":"body"}', "3.html": b"<!doctype html><p>x"}
+    loose, packed = rows_of(land(tmp_path / "a", files)), rows_of(land(tmp_path / "b", {"s.tar": tar(files)}))
+    columns = ("digest", "position", "modality", "role", "content_type", "text_content", "sample_text", "status", "size_bytes")
+    assert [[row[name] for name in columns] for row in loose] == [[row[name] for name in columns] for row in packed]
+
+
+def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
+    page = b"<!-- x --><HTML><p>hi"
+    rows = rows_of(land(tmp_path / "in", {"a.html.gz": gz(page), "b.txt": page, "c": page, "d.htm.zst": zst(page)}))
+    assert {(row["content_type"], row["digest"], row["text_content"]) for row in rows} == {("text/html", sha(page), page.decode())}
+
+
+@pytest.mark.parametrize(
+    "name, data, modality, content_type",
+    [
+        ("x.txt", png(), "image", "image/png"),
+        ("x.png", wav(), "audio", "audio/wav"),
+        ("x.jpg", b"GIF89a" + bytes(9), "image", "image/gif"),
+        ("x", b"RIFF\4\0\0\0WEBPVP8 ", "image", "image/webp"),
+        ("x", b"MM\0*" + bytes(9), "image", "image/tiff"),
+        ("x", b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0" + bytes(9), "image", "image/bmp"),
+        ("x", b"\0\0\0\x1cftypavif" + bytes(16), "image", "image/avif"),
+        ("x", b"\0\0\0\x1cftypheic" + bytes(16), "image", "image/heic"),
+        ("x.mp4", mp4(b"vide", b"soun"), "video", "video/mp4"),
+        ("x.mp4", mp4(b"soun"), "audio", "audio/mp4"),
+        ("x.mp4", mp4(), "video", "video/mp4"),
+        ("x.m4a", mp4(), "audio", "audio/mp4"),
+        ("x", b"\0\0\0\x14ftypqt  " + bytes(8), "video", "video/quicktime"),
+        ("x", b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x02\xd7", "audio", "audio/x-matroska"),
+        ("x", b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x01\xd7", "video", "video/x-matroska"),
+        ("x.mka", b"\x1aE\xdf\xa3\x80", "audio", "audio/x-matroska"),
+        ("x", b"OggS" + bytes(24) + b"OpusHead", "audio", "audio/ogg"),
+        ("x", b"OggS" + bytes(24) + b"\x80theora", "video", "video/ogg"),
+        ("x", b"fLaC" + bytes(9), "audio", "audio/flac"),
+        ("x", b"ID3\4" + bytes(9), "audio", "audio/mpeg"),
+        ("x", (b"\xff\xfb\x90\x00" + bytes(413)) * 2, "audio", "audio/mpeg"),
+        ("x", (b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)) * 9, "audio", "audio/aac"),
+        ("x", b"RIFF\4\0\0\0AVI LIST", "video", "video/x-msvideo"),
+        ("x", (b"G" + bytes(187)) * 4, "video", "video/mp2t"),
+        ("x", b"\0\0\1\xba" + bytes(9), "video", "video/mpeg"),
+        ("x.mp4", b"ffconcat version 1.0\nfile /etc/passwd\n", "video", None),
+        ("x.csv", b"a,b\n1,2\n", "text", "text/csv"),
+        ("x", "grüß Gott".encode(), "text", "text/plain"),
+        ("x.txt", "Wide".encode("utf-16"), "text", "text/plain"),
+    ],
+)
+def test_bytes_tell_the_kind_and_the_name_only_where_they_are_silent(tmp_path, name, data, modality, content_type):
+    row = rows_of(land(tmp_path / "in", {name: data}))[0]
+    assert (row["modality"], row["content_type"], row["status"]) == (modality, content_type, "ok")
+
+
+@pytest.mark.parametrize("data", [b"%PDF-1.4", b"PK\3\4zip", b"\x93NUMPY\1\0", b"\0\1\2\3" * 9, b"<svg xmlns='x'/>"])
+def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp_path, data):
+    rows = rows_of(land(tmp_path / "in", {"my_videos/x.bin": data}))
+    assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("video", 1005, sha(data))]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"])
+def test_texts_in_other_encodings_are_told_with_their_charset(tmp_path, encoding):
+    text = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 4 if encoding == "cp1251" else "日本語の文章です。これは試験のための短い文で、文字の符号を調べます。" * 4
+    text = "plain ascii words in a wide encoding" if encoding == "utf-16-le" else text
+    row = rows_of(land(tmp_path / "in", {"x.txt": text.encode(encoding)}))[0]
+    assert row["text_content"] == text
+    assert ("charset" in json.loads(row["metadata_json"] or "{}")) == (encoding != "utf-8-sig")
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"caf\xe9", bytes(range(128, 256)) * 3])
+def test_bytes_in_a_text_file_that_are_no_text_are_refused(tmp_path, data):
+    row = rows_of(land(tmp_path / "in", {"x.txt": data}))[0]
+    assert (row["error_code"], row["digest"], row["text_content"]) == (1004, sha(data), None)
+
+
+def test_links_inside_are_files_and_links_outside_are_refused_rows(tmp_path):
+    root = land(tmp_path / "in", {"a/real.png": png()})
+    (tmp_path / "secret.png").write_bytes(png(9))
+    os.symlink("real.png", root / "a/inside.png")
+    os.symlink(tmp_path / "secret.png", root / "a/outside.png")
+    os.symlink(tmp_path, root / "a/folder")
+    os.symlink("nowhere", root / "a/broken.png")
+    os.mkfifo(root / "a/pipe.wav")
+    rows = rows_of(root)
+    assert {SourceRef.from_json(row["source_ref"]).path: row["error_code"] for row in rows} == {
+        "a/broken.png": 1007, "a/folder": 1007, "a/inside.png": None, "a/outside.png": 1007, "a/pipe.wav": 1007, "a/real.png": None,
+    }  # fmt: skip
+    assert all(row["digest"] is None for row in rows if row["error_code"])
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "link/x"])
+def test_a_locator_never_leads_out_of_the_landing_zone(tmp_path, path):
+    root = land(tmp_path / "in", {"a.txt": b"x"})
+    (tmp_path / "secret").write_bytes(b"s")
+    os.symlink(tmp_path, root / "link")
+    with pytest.raises(UnreadableItem):
+        sources.fetch(SourceRef(path=path), landing=root)
+
+
+def test_the_nearest_source_file_wins_field_by_field(tmp_path):
+    files = {
+        "a/_source.json": b'{"source":"coco","licence":"CC BY 4.0","priority":5}',
+        "a/b/_source.json": b'{"licence":"mit"}',
+        "a/b/x.txt": b"x",
+        "c/d/y.txt": b"y",
+        "z.txt": b"z",
+    }
+    root = land(tmp_path / "in", files)
+    assert [(row["source"], row["licence"]) for row in rows_of(root)] == [("coco", "MIT"), ("c", "NOASSERTION"), ("root", "NOASSERTION")]
+    assert sources.priorities(root) == {"c": 100, "coco": 5, "root": 100}
+
+
+@pytest.mark.parametrize("text", [b"[]", b"{", b'{"priority":"high"}', b'{"sauce":"x"}', b'{"source":""}'])
+def test_a_source_file_that_says_nothing_usable_raises(tmp_path, text):
+    with pytest.raises(SettingsError, match="_source.json"):
+        sources.scan(land(tmp_path / "in", {"a/_source.json": text, "a/x.txt": b"x"}), settings=SETTINGS)
+
+
+def test_an_unchanged_zone_is_not_opened(tmp_path, monkeypatch):
+    root = land(tmp_path / "in", {"a.png": png(), "s/b.tar": tar({"0.png": png()}), "s/c.jsonl": jsonl({"text": "x"}), "s/d.txt": b"d"})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    opened = []
+    monkeypatch.setattr(Landing, "open", lambda self, path: opened.append(path))
+    assert sources.scan(root, settings=SETTINGS, known=first) == list(first.values()) and opened == []
+
+
+def test_only_what_changed_gets_a_new_revision(tmp_path):
+    root = land(tmp_path / "in", {"a/x.txt": b"x", "a/y.txt": b"y", "b/z.txt": b"z", "c.jsonl": jsonl({"text": "x"})})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    land(root, {"a/y.txt": b"longer", "_source.json": b'{"source":"s"}'})
+    (root / "_source.json").unlink()
+    second = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}
+    assert [key for key in first if first[key].revision != second[key].revision] == ["a"]
+
+
+def test_a_file_that_turns_into_a_container_leaves_its_directory_s_shard(tmp_path):
+    root = land(tmp_path / "in", {"a/x": b"some text", "a/y.txt": b"y"})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    land(root, {"a/x": tar({"0.png": png()})})
+    assert [(shard.key, shard.format) for shard in sources.scan(root, settings=SETTINGS, known=first)] == [("a", "folder"), ("a/x", "webdataset")]
+
+
+def test_a_shard_that_changed_since_the_scan_is_refused(tmp_path):
+    root = land(tmp_path / "in", {"a.txt": b"x"})
+    shard = sources.scan(root, settings=SETTINGS)[0]
+    land(root, {"b.png": png()})
+    with pytest.raises(ContractBroken, match="scan"):
+        sources.ingest(shard, "text", landing=root, store=BlobStore(tmp_path / "store"), settings=SETTINGS)
+
+
+def test_a_file_that_vanished_since_the_scan_is_a_row_that_says_so(tmp_path):
+    root = land(tmp_path / "in", {"image/s.tar": tar({"0.png": png()})})
+    shard = sources.scan(root, settings=SETTINGS)[0]
+    (root / "image/s.tar").unlink()
+    table = sources.ingest(shard, "image", landing=root, store=BlobStore(tmp_path / "store"), settings=SETTINGS)
+    assert table["error_code"].to_pylist() == [1001]
+
+
+_NAMES = ["a", "A", "root", "ALL", "a.parquet", "a b", "é", "日本" * 60, "a...b", "x|y", "100%", "%41LL", "a:b", "back\\slash", "new\nline", "~t", "#1", "x.stamp.json", "=+-@_"]
+
+
+@pytest.mark.parametrize("name", [*_NAMES, "a/b", "root/x", "a.parquet/x", "日本" * 30 + "/ü.tar", "a.../b"])
+def test_keys_are_safe_and_reversible(name):
+    key = sources.shard_key(name)
+    assert sources.path_of_key(key) == name
+    assert set(key) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/@=+-%")
+    assert "..." not in key and key not in ("root", "ALL") and all(len(part) < 240 for part in key.split("/"))
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=90).filter(lambda part: part not in (".", "..")), min_size=1, max_size=3
+    )
+)
+def test_any_path_has_a_key_that_leads_back(parts):
+    path = "/".join(parts)
+    assert sources.path_of_key(sources.shard_key(path)) == path
+
+
+def test_odd_names_are_read_and_their_tables_can_be_written(tmp_path):
+    names = [name for name in _NAMES if len(name.encode()) < 250 and not name.startswith(".")]
+    root = land(tmp_path / "in", {f"d/{name}": jsonl({"text": name}, {"text": "b"}) for name in names if "." not in name} | {f"e/{name}/x.txt": name.encode() for name in names})
+    (root / os.fsdecode(b"bytes\xff.png")).write_bytes(png())
+    rows, tables = rows_of(root), Tables(tmp_path / "tables")
+    shards = sources.scan(root, settings=SETTINGS)
+    for shard in shards:
+        tables.write(Slot("items", shard.modalities[0], shard.key), sources_schema(), sources_schema().arrow.empty_table(), code_version="1", settings_digest="", inputs={})
+    assert sorted([*tables.shards("items", "text"), *tables.shards("items", "image")]) == sorted(shard.key for shard in shards)
+    assert sum(row["status"] == "ok" for row in rows) == len(rows) == 1 + len(names) + 2 * sum("." not in name for name in names)
+
+
+def sources_schema():
+    from mmlake.schemas import ITEMS
+
+    return ITEMS
+
+
+def test_the_same_zone_gives_the_same_bytes_of_table_twice(tmp_path):
+    root = land(tmp_path / "in", {"s.tar": tar({"0.png": png(), "0.json": b'{"b":1,"a":2,"caption":"c"}', "0.cls": b"1"}), "x.txt": b"x"})
+    for shard in sources.scan(root, settings=SETTINGS):
+        made = [sources.ingest(shard, modality, landing=root, store=BlobStore(tmp_path / f"store{at}"), settings=SETTINGS) for modality in shard.modalities for at in (0, 1)]
+        assert all(left.equals(right) for left, right in zip(made[::2], made[1::2], strict=True))
+
+
+_BODIES = st.one_of(
+    st.sampled_from(
+        [png(), wav(), mp4(b"soun"), b"", b"plain text", b'{"text":"t"}', b'{"caption":"c","license":"mit"}', b"{", b"%PDF-", b'{"texts":["a",null],"images":[null,"x"]}']
+    ),
+    st.binary(max_size=40),
+)
+_FILES = st.lists(st.tuples(st.sampled_from(["0", "1", "d/0"]), st.sampled_from(["png", "txt", "json", "wav", "cls", "bin", "txt.gz", "srt", ""]), _BODIES), max_size=6)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(members=_FILES, loose=_FILES, cut=st.integers(0, 12_000), flip=st.integers(0, 12_000), pack=st.sampled_from([bytes, gz, zst]), lines=st.lists(_BODIES, max_size=4))
+def test_whatever_lands_every_item_is_a_row_of_exactly_one_modality(tmp_path_factory, members, loose, cut, flip, pack, lines):
+    """rows_of asserts it: the rows over a shard's modalities are its items, each once, and every digest can be fetched again."""
+    archive = bytearray(tar([(f"{stem}.{extension}" if extension else stem, data) for stem, extension, data in members]))
+    if flip < len(archive):
+        archive[flip] ^= 1
+    files = {f"loose/{stem.replace('/', '-')}.{extension}x"[: -1 if extension else -2]: data for stem, extension, data in loose}
+    files |= {"s.tar": pack(bytes(archive[:cut])), "l.jsonl": pack(b"\n".join(lines))}
+    rows_of(land(tmp_path_factory.mktemp("zone") / "in", files))

@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmlake.errors import BlobCorrupt, ContractBroken, LakeLocked, RefExists, RefMissing, SettingsError
+from mmlake.records import digest_of
+from mmlake.versions import EXCLUDED, RECIPES, VERSION_ITEMS, Recipe, VersionStore, select
+from mmlake.versions.lock import writing
+from mmlake.versions.segments import cut
+
+CURATED = RECIPES["curated"]
+
+
+def name(number: int) -> str:
+    return digest_of(str(number).encode())
+
+
+def catalog_row(number: int, **fields) -> dict:
+    base = {"digest": name(number), "modality": "text", "role": "document", "content_type": "text/plain", "size_bytes": number, "weight": 1.0, "status": "ok", "licences": ["MIT"]}
+    return base | {"sources": ["news"], "sample_ids": [f"s/{number}"], "rule": None, "reason": None, "tier": None, "survivor": None} | fields
+
+
+_CATALOG = pa.schema([*VERSION_ITEMS, ("rule", pa.string()), ("reason", pa.string()), ("tier", pa.string()), ("survivor", pa.string())])
+
+
+def chosen(rows: list[dict], recipe: Recipe = CURATED):
+    return select(pa.Table.from_pylist(rows, schema=_CATALOG), recipe)
+
+
+def build(store: VersionStore, rows: list[dict], recipe: Recipe = CURATED, **fields):
+    selection = chosen(rows, recipe)
+    facts = {"settings_digest": "s", "encoders": {"words": "1"}, "diversity": {"vendi": 3.5}}
+    return store.build(selection.items, recipe=recipe, excluded=selection.excluded, **(facts | fields))
+
+
+def many(count: int, **fields) -> list[dict]:
+    return [catalog_row(number, **fields) for number in range(count)]
+
+
+@pytest.fixture
+def store(tmp_path) -> VersionStore:
+    times = iter(f"2026-01-01T00:00:{second:02d}+00:00" for second in range(60))
+    return VersionStore(tmp_path, clock=lambda: next(times))
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"status": "flagged", "weight": 0.5}, None),
+        ({"status": "quarantined", "rule": "blank"}, "rule:blank"),
+        ({"status": "unreadable"}, "status:unreadable"),
+        ({"tier": "near", "survivor": name(9)}, "tier:near"),
+        ({"tier": "semantic", "survivor": name(9)}, "tier:semantic"),
+        ({"licences": ["GPL-3.0-only", "MIT"]}, "licence:GPL-3.0-only"),
+        ({"role": "caption"}, "role:caption"),
+    ],
+)
+def test_every_row_is_selected_or_excluded_with_its_cause(fields: dict, cause: str | None) -> None:
+    recipe = replace(CURATED, deny_licences=("GPL-3.0-only",), roles=("document", "media"))
+    selection = chosen([catalog_row(1, **fields), catalog_row(2)], recipe)
+    assert selection.items.num_rows + selection.excluded.num_rows == 2
+    assert selection.excluded["cause"].to_pylist() == ([] if cause is None else [cause])
+
+
+def test_everything_keeps_quarantined_items_and_duplicates_but_nothing_unreadable() -> None:
+    rows = [catalog_row(1, status="quarantined", rule="blank"), catalog_row(2, tier="near"), catalog_row(3, status="unreadable", rule="undecodable")]
+    selection = chosen(rows, RECIPES["everything"])
+    assert sorted(selection.items["digest"].to_pylist()) == sorted([name(1), name(2)])
+    assert selection.excluded["cause"].to_pylist() == ["rule:undecodable"]
+
+
+def test_an_allow_list_denies_items_without_a_licence_or_with_a_second_one() -> None:
+    recipe = replace(CURATED, allow_licences=("MIT",))
+    assert [recipe.denied_licence(licences) for licences in (["MIT"], [], ["CC0-1.0", "MIT"])] == [None, "none stated", "CC0-1.0"]
+
+
+def test_a_recipe_can_never_admit_unreadable_items() -> None:
+    with pytest.raises(SettingsError, match="unreadable"):
+        Recipe(name="bad", description="", statuses=("unreadable",))
+
+
+def test_a_digest_twice_in_the_catalog_breaks_the_contract() -> None:
+    with pytest.raises(ContractBroken, match="twice"):
+        chosen([catalog_row(1), catalog_row(1)])
+
+
+def test_denied_items_are_never_published(store) -> None:
+    selection = chosen([catalog_row(1)])
+    with pytest.raises(ContractBroken, match="licence MIT"):
+        store.build(selection.items, recipe=replace(CURATED, deny_licences=("MIT",)), settings_digest="s", encoders={}, diversity=None)
+
+
+def test_the_id_depends_on_content_alone(tmp_path) -> None:
+    rows = many(50)
+    ids = {build(VersionStore(tmp_path / str(number)), random.Random(number).sample(rows, 50)).id for number in range(3)}
+    assert len(ids) == 1
+    assert build(VersionStore(tmp_path / "other"), rows, settings_digest="t").id not in ids
+
+
+def test_the_id_is_the_hash_of_the_manifest_file(store) -> None:
+    manifest = build(store, many(5))
+    assert digest_of((store.root / "manifests" / f"{manifest.id}.json").read_bytes()) == manifest.id
+    assert store.read(manifest.id) == manifest
+
+
+def test_totals_add_up(store) -> None:
+    rows = [catalog_row(1, licences=["CC0-1.0", "MIT"]), catalog_row(2), catalog_row(3, modality="image", status="quarantined", rule="blank")]
+    manifest = build(store, rows)
+    assert manifest.totals == {"text": {"num_items": 2, "size_bytes": 3}}
+    assert manifest.licences == {"CC0-1.0": {"num_items": 1, "size_bytes": 1}, "MIT": {"num_items": 2, "size_bytes": 3}}
+    assert manifest.excluded == {"image": {"rule:blank": 1}}
+
+
+def test_items_come_back_sorted_and_whole(store, monkeypatch) -> None:
+    monkeypatch.setattr("mmlake.versions.segments._MEAN_ITEMS", 64)
+    manifest = build(store, rows := many(1000, weight=0.25))
+    items = store.items(manifest.id)
+    assert items.equals(chosen(rows).items)
+    assert sum(part.num_rows for part in store.iter_items(manifest.id)) == 1000
+    assert len(manifest.segments) > 1
+
+
+def test_an_empty_version_is_a_version(store) -> None:
+    manifest = build(store, [])
+    assert (manifest.num_items, store.items(manifest.id).num_rows, store.verify(manifest.id)) == (0, 0, [])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.integers(0, 10**6), min_size=1, max_size=60), st.integers(0, 10**6))
+def test_one_more_item_changes_one_segment_or_splits_it(numbers: set[int], extra: int) -> None:
+    def pieces(members: set[int]) -> set[tuple[str, ...]]:
+        rows = pa.table({"digest": sorted(name(number) for number in members)})
+        return {tuple(row["digest"] for row in part) for part in cut(rows)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmlake.versions.segments._MEAN_ITEMS", 4)
+        assert len(pieces(numbers) - pieces(numbers | {extra})) <= 1
+        assert len(pieces(numbers | {extra}) - pieces(numbers)) <= 2
+        assert sorted(digest for part in pieces(numbers) for digest in part) == sorted(name(number) for number in numbers)
+
+
+def test_two_versions_share_the_segments_they_share(store, monkeypatch) -> None:
+    monkeypatch.setattr("mmlake.versions.segments._MEAN_ITEMS", 64)
+    one, two = build(store, many(1000)), build(store, many(1001))
+    shared = {segment.digest for segment in one.segments} & {segment.digest for segment in two.segments}
+    assert len(shared) >= len(one.segments) - 1 >= 8
+
+
+def test_refs_resolve_by_branch_tag_id_and_prefix(store) -> None:
+    id_ = build(store, many(3), name="v1").id
+    store.branch("main", "v1")
+    assert {store.resolve(ref) for ref in ("main", "v1", id_, id_[:8])} == {id_}
+
+
+@pytest.mark.parametrize("ref", ["nobody", "", "../../etc/passwd", "0" * 64, "a/b", "0000"])
+def test_unknown_refs_are_missing(store, ref: str) -> None:
+    with pytest.raises(RefMissing):
+        store.resolve(ref)
+
+
+@pytest.mark.parametrize("bad", ["", "..", ".", "a/b", "a\\b", "../x", "a..b", "-x", ".x", "x.", "deadbeef", "a" * 101, "a\n", "ä"])
+def test_unsafe_names_are_refused(store, bad: str) -> None:
+    id_ = build(store, many(1)).id
+    with pytest.raises(SettingsError, match="ref name"):
+        store.branch(bad, id_)
+
+
+def test_tags_never_move(store) -> None:
+    one, two = build(store, many(1)).id, build(store, many(2)).id
+    store.tag("v1", one)
+    store.tag("v1", one)
+    with pytest.raises(RefExists, match="tags never move"):
+        store.tag("v1", two)
+
+
+def test_a_branch_may_not_take_the_name_of_a_tag(store) -> None:
+    build(store, many(1), name="v1")
+    with pytest.raises(RefExists):
+        store.branch("v1", "v1")
+
+
+def test_a_branch_advances_rolls_back_and_logs_each_move(store) -> None:
+    one, two = build(store, many(1)).id, build(store, many(2)).id
+    store.branch("main", one)
+    store.advance("main", two, expect=one)
+    store.rollback("main", one)
+    assert store.branches() == {"main": one}
+    assert [(move.action, move.before, move.after) for move in store.log("main")] == [("rollback", two, one), ("advance", one, two), ("branch", None, one)]
+
+
+def test_rollback_goes_only_where_the_branch_has_been(store) -> None:
+    one, two = build(store, many(1)).id, build(store, many(2)).id
+    store.branch("main", one)
+    with pytest.raises(SettingsError, match="never at"):
+        store.rollback("main", two)
+
+
+def test_a_stale_expectation_does_not_move_the_branch(store) -> None:
+    one, two, three = (build(store, many(count)).id for count in (1, 2, 3))
+    store.branch("main", two)
+    with pytest.raises(LakeLocked, match="somebody moved it"):
+        store.advance("main", three, expect=one)
+    assert store.branches() == {"main": two}
+
+
+def test_a_second_writer_is_told_to_wait(store) -> None:
+    with writing(store.root), pytest.raises(LakeLocked):
+        build(store, many(1))
+
+
+def test_branching_copies_nothing_but_a_ref(store) -> None:
+    build(store, many(2000), name="v1")
+    before = {path for path in store.root.rglob("*") if path.is_file()}
+    store.branch("trial", "v1")
+    assert {path.relative_to(store.root).parts[0] for path in store.root.rglob("*") if path.is_file() and path not in before} == {"refs", "logs"}
+
+
+def test_diff_tells_what_came_went_and_changed_and_why(store) -> None:
+    one = build(store, [catalog_row(1), catalog_row(2), catalog_row(3), catalog_row(4, status="quarantined", rule="blank")])
+    two = build(store, [catalog_row(1, weight=0.5), catalog_row(2, tier="near"), catalog_row(4), catalog_row(5)])
+    diff = store.diff(one.id, two.id)
+    assert diff.summary() == {"added": {"text": {"new": 1, "was rule:blank": 1}}, "removed": {"text": {"absent": 1, "tier:near": 1}}, "changed": {"text": {"weight": 1}}}
+    assert diff.changed.to_pylist() == [{"digest": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}]
+
+
+def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None:
+    id_ = build(store, many(3000)).id
+    monkeypatch.setattr(type(store._segments), "read", lambda *_: pytest.fail("a shared segment was read"))
+    assert store.diff(id_, id_).summary() == {"added": {}, "removed": {}, "changed": {}}
+
+
+def test_diff_forwards_and_backwards_agree(store) -> None:
+    one, two = build(store, many(40)).id, build(store, many(60)[10:]).id
+    there, back = store.diff(one, two), store.diff(two, one)
+    assert there.added["digest"].equals(back.removed["digest"])
+    assert there.removed["digest"].equals(back.added["digest"])
+
+
+def test_parents_must_exist_and_are_kept(store) -> None:
+    one = build(store, many(1), name="v1").id
+    assert build(store, many(2), parents=("v1",)).parents == (one,)
+    with pytest.raises(RefMissing):
+        build(store, many(2), parents=("nobody",))
+
+
+@pytest.mark.parametrize("folder", ["segments", "manifests"])
+def test_every_flipped_byte_is_found_and_a_rebuild_repairs_it(store, folder: str) -> None:
+    id_ = build(store, many(30)).id
+    path = next(path for path in (store.root / folder).rglob("*") if path.is_file())
+    whole = path.read_bytes()
+    for position in range(0, len(whole), max(1, len(whole) // 40)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        assert store.verify(id_) or store.items(id_).equals(chosen(many(30)).items)  # zlib carries a few bits that mean nothing
+    path.write_bytes(whole[:-9])
+    assert store.verify(id_) != []
+    build(store, many(30))
+    assert store.verify(id_) == []
+
+
+def test_a_missing_segment_is_named(store) -> None:
+    manifest = build(store, many(3))
+    store._segments.path(manifest.segments[0].digest).unlink()
+    assert "absent" in store.verify(manifest.id)[0]
+
+
+def test_a_segment_that_unpacks_to_more_than_the_manifest_says_is_refused(store) -> None:
+    import zlib
+
+    manifest = build(store, many(3))
+    store._segments.path(manifest.segments[0].digest).write_bytes(zlib.compress(b"0" * 50_000_000))
+    with pytest.raises(BlobCorrupt):
+        store.items(manifest.id)
+
+
+def test_values_that_json_cannot_hold_are_refused(store) -> None:
+    with pytest.raises(SettingsError, match="finite"):
+        build(store, many(1), diversity={"vendi": float("nan")})
+
+
+class _Killed(BaseException):
+    pass
+
+
+def _dying(monkeypatch, countdown: int):
+    """Let the writer die at the nth file operation that makes something durable or visible."""
+    left = [countdown]
+
+    def wrap(real):
+        def call(*args, **kwargs):
+            left[0] -= 1
+            if left[0] < 0:
+                raise _Killed
+            return real(*args, **kwargs)
+
+        return call
+
+    for operation in ("replace", "fsync"):
+        monkeypatch.setattr(os, operation, wrap(getattr(os, operation)))
+
+
+def _publish(store: VersionStore) -> str:
+    one = build(store, many(20), name="v1").id
+    two = build(store, many(30), parents=(one,)).id
+    if "main" not in store.branches():
+        store.branch("main", one)
+    return store.advance("main", two)
+
+
+def test_a_writer_killed_at_any_step_leaves_sound_versions_and_converges(tmp_path, monkeypatch) -> None:
+    """Readers see the old state or the new one; running again reaches the same ids as a run that never died."""
+    expected = _publish(VersionStore(tmp_path / "whole"))
+    deaths = 0
+    for countdown in range(200):
+        store = VersionStore(tmp_path / str(countdown))
+        with monkeypatch.context() as patch:
+            _dying(patch, countdown)
+            try:
+                _publish(store)
+                break
+            except _Killed:
+                deaths += 1
+        for ref in [*store.branches(), *store.tags(), *store.versions()]:
+            assert store.verify(ref) == []
+        assert all(store.log(branch)[0].after == id_ for branch, id_ in store.branches().items())
+        assert _publish(store) == expected
+        assert [move.after for move in store.log("main")][0] == expected
+        assert [move.move for move in store.log("main")] == [2, 1]
+    assert deaths > 20
+
+
+def test_a_torn_log_line_is_passed_over(store) -> None:
+    one, two = build(store, many(1)).id, build(store, many(2)).id
+    store.branch("main", one)
+    with (store.root / "logs" / "main.jsonl").open("ab") as file:
+        file.write(b'\n{"move":2,"bef')
+    store.advance("main", two)
+    assert [move.after for move in store.log("main")] == [two, one]
+
+
+def test_the_excluded_rows_come_back(store) -> None:
+    id_ = build(store, [catalog_row(1), catalog_row(2, status="quarantined", rule="blank", reason="luma_std=0")]).id
+    assert store.excluded(id_).to_pylist() == [{"digest": name(2), "modality": "text", "size_bytes": 2, "cause": "rule:blank", "detail": "luma_std=0"}]
+    assert store.excluded(id_).schema.equals(EXCLUDED)
