@@ -6,6 +6,7 @@ table is stamped, and the assets show them as blocking checks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ def same_keys(border: str, expected: Iterable[str], actual: Iterable[str]) -> in
     """The number of keys, which are the same on both sides. Raises ContractBroken naming what is lost or came from nowhere."""
     before, after = set(expected), list(actual)
     if len(after) != len(set(after)):
-        raise ContractBroken(f"{border}: {len(after) - len(set(after))} rows appear twice; correct the stage, its table was not written")
+        repeated = sorted(key for key, times in Counter(after).items() if times > 1)
+        raise ContractBroken(f"{border}: {len(repeated)} keys appear more than once (such as {repeated[:_EXAMPLES]}); correct the stage, its table was not written")
     lost, strange = sorted(before - set(after)), sorted(set(after) - before)
     if lost or strange:
         raise ContractBroken(
@@ -33,10 +35,10 @@ def same_keys(border: str, expected: Iterable[str], actual: Iterable[str]) -> in
 
 def known_keys(border: str, known: Iterable[str], used: Iterable[str]) -> int:
     """The number of keys used, all of which are known. Raises ContractBroken."""
-    strange = sorted(set(used) - set(known))
-    if strange:
-        raise ContractBroken(f"{border}: {len(strange)} rows name digests that the stage before does not have, such as {strange[:_EXAMPLES]}; correct the stage, its table was not written")
-    return len(set(used))
+    named = set(used)  # once: it may be an iterator
+    if strange := sorted(named - set(known)):
+        raise ContractBroken(f"{border}: {len(strange)} rows name digests that the stage before does not have, such as {strange[:_EXAMPLES]}; correct the stage")
+    return len(named)
 
 
 def digests(table: pa.Table, column: str = "digest") -> list[str]:

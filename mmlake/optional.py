@@ -13,4 +13,7 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(f"{purpose} needs the library '{module}', which is not installed; run: pip install 'mmlake[{extra}]'") from error
+        culprit = error.name or module
+        is_absent = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{culprit}.")
+        state = "which is not installed" if is_absent else f"which is installed but does not load (its import of '{culprit}' fails)"
+        raise MissingExtra(f"{purpose} needs the library '{module}', {state}; run: pip install 'mmlake[{extra}]'") from error

@@ -62,11 +62,11 @@ class SourceRef:
 
     @classmethod
     def from_json(cls, text: str) -> SourceRef:
-        """The locator that `to_json` wrote. Unknown keys are ignored. Raises ValueError when the text is no JSON object."""
+        """The locator that `to_json` wrote. Unknown keys are ignored. Raises ValueError when the text is no JSON object with a path."""
         value = json.loads(text)
-        if not isinstance(value, dict):
-            raise ValueError(f"source_ref {text[:80]!r} is not a JSON object")
-        return cls(**{key: value.get(key) for key in cls.__dataclass_fields__})
+        if not isinstance(value, dict) or not isinstance(value.get("path"), str):
+            raise ValueError(f"source_ref {text[:80]!r} is not a JSON object with a path")
+        return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key in value})
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,23 @@ def report_path(lake: Lake, version: str) -> Path:
 
 def write_version_report(lake: Lake, version: str | None, *, planted: Planted | None = None, summary: Summary | None = None) -> Path:
     """The path of the version's report, written now. version None: the newest curated one, else the newest of all."""
-    names = [name for name in version_names(lake) if name in lake.versions.tags()]
-    if not names:
-        raise RefMissing(f"lake {lake.root} has no version yet; run `mmlake run`")
-    chosen = version or next((name for name in reversed(names) if name.startswith("curated-")), names[-1])
+    chosen = version or _newest(lake)
     path = report_path(lake, chosen)
     path.parent.mkdir(parents=True, exist_ok=True)
     report.write_report(gather(lake, chosen, planted=planted or {}, summary=summary or summarize(lake)), path)
     return path
+
+
+def newest_report(lake: Lake) -> Path:
+    """Where the report of the newest version lies, written or not. Raises RefMissing where there is no version."""
+    return report_path(lake, _newest(lake))
+
+
+def _newest(lake: Lake) -> str:
+    names = [name for name in version_names(lake) if name in lake.versions.tags()]
+    if not names:
+        raise RefMissing(f"lake {lake.root} has no version yet; run `mmlake run`")
+    return next((name for name in reversed(names) if name.startswith("curated-")), names[-1])
 
 
 def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> ReportData:
@@ -101,11 +110,12 @@ def _whole(lake: Lake, row: dict[str, Any]) -> bytes | None:
 def _peaks(lake: Lake, digest: str) -> list[float]:
     import soundfile
 
-    try:
-        samples, _ = soundfile.read(io.BytesIO(lake.store.read(digest)), dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError:
-        return []  # a codec that the sound library lacks: the player is shown without its waveform
-    return report.waveform_peaks(samples[:, 0])
+    for _, tracks in lake.tables.scan("tracks", "audio", columns=["digest", "audio_digest"]):
+        found = tracks.filter(pc.equal(tracks.column("digest"), digest)).column("audio_digest").drop_null().to_pylist()
+        if found:
+            samples, _ = soundfile.read(io.BytesIO(lake.store.read(found[0])), dtype="float32")
+            return report.waveform_peaks(samples)
+    return []
 
 
 def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
@@ -213,4 +223,4 @@ def _spread(values: Sequence[Any], count: int) -> list[Any]:
     return [values[index * len(values) // count] for index in range(count)]
 
 
-__all__ = ["Planted", "example", "gather", "report_path", "write_version_report"]
+__all__ = ["Planted", "example", "gather", "newest_report", "report_path", "write_version_report"]

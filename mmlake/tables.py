@@ -3,8 +3,9 @@
     tables/<table>/<modality>/<shard>.parquet      rows
     tables/<table>/<modality>/<shard>.stamp.json   data version, inputs, settings, counts, seconds
 
-The Parquet file is written first and its stamp last, so a table without a stamp does not exist. The data version is the SHA-256
-of the Parquet bytes and is checked on every read: Parquet alone notices 5 of 200 flipped bits (FACTS).
+The Parquet file is written first and its stamp last, and an old stamp goes before its Parquet file is replaced, so a table without
+a stamp does not exist and a stamp never speaks for other rows. The data version is the SHA-256 of the Parquet bytes and is checked
+on every read: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
 Corpus-level tables use the shard name `ALL`; tables over all modalities use the modality name `all`.
 """
 
@@ -21,13 +22,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mmlake import schemas
-from mmlake.errors import MmlakeError, TableCorrupt
+from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.records import canonical_json, digest_of
 from mmlake.schemas import TableSchema
-from mmlake.store import write_atomically
+from mmlake.store import sync_directory, write_atomically
 
 ALL = "ALL"  # the shard name of a corpus-level table
 _ROW_GROUP_ROWS = 16_384
+_STAMP = ".stamp.json"
+_MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,10 @@ class Tables:
         self.root = Path(root)
 
     def path(self, slot: Slot) -> Path:
-        """The Parquet file of the slot, which need not exist."""
+        """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below the root."""
+        for part in (slot.table, slot.modality, *slot.shard.split("/")):
+            if part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > _MAX_NAME_BYTES:
+                raise SettingsError(f"table {str(slot)[:200]!r}: {part[:80]!r} is no file name of 1 to {_MAX_NAME_BYTES} bytes; name the shard as `sources.shard_key` does")
         return self.root / slot.table / slot.modality / f"{slot.shard}.parquet"
 
     def write(self, slot: Slot, schema: TableSchema, table: pa.Table, **stamp: object) -> Stamp:
@@ -80,17 +86,21 @@ class Tables:
         data = sink.getvalue()
         made = Stamp(data_version=digest_of(data), schema_version=schema.version, num_rows=table.num_rows, size_bytes=len(data), **stamp)  # type: ignore[arg-type]
         path = self.path(slot)
+        if self._promised(slot) != made.data_version:
+            # Else a writer killed between the two files leaves an old stamp beside new rows, and the step that made them counts as done for ever.
+            _unlink(_stamp_path(path))
         write_atomically(path, data)
-        write_atomically(_stamp_path(path), canonical_json(asdict(made)).encode())
-        return made
+        return self.mark(slot, made)
 
     def stamp(self, slot: Slot) -> Stamp | None:
-        """The stamp of the slot, or None where the table was never finished."""
+        """The stamp of the slot, or None where the table was never finished. Raises TableCorrupt where it cannot be read as a stamp."""
+        path = _stamp_path(self.path(slot))
         try:
-            fields = json.loads(_stamp_path(self.path(slot)).read_bytes())
+            return Stamp(**json.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
-        return Stamp(**fields)
+        except (ValueError, TypeError) as error:
+            raise TableCorrupt(f"the stamp of table {slot} is damaged or from another release; delete {path} and re-materialize the table") from error
 
     def has(self, table: str, modality: str, shard: str = ALL) -> bool:
         """Whether the table was made and finished."""
@@ -106,10 +116,17 @@ class Tables:
         stamp = self.stamp(slot)
         if stamp is None:
             raise MmlakeError(f"table {slot} has not been made in {self.root}; materialize it first")
-        data = self.path(slot).read_bytes()
+        path = self.path(slot)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise TableCorrupt(f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(path)} and re-materialize it") from error
         if digest_of(data) != stamp.data_version:
-            raise TableCorrupt(f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; re-materialize it")
-        return pq.read_table(io.BytesIO(data), columns=columns, page_checksum_verification=True)
+            raise TableCorrupt(f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete {_stamp_path(path)} and re-materialize it")
+        file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+        if absent := sorted(set(columns or ()) - set(file.schema_arrow.names)):
+            raise SchemaMismatch(f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this release")
+        return file.read() if columns is None else file.read(columns=columns).select(columns)
 
     def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
         """The stamps of every shard that has this table, in order of the shard's name."""
@@ -119,7 +136,7 @@ class Tables:
     def shards(self, table: str, modality: str) -> list[str]:
         """The shards that have this table, sorted."""
         base = self.root / table / modality
-        found = (path.relative_to(base).as_posix().removesuffix(".stamp.json") for path in base.rglob("*.stamp.json"))
+        found = (path.relative_to(base).as_posix().removesuffix(_STAMP) for path in base.rglob(f"*{_STAMP}"))
         return sorted(found)
 
     def scan(self, table: str, modality: str, *, columns: list[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
@@ -138,8 +155,16 @@ class Tables:
     def remove(self, slot: Slot) -> None:
         """Forget the table: stamp first, so that a half-removed table does not exist."""
         path = self.path(slot)
-        _stamp_path(path).unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
+        _unlink(_stamp_path(path))
+        _unlink(path)
+
+    def _promised(self, slot: Slot) -> str | None:
+        """The data version in the slot's stamp; None where there is none or it cannot be read."""
+        try:
+            stamp = self.stamp(slot)
+        except TableCorrupt:
+            return None
+        return None if stamp is None else stamp.data_version
 
 
 def check_key(slot: Slot, schema: TableSchema, table: pa.Table) -> None:
@@ -147,8 +172,17 @@ def check_key(slot: Slot, schema: TableSchema, table: pa.Table) -> None:
     keys = table.select(list(schema.key))
     distinct = keys.group_by(list(schema.key)).aggregate([]).num_rows
     if distinct != table.num_rows:
-        raise schemas.SchemaMismatch(f"table {slot}: {table.num_rows - distinct} of {table.num_rows} rows repeat a key {schema.key}; correct the step that made it")
+        raise SchemaMismatch(f"table {slot}: {table.num_rows - distinct} of {table.num_rows} rows repeat a key {schema.key}; correct the step that made it")
 
 
 def _stamp_path(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(".parquet") + ".stamp.json")
+    return path.with_name(path.name.removesuffix(".parquet") + _STAMP)
+
+
+def _unlink(path: Path) -> None:
+    """Delete the file, if it is there, before anything that comes after."""
+    try:
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    sync_directory(path.parent)

@@ -22,7 +22,7 @@ UPSTREAM = [dg.AssetKey([modality, name]) for modality in MODALITIES for name in
 )
 def catalog(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
     """Brought up to date in bulk; rows that did not change are not written."""
-    stamp = update_catalog(lake.open(), run_id=context.run_id)
+    stamp = update_catalog(lake.open(), run_id=context.run.run_id)
     metadata = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes, **stamp.counts}
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(stamp.data_version))
 

@@ -1,7 +1,7 @@
-"""The code location. The only module that reads environment variables:
+"""The code location. Environment variables that it knows:
 
 MMLAKE_LAKE (directory of the lake, default ./lake), MMLAKE_LANDING (landing zone; default: what the lake remembers),
-MMLAKE_SETTINGS (TOML file), MMLAKE_DEVICE (auto, cpu, cuda).
+MMLAKE_SETTINGS (TOML file), MMLAKE_DEVICE (auto, cpu, cuda), MMLAKE_AUTOMATION (off: sensors start switched off; read in sensors.py).
 """
 
 import os

@@ -48,7 +48,7 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     )
     def _corpus(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> dg.MaterializeResult:
         opened = lake.open(compute.executor())
-        made = run_step(step, opened, modality, run_id=context.run_id)
+        made = run_step(step, opened, modality, run_id=context.run.run_id)
         context.log.info(page.line(made))
         return dg.MaterializeResult(metadata=page.corpus_metadata(step, made, opened), data_version=dg.DataVersion(made.stamp.data_version))
 
@@ -61,7 +61,7 @@ def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: st
     failed: dict[str, str] = {}
     for partition in context.partition_keys:
         try:
-            made[partition] = run_step(step, lake, modality, shard_of(partition), run_id=context.run_id)
+            made[partition] = run_step(step, lake, modality, shard_of(partition), run_id=context.run.run_id)
             context.log.info(page.line(made[partition]))
         except (MmlakeError, OSError) as error:
             failed[partition] = f"{type(error).__name__}: {error}"
@@ -108,7 +108,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         deps=[dg.AssetKey([name]) for name in step.inputs],
     )
     def _version(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> dg.MaterializeResult:
-        stamp, result = run_version_step(step, lake.open(compute.executor()), context.partition_key, run_id=context.run_id)
+        stamp, result = run_version_step(step, lake.open(compute.executor()), context.partition_key, run_id=context.run.run_id)
         context.log.info(f"{step.name}[{context.partition_key}]: {stamp.num_rows} rows in {stamp.seconds:.2f} s")
         return dg.MaterializeResult(metadata=page.version_metadata(stamp, result.document), data_version=dg.DataVersion(stamp.data_version))
 

@@ -17,7 +17,7 @@ from mmlake.publish import catalog_is_current, needs_version, version_is_complet
 from mmlake.registry import Listing
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake_assets import definitions, jobs
-from mmlake_assets.factory import BACKFILL_SHARDS
+from mmlake_assets.factory import GPU_BACKFILL_SHARDS
 from mmlake_assets.partitions import SHARDS, VERSIONS, row_key
 from mmlake_resources import CudaExecutorResource, LakeResource
 
@@ -37,8 +37,11 @@ class Ran:
     made: list[str] = field(default_factory=list)  # versions that are new
 
 
-def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.DagsterInstance, *, recipes: Sequence[str], phase: Phase) -> Ran:
-    """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing changed."""
+def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.DagsterInstance, *, recipes: Sequence[str], phase: Phase, before_versions: Callable[[Lake], None] | None = None) -> Ran:
+    """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing changed.
+
+    before_versions: called with the lake once its catalog is up to date, before the first version is made.
+    """
     opened = lake.open(compute.executor())
     opened.remember_landing()
     with opened.locked("run"):
@@ -56,6 +59,8 @@ def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.Dag
         if not catalog_is_current(opened):
             phase("catalog", 1)
             runner.run(jobs.CATALOG_JOB.name, {})
+        if before_versions is not None:
+            before_versions(opened)
         for recipe in recipes:
             name, is_new = needs_version(opened, recipe)
             ran.versions[recipe] = name
@@ -73,7 +78,7 @@ def stale_ranges(order: Sequence[str], stale: set[str]) -> Iterator[tuple[str, s
     for key in order:
         if key in stale:
             stretch.append(key)
-        if stretch and (key not in stale or len(stretch) == BACKFILL_SHARDS):
+        if stretch and (key not in stale or len(stretch) == GPU_BACKFILL_SHARDS):
             yield stretch[0], stretch[-1], len(stretch)
             stretch = []
     if stretch:

@@ -5,6 +5,7 @@ that end in .part, .tmp or .crdownload never count. What a tick decides follows 
 dies is repeated without loss or repetition.
 """
 
+import os
 import time
 
 import dagster as dg
@@ -17,9 +18,11 @@ from mmlake_resources import LakeResource
 TICK_SHARDS = 1000  # registered per tick: a larger request outlives the daemon's tick timeout
 TICK_RUNS = 100  # changed shards re-ingested per tick
 INTERVAL_S = 30
+# A deployment that is still being set up starts with MMLAKE_AUTOMATION=off and switches the sensors on in the UI.
+STATUS = dg.DefaultSensorStatus.STOPPED if os.environ.get("MMLAKE_AUTOMATION", "on") == "off" else dg.DefaultSensorStatus.RUNNING
 
 
-@dg.sensor(name="landing_zone", minimum_interval_seconds=INTERVAL_S, default_status=dg.DefaultSensorStatus.RUNNING, asset_selection=dg.AssetSelection.groups("sources"))
+@dg.sensor(name="landing_zone", minimum_interval_seconds=INTERVAL_S, default_status=STATUS)
 def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Registers shards that landed since the last tick and asks for runs on those whose contents changed."""
     opened = lake.open()
@@ -46,5 +49,5 @@ def _run(modality: str, shard: str, revision: str) -> dg.RunRequest:
 
 SENSORS = [
     landing_zone,
-    dg.AutomationConditionSensorDefinition("automation", target=dg.AssetSelection.all(), minimum_interval_seconds=INTERVAL_S, default_status=dg.DefaultSensorStatus.RUNNING),
+    dg.AutomationConditionSensorDefinition("automation", target=dg.AssetSelection.all(), minimum_interval_seconds=INTERVAL_S, default_status=STATUS),
 ]

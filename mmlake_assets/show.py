@@ -12,8 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from mmlake.cli.app import console
 from mmlake.lake import Lake
+from mmlake.progress import Advance
+from mmlake.reporting import newest_report, write_version_report
+from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
-from mmlake_assets.truth import Truthful
+from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 
@@ -57,7 +60,7 @@ class Shown:
         out.print(f"look on  mmlake ui --lake {self.lake.root}    mmlake search \"...\" --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}")
 
 
-def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, before_versions=None) -> Shown:
+def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, truth: Truth | None = None) -> Shown:
     """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
     from mmlake_assets.instance import open_instance
     from mmlake_assets.run import run_lake
@@ -65,13 +68,21 @@ def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None,
     started = time.perf_counter()
     resource = LakeResource(root=str(lake_dir), landing=str(landing.absolute()) if landing else None, settings_file=str(settings) if settings else None)
     with open_instance(lake_dir) as instance, watching(quiet) as phase:
-        ran = run_lake(resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase)
+        ran = run_lake(resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=(lambda lake: pin_sample_probes(lake, truth)) if truth else None)
     lake = resource.open()
-    from mmlake.reporting import write_version_report
-
-    report = write_version_report(lake, None)
+    summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
+    if ran.runs or not (report := newest_report(lake)).exists():
+        report = write_version_report(lake, None, planted=met.planted() if met else None, summary=summary)
     changes = {"new": len(ran.listing.new), "changed": len(ran.listing.changed), "gone": len(ran.listing.gone), "unchanged": ran.listing.unchanged}
-    return Shown(lake=lake, summary=summarize(lake), runs=ran.runs, made=ran.made, report=report, seconds=time.perf_counter() - started, changes=changes)
+    return Shown(lake=lake, summary=summary, truth=met, runs=ran.runs, made=ran.made, report=report, seconds=time.perf_counter() - started, changes=changes)
+
+
+@contextmanager
+def generating(quiet: bool) -> Iterator[Advance]:
+    """An Advance that draws how many sample items are there."""
+    with Progress(SpinnerColumn(), TextColumn("{task.description:<24}"), TextColumn("{task.completed:.0f} items"), TimeElapsedColumn(), console=console(), disable=quiet) as progress:
+        task = progress.add_task("sample corpus", total=None)
+        yield lambda count: progress.advance(task, count)
 
 
 @contextmanager

@@ -11,10 +11,10 @@ INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
 def _semantic_bounds() -> dict[str, float]:
     # the same numbers as ENCODERS[...].duplicate_cosine (a test holds them equal); written here too because stages do not import one another
     return {
-        "minilm-l6": 0.95,
-        "colour-gradient": 0.85,
+        "minilm-l6": 0.88,
+        "colour-gradient": 0.95,
         "frame-motion": 0.995,
-        "mel-statistics": 0.97,
+        "mel-statistics": 0.998,
         "clip": 0.95,
         "siglip": 0.95,
         "dinov2": 0.95,

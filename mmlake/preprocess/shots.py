@@ -170,8 +170,8 @@ def _dissolves(times_T: np.ndarray, luma_THW: np.ndarray, contrast_T: np.ndarray
             break
         distance_S = np.abs(frames_SN[lag:] - frames_SN[:-lag]).mean(axis=1)
         walked_S = path_S[lag:] - path_S[:-lag]
-        for start in np.flatnonzero((distance_S > _MIN_BLEND_CHANGE) & (distance_S > _MIN_STRAIGHTNESS * walked_S)):
-            candidates.append((-float(distance_S[start] * distance_S[start] / walked_S[start]), int(start), int(start) + lag))
+        for begin in np.flatnonzero((distance_S > _MIN_BLEND_CHANGE) & (distance_S > _MIN_STRAIGHTNESS * walked_S)).tolist():
+            candidates.append((-float(distance_S[begin] * distance_S[begin] / walked_S[begin]), begin, begin + lag))
     found: list[tuple[int, int, Boundary]] = []
     for _, start, stop in sorted(candidates):
         lo, hi = int(picks_S[start]), int(picks_S[stop])

@@ -42,14 +42,14 @@ class _Occurrences:
     error: str | None
 
 
-def tracks(items: pa.Table, modality: str, *, store: BlobStore, settings: PreprocessSettings = PreprocessSettings(), advance: Advance = silent) -> pa.Table:
+def tracks(items: pa.Table, modality: str, *, store: BlobStore, settings: PreprocessSettings | None = None, advance: Advance = silent) -> pa.Table:
     """The TRACKS table: one row per distinct digest among the items of this modality.
 
     An item that cannot be decoded becomes a row with status unreadable, a code and a reason. Raises only for settings, missing libraries and a failing disk.
     """
     if modality not in MODALITIES:
         raise SettingsError(f"modality {modality!r} is not one of {MODALITIES}; correct the call")
-    decoder = _Decoder(store=store, settings=settings)
+    decoder = _Decoder(store=store, settings=settings or PreprocessSettings())
     rows = [_row(decoder, item, modality) for item in counted(_distinct(items, modality), advance)]
     num_unreadable = sum(row["status"] == "unreadable" for row in rows)
     _log.info("tracks %s: %d digests of %d items = %d ok + %d unreadable", modality, len(rows), items.num_rows, len(rows) - num_unreadable, num_unreadable)
@@ -82,7 +82,14 @@ def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
 
 def _row(decoder: _Decoder, item: _Occurrences, modality: str) -> dict[str, object]:
     """The track of one digest, whatever its bytes hold."""
-    row: dict[str, object] = {"digest": item.digest, "modality": modality, "role": item.role, "content_type": item.content_type, "size_bytes": item.size_bytes, "transcript_source": "none"}
+    row: dict[str, object] = {
+        "digest": item.digest,
+        "modality": modality,
+        "role": item.role,
+        "content_type": item.content_type,
+        "size_bytes": item.size_bytes,
+        "transcript_source": "none",
+    }
     if item.error_code is not None or item.error is not None:
         return row | {"status": "unreadable", "error_code": item.error_code, "error": item.error}
     try:
@@ -99,7 +106,7 @@ def _row(decoder: _Decoder, item: _Occurrences, modality: str) -> dict[str, obje
         if error.errno in _MACHINE_FAULTS:
             raise
         code, reason = 3001, f"size_bytes={item.size_bytes} do not decode as {modality} (OSError)"
-    except Exception as error:  # the one per-item border: decoders raise anything on hostile bytes, and one item must not stop its shard
+    except Exception as error:  # noqa: BLE001 - the one per-item border: decoders raise anything on hostile bytes, and one item must not stop its shard
         _log.warning("tracks %s: %s met an unforeseen %s", modality, item.digest, type(error).__name__, exc_info=True)
         code, reason = 3001, f"size_bytes={item.size_bytes} do not decode as {modality} ({type(error).__name__})"
     return row | {"status": "unreadable", "error_code": code, "error": reason}

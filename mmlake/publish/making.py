@@ -68,7 +68,8 @@ def diversity(lake: Lake, version: str, advance: Advance) -> Result:
 def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
     """The version's items as WebDataset tars; those that are there already and sound are kept."""
     made = lake.versions.read(version)
-    index = shards.write_shards(lake.versions.items(version), store=lake.store, out=lake.shards_dir, manifest_id=made.id, settings=lake.settings.shards, advance=advance)
+    items, texts = lake.versions.items(version), _texts(lake)
+    index = shards.write_shards(items, store=lake.store, out=lake.shards_dir, manifest_id=made.id, settings=lake.settings.shards, texts=texts.get, advance=advance)
     document = {"version": version, "directory": str(index.directory.relative_to(lake.root)), "shards": index.to_dict()["shards"]}
     if index.num_items != made.num_items:
         raise ContractBroken(f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the shards; remove {index.directory} and write them again")
@@ -153,6 +154,14 @@ def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
         for modality in [*MODALITIES, "all"]:
             stamps |= lake.tables.stamps(table, modality)
     return stamps
+
+
+def _texts(lake: Lake) -> dict[str, str]:
+    """Normalized text of every text item: training reads the article, not the page around it."""
+    texts: dict[str, str] = {}
+    for _, tracks in lake.tables.scan("tracks", "text", columns=["digest", "text"]):
+        texts |= {digest: text for digest, text in zip(tracks.column("digest").to_pylist(), tracks.column("text").to_pylist(), strict=True) if text is not None}
+    return texts
 
 
 def _move_branch(lake: Lake, branch: str, made: Manifest) -> None:

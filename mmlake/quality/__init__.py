@@ -10,5 +10,6 @@ from mmlake.quality.measures import measure
 from mmlake.quality.rule import Rule
 from mmlake.quality.rules import RULES, error_codes
 from mmlake.quality.settings import QualitySettings
+from mmlake.quality.tally import tally
 
-__all__ = ["RULES", "QualitySettings", "Rule", "error_codes", "judge", "measure"]
+__all__ = ["RULES", "QualitySettings", "Rule", "error_codes", "judge", "measure", "tally"]

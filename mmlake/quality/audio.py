@@ -42,6 +42,9 @@ def blocks(path: Path) -> Iterator[np.ndarray]:
     """The recording in blocks of float32 samples, shape (num_samples, num_channels), full scale 1, at its own rate."""
     import soundfile
 
+    if path.suffix == ".mp3":
+        yield from _decoded(path)  # libsndfile's MP3 decoder writes its complaints to stderr, past every log
+        return
     try:
         with soundfile.SoundFile(path) as sound:
             yield from sound.blocks(blocksize=_BLOCK_SAMPLES, dtype="float32", always_2d=True)
@@ -161,8 +164,42 @@ _FLOOR_BIAS = 0.331  # noise estimate over noise power on white noise (10 seeds 
 
 AUDIO_RULES = (
     unmeasured("audio"),
-    Rule(name="silent", error_code=4401, severity="P1", measure="silent_fraction", high=0.98, what="Nearly all of the recording is below -60 dBFS.", fix="Check the microphone or the channel at the source."),
-    Rule(name="clipped", error_code=4402, severity="P1", measure="clipped_fraction", high=0.001, what="The wave's tops are cut off flat.", fix="Record at a lower gain; cut tops cannot be brought back."),
-    Rule(name="noisy", error_code=4403, severity="P2", measure="snr_db", unit="dB", low=5, what="Steady noise nearly drowns what is to be heard.", fix="Denoise it, or leave it at its smaller weight."),
-    Rule(name="too_short_audio", error_code=4404, severity="P1", measure="duration_s", unit="s", low=0.1, what="The recording is shorter than a syllable.", fix="Join it with its neighbours, or drop it."),
+    Rule(
+        name="silent",
+        error_code=4401,
+        severity="P1",
+        measure="silent_fraction",
+        high=0.98,
+        what="Nearly all of the recording is below -60 dBFS.",
+        fix="Check the microphone or the channel at the source.",
+    ),
+    Rule(
+        name="clipped",
+        error_code=4402,
+        severity="P1",
+        measure="clipped_fraction",
+        high=0.001,
+        what="The wave's tops are cut off flat.",
+        fix="Record at a lower gain; cut tops cannot be brought back.",
+    ),
+    Rule(
+        name="noisy",
+        error_code=4403,
+        severity="P2",
+        measure="snr_db",
+        unit="dB",
+        low=5,
+        what="Steady noise nearly drowns what is to be heard.",
+        fix="Denoise it, or leave it at its smaller weight.",
+    ),
+    Rule(
+        name="too_short_audio",
+        error_code=4404,
+        severity="P1",
+        measure="duration_s",
+        unit="s",
+        low=0.1,
+        what="The recording is shorter than a syllable.",
+        fix="Join it with its neighbours, or drop it.",
+    ),
 )

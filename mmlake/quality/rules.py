@@ -15,7 +15,13 @@ RULES: dict[str, tuple[Rule, ...]] = {"text": TEXT_RULES, "image": IMAGE_RULES, 
 def error_codes() -> tuple[ErrorCode, ...]:
     """The 4xxx part of the error catalogue, by code."""
     entries = {
-        rule.error_code: ErrorCode(code=rule.error_code, name=rule.name, severity=rule.severity, what=rule.what if rule.name != "unmeasured" else "The measures of the item could not be taken although it decoded.", fix=rule.fix)
+        rule.error_code: ErrorCode(
+            code=rule.error_code,
+            name=rule.name,
+            severity=rule.severity,
+            what=rule.what if rule.name != "unmeasured" else "The measures of the item could not be taken although it decoded.",
+            fix=rule.fix,
+        )
         for rules in RULES.values()
         for rule in rules
     }

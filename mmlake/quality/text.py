@@ -24,21 +24,29 @@ _SYMBOL = re.compile(r"#|…|\.\.\.")
 _NGRAM = 10
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASES = re.compile(
-    r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- ]party|tracking|website) (?:all |of |the |our |optional |strictly )*cookies|cookies? (?:policy|settings|preferences|notice|consent)"
+    r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- ]party|tracking|website) (?:all |of |the |our |optional "
+    r"|strictly )*cookies|cookies? (?:policy|settings|preferences|notice|consent)"
     r"|(?:enable|activate|turn on|requires?|without) javascript|javascript (?:is|must be|has been|to be)? ?(?:disabled|enabled|required|not enabled|turned off)"
     r"|terms (?:of (?:use|service|sale)|and conditions|& conditions)|privacy (?:policy|notice|settings|statement)|all rights reserved"
-    r"|subscribe to (?:our|the|this) (?:newsletter|mailing list|channel)|sign up (?:for|to) (?:our|the|receive|get) |(?:log|sign) in to (?:continue|comment|view|your)|already have an account|forgot (?:your )?password"
-    r"|page (?:not found|cannot be found|you (?:requested|are looking for))|404 (?:error|not found)|403 forbidden|access (?:denied|to this (?:page|resource))|your browser (?:is|does|sent|version)|(?:un|not )supported browser"
-    r"|checking your browser|verify (?:that )?you are (?:a )?human|complete the captcha|skip to (?:main )?content|share (?:this )?on (?:facebook|twitter|x|linkedin|whatsapp)|follow us on|click here to|add to (?:cart|basket)|powered by wordpress"
-    r"|by (?:using|continuing to (?:use|browse)) (?:this|our|the) (?:site|website)|you agree to (?:our|the)|leave a (?:comment|reply)|(?:ad ?block(?:er)?|advertis\w+) (?:is|has been) (?:detected|enabled)"
+    r"|subscribe to (?:our|the|this) (?:newsletter|mailing list|channel)|sign up (?:for|to) (?:our|the|receive|get) |(?:log|sign) in to (?:continue|comment|view"
+    r"|your)|already have an account|forgot (?:your )?password"
+    r"|page (?:not found|cannot be found|you (?:requested|are looking for))|404 (?:error|not found)|403 forbidden|access (?:denied|to this (?:page|resource))"
+    r"|your browser (?:is|does|sent|version)|(?:un|not )supported browser"
+    r"|checking your browser|verify (?:that )?you are (?:a )?human|complete the captcha|skip to (?:main )?content|share (?:this )?on (?:facebook|twitter|x|linkedin"
+    r"|whatsapp)|follow us on|click here to|add to (?:cart|basket)|powered by wordpress"
+    r"|by (?:using|continuing to (?:use|browse)) (?:this|our|the) (?:site|website)|you agree to (?:our|the)|leave a (?:comment|reply)|(?:ad ?block(?:er)?"
+    r"|advertis\w+) (?:is|has been) (?:detected|enabled)"
     r"|(?:website|webseite|seite) verwendet cookies|cookies (?:zu|akzeptieren|ablehnen)|alle rechte vorbehalten|datenschutz(?:erklärung|hinweis)|allgemeine geschäftsbedingungen"
     r"|utilis\w+ des cookies|tous droits réservés|politique de confidentialité|utiliza\w* cookies|todos los derechos reservados|política de privacidad"
     r"|lorem ipsum|dolor sit amet",
     re.IGNORECASE,
 )
 _LOREM = frozenset(
-    "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo "
-    "consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum".split()
+    (  # noqa: SIM905 - a word list reads better as words
+        "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis "
+        "nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur "
+        "excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum "
+    ).split()
 )
 _LOREM_SHARE = 0.8
 
@@ -107,16 +115,92 @@ _DOCUMENT = ("document",)
 _WRITTEN = ("document", "caption", "transcript")
 TEXT_RULES = (
     unmeasured("text"),
-    Rule(name="text_empty", error_code=4101, severity="P0", measure="num_words", unit="words", low=1, roles=_WRITTEN, what="The text holds no word.", fix="Check the extraction at the source, or drop the record."),
-    Rule(name="text_too_short", error_code=4102, severity="P1", measure="num_words", unit="words", low=11, roles=_DOCUMENT, what="A document of ten words or fewer teaches nothing.", fix="Attach it as a caption to what it describes, or drop it."),
-    Rule(name="boilerplate", error_code=4103, severity="P1", measure="boilerplate_fraction", high=0.5, roles=_DOCUMENT, what="Most of the text is notices (cookies, terms, scripts, log-in) or filler Latin.", fix="Extract the main text at the source."),
+    Rule(
+        name="text_empty",
+        error_code=4101,
+        severity="P0",
+        measure="num_words",
+        unit="words",
+        low=1,
+        roles=_WRITTEN,
+        what="The text holds no word.",
+        fix="Check the extraction at the source, or drop the record.",
+    ),
+    Rule(
+        name="text_too_short",
+        error_code=4102,
+        severity="P1",
+        measure="num_words",
+        unit="words",
+        low=11,
+        roles=_DOCUMENT,
+        what="A document of ten words or fewer teaches nothing.",
+        fix="Attach it as a caption to what it describes, or drop it.",
+    ),
+    Rule(
+        name="boilerplate",
+        error_code=4103,
+        severity="P1",
+        measure="boilerplate_fraction",
+        high=0.5,
+        roles=_DOCUMENT,
+        what="Most of the text is notices (cookies, terms, scripts, log-in) or filler Latin.",
+        fix="Extract the main text at the source.",
+    ),
     # Gopher: duplicate line fraction 0.30
-    Rule(name="repeated_lines", error_code=4104, severity="P1", measure="repeated_line_fraction", high=0.3, roles=_DOCUMENT, what="Lines or sentences repeat earlier ones of the same text.", fix="Remove menus and headers that each page repeats."),
+    Rule(
+        name="repeated_lines",
+        error_code=4104,
+        severity="P1",
+        measure="repeated_line_fraction",
+        high=0.3,
+        roles=_DOCUMENT,
+        what="Lines or sentences repeat earlier ones of the same text.",
+        fix="Remove menus and headers that each page repeats.",
+    ),
     # Gopher: 0.8 of words hold a letter
-    Rule(name="not_prose", error_code=4105, severity="P1", measure="word_with_letter_fraction", low=0.8, roles=_DOCUMENT, what="Too many words are numbers or symbols: a table, a log or code.", fix="Send tables and code to a corpus of their own."),
-    Rule(name="garbled", error_code=4106, severity="P1", measure="garbled_fraction", high=0.005, roles=_WRITTEN, what="Replacement or control characters, or an encoding that was read as another.", fix="Decode the source with its true encoding."),
+    Rule(
+        name="not_prose",
+        error_code=4105,
+        severity="P1",
+        measure="word_with_letter_fraction",
+        low=0.8,
+        roles=_DOCUMENT,
+        what="Too many words are numbers or symbols: a table, a log or code.",
+        fix="Send tables and code to a corpus of their own.",
+    ),
+    Rule(
+        name="garbled",
+        error_code=4106,
+        severity="P1",
+        measure="garbled_fraction",
+        high=0.005,
+        roles=_WRITTEN,
+        what="Replacement or control characters, or an encoding that was read as another.",
+        fix="Decode the source with its true encoding.",
+    ),
     # Gopher: mean word length 3 to 10
-    Rule(name="word_length", error_code=4107, severity="P2", measure="mean_word_length_chars", unit="chars", low=3, high=10, roles=_DOCUMENT, what="Words are shorter or longer than in prose.", fix="Look for lost spaces, spaced-out letters or identifiers."),
+    Rule(
+        name="word_length",
+        error_code=4107,
+        severity="P2",
+        measure="mean_word_length_chars",
+        unit="chars",
+        low=3,
+        high=10,
+        roles=_DOCUMENT,
+        what="Words are shorter or longer than in prose.",
+        fix="Look for lost spaces, spaced-out letters or identifiers.",
+    ),
     # Gopher: 0.10 of characters in repeated 10-grams; 0.3 because a quoted paragraph is no defect
-    Rule(name="repeated_phrases", error_code=4108, severity="P1", measure="repeated_ngram_fraction", high=0.3, roles=_DOCUMENT, what="Runs of ten words repeat within the text.", fix="Look for generated text or a page that was concatenated with itself."),
+    Rule(
+        name="repeated_phrases",
+        error_code=4108,
+        severity="P1",
+        measure="repeated_ngram_fraction",
+        high=0.3,
+        roles=_DOCUMENT,
+        what="Runs of ten words repeat within the text.",
+        fix="Look for generated text or a page that was concatenated with itself.",
+    ),
 )

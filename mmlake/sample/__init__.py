@@ -1,3 +1,12 @@
-"""The sample corpus: a small landing zone made from nothing, byte for byte the same on every run, and the truth about it."""
+"""The sample corpus: a small landing zone made from nothing, byte for byte the same on every run, and the truth about it.
+
+`generate` writes it; `Truth.read` says what a perfect pipeline finds in it. It is made with classical means only and needs no network.
+"""
 
 from __future__ import annotations
+
+from mmlake.sample.generate import generate
+from mmlake.sample.settings import SampleSettings
+from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem
+
+__all__ = ["Duplicate", "Probe", "SampleSettings", "Sentence", "Truth", "TruthItem", "generate"]

@@ -43,7 +43,7 @@ _BODIES = (
     "{N2} wrote to {P2} that {c}, and asked for {t}.",
     "After {n} attempts the {r2} {v} {t} and {c}.",
     "Where {t} had been, {N2} found {t2}, which looked {q}.",
-    "\"{C},\" recalled the {r}, who {v} {t} {w}.",
+    '"{C}," recalled the {r}, who {v} {t} {w}.',
     "By then {n} people in {P} had {v} {t}.",
     "{T} cost more than {t2}, so the {q} {r} {v} both.",
     "Later {c}; the {r2} blamed {t}, {N} blamed {t2}.",
@@ -53,12 +53,12 @@ _BODIES = (
     "What looked {q} {w} seemed {q2} once the {r2} {v} {t}.",
 )
 _ENDS = (
-    "{W}, {N} left {P} with {t} and a {q} smile.",
-    "In {P}, the matter remains {q}.",
-    "{N2} keeps {t} as a souvenir of {P2}.",
-    "Whether the {r} was right, {P} will decide {w}.",
-    "So {t} went to {P2}, {q} as ever.",
-    "The next {n} years will show what {N} {v}.",
+    "{W}, {N} left {P} with {t}, but {S} stayed a {q} memory.",
+    "In {P}, {S} will remain a {q} matter.",
+    "{N2} keeps {t} in {P2}, to be reminded of {S}.",
+    "Whether the {r} was right about {S}, {P} will decide {w}.",
+    "So {t} went to {P2}, and {S} became {q} news.",
+    "The next {n} years will show what {P} makes of {S}.",
 )
 _WORD = re.compile(r"\w+")
 
@@ -162,7 +162,7 @@ def _cut_tail(text: str, rng: np.random.Generator) -> str:
 
 def _respace(text: str, rng: np.random.Generator) -> str:
     shouted = text.replace(", ", " , ").replace(".", " .").replace("\n\n", "\n")
-    return shouted.upper() if rng.random() < 0.5 else shouted.replace("\"", "'")
+    return shouted.upper() if rng.random() < 0.5 else shouted.replace('"', "'")
 
 
 def _append_credit(text: str, rng: np.random.Generator) -> str:

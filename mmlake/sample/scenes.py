@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,13 @@ COLOURS: dict[str, tuple[int, int, int]] = {
     "grey": (128, 130, 134),
     "black": (28, 28, 34),
 }
-_SKIES = {"at dawn": ((92, 110, 170), (248, 190, 150)), "at noon": ((70, 130, 215), (190, 220, 245)), "at dusk": ((48, 34, 84), (240, 120, 70)), "under grey clouds": ((110, 116, 124), (200, 204, 206)), "by night": ((14, 18, 44), (56, 62, 104))}
+_SKIES = {
+    "at dawn": ((92, 110, 170), (248, 190, 150)),
+    "at noon": ((70, 130, 215), (190, 220, 245)),
+    "at dusk": ((48, 34, 84), (240, 120, 70)),
+    "under grey clouds": ((110, 116, 124), (200, 204, 206)),
+    "by night": ((14, 18, 44), (56, 62, 104)),
+}
 _COUNTS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen")
 Painter = Callable[[np.ndarray, np.random.Generator], str]
 
@@ -55,7 +62,7 @@ def _shade(colour: tuple[int, int, int], factor: float) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def _polygon(canvas: np.ndarray, points: np.ndarray | list[tuple[float, float]], colour: tuple[int, int, int]) -> None:
+def _polygon(canvas: np.ndarray, points: Any, colour: tuple[int, int, int]) -> None:
     import cv2
 
     cv2.fillPoly(canvas, [np.round(np.asarray(points, np.float64)).astype(np.int32)], colour, lineType=cv2.LINE_AA)
@@ -333,9 +340,21 @@ def _keys(canvas: np.ndarray, rng: np.random.Generator) -> str:
 
 
 SCENES: dict[str, Painter] = {
-    "hills": _hills, "city": _city, "mosaic": _mosaic, "balloons": _balloons, "flowers": _flowers, "shelf": _shelf, "bricks": _bricks,
-    "boats": _boats, "trees": _trees, "quilt": _quilt, "planets": _planets, "fish": _fish, "umbrellas": _umbrellas, "floor": _keys,
-}  # fmt: skip
+    "hills": _hills,
+    "city": _city,
+    "mosaic": _mosaic,
+    "balloons": _balloons,
+    "flowers": _flowers,
+    "shelf": _shelf,
+    "bricks": _bricks,
+    "boats": _boats,
+    "trees": _trees,
+    "quilt": _quilt,
+    "planets": _planets,
+    "fish": _fish,
+    "umbrellas": _umbrellas,
+    "floor": _keys,
+}
 
 
 def paint(scene: str, width_px: int, height_px: int, rng: np.random.Generator, *, grain: float = 5) -> tuple[np.ndarray, str]:

@@ -8,12 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, embed, preprocess, quality, schemas, sources
-from mmlake.errors import BlobMissing, ContractBroken
+from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.steps.step import Job, Step
 
 
 def _items(job: Job) -> pa.Table:
     shard = job.lake.registry.get(job.shard)
+    if not (job.lake.landing / shard.path).exists():
+        # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
+        raise MmlakeError(f"shard {job.shard} is no longer at {job.lake.landing / shard.path}; land it again, or scan the landing zone anew so that it counts as gone")
     return sources.ingest(shard, job.modality, landing=job.lake.landing, store=job.lake.store, settings=job.lake.settings.sources, advance=job.advance)
 
 

@@ -142,7 +142,7 @@ def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
     table = embeddings([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], []])
     (pair,) = dedup.semantic_pairs(table, "text", settings=SETTINGS).to_pylist()
     assert {pair["left"], pair["right"]} == {name(0), name(1)}
-    assert (pair["tier"], pair["method"], pair["bound"]) == ("semantic", "cosine:minilm-l6", 0.95)
+    assert (pair["tier"], pair["method"], pair["bound"]) == ("semantic", "cosine:minilm-l6", SETTINGS.semantic_bounds["minilm-l6"])
 
 
 def test_vectors_of_two_encoders_are_never_compared():

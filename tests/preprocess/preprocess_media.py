@@ -20,7 +20,19 @@ from mmlake.store import BlobStore
 def items(store: BlobStore, blobs: Iterable[bytes], modality: str, **columns: object) -> pa.Table:
     """One item per blob, in the store."""
     rows = [
-        {"item_id": f"s#{index:06d}", "digest": store.put(data), "sample_id": f"s/{index}", "position": 0, "modality": modality, "role": "media", "source_ref": "{}", "source": "test", "licence": "CC0-1.0", "size_bytes": len(data), "status": "ok"}
+        {
+            "item_id": f"s#{index:06d}",
+            "digest": store.put(data),
+            "sample_id": f"s/{index}",
+            "position": 0,
+            "modality": modality,
+            "role": "media",
+            "source_ref": "{}",
+            "source": "test",
+            "licence": "CC0-1.0",
+            "size_bytes": len(data),
+            "status": "ok",
+        }
         | columns
         for index, data in enumerate(blobs)
     ]
@@ -54,7 +66,9 @@ def tone(duration_s: float, rate_hz: int = 16000, *, pitch_hz: float = 440.0) ->
     return 0.33 * np.sin(2 * np.pi * pitch_hz * np.arange(round(duration_s * rate_hz)) / rate_hz)
 
 
-def video(path: Path, frames: Iterable[np.ndarray], *, rate: int = 25, sound: Iterable[tuple[float, np.ndarray]] = (), container: str | None = None, options: dict[str, str] | None = None) -> bytes:
+def video(
+    path: Path, frames: Iterable[np.ndarray], *, rate: int = 25, sound: Iterable[tuple[float, np.ndarray]] = (), container: str | None = None, options: dict[str, str] | None = None
+) -> bytes:
     """An H.264 file of the frames; sound: (start in seconds, 16 kHz samples) pieces, which may leave gaps."""
     with av.open(str(path), "w", format=container, options=options or {}) as sink:
         stream, track = None, None

@@ -8,11 +8,12 @@ import zlib
 
 import numpy as np
 import pytest
+from PIL import Image
+from preprocess_media import encoded, photo
+
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.image import image_track
-from PIL import Image
-from preprocess_media import encoded, photo
 
 SETTINGS = PreprocessSettings()
 

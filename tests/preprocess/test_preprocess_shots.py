@@ -5,10 +5,11 @@ from __future__ import annotations
 import av
 import numpy as np
 import pytest
+from preprocess_media import scene
+
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.frames import small_planes
 from mmlake.preprocess.shots import ShotFinder
-from preprocess_media import scene
 
 RATE = 25
 SETTINGS = PreprocessSettings()
@@ -46,7 +47,8 @@ def test_a_cut_between_two_plain_colours_counts():
 def test_a_dissolve_is_found_near_its_middle():
     frames = dissolve(scene(3, 50), scene(4, 50), 20)
     [(time_s, transition)] = found(frames)
-    assert transition == "dissolve" and abs(time_s - 40 / RATE) < 0.25
+    assert transition == "dissolve"
+    assert abs(time_s - 40 / RATE) < 0.25
 
 
 def test_a_fade_through_black_is_one_boundary():
@@ -54,7 +56,8 @@ def test_a_fade_through_black_is_one_boundary():
     back = [(frame * (index / 12)).astype(np.uint8) for index, frame in enumerate(scene(6, 12))]
     frames = [*scene(5, 30), *out, *[np.zeros((240, 320, 3), np.uint8)] * 4, *back, *scene(6, 30)]
     [(time_s, transition)] = found(frames)
-    assert transition == "fade" and abs(time_s - 44 / RATE) < 0.2
+    assert transition == "fade"
+    assert abs(time_s - 44 / RATE) < 0.2
 
 
 @pytest.mark.parametrize("options", [{"step_px": 0.0}, {"noise": 25.0}, {"shake_px": 4.0}, {"step_px": 3.0}])

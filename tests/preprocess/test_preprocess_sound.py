@@ -9,11 +9,12 @@ import av
 import numpy as np
 import pytest
 import soundfile
+from preprocess_media import tone, video, wav
+
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.sound import SoundWriter
-from preprocess_media import tone, video, wav
 
 SETTINGS = PreprocessSettings()
 
@@ -34,7 +35,8 @@ def code_of(path, data):
 @pytest.mark.parametrize(("kind", "rate_hz"), [("WAV", 16000), ("WAV", 8000), ("WAV", 44100), ("FLAC", 44100), ("OGG", 44100), ("MP3", 44100), ("AIFF", 22050)])
 def test_each_format_becomes_mono_16_khz_of_the_same_length(tmp_path, kind, rate_hz):
     columns, samples = track_of(tmp_path / "a", wav(tone(1.5, rate_hz), rate_hz, kind))
-    assert columns["sample_rate_hz"] == rate_hz and abs(len(samples) / 16000 - 1.5) < 0.06
+    assert columns["sample_rate_hz"] == rate_hz
+    assert abs(len(samples) / 16000 - 1.5) < 0.06
 
 
 def test_the_pitch_survives_resampling(tmp_path):
@@ -46,7 +48,8 @@ def test_the_pitch_survives_resampling(tmp_path):
 def test_stereo_is_averaged(tmp_path):
     pair = np.stack([tone(1), -tone(1)], axis=1)
     columns, samples = track_of(tmp_path / "a.wav", wav(pair))
-    assert columns["num_channels"] == 2 and np.abs(samples).max() < 1e-3
+    assert columns["num_channels"] == 2
+    assert np.abs(samples).max() < 1e-3
 
 
 def test_the_flac_has_the_same_bytes_each_time(tmp_path):
@@ -59,7 +62,9 @@ def test_a_gap_becomes_silence(tmp_path):
     data = video(tmp_path / "gap.mkv", frames, sound=[(0.0, tone(1)), (3.0, tone(1))])
     _, samples = track_of(tmp_path / "b.mkv", data)
     loud = np.abs(samples).reshape(-1, 160).max(axis=1) > 0.1
-    assert abs(len(samples) / 16000 - 4.0) < 0.02 and not loud[105:295].any() and loud[305:395].all()
+    assert abs(len(samples) / 16000 - 4.0) < 0.02
+    assert not loud[105:295].any()
+    assert loud[305:395].all()
 
 
 def frame_at(pts: int, samples: np.ndarray) -> av.AudioFrame:
@@ -79,7 +84,8 @@ def test_a_broken_clock_makes_no_hours_of_silence():
     writer = SoundWriter(origin_s=0.0, settings=SETTINGS)
     writer.add(frame_at(0, tone(0.5)))
     writer.add(frame_at(16000 * 10**7, tone(0.5)))
-    assert writer.finish()[1] == pytest.approx(0.5) and writer.num_dropped == 1
+    assert writer.finish()[1] == pytest.approx(0.5)
+    assert writer.num_dropped == 1
 
 
 @pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG", "MP3"])

@@ -8,11 +8,12 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+from preprocess_media import encoded, items, photo, scene, tone, video, wav
+
 from mmlake import schemas
 from mmlake.errors import SettingsError
 from mmlake.preprocess import PreprocessSettings, tracks
 from mmlake.store import BlobStore
-from preprocess_media import encoded, items, photo, scene, tone, video, wav
 
 tracks_module = sys.modules["mmlake.preprocess.tracks"]  # the package re-exports the function under the module's name
 
@@ -86,13 +87,17 @@ def test_a_full_disk_stops_the_run(store, monkeypatch):
 def test_keyframes_and_sound_are_in_the_store(store, tmp_path):
     data = video(tmp_path / "a.mp4", scene(1, 30), sound=[(0.0, tone(1))])
     row = row_of(tracks(items(store, [data], "video"), "video", store=store))
-    assert row["status"] == "ok" and row["audio_digest"] in store and row["keyframes"] and all(frame["digest"] in store for frame in row["keyframes"])
+    assert row["status"] == "ok"
+    assert row["audio_digest"] in store
+    assert row["keyframes"]
+    assert all(frame["digest"] in store for frame in row["keyframes"])
 
 
 def test_a_transcript_from_the_source_is_kept_without_its_times(store):
     srt = "1\n00:00:00,100 --> 00:00:00,900\nHello <b>there</b>\n"
     row = row_of(tracks(items(store, [wav(tone(1))], "audio", sample_text=srt), "audio", store=store))
-    assert (row["transcript"], row["transcript_source"]) == ("Hello there", "source") and [word["word"] for word in row["words"]] == ["Hello", "there"]
+    assert (row["transcript"], row["transcript_source"]) == ("Hello there", "source")
+    assert [word["word"] for word in row["words"]] == ["Hello", "there"]
 
 
 def test_without_a_transcript_the_row_says_so(store):
@@ -123,6 +128,9 @@ def test_settings_that_no_run_could_use_are_refused(setting):
 
 def test_random_bytes_never_escape_the_border(store):
     rng = np.random.default_rng(3)
-    blobs = [head + rng.bytes(600) for head in (b"\xff\xd8\xff\xe0", b"RIFF\x00\x01\x00\x00WAVEfmt ", b"\x00\x00\x00\x18ftypmp42", b"\x1aE\xdf\xa3", b"OggS\x00\x02", b"fLaC\x00\x00\x00\x22", b"GIF89a")]
+    blobs = [
+        head + rng.bytes(600)
+        for head in (b"\xff\xd8\xff\xe0", b"RIFF\x00\x01\x00\x00WAVEfmt ", b"\x00\x00\x00\x18ftypmp42", b"\x1aE\xdf\xa3", b"OggS\x00\x02", b"fLaC\x00\x00\x00\x22", b"GIF89a")
+    ]
     for modality in ("text", "image", "video", "audio"):
         assert set(tracks(items(store, blobs, modality), modality, store=store).column("status").to_pylist()) == {"unreadable"}

@@ -9,11 +9,12 @@ import av
 import numpy as np
 import pytest
 import simplejpeg
+from preprocess_media import scene, tone, video
+
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
 from mmlake.preprocess.frames import oriented_size
 from mmlake.preprocess.video import video_track
-from preprocess_media import scene, tone, video
 
 SETTINGS = PreprocessSettings()
 TWO_SHOTS = [*scene(1, 40), *scene(2, 35)]
@@ -41,7 +42,8 @@ def code_of(path, data, settings=SETTINGS):
 def test_size_count_rate_and_duration_are_those_of_the_stream(decoded):
     columns = decoded.columns
     assert (columns["width_px"], columns["height_px"], columns["num_frames"]) == (320, 240, 75)
-    assert columns["frame_rate"] == pytest.approx(25) and columns["duration_s"] == pytest.approx(3.0)
+    assert columns["frame_rate"] == pytest.approx(25)
+    assert columns["duration_s"] == pytest.approx(3.0)
 
 
 def test_shots_cover_the_stream_and_meet_at_the_cut(decoded):
@@ -52,13 +54,16 @@ def test_shots_cover_the_stream_and_meet_at_the_cut(decoded):
 
 def test_signals_come_at_most_eight_times_a_second(decoded):
     times = np.array([row["time_s"] for row in decoded.columns["signals"]])
-    assert np.diff(times).min() >= 1 / 8 - 1e-4 and times[-1] > 2.7
+    assert np.diff(times).min() >= 1 / 8 - 1e-4
+    assert times[-1] > 2.7
 
 
 def test_each_shot_has_its_first_frame_and_one_near_its_middle(decoded):
     times = {shot: [frame.time_s for frame in decoded.keyframes if frame.shot == shot] for shot in (0, 1)}
-    assert times[0][0] == 0.0 and times[1][0] == pytest.approx(1.6)
-    assert min(abs(time - 0.8) for time in times[0]) <= 0.3 and min(abs(time - 2.3) for time in times[1]) <= 0.3
+    assert times[0][0] == 0.0
+    assert times[1][0] == pytest.approx(1.6)
+    assert min(abs(time - 0.8) for time in times[0]) <= 0.3
+    assert min(abs(time - 2.3) for time in times[1]) <= 0.3
 
 
 def test_keyframes_show_what_was_filmed(decoded):
@@ -67,12 +72,16 @@ def test_keyframes_show_what_was_filmed(decoded):
 
 
 def test_the_sound_is_extracted(decoded):
-    assert decoded.flac is not None and decoded.columns["audio_codec"] == "aac" and decoded.columns["sample_rate_hz"] == 16000
+    assert decoded.flac is not None
+    assert decoded.columns["audio_codec"] == "aac"
+    assert decoded.columns["sample_rate_hz"] == 16000
 
 
 def test_everything_is_the_same_each_time(clip, decoded):
     again = video_track(clip, settings=SETTINGS)
-    assert again.columns == decoded.columns and again.flac == decoded.flac and again.keyframes == decoded.keyframes
+    assert again.columns == decoded.columns
+    assert again.flac == decoded.flac
+    assert again.keyframes == decoded.keyframes
 
 
 def test_large_frames_make_keyframes_of_at_most_512_px(tmp_path):

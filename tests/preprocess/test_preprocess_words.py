@@ -7,13 +7,14 @@ import types
 
 import numpy as np
 import pytest
+from preprocess_media import tone, wav
+
 from mmlake.errors import MissingExtra, ModelMissing, SettingsError
 from mmlake.preprocess import RECOGNIZERS, PreprocessSettings
 from mmlake.preprocess import recognize as recognize_module
 from mmlake.preprocess.align import Aligner
 from mmlake.preprocess.recognize import Listener
 from mmlake.preprocess.subtitles import Cue
-from preprocess_media import tone, wav
 
 SETTINGS = PreprocessSettings()
 
@@ -60,7 +61,8 @@ def test_sound_longer_than_the_cap_is_not_aligned_at_once():
 def test_a_cue_that_cannot_be_aligned_spreads_its_words_over_its_time(aligner):
     words = aligner.words(wav(tone(4), kind="FLAC"), [Cue("xqzv wvvbq", 1.0, 3.0)])
     assert [word["word"] for word in words] == ["xqzv", "wvvbq"]
-    assert (words[0]["start_s"], words[-1]["end_s"]) == (1.0, 3.0) and words[0]["end_s"] == words[1]["start_s"]
+    assert (words[0]["start_s"], words[-1]["end_s"]) == (1.0, 3.0)
+    assert words[0]["end_s"] == words[1]["start_s"]
 
 
 def test_cues_beyond_the_end_of_the_sound_are_left_out(aligner):
@@ -92,10 +94,13 @@ class FakeWhisper:
     """Keeps the call contract of faster_whisper.WhisperModel; says how many seconds it was given."""
 
     def __init__(self, path, *, device, local_files_only):
-        assert device == "cpu" and local_files_only
+        assert device == "cpu"
+        assert local_files_only
 
     def transcribe(self, samples, *, word_timestamps, vad_filter, temperature, condition_on_previous_text):
-        assert samples.dtype == np.float32 and word_timestamps and temperature == 0.0
+        assert samples.dtype == np.float32
+        assert word_timestamps
+        assert temperature == 0.0
         word = types.SimpleNamespace(word=f" heard{len(samples) / 16000:.0f}", start=0.5, end=0.75, probability=0.9)
         return iter([types.SimpleNamespace(words=[word])]), None
 
@@ -104,7 +109,8 @@ def test_a_recognizer_fills_transcript_source_and_words(monkeypatch, tmp_path):
     (tmp_path / "model.bin").touch()
     monkeypatch.setattr(recognize_module, "need", lambda *_, **__: types.SimpleNamespace(WhisperModel=FakeWhisper))
     columns = Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(wav(tone(2), kind="FLAC"))
-    assert columns["transcript"] == "heard2" and columns["transcript_source"] == f"asr:faster-whisper@{tmp_path.name}"
+    assert columns["transcript"] == "heard2"
+    assert columns["transcript_source"] == f"asr:faster-whisper@{tmp_path.name}"
     assert columns["words"] == [{"word": "heard2", "start_s": 0.5, "end_s": 0.75, "score": 0.9}]
 
 

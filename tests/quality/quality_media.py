@@ -7,10 +7,11 @@ import io
 import numpy as np
 import pyarrow as pa
 import soundfile
+from PIL import Image, ImageFilter
+
 from mmlake import schemas
 from mmlake.quality import QualitySettings, judge, measure
 from mmlake.store import BlobStore
-from PIL import Image, ImageFilter
 
 RATE_HZ = 16_000
 
@@ -35,7 +36,12 @@ def image_track(store: BlobStore, picture: Image.Image, kind: str = "PNG") -> di
 def audio_track(store: BlobStore, samples: np.ndarray, rate_hz: int = RATE_HZ, kind: str = "WAV") -> dict[str, object]:
     """The track of a recording; its bytes serve as its own mono track where they have that rate."""
     digest = store.put(sound(samples, rate_hz, kind))
-    return track(digest, "audio", duration_s=len(samples) / rate_hz, audio_digest=store.put(sound(np.interp(np.arange(0, len(samples), rate_hz / RATE_HZ), np.arange(len(samples)), samples), RATE_HZ, "FLAC")))
+    return track(
+        digest,
+        "audio",
+        duration_s=len(samples) / rate_hz,
+        audio_digest=store.put(sound(np.interp(np.arange(0, len(samples), rate_hz / RATE_HZ), np.arange(len(samples)), samples), RATE_HZ, "FLAC")),
+    )
 
 
 def sound(samples: np.ndarray, rate_hz: int, kind: str) -> bytes:

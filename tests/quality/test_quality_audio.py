@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from quality_media import audio_track, measures_of, rules_broken, voice
+
 from mmlake.quality.audio import levels, snr_db
 from mmlake.store import BlobStore
-from quality_media import audio_track, measures_of, rules_broken, voice
 
 SECONDS = 4
 
@@ -103,12 +104,14 @@ def test_a_quiet_run_before_a_louder_peak_is_not_clipped():
 def test_levels_are_those_of_the_formula():
     time = np.arange(16000) / 16000
     found = levels(iter(blocks_of(0.5 * np.sin(2 * np.pi * 100 * time), 777)))
-    assert found["rms_dbfs"] == pytest.approx(20 * np.log10(0.5 / np.sqrt(2)), abs=0.01) and found["peak_dbfs"] == pytest.approx(20 * np.log10(0.5), abs=0.01)
+    assert found["rms_dbfs"] == pytest.approx(20 * np.log10(0.5 / np.sqrt(2)), abs=0.01)
+    assert found["peak_dbfs"] == pytest.approx(20 * np.log10(0.5), abs=0.01)
 
 
 def test_digital_silence_has_no_level_rather_than_a_made_up_one(store):
     measures = measures_of(audio_track(store, np.zeros(16000)), store)
-    assert measures["rms_dbfs"] is None and measures["silent_fraction"] == 1.0
+    assert measures["rms_dbfs"] is None
+    assert measures["silent_fraction"] == 1.0
 
 
 @pytest.mark.parametrize(("duration_s", "is_broken"), [(0.09, True), (0.11, False)])

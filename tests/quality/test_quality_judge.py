@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from quality_media import table_of, track
+
 from mmlake import schemas
 from mmlake.errors import CODES, ContractBroken, SettingsError
 from mmlake.quality import RULES, QualitySettings, error_codes, judge, measure
 from mmlake.records import MODALITIES, ROLES, SEVERITIES
 from mmlake.store import BlobStore
-from quality_media import table_of, track
 
 STORE = BlobStore("/nonexistent")
 DIGEST = "a" * 64
@@ -44,7 +45,8 @@ def test_a_p2_finding_flags_with_the_weight_of_the_settings():
 
 def test_the_gravest_finding_leads_and_all_are_kept():
     row = verdict(aspect_ratio=9.0, luma_std=0.0, min_side_px=2)
-    assert row["rule"] == "too_small" and [finding["rule"] for finding in row["findings"]] == ["too_small", "blank", "extreme_aspect"]
+    assert row["rule"] == "too_small"
+    assert [finding["rule"] for finding in row["findings"]] == ["too_small", "blank", "extreme_aspect"]
 
 
 def test_p0_comes_before_p1():
@@ -85,7 +87,8 @@ def test_every_track_gets_exactly_one_verdict():
     rows = [track(f"{index:064d}", "text", role="caption", text="words", num_words=index) for index in range(4)]
     tracks = table_of(rows)
     verdicts = judge(tracks, measure(tracks, "text", store=STORE), "text")
-    assert verdicts.column("digest").equals(tracks.column("digest")) and verdicts.schema.equals(schemas.VERDICTS.arrow)
+    assert verdicts.column("digest").equals(tracks.column("digest"))
+    assert verdicts.schema.equals(schemas.VERDICTS.arrow)
 
 
 def test_measures_do_not_depend_on_the_order_of_tracks():
@@ -97,7 +100,8 @@ def test_measures_do_not_depend_on_the_order_of_tracks():
 def test_unreadable_tracks_are_not_measured_but_advance():
     told: list[int] = []
     table = measure(table_of([track(DIGEST, "text", status="unreadable")]), "text", store=STORE, advance=told.append)
-    assert table.num_rows == 0 and told == [1]
+    assert table.num_rows == 0
+    assert told == [1]
 
 
 @pytest.mark.parametrize("settings", [{"bounds": {"no_such_rule": (0, 1)}}, {"bounds": {"blank": (2, 1)}}, {"disabled": ("nothing",)}, {"flagged_weight": 1.5}])
@@ -109,13 +113,18 @@ def test_settings_that_name_no_rule_or_no_range_are_refused(settings):
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_rules_are_well_formed(modality):
     for rule in RULES[modality]:
-        assert rule.severity in SEVERITIES and 4000 < rule.error_code < 5000 and set(rule.roles) <= set(ROLES) and rule.what and rule.fix
+        assert rule.severity in SEVERITIES
+        assert 4000 < rule.error_code < 5000
+        assert set(rule.roles) <= set(ROLES)
+        assert rule.what
+        assert rule.fix
         assert rule.low is not None or rule.high is not None
 
 
 def test_rule_codes_are_unique_and_clear_of_other_stages():
     codes = error_codes()
-    assert len({entry.code for entry in codes}) == len({entry.name for entry in codes}) == len(codes) and not {entry.code for entry in codes} & set(CODES)
+    assert len({entry.code for entry in codes}) == len({entry.name for entry in codes}) == len(codes)
+    assert not {entry.code for entry in codes} & set(CODES)
 
 
 @pytest.mark.parametrize("name", sorted({rule.name for rules in RULES.values() for rule in rules}))
@@ -123,4 +132,5 @@ def test_each_rule_breaks_just_outside_of_its_range_and_holds_just_inside(name):
     for rule in (rule for rules in RULES.values() for rule in rules if rule.name == name):
         inside = rule.low if rule.low is not None else rule.high - 1e-6
         outside = rule.low - 1e-6 if rule.low is not None else rule.high
-        assert rule.holds(inside, rule.low, rule.high) and not rule.holds(outside, rule.low, rule.high)
+        assert rule.holds(inside, rule.low, rule.high)
+        assert not rule.holds(outside, rule.low, rule.high)

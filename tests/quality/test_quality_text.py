@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from mmlake.store import BlobStore
 from quality_media import measures_of, rules_broken, text_track
+
+from mmlake.store import BlobStore
 
 STORE = BlobStore("/nonexistent")  # text measures read no blob
 PROSE = (
@@ -33,15 +34,19 @@ def test_ten_words_are_too_short_and_eleven_are_not(text, rules):
 
 @pytest.mark.parametrize("role", ["caption", "transcript"])
 def test_captions_and_transcripts_may_be_short_but_not_empty(role):
-    assert broken("A dog.", role) == [] and broken("", role) == ["text_empty"]
+    assert broken("A dog.", role) == []
+    assert broken("", role) == ["text_empty"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "We use cookies to improve your experience on our site. By using this website you agree to our terms of service. Please enable JavaScript to continue. Read our privacy policy. All rights reserved.",
-        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. Duis aute irure dolor in reprehenderit in voluptate velit.",
-        "404 error: page not found. The page you requested has moved. Click here to go to the start page, or sign in to continue. Follow us on social media and subscribe to our newsletter today.",
+        "We use cookies to improve your experience on our site. By using this website you agree to our terms of service. "
+        "Please enable JavaScript to continue. Read our privacy policy. All rights reserved.",
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. "
+        "Duis aute irure dolor in reprehenderit in voluptate velit.",
+        "404 error: page not found. The page you requested has moved. "
+        "Click here to go to the start page, or sign in to continue. Follow us on social media and subscribe to our newsletter today.",
     ],
 )
 def test_notices_are_boilerplate(text):
@@ -95,7 +100,13 @@ def test_utf8_read_as_latin1_is_garbled():
     assert "garbled" in broken("Die Käufer drängen sich vor der Tür des Bäckers, weil es früh süße Brötchen für alle gibt.".encode().decode("latin-1"))
 
 
-@pytest.mark.parametrize("text", ["São Paulo não é só uma cidade, é um mundo inteiro que nunca para de crescer e mudar.", "«Â peine arrivé, il repartit», dit-elle en souriant, et personne ne sut jamais vraiment pourquoi ce soir-là."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "São Paulo não é só uma cidade, é um mundo inteiro que nunca para de crescer e mudar.",
+        "«Â peine arrivé, il repartit», dit-elle en souriant, et personne ne sut jamais vraiment pourquoi ce soir-là.",
+    ],
+)
 def test_accents_alone_are_not_garbled(text):
     assert measured(text, "garbled_fraction") == 0
 

@@ -1,0 +1,139 @@
+"""What is in the sample corpus: every item a perfect reader finds, every planted duplicate, defect, cut and search answer. Written and read as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mmlake.errors import SettingsError
+from mmlake.records import ADMITTED, Digest
+
+FORMAT_VERSION = 1
+KIND = "mmlake sample corpus"  # how a truth file is told from any other JSON
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TruthItem:
+    """One item that a perfect reader emits, and what must become of it."""
+
+    shard: str  # container file, or the directory of a loose file, relative to the landing zone
+    member: str  # member of a tar, name of a loose file, `line:N` or `row:N` from 1 and 0; `#/field` behind it for a text inside a JSON member
+    modality: str
+    role: str
+    digest: Digest | None  # of the item's bytes; None where no item bytes exist
+    licence: str  # SPDX id
+    defect: str | None  # what was planted; None for clean items
+    status: str  # final status
+    rule: str | None  # name of the rule or error that must say so
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duplicate:
+    """Items that are the same thing."""
+
+    tier: str  # exact, near or semantic
+    modality: str
+    kind: str  # how they differ
+    digests: tuple[Digest, ...]  # the original first; a single one where tier is exact
+    num_occurrences: int | None = None  # exact only: items with these bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """A search and its answers."""
+
+    query: str  # a sentence, or the path of a file relative to the folder of the truth file
+    kind: str  # modality of the query
+    modality: str  # what is searched
+    relevant: tuple[Digest, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sentence:
+    """A stretch of speech."""
+
+    text: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Truth:
+    """Everything that is known about one generated corpus."""
+
+    seed: int
+    scale: float
+    speech: str  # "espeak-ng": real words; "formant": speech-like sound only
+    items: tuple[TruthItem, ...]
+    duplicates: tuple[Duplicate, ...]
+    lookalikes: tuple[Duplicate, ...]  # tier "none": alike at a glance, yet not duplicates
+    shots: dict[Digest, tuple[float, ...]]  # per clean film, the times of its cuts in seconds; empty for a single take
+    sentences: dict[Digest, tuple[Sentence, ...]]  # per spoken recording or film
+    probes: tuple[Probe, ...]
+    companions: tuple[tuple[str, str], ...]  # (shard, member) of metadata that is no item of its own
+
+    @classmethod
+    def read(cls, path: Path) -> Truth:
+        """The truth that `write` stored. Raises SettingsError where the file is no truth file of this version."""
+        try:
+            value = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"{path} is no truth file; write one with `mmlake sample`") from error
+        if not isinstance(value, dict) or value.get("kind") != KIND or "items" not in value:
+            raise SettingsError(f"{path} is no finished truth file; write one with `mmlake sample`")
+        version = value["format_version"]
+        if version != FORMAT_VERSION:
+            raise SettingsError(f"{path} has format {version}, this release reads {FORMAT_VERSION}; write it again with `mmlake sample`")
+        return cls(
+            seed=value["seed"],
+            scale=value["scale"],
+            speech=value["speech"],
+            items=tuple(TruthItem(**row) for row in value["items"]),
+            duplicates=tuple(_duplicate(row) for row in value["duplicates"]),
+            lookalikes=tuple(_duplicate(row) for row in value["lookalikes"]),
+            shots={digest: tuple(times) for digest, times in value["shots"].items()},
+            sentences={digest: tuple(Sentence(**row) for row in rows) for digest, rows in value["sentences"].items()},
+            probes=tuple(Probe(query=row["query"], kind=row["kind"], modality=row["modality"], relevant=tuple(row["relevant"])) for row in value["probes"]),
+            companions=tuple((shard, member) for shard, member in value["companions"]),
+        )
+
+    def write(self, path: Path) -> None:
+        """Stores the truth as JSON, the same bytes for equal truths."""
+        value: dict[str, Any] = {"kind": KIND, "format_version": FORMAT_VERSION, **asdict(self)}
+        for row in value["duplicates"]:
+            if row["tier"] == "exact":
+                row["digest"] = row["digests"][0]
+        Path(path).write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def of(self, modality: str, *, status: str | None = None) -> list[TruthItem]:
+        """The items of one modality, of one expected status where given."""
+        return [item for item in self.items if item.modality == modality and status in (None, item.status)]
+
+    def admitted(self, modality: str) -> list[Digest]:
+        """The distinct digests that must get past quality, sorted."""
+        return sorted({item.digest for item in self.of(modality) if item.status in ADMITTED and item.digest is not None})
+
+    def pairs(self, tier: str, modality: str) -> list[tuple[Digest, Digest, str]]:
+        """(original, duplicate, kind) of every planted pair of a tier other than exact, left < right."""
+        found: list[tuple[Digest, Digest, str]] = []
+        for row in self.duplicates:
+            if row.tier == tier and row.modality == modality:
+                for at, left in enumerate(row.digests):
+                    found.extend((min(left, right), max(left, right), row.kind) for right in row.digests[at + 1 :])
+        return sorted(found)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Per modality: items, distinct digests, items of each expected status, planted duplicates of each tier."""
+        table: dict[str, dict[str, int]] = {}
+        for modality in sorted({item.modality for item in self.items}):
+            rows = self.of(modality)
+            table[modality] = {"items": len(rows), "distinct": len({row.digest for row in rows} - {None}), **dict(sorted(Counter(row.status for row in rows).items()))}
+            table[modality] |= {tier: sum(row.tier == tier and row.modality == modality for row in self.duplicates) for tier in ("exact", "near", "semantic")}
+        return table
+
+
+def _duplicate(row: dict[str, Any]) -> Duplicate:
+    return Duplicate(tier=row["tier"], modality=row["modality"], kind=row["kind"], digests=tuple(row["digests"]), num_occurrences=row["num_occurrences"])

@@ -1,0 +1,125 @@
+"""A backfill through a real daemon and code server, and the UI in a real browser, all on one lake."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mmlake.lake import Lake
+from mmlake.pipeline import refresh
+from mmlake_assets.instance import open_instance
+from mmlake_assets.partitions import SHARDS
+from tests import make
+from tests.graph.conftest import run_on
+from tests.graph.deployment import Deployment, deployed
+
+pytestmark = [pytest.mark.slow, pytest.mark.daemon]
+NUM_SHARDS = 200
+BACKFILL_S = 240
+SHOTS = os.environ.get("MMLAKE_SHOTS")  # a folder: keep the pictures there
+
+LAUNCH = "mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) { __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"
+STATUS = "query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status } } }"
+RUNS = 'query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $id}]}) { ... on Runs { results { runId status } } } }'
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    base = tmp_path_factory.mktemp("deployment")
+    landing = make.small_landing(base / "landing")
+    for _ in run_on(landing, base / "lake"):
+        pass
+    make.land(landing, {f"many/n{number:03d}.jsonl": make.jsonl([make.prose(100 + number)]) for number in range(NUM_SHARDS)})
+    lake = Lake(base / "lake", landing=landing)
+    refresh(lake)
+    with open_instance(base / "lake") as instance:
+        instance.add_dynamic_partitions(SHARDS["text"].name, [key for key in lake.registry.keys("text") if key.startswith("many/")])
+    with deployed(base / "lake", landing) as made:
+        yield made
+
+
+def test_a_backfill_of_two_hundred_shards_of_one_modality_takes_few_runs(deployment: Deployment) -> None:
+    keys = [key for key in Lake(deployment.lake).registry.keys("text") if key.startswith("many/")]
+    assert len(keys) == NUM_SHARDS
+    selection = [{"path": ["text", name]} for name in ("items", "blobs", "tracks")]
+    launched = deployment.ask(LAUNCH, p={"assetSelection": selection, "partitionNames": [f"text|{key}" for key in keys]})["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+    done = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
+    status = deployment.wait(lambda: next(iter({deployment.ask(STATUS, id=launched["backfillId"])["partitionBackfillOrError"]["status"]} & set(done)), None), seconds=BACKFILL_S)
+    runs = deployment.ask(RUNS, id=launched["backfillId"])["runsOrError"]["results"]
+    assert status in ("COMPLETED", "COMPLETED_SUCCESS")
+    assert [run["status"] for run in runs] == ["SUCCESS", "SUCCESS"]
+    lake = Lake(deployment.lake)
+    assert all(lake.tables.has("tracks", "text", key) for key in keys)
+
+
+def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) -> None:
+    data = deployment.ask("{ assetNodes { assetKey { path } } repositoriesOrError { ... on RepositoryConnection { nodes { sensors { name } } } } }")
+    assert {sensor["name"] for node in data["repositoriesOrError"]["nodes"] for sensor in node["sensors"]} >= {"landing_zone", "automation"}
+    assert len(data["assetNodes"]) == 4 * 10 + 1 + 8
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (binary and driver):
+        pytest.skip("Chromium and its driver are not installed")
+    options = Options()
+    options.binary_location = binary
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1000", "--force-color-profile=srgb"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
+    made = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        yield made
+    finally:
+        made.quit()
+
+
+def _see(browser, deployment: Deployment, path: str, *, words: list[str], name: str, tmp_path: Path) -> str:
+    """The page's text once it shows the words; a picture of it goes to the folder."""
+    browser.get(deployment.url + path)
+
+    def shown() -> str | None:
+        text = browser.find_element("tag name", "body").text
+        return text if all(word.lower() in text.lower() for word in words) else None
+
+    text = deployment.wait(shown, seconds=60)
+    time.sleep(1.5)  # the graph is drawn after its words are there
+    target = Path(SHOTS) if SHOTS else tmp_path
+    target.mkdir(parents=True, exist_ok=True)
+    assert browser.save_screenshot(str(target / f"{name}.png"))
+    return text
+
+
+@pytest.mark.browser
+def test_the_asset_graph_is_drawn_in_groups(browser, deployment: Deployment, tmp_path: Path) -> None:
+    text = _see(browser, deployment, "/asset-groups/", words=["sources", "quality", "dedup", "catalog"], name="ui-graph", tmp_path=tmp_path)
+    assert "versions" in text
+
+
+@pytest.mark.browser
+def test_the_partition_matrix_of_a_row_asset_is_shown(browser, deployment: Deployment, tmp_path: Path) -> None:
+    text = _see(browser, deployment, "/assets/text/verdicts?view=partitions", words=["modality", "shard"], name="ui-partitions", tmp_path=tmp_path)
+    assert "Materialized" in text
+
+
+@pytest.mark.browser
+def test_an_asset_page_shows_its_counts_and_draws_its_plot(browser, deployment: Deployment, tmp_path: Path) -> None:
+    _see(browser, deployment, "/assets/text/verdicts?view=overview", words=["verdicts", "statuses"], name="ui-asset", tmp_path=tmp_path)
+    assert browser.find_elements("css selector", "img[src^='data:image/svg+xml']")
+
+
+@pytest.mark.browser
+def test_no_page_logs_an_error_of_ours(browser, deployment: Deployment) -> None:
+    entries = [entry["message"] for entry in browser.get_log("browser")]
+    assert [message for message in entries if "mmlake" in message.lower()] == []

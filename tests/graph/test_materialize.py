@@ -1,0 +1,144 @@
+"""The whole graph through Dagster, in process."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import DATA_VERSION_TAG, get_input_data_version_tag
+
+from mmlake import pipeline, publish
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.publish.version import publish_version
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+from mmlake.summary import summarize
+from mmlake.tables import Slot
+from mmlake_assets import checks
+from mmlake_assets.partitions import row_key
+from tests import make
+
+
+def _latest(done, key: list[str], partition: str) -> dg.AssetMaterialization:
+    records = done.instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=dg.AssetKey(key), asset_partitions=[partition]), limit=1).records
+    return records[0].asset_materialization
+
+
+def test_every_table_of_every_partition_is_made(done) -> None:
+    lake = done.lake
+    for modality in MODALITIES:
+        for shard in lake.registry.keys(modality):
+            assert all(lake.tables.has(name, modality, shard) for name in ROW_STEPS)
+        assert all(lake.tables.has(name, modality) for name in CORPUS_STEPS)
+    assert list(done.ran.versions.values()) == ["everything-v001", "curated-v001"]
+
+
+def test_each_partition_has_an_event_with_the_data_version_of_its_own_table(done) -> None:
+    for modality in MODALITIES:
+        for shard in done.lake.registry.keys(modality):
+            event = _latest(done, [modality, "tracks"], row_key(modality, shard))
+            assert event.tags[DATA_VERSION_TAG] == done.lake.tables.stamp(Slot("tracks", modality, shard)).data_version
+
+
+def test_each_event_names_the_very_versions_that_its_partition_was_made_from(done) -> None:
+    items, verdicts = (dg.AssetKey(["image", name]) for name in ("items", "verdicts"))
+    for shard in done.lake.registry.keys("image"):
+        event = _latest(done, ["image", "tracks"], row_key("image", shard))
+        assert event.tags[get_input_data_version_tag(items)] == done.lake.tables.stamp(Slot("items", "image", shard)).data_version
+        later = _latest(done, ["image", "fingerprints"], row_key("image", shard))
+        assert later.tags[get_input_data_version_tag(verdicts)] == done.lake.tables.stamp(Slot("verdicts", "image", shard)).data_version
+
+
+def test_the_rows_that_went_in_are_accounted_for_in_every_modality(done) -> None:
+    for one in summarize(done.lake).modalities:
+        assert one.num_rows == sum(one.statuses.values())
+    assert {one.modality: one.num_rows for one in summarize(done.lake).modalities} == {"text": 7, "image": 6, "video": 1, "audio": 2}
+
+
+def test_planted_defects_and_duplicates_are_found(done) -> None:
+    by_modality = {one.modality: one for one in summarize(done.lake).modalities}
+    assert by_modality["text"].rules == {"text_too_short": 1}
+    assert by_modality["text"].duplicates == {"exact": 1, "near": 1, "semantic": 0}
+    assert by_modality["image"].duplicates["exact"] == 1
+    assert by_modality["image"].statuses["unreadable"] == 1
+
+
+def test_all_checks_pass(done) -> None:
+    for check in [checks.contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())]:
+        for key in check.check_keys:
+            record = done.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)[0]
+            assert record.event.asset_check_evaluation.passed, key
+
+
+def test_a_second_run_does_nothing(done) -> None:
+    again = done.again()
+    assert again.runs == []
+    assert again.versions == done.ran.versions
+
+
+def test_the_plain_pipeline_ends_at_the_same_manifests(done, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "plain", landing=done.lake.landing)
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake)
+    publish.update_catalog(lake)
+    for recipe in ("everything", "curated"):
+        publish_version(lake, publish.needs_version(lake, recipe)[0])
+    assert lake.versions.tags() == done.lake.versions.tags()
+
+
+def test_a_changed_shard_remakes_its_own_tables_only(own) -> None:
+    lake = own.lake
+    before = {shard: lake.tables.stamp(Slot("tracks", "text", shard)) for shard in lake.registry.keys("text")}
+    path = lake.landing / "text" / "a.jsonl"
+    path.write_bytes(make.jsonl([make.prose(1), make.prose(2), make.prose(3), make.prose(9)]))
+    os.utime(path, (time.time(), time.time() + 5))
+    again = own.again()
+    after = {shard: lake.tables.stamp(Slot("tracks", "text", shard)) for shard in lake.registry.keys("text")}
+    assert after["text/a.jsonl"].data_version != before["text/a.jsonl"].data_version
+    assert after["text/b.jsonl"] == before["text/b.jsonl"]
+    assert again.versions == {"everything": "everything-v002", "curated": "curated-v002"}
+
+
+def test_a_run_killed_between_any_two_tables_converges_to_the_same_manifest(done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of an interrupted run are taken up, whichever was the last to be finished."""
+    from mmlake.tables import Tables
+
+    lake = Lake(tmp_path / "killed", landing=done.lake.landing)
+    pipeline.refresh(lake)
+    write, allowed = Tables.write, [0]
+
+    def failing(self, *args, **kwargs):
+        allowed[0] -= 1
+        if allowed[0] < 0:
+            raise KeyboardInterrupt
+        return write(self, *args, **kwargs)
+
+    monkeypatch.setattr(Tables, "write", failing)
+    for budget in (1, 2, 3, 5, 8, 11, 1000):
+        allowed[0] = budget
+        try:
+            pipeline.run_tables(lake)
+        except KeyboardInterrupt:
+            continue
+    publish.update_catalog(lake)
+    for recipe in ("everything", "curated"):
+        publish_version(lake, publish.needs_version(lake, recipe)[0])
+    assert lake.versions.tags() == done.lake.versions.tags()
+
+
+def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mmlake_assets import definitions
+
+    lake = own.lake
+    for shard in lake.registry.keys("text"):
+        lake.tables.remove(Slot("items", "text", shard))
+    (lake.landing / "text" / "b.jsonl").unlink()
+    job = definitions.build(own.resource, definitions.CudaExecutorResource(device="cpu")).resolve_job_def("text_rows")
+    tags = {"dagster/asset_partition_range_start": "text|text/a.jsonl", "dagster/asset_partition_range_end": "text|text/b.jsonl"}
+    result = job.execute_in_process(instance=own.instance, tags=tags, raise_on_error=False, asset_selection=[dg.AssetKey(["text", "items"])])
+    assert not result.success
+    logged = [event.partition for event in result.all_events if event.is_step_materialization]
+    assert logged == ["text|text/a.jsonl"]

@@ -1,0 +1,133 @@
+"""The landing-zone sensor: new, half-written, repeated, changed and vanished files."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mmlake.steps import ROW_STEPS, run_step
+from mmlake_assets import sensors
+from mmlake_assets.sensors import landing_zone
+from mmlake_resources import LakeResource
+from tests import make
+
+OLD_S = 3600
+
+
+class Zone:
+    """A landing zone under a sensor."""
+
+    def __init__(self, base: Path, instance: dg.DagsterInstance) -> None:
+        self.landing, self.instance = make.land(base / "landing", {"text/a.jsonl": make.jsonl([make.prose(1)])}), instance
+        self.resource = LakeResource(root=str(base / "lake"), landing=str(self.landing), settle_s=60.0)
+        self.settle("text/a.jsonl")
+
+    def put(self, name: str, data: bytes, *, settled: bool = True) -> None:
+        make.land(self.landing, {name: data})
+        if settled:
+            self.settle(name)
+
+    def settle(self, name: str, *, age_s: float = OLD_S) -> None:
+        at = time.time() - age_s
+        os.utime(self.landing / name, (at, at))
+
+    def tick(self) -> dg.SensorResult | dg.SkipReason:
+        """One tick, its requests carried out as the daemon does."""
+        result = landing_zone(dg.build_sensor_context(instance=self.instance), lake=self.resource)
+        for request in getattr(result, "dynamic_partitions_requests", None) or []:
+            self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+        return result
+
+    def keys(self, modality: str = "text") -> list[str]:
+        return list(self.instance.get_dynamic_partitions(f"{modality}_shards"))
+
+
+@pytest.fixture
+def zone(tmp_path: Path) -> Iterator[Zone]:
+    with dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "home")) as instance:
+        yield Zone(tmp_path, instance)
+
+
+def test_a_new_file_is_registered(zone: Zone) -> None:
+    zone.tick()
+    zone.put("text/b.jsonl", make.jsonl([make.prose(2)]))
+    zone.tick()
+    assert zone.keys() == ["text/a.jsonl", "text/b.jsonl"]
+
+
+def test_a_tar_of_two_modalities_is_registered_in_both(zone: Zone) -> None:
+    zone.put("mixed/s.tar", make.tar({"0.png": make.picture(1), "0.txt": b"a red square"}))
+    zone.tick()
+    assert "mixed/s.tar" in zone.keys("text")
+    assert "mixed/s.tar" in zone.keys("image")
+
+
+def test_a_file_that_is_still_being_written_waits_for_the_settle_time(zone: Zone) -> None:
+    zone.put("text/b.jsonl", make.jsonl([make.prose(2)])[:40], settled=False)
+    zone.tick()
+    assert zone.keys() == ["text/a.jsonl"]
+    zone.put("text/b.jsonl", make.jsonl([make.prose(2)]))
+    zone.tick()
+    assert zone.keys() == ["text/a.jsonl", "text/b.jsonl"]
+
+
+def test_a_success_marker_vouches_for_a_fresh_file(zone: Zone) -> None:
+    zone.put("fresh/b.jsonl", make.jsonl([make.prose(2)]), settled=False)
+    zone.put("fresh/_SUCCESS", b"", settled=False)
+    zone.tick()
+    assert "fresh/b.jsonl" in zone.keys()
+
+
+@pytest.mark.parametrize("name", ["text/b.jsonl.part", "text/.b.jsonl", "text/b.jsonl.crdownload"])
+def test_names_of_unfinished_files_never_count(zone: Zone, name: str) -> None:
+    zone.put(name, make.jsonl([make.prose(2)]))
+    zone.tick()
+    assert zone.keys() == ["text/a.jsonl"]
+
+
+def test_nothing_new_is_a_skip(zone: Zone) -> None:
+    zone.tick()
+    assert isinstance(zone.tick(), dg.SkipReason)
+
+
+def test_a_file_seen_again_is_not_registered_twice(zone: Zone) -> None:
+    zone.tick()
+    zone.settle("text/a.jsonl", age_s=OLD_S / 2)
+    zone.tick()
+    assert zone.keys() == ["text/a.jsonl"]
+
+
+def test_changed_contents_under_an_old_name_ask_for_one_run_per_revision(zone: Zone) -> None:
+    zone.tick()
+    run_step(ROW_STEPS["items"], zone.resource.open(), "text", "text/a.jsonl")
+    zone.put("text/a.jsonl", make.jsonl([make.prose(1), make.prose(2)]))
+    first, second = zone.tick(), zone.tick()
+    assert [request.partition_key for request in first.run_requests] == ["text|text/a.jsonl"]
+    assert first.run_requests[0].run_key == second.run_requests[0].run_key  # the daemon starts a run key once
+
+
+def test_a_file_that_was_removed_stays_a_partition_and_asks_for_nothing(zone: Zone) -> None:
+    zone.tick()
+    run_step(ROW_STEPS["items"], zone.resource.open(), "text", "text/a.jsonl")
+    (zone.landing / "text" / "a.jsonl").unlink()
+    assert isinstance(zone.tick(), dg.SkipReason)
+    assert zone.keys() == ["text/a.jsonl"]
+
+
+def test_a_tick_registers_a_bounded_number_and_the_next_goes_on(zone: Zone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sensors, "TICK_SHARDS", 3)
+    for number in range(6):
+        zone.put(f"text/n{number}.jsonl", make.jsonl([make.prose(number)]))
+    sizes = [zone.tick() and len(zone.keys()) for _ in range(3)]
+    assert sizes == [3, 6, 7]
+
+
+def test_a_tick_that_died_before_its_requests_were_carried_out_is_repeated(zone: Zone) -> None:
+    landing_zone(dg.build_sensor_context(instance=zone.instance), lake=zone.resource)
+    zone.tick()
+    assert zone.keys() == ["text/a.jsonl"]
