@@ -3,7 +3,7 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TORCH ?= torch==2.13.0
-EXTRAS ?= cpu,dev
+EXTRAS ?= cpu,postgres,dev
 DEMO ?= demo
 BIN := .venv/bin
 export DO_NOT_TRACK = 1
@@ -36,6 +36,7 @@ test: lint types contracts unit  ## lint, types, layer contracts, tests
 
 lint: .venv/installed  ## ruff
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 
 types: .venv/installed  ## mypy
 	$(BIN)/mypy

@@ -13,7 +13,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
     for name in columns:
         drawn.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*("" if cell is None else cell if isinstance(cell, str) else f"{cell:,}" if isinstance(cell, int) else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+        drawn.add_row(
+            *(
+                "" if cell is None else cell if isinstance(cell, str) else f"{cell:,}" if isinstance(cell, int) else f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+                for cell in row
+            )
+        )
     return drawn
 
 

@@ -126,21 +126,83 @@ class ErrorCode:
 
 
 _ENTRIES = (
-    ErrorCode(code=1001, name="shard_unreadable", severity="P0", what="The shard cannot be opened as the format that its bytes and name say.", fix="Fetch the shard again and compare its checksum with the publisher's."),
-    ErrorCode(code=1002, name="shard_truncated", severity="P0", what="The shard ends before its format says that it may; what came before was read.", fix="Fetch the shard again; the rows that were read stay valid."),
-    ErrorCode(code=1003, name="record_malformed", severity="P0", what="One record does not parse (JSON, or a Parquet cell of an unusable type).", fix="Correct the record at the source; its bytes are kept as a blob."),
-    ErrorCode(code=1004, name="not_text", severity="P0", what="A text record is neither UTF-8 nor in an encoding that can be told with confidence.", fix="Convert the source to UTF-8."),
-    ErrorCode(code=1005, name="unknown_content", severity="P0", what="Neither the bytes nor the name tell a supported type.", fix="Convert the file, or remove it from the landing zone."),
+    ErrorCode(
+        code=1001,
+        name="shard_unreadable",
+        severity="P0",
+        what="The shard cannot be opened as the format that its bytes and name say.",
+        fix="Fetch the shard again and compare its checksum with the publisher's.",
+    ),
+    ErrorCode(
+        code=1002,
+        name="shard_truncated",
+        severity="P0",
+        what="The shard ends before its format says that it may; what came before was read.",
+        fix="Fetch the shard again; the rows that were read stay valid.",
+    ),
+    ErrorCode(
+        code=1003,
+        name="record_malformed",
+        severity="P0",
+        what="One record does not parse (JSON, or a Parquet cell of an unusable type).",
+        fix="Correct the record at the source; its bytes are kept as a blob.",
+    ),
+    ErrorCode(
+        code=1004, name="not_text", severity="P0", what="A text record is neither UTF-8 nor in an encoding that can be told with confidence.", fix="Convert the source to UTF-8."
+    ),
+    ErrorCode(
+        code=1005, name="unknown_content", severity="P0", what="Neither the bytes nor the name tell a supported type.", fix="Convert the file, or remove it from the landing zone."
+    ),
     ErrorCode(code=1006, name="empty_file", severity="P0", what="The file or member has zero bytes.", fix="Fetch it again; an interrupted copy leaves such files."),
-    ErrorCode(code=1007, name="unsafe_member", severity="P0", what="An archive member is a link, a device, or has a path that leaves the archive.", fix="Rebuild the archive from regular files with relative names."),
-    ErrorCode(code=1008, name="item_too_large", severity="P0", what="One item is larger than the settings allow, or decompresses to more.", fix="Raise `sources.max_item_bytes` if the item is genuine."),
-    ErrorCode(code=1009, name="duplicate_member", severity="P0", what="An archive holds two members of one name; every one after the first is kept as a row of its own.", fix="Rebuild the archive with distinct names."),
+    ErrorCode(
+        code=1007,
+        name="unsafe_member",
+        severity="P0",
+        what="An archive member is a link, a device, or has a path that leaves the archive.",
+        fix="Rebuild the archive from regular files with relative names.",
+    ),
+    ErrorCode(
+        code=1008,
+        name="item_too_large",
+        severity="P0",
+        what="One item is larger than the settings allow, or decompresses to more.",
+        fix="Raise `sources.max_item_bytes` if the item is genuine.",
+    ),
+    ErrorCode(
+        code=1009,
+        name="duplicate_member",
+        severity="P0",
+        what="An archive holds two members of one name; every one after the first is kept as a row of its own.",
+        fix="Rebuild the archive with distinct names.",
+    ),
     ErrorCode(code=2001, name="blob_missing", severity="P0", what="The row names a blob that the store does not have.", fix="Run `mmlake fsck`, then ingest the shard again."),
-    ErrorCode(code=2002, name="blob_corrupt", severity="P0", what="The blob's bytes no longer hash to its name.", fix="Run `mmlake fsck --repair`, which reads it again from its source."),
-    ErrorCode(code=3001, name="undecodable", severity="P0", what="No decoder makes anything of the bytes.", fix="Open the file in a player or viewer; if it opens there, report it."),
+    ErrorCode(
+        code=2002, name="blob_corrupt", severity="P0", what="The blob's bytes no longer hash to its name.", fix="Run `mmlake fsck` for the whole list, then ingest the shard again."
+    ),
+    ErrorCode(
+        code=3001, name="undecodable", severity="P0", what="No decoder makes anything of the bytes.", fix="Open the file in a player or viewer; if it opens there, report it."
+    ),
     ErrorCode(code=3002, name="media_truncated", severity="P0", what="The stream stops before its header says, or large parts of it do not decode.", fix="Fetch the file again."),
-    ErrorCode(code=3003, name="no_stream", severity="P0", what="The container has no stream of the kind that its modality needs.", fix="Check the file; a sound-only mp4 belongs to audio."),
-    ErrorCode(code=3004, name="pixel_budget", severity="P0", what="Decoding would take more pixels than the settings allow.", fix="Raise `preprocess.max_pixels` if the picture is genuine."),
-    ErrorCode(code=3005, name="container_refused", severity="P0", what="The file is a playlist or a script that makes decoders open other files.", fix="Land the media itself; playlists are never followed."),
+    ErrorCode(
+        code=3003,
+        name="no_stream",
+        severity="P0",
+        what="The container has no stream of the kind that its modality needs.",
+        fix="Check the file; a sound-only mp4 belongs to audio.",
+    ),
+    ErrorCode(
+        code=3004,
+        name="pixel_budget",
+        severity="P0",
+        what="Decoding would take more pixels than the settings allow.",
+        fix="Raise `preprocess.max_pixels` if the picture is genuine.",
+    ),
+    ErrorCode(
+        code=3005,
+        name="container_refused",
+        severity="P0",
+        what="The file is a playlist or a script that makes decoders open other files.",
+        fix="Land the media itself; playlists are never followed.",
+    ),
 )
 CODES: dict[int, ErrorCode] = {entry.code: entry for entry in _ENTRIES}

@@ -1,8 +1,8 @@
 """One lake directory and what lies in it.
 
-    blobs/     the store                 tables/    stage tables          catalog/   the LanceDB table
-    versions/  manifests and refs        shards/    training shards       evals/     frozen probes
-    reports/   HTML                      dagster/   runs and events       landing.sqlite, lake.json
+blobs/     the store                 tables/    stage tables          catalog/   the LanceDB table
+versions/  manifests and refs        shards/    training shards       evals/     frozen probes
+reports/   HTML                      dagster/   runs and events       landing.sqlite, lake.json
 """
 
 from __future__ import annotations

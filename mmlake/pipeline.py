@@ -28,8 +28,9 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None) -> Listing:
     known = lake.registry.known()
     listed = sources.scan(lake.landing, settings=lake.settings.sources, known=known)
     if settled_before_s is not None:
-        listed = [shard if is_settled(shard, lake.landing, settled_before_s) else known.get(shard.key) for shard in listed]
-    listing = lake.registry.compare(shard for shard in listed if shard is not None)
+        waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
+        listed = [known[shard.key] if shard.key in waiting else shard for shard in listed if shard.key not in waiting or shard.key in known]
+    listing = lake.registry.compare(listed)
     if listing.new or listing.changed or listing.gone:
         lake.registry.record([*listing.new, *listing.changed], gone=listing.gone)
         _LOG.info("landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged)

@@ -27,7 +27,26 @@ from mmlake.telling import story_of
 _EXAMPLES = 6  # per rule, and admitted items per modality
 _CLUSTERS = 8  # per tier and modality
 _MAX_MEDIA_BYTES = 800_000  # of one film or sound that goes into the page whole
-_COLUMNS = ["digest", "modality", "role", "sources", "sample_ids", "text", "status", "rule", "reason", "duration_s", "survivor", "is_survivor", "tier", "score", "cluster_size", "preview_digest", "keyframe_digests", "size_bytes"]
+_COLUMNS = [
+    "digest",
+    "modality",
+    "role",
+    "sources",
+    "sample_ids",
+    "text",
+    "status",
+    "rule",
+    "reason",
+    "duration_s",
+    "survivor",
+    "is_survivor",
+    "tier",
+    "score",
+    "cluster_size",
+    "preview_digest",
+    "keyframe_digests",
+    "size_bytes",
+]
 
 Planted = dict[tuple[str, str], tuple[int, int]]  # (tier, modality) -> duplicates planted, of these found
 
@@ -79,14 +98,27 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     if shown is not None:
         story = story_of(lake, shown["digest"])
         data.story, data.story_text = story.to_dict(), story.to_text()
-    data.facts = {"mmlake": __version__, "settings": made.settings_digest, "encoders": ", ".join(f"{name} ({revision})" for name, revision in made.encoders.items()), "probe set": data.probe_set}
+    data.facts = {
+        "mmlake": __version__,
+        "settings": made.settings_digest,
+        "encoders": ", ".join(f"{name} ({revision})" for name, revision in made.encoders.items()),
+        "probe set": data.probe_set,
+    }
     data.notes = _notes(lake)
     return data
 
 
 def example(lake: Lake, row: dict[str, Any]) -> Example:
     """The item with something to see or hear, where its bytes allow it."""
-    made = Example(digest=row["digest"], modality=row["modality"], title=(row["sample_ids"] or [""])[0], status=row["status"], reason=row["reason"] or "", text=(row["text"] or "")[:600], duration_s=row["duration_s"])
+    made = Example(
+        digest=row["digest"],
+        modality=row["modality"],
+        title=(row["sample_ids"] or [""])[0],
+        status=row["status"],
+        reason=row["reason"] or "",
+        text=(row["text"] or "")[:600],
+        duration_s=row["duration_s"],
+    )
     made.tier, made.score, made.survivor = row["tier"] or "", row["score"], bool(row["is_survivor"])
     if row["status"] == "unreadable":
         return made
@@ -180,10 +212,22 @@ def _map(lake: Lake, modality: str, held: set[str], rows: list[dict[str, Any]]) 
     titles = [((by_digest[digest]["sample_ids"] or [""])[0] + " " + " ".join((by_digest[digest]["text"] or "").split())[:60]).strip() for digest in digests]
     texts = [by_digest[digest]["text"] or "" for digest in digests]
     described = evaluate.describe_clusters(clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None)
-    cards = [report.ClusterCard(cluster=one["cluster"], size=one["size"], label=", ".join(one["terms"]), representative=example(lake, by_digest[one["representative"]])) for one in described[:12]]
+    cards = [
+        report.ClusterCard(cluster=one["cluster"], size=one["size"], label=", ".join(one["terms"]), representative=example(lake, by_digest[one["representative"]]))
+        for one in described[:12]
+    ]
     made = lake.versions.read(next(name for name in reversed(version_names(lake)) if name in lake.versions.tags()))
     block = dict((made.diversity or {}).get(modality, {}))
-    return EmbeddingMap(modality=modality, encoder=lake.encoder_of(modality), points=points, clusters=[int(number) for number in clustering.assignment_N], labels=titles, explained_fraction=explained, diversity=block, cards=cards)
+    return EmbeddingMap(
+        modality=modality,
+        encoder=lake.encoder_of(modality),
+        points=points,
+        clusters=[int(number) for number in clustering.assignment_N],
+        labels=titles,
+        explained_fraction=explained,
+        diversity=block,
+        cards=cards,
+    )
 
 
 def _add_results(lake: Lake, version: str, data: ReportData) -> None:

@@ -91,7 +91,9 @@ _SIGNAL = pa.struct(
         _must("change", pa.float32(), "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first"),
     ]
 )
-_WORD = pa.struct([_must("word", pa.string()), _must("start_s", pa.float64()), _must("end_s", pa.float64()), _field("score", pa.float32(), "the aligner's confidence, where it gives one")])
+_WORD = pa.struct(
+    [_must("word", pa.string()), _must("start_s", pa.float64()), _must("end_s", pa.float64()), _field("score", pa.float32(), "the aligner's confidence, where it gives one")]
+)
 
 TRACKS = TableSchema(
     name="tracks",
@@ -137,7 +139,9 @@ MEASURES = TableSchema(
     name="measures",
     version=1,
     key=("digest", "measure"),
-    arrow=pa.schema([_must("digest", pa.string()), _must("measure", pa.string(), "its unit is in the name"), _field("value", pa.float64(), "null where it cannot be measured on this item")]),
+    arrow=pa.schema(
+        [_must("digest", pa.string()), _must("measure", pa.string(), "its unit is in the name"), _field("value", pa.float64(), "null where it cannot be measured on this item")]
+    ),
 )
 
 _FINDING = pa.struct([_must("rule", pa.string()), _must("severity", pa.string()), _must("error_code", pa.int32()), _must("reason", pa.string())])
@@ -235,13 +239,16 @@ def from_rows(schema: TableSchema, rows: list[dict]) -> pa.Table:
     """The rows as a table that keeps the contract: absent keys are null, list columns that are absent are empty, sorted by key."""
     lists = [field.name for field in schema.arrow if pa.types.is_list(field.type)]
     names = set(schema.arrow.names)
-    for row in rows:
+    filled = []
+    for given in rows:
+        row = dict(given)
+        filled.append(row)
         if unknown := row.keys() - names:
             raise SchemaMismatch(f"{schema.name}: a row has the columns {sorted(unknown)}, which schema v{schema.version} does not have; correct the stage that made it")
         for name in lists:
             if row.get(name) is None:
                 row[name] = []
-    return conform(schema, pa.Table.from_pylist(rows, schema=schema.arrow))
+    return conform(schema, pa.Table.from_pylist(filled, schema=schema.arrow))
 
 
 def conform(schema: TableSchema, table: pa.Table) -> pa.Table:
@@ -252,7 +259,9 @@ def conform(schema: TableSchema, table: pa.Table) -> pa.Table:
     try:
         table = table.cast(schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        differing = [f"'{field.name}' is {table.schema.field(field.name).type}, expected {field.type}" for field in schema.arrow if table.schema.field(field.name).type != field.type]
+        differing = [
+            f"'{field.name}' is {table.schema.field(field.name).type}, expected {field.type}" for field in schema.arrow if table.schema.field(field.name).type != field.type
+        ]
         raise SchemaMismatch(f"{schema.name}: {'; '.join(differing) or 'a required column holds nulls'} (schema v{schema.version}); re-materialize the table") from error
     for field in schema.arrow:
         if not field.nullable and table.column(field.name).null_count:

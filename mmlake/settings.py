@@ -7,6 +7,7 @@ A TOML file has one table per section: `[quality]`, `[dedup]`, ...; environment 
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,9 +59,18 @@ class Settings:
         for name, values in given.items():
             if name not in known:
                 raise SettingsError(f"{where}: section [{name}] is not known; expected one of {sorted(known)}")
-            kind = type(known[name].default_factory())  # type: ignore[misc]
+            kind = type(getattr(cls(), name))
             names = {f.name for f in dataclasses.fields(kind)}
             if not isinstance(values, dict) or (unknown := values.keys() - names):
                 raise SettingsError(f"{where}: [{name}] has the fields {sorted(unknown) if isinstance(values, dict) else values!r}; expected some of {sorted(names)}")
-            sections[name] = kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+            sections[name] = kind(**{key: _plain(value) for key, value in values.items()})
         return cls(**sections)
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples; an open end of a bound, which TOML writes as inf, as None."""
+    if isinstance(value, list):
+        return tuple(_plain(one) for one in value)
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return None if isinstance(value, float) and math.isinf(value) else value

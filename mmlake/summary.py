@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.table import Table
 
+from mmlake import costs
 from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake import costs
 from mmlake.publish import read_result, version_names
 from mmlake.publish.making import lake_stamps
 from mmlake.records import STATUSES, Digest
@@ -47,13 +47,18 @@ class Summary:
 
     def tables(self) -> list[Table]:
         """The same for a terminal."""
-        rows = [[row.modality, row.num_shards, row.num_rows, *(row.statuses[name] for name in STATUSES), *(row.duplicates[tier] for tier in TIERS)] for row in self.modalities]
+        rows: list[list[Any]] = [
+            [row.modality, row.num_shards, row.num_rows, *(row.statuses[name] for name in STATUSES), *(row.duplicates[tier] for tier in TIERS)] for row in self.modalities
+        ]
         rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(rows[0])))])
         numbers = ["shards", "rows in", *STATUSES, *(f"{tier} dup." for tier in TIERS)]
         drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
             columns = ["version", "id", "items", "excluded", "diversity", "nDCG@10", "decision"]
-            lines = [[row["version"], row["id"][:16], row["num_items"], row["num_excluded"], _by_modality(row["diversity"]), _by_modality(row["scores"]), row["decision"] or ""] for row in self.versions]
+            lines = [
+                [row["version"], row["id"][:16], row["num_items"], row["num_excluded"], _by_modality(row["diversity"]), _by_modality(row["scores"]), row["decision"] or ""]
+                for row in self.versions
+            ]
             drawn.append(table("Versions", columns, lines, right=["items", "excluded"]))
         if self.costs:
             columns = ["stage", "items", "seconds", "cpu s", "items/s", "est. cost USD"]
@@ -64,7 +69,11 @@ class Summary:
 
 def summarize(lake: Lake) -> Summary:
     """The lake as it is now. Raises ContractBroken where the counts do not add up."""
-    return Summary(modalities=tuple(_modality(lake, modality) for modality in MODALITIES), versions=tuple(version_summary(lake, name) for name in version_names(lake)), costs=tuple(costs_by_stage(lake)))
+    return Summary(
+        modalities=tuple(_modality(lake, modality) for modality in MODALITIES),
+        versions=tuple(version_summary(lake, name) for name in version_names(lake)),
+        costs=tuple(costs_by_stage(lake)),
+    )
 
 
 def version_summary(lake: Lake, name: str) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Tables:
         file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
         if absent := sorted(set(columns or ()) - set(file.schema_arrow.names)):
             raise SchemaMismatch(f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this release")
-        return file.read() if columns is None else file.read(columns=columns).select(columns)
+        return file.read(columns=columns)
 
     def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
         """The stamps of every shard that has this table, in order of the shard's name."""

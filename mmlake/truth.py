@@ -82,7 +82,11 @@ class Truthful:
     def tables(self) -> list[Table]:
         """The same for a terminal."""
         columns = ["tier", "modality", "planted pairs", "found of them", "recall", "pairs found", "precision", ""]
-        rows = [[t.tier, t.modality, t.num_planted, t.num_recovered, f"{t.recall:.3f}", t.num_found, f"{t.precision:.3f}", "met" if t.is_met else "NOT MET"] for t in self.tiers if t.num_planted or t.num_found]
+        rows = [
+            [t.tier, t.modality, t.num_planted, t.num_recovered, f"{t.recall:.3f}", t.num_found, f"{t.precision:.3f}", "met" if t.is_met else "NOT MET"]
+            for t in self.tiers
+            if t.num_planted or t.num_found
+        ]
         drawn = [table("Duplicates against the planted truth", columns, rows, right=columns[2:7])]
         whole = sum(counts[1] for counts in self.defects.values()), sum(counts[0] for counts in self.defects.values())
         lines = [["rows", f"{self.num_items} planted, {self.num_rows} in the lake, {len(self.missing)} missing, {len(self.unexpected)} unexpected"]]
@@ -99,7 +103,8 @@ def compare_with_truth(lake: Lake, truth: Truth) -> Truthful:
     expected = Counter((item.shard, item.modality, item.digest or f"({item.rule})") for item in truth.items)
     actual = Counter((row["shard"], row["modality"], row["digest"] or f"({row['rule']})") for row in rows)
     verdicts = {(row["modality"], row["digest"] or f"({row['rule']})", row["shard"]): row for row in rows}
-    wrong, defects = [], {}
+    wrong: list[dict[str, str]] = []
+    defects: dict[str, list[int]] = {}
     for item in truth.items:
         row = verdicts.get((item.modality, item.digest or f"({item.rule})", item.shard))
         if item.defect:
@@ -108,7 +113,13 @@ def compare_with_truth(lake: Lake, truth: Truth) -> Truthful:
         if row is None:
             continue
         if (row["status"], row["rule"] or None) != (item.status, item.rule or None):
-            wrong.append({"item": f"{item.shard}::{item.member}", "expected": f"{item.status} {item.rule or ''}".strip(), "actual": f"{row['status']} {row['rule'] or ''} {row['reason'] or ''}".strip()})
+            wrong.append(
+                {
+                    "item": f"{item.shard}::{item.member}",
+                    "expected": f"{item.status} {item.rule or ''}".strip(),
+                    "actual": f"{row['status']} {row['rule'] or ''} {row['reason'] or ''}".strip(),
+                }
+            )
         elif item.defect:
             defects[item.rule or item.defect][1] += 1
     return Truthful(
@@ -174,8 +185,12 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
             planted = {pair for pair in planted if set(pair) <= admitted}
             made.append(
                 TierTruth(
-                    tier=tier, modality=modality, num_planted=len(planted), num_recovered=sum(together.get(left) == together.get(right) for left, right in planted),
-                    num_found=len(found_pairs), num_right=len(found_pairs & related[modality]),
+                    tier=tier,
+                    modality=modality,
+                    num_planted=len(planted),
+                    num_recovered=sum(together.get(left) == together.get(right) for left, right in planted),
+                    num_found=len(found_pairs),
+                    num_right=len(found_pairs & related[modality]),
                 )  # fmt: skip
             )
     return made
@@ -183,9 +198,16 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
 
 def _exact(truth: Truth, rows: list[dict[str, Any]], modality: str) -> TierTruth:
     found = {digest: count for digest, count in Counter(row["digest"] for row in rows if row["modality"] == modality and row["digest"]).items() if count > 1}
-    planted = {one.digests[0]: one.num_occurrences for one in truth.duplicates if one.tier == "exact" and one.modality == modality}
+    planted = {one.digests[0]: one.num_occurrences or 1 for one in truth.duplicates if one.tier == "exact" and one.modality == modality}
     right = sum(min(count, planted.get(digest, 1)) - 1 for digest, count in found.items())
-    return TierTruth(tier="exact", modality=modality, num_planted=sum(count - 1 for count in planted.values()), num_recovered=right, num_found=sum(count - 1 for count in found.values()), num_right=right)
+    return TierTruth(
+        tier="exact",
+        modality=modality,
+        num_planted=sum(count - 1 for count in planted.values()),
+        num_recovered=right,
+        num_found=sum(count - 1 for count in found.values()),
+        num_right=right,
+    )
 
 
 def _together(lake: Lake, modality: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ import dagster as dg
 
 from mmlake.modalities import MODALITIES
 from mmlake.publish import update_catalog
-from mmlake_assets.factory import OWNERS
+from mmlake_assets.factory import AUTOMATION, OWNERS
 from mmlake_resources import LakeResource
 
 UPSTREAM = [dg.AssetKey([modality, name]) for modality in MODALITIES for name in ("items", "tracks", "verdicts", "embeddings", "duplicate_clusters")]
@@ -18,7 +18,8 @@ UPSTREAM = [dg.AssetKey([modality, name]) for modality in MODALITIES for name in
     kinds={"python", "lance"},
     owners=OWNERS,
     code_version="1",
-    automation_condition=dg.AutomationCondition.eager(),
+    automation_condition=AUTOMATION,
+    pool="catalog",  # one writer: a second run waits in the queue instead of meeting the lock
 )
 def catalog(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
     """Brought up to date in bulk; rows that did not change are not written."""

@@ -17,6 +17,7 @@ from mmlake_resources import LakeResource
 
 WARN_FRACTION = 0.5  # of a modality's items breaking one rule: then look at the rule or the source, one of them is wrong
 
+
 def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
     """The blocking check that the step's table has every row that went in, once, under its schema."""
 
@@ -31,6 +32,7 @@ def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
         return dg.AssetCheckResult(passed=True, metadata={"tables": tables, "rows_accounted": rows})
 
     return _contract
+
 
 def rule_checks(modality: str) -> dg.AssetChecksDefinition:
     """One warning per quality rule: too large a share of the modality's items breaks it."""
@@ -47,6 +49,7 @@ def rule_checks(modality: str) -> dg.AssetChecksDefinition:
 
     return _rules
 
+
 def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
     """The shards that the run is about; None where it names none, which means all of them."""
     execution = context.op_execution_context
@@ -54,6 +57,7 @@ def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
         return None
     keys = [shard_of(key) for key in execution.partition_keys]
     return [key for key in keys if key] or None
+
 
 CHECKS = [
     *(contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())),

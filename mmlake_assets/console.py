@@ -18,7 +18,9 @@ DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated versio
 
 @app.command(rich_help_panel="Run")
 def run(
-    landing: Annotated[Path | None, typer.Option("--landing", envvar="MMLAKE_LANDING", help="Landing zone: loose files, WebDataset tars, Parquet, JSONL. Default: what the lake remembers.")] = None,
+    landing: Annotated[
+        Path | None, typer.Option("--landing", envvar="MMLAKE_LANDING", help="Landing zone: loose files, WebDataset tars, Parquet, JSONL. Default: what the lake remembers.")
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",

@@ -6,6 +6,7 @@ and dagster is pinned below the next minor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.data_version import CODE_VERSION_TAG, DATA_VERSION_IS_USER_PROVIDED_TAG, DATA_VERSION_TAG, get_input_data_version_tag, get_input_event_pointer_tag
@@ -16,7 +17,7 @@ from mmlake.tables import Stamp
 
 
 def materialization(
-    key: dg.AssetKey, partition: str | None, *, stamp: Stamp, metadata: Mapping[str, object], inputs: Mapping[dg.AssetKey, str], pointers: Mapping[dg.AssetKey, int]
+    key: dg.AssetKey, partition: str | None, *, stamp: Stamp, metadata: Mapping[str, Any], inputs: Mapping[dg.AssetKey, str], pointers: Mapping[dg.AssetKey, int]
 ) -> dg.AssetMaterialization:
     """The event that says what this partition now holds and what it was made from."""
     tags = {DATA_VERSION_TAG: stamp.data_version, DATA_VERSION_IS_USER_PROVIDED_TAG: "true", CODE_VERSION_TAG: stamp.code_version}

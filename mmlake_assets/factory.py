@@ -22,6 +22,12 @@ GPU_BACKFILL_SHARDS = 64  # another number puts GPU assets into runs of their ow
 GPU_POOL = "gpu"
 OWNERS = ["team:data-engineering"]
 
+# eager() asks for what becomes missing, which a partition that was registered before the sensor's first look never does: then, being missing is enough.
+_LEFT_BEHIND = (
+    dg.AutomationCondition.initial_evaluation() & dg.AutomationCondition.missing() & ~dg.AutomationCondition.any_deps_missing() & ~dg.AutomationCondition.in_progress()
+)
+AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first look")
+
 
 def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     """The asset `[modality, step]`, one partition per shard."""
@@ -74,7 +80,9 @@ def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: st
         metadata = page.row_metadata(step, result)
         context.log_event(events.materialization(context.asset_key, partition, stamp=result.stamp, metadata=metadata, inputs=versions, pointers=pointers[partition]))
     if failed:
-        raise dg.Failure(f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; re-run with the same range after the cause is mended", metadata=dict(failed))
+        raise dg.Failure(
+            f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; re-run with the same range after the cause is mended", metadata=dict(failed)
+        )
 
 
 def _common(step: Step, modality: str) -> dict:
@@ -87,7 +95,7 @@ def _common(step: Step, modality: str) -> dict:
         "code_version": step.code_version,
         "tags": {"modality": modality, "stage": step.stage},
         "metadata": {"dagster/column_schema": page.column_schema(step.schema), "unit": step.unit, "schema_version": step.schema.version},
-        "automation_condition": dg.AutomationCondition.eager(),
+        "automation_condition": AUTOMATION,
         "pool": GPU_POOL if step.gpu else None,
     }
 

@@ -11,6 +11,8 @@ from mmlake.store import write_atomically
 _DAGSTER_YAML = """\
 telemetry:
   enabled: false
+nux:
+  enabled: false
 concurrency:
   pools:
     granularity: run

@@ -20,6 +20,8 @@ CORPUS_JOBS = {
 }
 CATALOG_JOB = dg.define_asset_job("lake_catalog", dg.AssetSelection.assets("catalog"), description="The one table over all modalities.")
 VERSION_JOB = dg.define_asset_job(
-    "publish_version", dg.AssetSelection.assets("manifest").downstream().required_multi_asset_neighbors(), description="A dataset version: manifest, diversity, training shards, probe scores, decision, plan."
+    "publish_version",
+    dg.AssetSelection.assets("manifest").downstream().required_multi_asset_neighbors(),
+    description="A dataset version: manifest, diversity, training shards, probe scores, decision, plan.",
 )
 JOBS = [*ROW_JOBS.values(), *CORPUS_JOBS.values(), CATALOG_JOB, VERSION_JOB]

@@ -32,10 +32,10 @@ def line(made: Made) -> str:
     return f"{made.slot}: {made.stamp.num_rows} rows{f' ({counts})' if counts else ''} in {made.stamp.seconds:.2f} s{', unchanged' if made.reused else ''}"
 
 
-def row_metadata(step: Step, made: Made) -> dict[str, object]:
+def row_metadata(step: Step, made: Made) -> dict[str, Any]:
     """The metadata of one partition's event."""
     stamp = made.stamp
-    metadata: dict[str, object] = {
+    metadata: dict[str, Any] = {
         "dagster/row_count": stamp.num_rows,
         "seconds": stamp.seconds,
         "cpu_seconds": stamp.cpu_seconds,
@@ -68,9 +68,9 @@ def picture(data: str | bytes, kind: str) -> str:
     return f"![](data:image/{kind};base64,{base64.b64encode(raw).decode()})"
 
 
-def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, object]:
+def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, Any]:
     """The metadata of a corpus asset: counts, and a histogram of what its rows are about."""
-    metadata: dict[str, object] = {"dagster/row_count": made.stamp.num_rows, "seconds": made.stamp.seconds, "table_bytes": made.stamp.size_bytes, "reused": made.reused}
+    metadata: dict[str, Any] = {"dagster/row_count": made.stamp.num_rows, "seconds": made.stamp.seconds, "table_bytes": made.stamp.size_bytes, "reused": made.reused}
     column = {"pairs": "score", "clusters": "cluster_size"}[step.schema.name]
     values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
     if values:
@@ -97,9 +97,15 @@ def histogram(values: list[float], *, label: str) -> str:
     return picture(sink.getvalue(), "png")
 
 
-def version_metadata(stamp: Stamp, document: dict[str, Any]) -> dict[str, object]:
+def version_metadata(stamp: Stamp, document: dict[str, Any]) -> dict[str, Any]:
     """The metadata of a version step: numbers first, then the document, then a plot where it has a distribution."""
-    metadata: dict[str, object] = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes, **stamp.counts, "document": dg.MetadataValue.json(document)}
+    metadata: dict[str, Any] = {
+        "dagster/row_count": stamp.num_rows,
+        "seconds": stamp.seconds,
+        "bytes": stamp.size_bytes,
+        **stamp.counts,
+        "document": dg.MetadataValue.json(document),
+    }
     for name, space in document.get("spaces", {}).items():
         metadata[f"{name}_normalized_entropy"] = space["normalized_entropy"]
         metadata[f"{name}_clusters"] = dg.MetadataValue.md(histogram(space["histogram"], label=f"{name}: items per cluster"))

@@ -8,10 +8,12 @@ import dagster as dg
 
 from mmlake.modalities import MODALITIES
 
-SHARDS = {modality: dg.DynamicPartitionsDefinition(name=f"{modality}_shards") for modality in MODALITIES}
+SHARD_SETS = {modality: f"{modality}_shards" for modality in MODALITIES}  # names under which the instance keeps the keys
+VERSION_SET = "versions"
+SHARDS = {modality: dg.DynamicPartitionsDefinition(name=name) for modality, name in SHARD_SETS.items()}
 CORPUS = {modality: dg.StaticPartitionsDefinition([modality]) for modality in MODALITIES}
 ROWS = {modality: dg.MultiPartitionsDefinition({"modality": CORPUS[modality], "shard": SHARDS[modality]}) for modality in MODALITIES}
-VERSIONS = dg.DynamicPartitionsDefinition(name="versions")
+VERSIONS = dg.DynamicPartitionsDefinition(name=VERSION_SET)
 
 ALL_SHARDS = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="modality")  # row assets -> corpus asset
 

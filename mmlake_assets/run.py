@@ -18,7 +18,7 @@ from mmlake.registry import Listing
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import GPU_BACKFILL_SHARDS
-from mmlake_assets.partitions import SHARDS, VERSIONS, row_key
+from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, row_key
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 Phase = Callable[[str, int], None]  # told the name of what begins and how many tables it will make
@@ -37,7 +37,9 @@ class Ran:
     made: list[str] = field(default_factory=list)  # versions that are new
 
 
-def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.DagsterInstance, *, recipes: Sequence[str], phase: Phase, before_versions: Callable[[Lake], None] | None = None) -> Ran:
+def run_lake(
+    lake: LakeResource, compute: CudaExecutorResource, instance: dg.DagsterInstance, *, recipes: Sequence[str], phase: Phase, before_versions: Callable[[Lake], None] | None = None
+) -> Ran:
     """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing changed.
 
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
@@ -49,7 +51,7 @@ def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.Dag
         runner = _Runner(definitions.build(lake, compute), instance, ran)
         for modality in MODALITIES:
             _register(instance, opened, modality)
-            order = instance.get_dynamic_partitions(SHARDS[modality].name)  # the order of arrival, in which a range run counts
+            order = instance.get_dynamic_partitions(SHARD_SETS[modality])  # the order of arrival, in which a range run counts
             for first, last, count in stale_ranges(order, set(stale_shards(opened, modality))):
                 phase(f"{modality}: shards", count * len(ROW_STEPS))
                 runner.run(jobs.ROW_JOBS[modality].name, {_RANGE_START: row_key(modality, first), _RANGE_END: row_key(modality, last), "mmlake/modality": modality})
@@ -66,7 +68,7 @@ def run_lake(lake: LakeResource, compute: CudaExecutorResource, instance: dg.Dag
             ran.versions[recipe] = name
             if is_new or not version_is_complete(opened, name):
                 phase(f"version {name}", 1)
-                instance.add_dynamic_partitions(VERSIONS.name, [name])
+                instance.add_dynamic_partitions(VERSION_SET, [name])
                 runner.run(jobs.VERSION_JOB.name, {"mmlake/recipe": recipe}, partition=name)
                 ran.made.append(name)
     return ran
@@ -86,7 +88,7 @@ def stale_ranges(order: Sequence[str], stale: set[str]) -> Iterator[tuple[str, s
 
 
 def _register(instance: dg.DagsterInstance, lake: Lake, modality: str) -> None:
-    name = SHARDS[modality].name
+    name = SHARD_SETS[modality]
     known = set(instance.get_dynamic_partitions(name))
     if new := [key for key in lake.registry.keys(modality) if key not in known]:
         instance.add_dynamic_partitions(name, new)
@@ -107,7 +109,9 @@ class _Runner:
             return
         failures = [event for event in result.all_events if event.is_step_failure]
         causes = [f"{event.step_key}: {_root_cause(event)}" for event in failures]
-        raise MmlakeError(f"run {result.run_id} of job {job} failed in {'; '.join(causes) or 'a blocking check'}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done")
+        raise MmlakeError(
+            f"run {result.run_id} of job {job} failed in {'; '.join(causes) or 'a blocking check'}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done"
+        )
 
 
 def _root_cause(event: dg.DagsterEvent) -> str:

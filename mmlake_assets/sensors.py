@@ -12,7 +12,7 @@ import dagster as dg
 
 from mmlake.pipeline import refresh
 from mmlake.steps import ROW_STEPS, is_current
-from mmlake_assets.partitions import SHARDS, row_key
+from mmlake_assets.partitions import SHARD_SETS, SHARDS, row_key
 from mmlake_resources import LakeResource
 
 TICK_SHARDS = 1000  # registered per tick: a larger request outlives the daemon's tick timeout
@@ -27,15 +27,19 @@ def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
     """Registers shards that landed since the last tick and asks for runs on those whose contents changed."""
     opened = lake.open()
     refresh(opened, settled_before_s=time.time() - lake.settle_s)
-    additions, runs, left = [], [], TICK_SHARDS
+    additions: list[dg.AddDynamicPartitionsRequest] = []
+    runs: list[dg.RunRequest] = []
+    left = TICK_SHARDS
     for modality, shards in SHARDS.items():
         keys = opened.registry.keys(modality)
-        registered = set(context.instance.get_dynamic_partitions(shards.name))
+        registered = set(context.instance.get_dynamic_partitions(SHARD_SETS[modality]))
         new = [key for key in keys if key not in registered][:left]
         left -= len(new)
         if new:
             additions.append(shards.build_add_request(new))
-        changed = [key for key in keys if key in registered and opened.tables.has(ROW_STEPS["items"].name, modality, key) and not is_current(ROW_STEPS["items"], opened, modality, key)]
+        changed = [
+            key for key in keys if key in registered and opened.tables.has(ROW_STEPS["items"].name, modality, key) and not is_current(ROW_STEPS["items"], opened, modality, key)
+        ]
         runs += [_run(modality, key, opened.registry.get(key).revision) for key in changed[: TICK_RUNS - len(runs)]]
     if not additions and not runs:
         return dg.SkipReason(f"nothing new in {opened.landing}")

@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from mmlake.cli.app import console
 from mmlake.lake import Lake
@@ -57,7 +57,7 @@ class Shown:
         done = f"{len(self.runs)} Dagster runs, new: {', '.join(self.made)}" if self.runs else "nothing to do, everything is up to date"
         out.print(f"{done}; {self.seconds:.1f} s")
         out.print(f"report   {self.report}")
-        out.print(f"look on  mmlake ui --lake {self.lake.root}    mmlake search \"...\" --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}")
+        out.print(f'look on  mmlake ui --lake {self.lake.root}    mmlake search "..." --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}')
 
 
 def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, truth: Truth | None = None) -> Shown:
@@ -68,7 +68,9 @@ def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None,
     started = time.perf_counter()
     resource = LakeResource(root=str(lake_dir), landing=str(landing.absolute()) if landing else None, settings_file=str(settings) if settings else None)
     with open_instance(lake_dir) as instance, watching(quiet) as phase:
-        ran = run_lake(resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=(lambda lake: pin_sample_probes(lake, truth)) if truth else None)
+        ran = run_lake(
+            resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=(lambda lake: pin_sample_probes(lake, truth)) if truth else None
+        )
     lake = resource.open()
     summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
@@ -80,18 +82,27 @@ def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None,
 @contextmanager
 def generating(quiet: bool) -> Iterator[Advance]:
     """An Advance that draws how many sample items are there."""
-    with Progress(SpinnerColumn(), TextColumn("{task.description:<24}"), TextColumn("{task.completed:.0f} items"), TimeElapsedColumn(), console=console(), disable=quiet) as progress:
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description:<24}"), TextColumn("{task.completed:.0f} items"), TimeElapsedColumn(), console=console(), disable=quiet
+    ) as progress:
         task = progress.add_task("sample corpus", total=None)
         yield lambda count: progress.advance(task, count)
 
 
 @contextmanager
-def watching(quiet: bool) -> Iterator[object]:
+def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
     """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar."""
     if quiet:
         yield lambda name, total: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description:<24}"), BarColumn(bar_width=32), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("[dim]{task.fields[now]}[/dim]"))
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description:<24}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[now]}[/dim]"),
+    )
     with Progress(*columns, console=console(), transient=False) as progress:
         follower = _Follower(progress)
         logger = logging.getLogger("mmlake.steps")
@@ -111,7 +122,8 @@ class _Follower(logging.Handler):
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
-        self._progress, self._task = progress, None
+        self._progress = progress
+        self._task: TaskID | None = None
 
     def begin(self, name: str, total: int) -> None:
         self.end()

@@ -16,7 +16,13 @@ from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.settings import Settings
 
-app = typer.Typer(name="mmlake", help="Raw multimodal shards in, versioned, deduplicated, evaluated training data out.", no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="mmlake",
+    help="Raw multimodal shards in, versioned, deduplicated, evaluated training data out.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
 
 LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
 SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]

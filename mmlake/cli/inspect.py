@@ -75,7 +75,9 @@ def why(
 
 
 @app.command(rich_help_panel=PANEL)
-def costs(lake: LakeOption = DEFAULT_LAKE, reads: Annotated[float, typer.Option(help="How often each artifact is read whole per month.")] = 4.0, as_json: JsonOption = False) -> None:
+def costs(
+    lake: LakeOption = DEFAULT_LAKE, reads: Annotated[float, typer.Option(help="How often each artifact is read whole per month.")] = 4.0, as_json: JsonOption = False
+) -> None:
     """Measured seconds and bytes per stage and modality, estimated dollars, and which artifacts are worth keeping.
 
     Example: `mmlake costs --reads 30`
@@ -124,8 +126,9 @@ def _search(opened: Any, query: str | None, like: Path | None, *, where: str | N
     if like is not None:
         if not like.is_file():
             raise SettingsError(f"--like {like} is not a file; name a picture, sound, film or text")
-        kind = kind_of(like.open("rb").read(HEAD_BYTES), like.name)
-        if kind is None:
+        with like.open("rb") as file:
+            kind = kind_of(file.read(HEAD_BYTES), like.name)
+        if kind is None or kind.modality is None:
             raise SettingsError(f"--like {like}: its bytes and name tell no modality; give a picture, sound, film or text")
         encoder, modality = opened.encoder_of(kind.modality), modality or kind.modality
         vector = encode_file_query(like, kind.modality, encoder=encoder, **how)

@@ -54,7 +54,11 @@ def fsck(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
 
 
 @app.command(rich_help_panel=PANEL)
-def probes(pin: Annotated[Path | None, typer.Option("--pin", help="JSON lines of probes to measure every later version with.")] = None, lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def probes(
+    pin: Annotated[Path | None, typer.Option("--pin", help="JSON lines of probes to measure every later version with.")] = None,
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
     """The frozen probes of a lake; `--pin FILE` replaces them by your own.
 
     Each line: {"id", "kind": "text", "modality", "query", "relevant": [digests], "hard_negatives": []}.
@@ -77,7 +81,9 @@ def probes(pin: Annotated[Path | None, typer.Option("--pin", help="JSON lines of
 
 
 @app.command(rich_help_panel=PANEL)
-def report(version: Annotated[str, typer.Argument(help="Version to report on; the newest curated one when left out.")] = "", lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def report(
+    version: Annotated[str, typer.Argument(help="Version to report on; the newest curated one when left out.")] = "", lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False
+) -> None:
     """Write the self-contained HTML report of a version and print its path.
 
     Example: `mmlake report curated-v001`
@@ -89,7 +95,11 @@ def report(version: Annotated[str, typer.Argument(help="Version to report on; th
 
 
 @app.command(rich_help_panel=PANEL)
-def sample(out: Annotated[Path, typer.Option("--out", help="Empty directory to write to.")], scale: Annotated[float, typer.Option(help="Size of the corpus; 1 is about 700 items.")] = 1.0, as_json: JsonOption = False) -> None:
+def sample(
+    out: Annotated[Path, typer.Option("--out", help="Empty directory to write to.")],
+    scale: Annotated[float, typer.Option(help="Size of the corpus; 1 is about 700 items.")] = 1.0,
+    as_json: JsonOption = False,
+) -> None:
     """Generate the sample landing zone with its planted truth: equal bytes on every run.
 
     Example: `mmlake sample --out sample`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -25,7 +25,7 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
 
     opened = open_lake(lake)
     rows = [version_summary(opened, name) for name in version_names(opened)]
-    data = {"versions": rows, "branches": opened.versions.branches(), "tags": opened.versions.tags()}
+    data: dict[str, Any] = {"versions": rows, "branches": opened.versions.branches(), "tags": opened.versions.tags()}
 
     def draw(out: Console) -> None:
         lines = [[row["version"], short(row["id"]), row["num_items"], row["num_excluded"], row["decision"] or "", row["baseline"] or ""] for row in rows]
@@ -49,21 +49,34 @@ def diff(
     Example: `mmlake diff everything-v001 curated-v001`
     """
     found = open_lake(lake).versions.diff(before, after)
-    data = {"before": found.before, "after": found.after, **found.summary()}
+    data: dict[str, Any] = {"before": found.before, "after": found.after, **found.summary()}
     if items:
         data["items"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
 
     def draw(out: Console) -> None:
         lines = [[what, modality, cause, count] for what in ("added", "removed", "changed") for modality, causes in data[what].items() for cause, count in causes.items()]
-        out.print(table(f"{before} {short(found.before)} -> {after} {short(found.after)}", ["", "modality", "cause", "items"], lines, right=["items"]) if lines else "no difference")
+        out.print(
+            table(f"{before} {short(found.before)} -> {after} {short(found.after)}", ["", "modality", "cause", "items"], lines, right=["items"]) if lines else "no difference"
+        )
         for name, rows in data.get("items", {}).items():
-            out.print(table(name, ["digest", "modality", "cause"], [[row["digest"], row["modality"], row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}"] for row in rows]))
+            out.print(
+                table(
+                    name,
+                    ["digest", "modality", "cause"],
+                    [[row["digest"], row["modality"], row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}"] for row in rows],
+                )
+            )
 
     emit(data, as_json=as_json, draw=draw)
 
 
 @app.command(rich_help_panel=PANEL)
-def tag(name: Annotated[str, typer.Argument(help="New name; it can never be moved.")], at: Annotated[str, typer.Argument(help="Version, branch or id.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def tag(
+    name: Annotated[str, typer.Argument(help="New name; it can never be moved.")],
+    at: Annotated[str, typer.Argument(help="Version, branch or id.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
     """Name a version for ever.
 
     Example: `mmlake tag release-2026-11 curated-v001`
@@ -73,7 +86,12 @@ def tag(name: Annotated[str, typer.Argument(help="New name; it can never be move
 
 
 @app.command(rich_help_panel=PANEL)
-def branch(name: Annotated[str, typer.Argument(help="New branch.")], at: Annotated[str, typer.Argument(help="Version, branch or id that it starts at.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def branch(
+    name: Annotated[str, typer.Argument(help="New branch.")],
+    at: Annotated[str, typer.Argument(help="Version, branch or id that it starts at.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
     """Start a branch at a version. No media are copied.
 
     Example: `mmlake branch try-stricter-blur curated`
@@ -83,7 +101,12 @@ def branch(name: Annotated[str, typer.Argument(help="New branch.")], at: Annotat
 
 
 @app.command(rich_help_panel=PANEL)
-def rollback(name: Annotated[str, typer.Argument(help="Branch to move back.")], to: Annotated[str, typer.Argument(help="A version that the branch was at before.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def rollback(
+    name: Annotated[str, typer.Argument(help="Branch to move back.")],
+    to: Annotated[str, typer.Argument(help="A version that the branch was at before.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
     """Move a branch back to an earlier version. At once: only the reference moves.
 
     Example: `mmlake rollback curated curated-v001`

@@ -32,3 +32,7 @@ class EmbedSettings:
     # per video, evenly chosen; more change a mean little
     audio_windows: int = 4
     # 30 s windows (Whisper) or 10 s windows (CLAP) per recording, evenly chosen
+
+    def __post_init__(self) -> None:
+        # a settings file gives plain tables
+        object.__setattr__(self, "models", {name: ModelSource(**source) if isinstance(source, dict) else source for name, source in self.models.items()})

@@ -190,5 +190,7 @@ def read_probe_file(path: Path) -> ProbeSet:
             try:
                 probes.append(_from_dict(json.loads(line)))
             except (ValueError, TypeError, KeyError) as error:
-                raise SettingsError(f"probe file {path}, line {number}: expected one JSON object with id, kind, modality, relevant and query; see `mmlake probes --help`") from error
+                raise SettingsError(
+                    f"probe file {path}, line {number}: expected one JSON object with id, kind, modality, relevant and query; see `mmlake probes --help`"
+                ) from error
     return ProbeSet(tuple(probes))

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 _HTML_HEAD = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"})
-_BREAKS = frozenset("address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p pre section table td th tr ul".split())  # noqa: SIM905
+_BREAKS = frozenset("address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p pre section table td th tr ul".split())
 _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
 _LINES = re.compile(r"\s*\n\s*")
 

@@ -268,7 +268,9 @@ def _conclusion(found: _Found, status: str, left_out: str | None, versions: Sequ
         return f"Derived: {found.kind} of {found.item[:16]}, whose status is {status}."
     held = sum(version.held for version in versions)
     if left_out:
-        return f"Left out: {left_out}; landed {times}." + (f" {held} of {len(versions)} versions hold it all the same: their recipe admits it, or they are older than this verdict." if held else "")
+        return f"Left out: {left_out}; landed {times}." + (
+            f" {held} of {len(versions)} versions hold it all the same: their recipe admits it, or they are older than this verdict." if held else ""
+        )
     if versions:
         return f"{status.capitalize()}; landed {times}; held by {held} of {len(versions)} versions."
     return f"{status.capitalize()}; landed {times}; nothing keeps it out of a version."

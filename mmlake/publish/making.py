@@ -53,7 +53,15 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     made = lake.versions.read(version)
     _move_branch(lake, recipe.name, made)
     excluded = sum(count for causes in made.excluded.values() for count in causes.values())
-    document = {"version": version, "id": made.id, "recipe": recipe.name, "parents": list(made.parents), "totals": dict(made.totals), "licences": dict(made.licences), "excluded": dict(made.excluded)}
+    document = {
+        "version": version,
+        "id": made.id,
+        "recipe": recipe.name,
+        "parents": list(made.parents),
+        "totals": dict(made.totals),
+        "licences": dict(made.licences),
+        "excluded": dict(made.excluded),
+    }
     write_result(lake, version, "manifest", document)
     size = sum(total["size_bytes"] for total in made.totals.values())
     return Result(data_version=made.id, num_rows=made.num_items, size_bytes=size, counts={"selected": made.num_items, "excluded": excluded}, document=document)
@@ -72,8 +80,16 @@ def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
     index = shards.write_shards(items, store=lake.store, out=lake.shards_dir, manifest_id=made.id, settings=lake.settings.shards, texts=texts.get, advance=advance)
     document = {"version": version, "directory": str(index.directory.relative_to(lake.root)), "shards": index.to_dict()["shards"]}
     if index.num_items != made.num_items:
-        raise ContractBroken(f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the shards; remove {index.directory} and write them again")
-    return Result(data_version=write_result(lake, version, "training_shards", document), num_rows=index.num_items, size_bytes=index.size_bytes, counts={"shards": len(document["shards"])}, document=document)
+        raise ContractBroken(
+            f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the shards; remove {index.directory} and write them again"
+        )
+    return Result(
+        data_version=write_result(lake, version, "training_shards", document),
+        num_rows=index.num_items,
+        size_bytes=index.size_bytes,
+        counts={"shards": len(document["shards"])},
+        document=document,
+    )
 
 
 def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
@@ -95,7 +111,12 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(scores, path)
     document = {"version": version, "probe_set": probes.digest, "unanswerable": unanswered, "summary": evaluate.summarize(scores).to_pylist()}
-    return Result(data_version=write_result(lake, version, "probe_scores", document), num_rows=scores.num_rows, counts={"probes": len(probes.probes), "unanswerable": unanswered}, document=document)
+    return Result(
+        data_version=write_result(lake, version, "probe_scores", document),
+        num_rows=scores.num_rows,
+        counts={"probes": len(probes.probes), "unanswerable": unanswered},
+        document=document,
+    )
 
 
 def decision(lake: Lake, version: str, advance: Advance) -> Result:

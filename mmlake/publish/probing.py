@@ -72,7 +72,7 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
         except (MmlakeError, UnreadableItem):
             continue  # counted by the caller: probes asked against vectors had
     sink = io.BytesIO()
-    np.savez(sink, **vectors)
+    np.savez(sink, **vectors)  # type: ignore[arg-type]
     write_atomically(cache, sink.getvalue())
     return vectors
 

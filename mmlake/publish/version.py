@@ -37,14 +37,51 @@ class VersionStep:
 VERSION_STEPS: dict[str, VersionStep] = {
     step.name: step
     for step in (
-        VersionStep(name="manifest", stage="versions", inputs=("catalog",), make=making.manifest, description="The immutable, content-addressed list of what the version holds and what it leaves out, with diversity, licences and parents."),
-        VersionStep(name="diversity", stage="evaluate", make=making.diversity, description="Cluster histogram, entropy and largest cluster per embedding space, from the manifest."),
-        VersionStep(name="training_shards", stage="shards", make=making.training_shards, settings=("shards",), kinds=("webdataset",), description="WebDataset tars with index and checksums; equal versions give equal bytes."),
-        VersionStep(name="probe_scores", stage="evaluate", make=making.probe_scores, settings=("evaluate", "embed"), gpu=True, kinds=("pytorch",), description="Recall@k, reciprocal rank and nDCG of the frozen probes on this version."),
-        VersionStep(name="decision", stage="evaluate", inputs=("probe_scores",), make=making.decision, settings=("evaluate",), description="Keep, reject or cannot tell: this version against the one before, or against everything."),
+        VersionStep(
+            name="manifest",
+            stage="versions",
+            inputs=("catalog",),
+            make=making.manifest,
+            description="The immutable, content-addressed list of what the version holds and what it leaves out, with diversity, licences and parents.",
+        ),
+        VersionStep(
+            name="diversity", stage="evaluate", make=making.diversity, description="Cluster histogram, entropy and largest cluster per embedding space, from the manifest."
+        ),
+        VersionStep(
+            name="training_shards",
+            stage="shards",
+            make=making.training_shards,
+            settings=("shards",),
+            kinds=("webdataset",),
+            description="WebDataset tars with index and checksums; equal versions give equal bytes.",
+        ),
+        VersionStep(
+            name="probe_scores",
+            stage="evaluate",
+            make=making.probe_scores,
+            settings=("evaluate", "embed"),
+            gpu=True,
+            kinds=("pytorch",),
+            description="Recall@k, reciprocal rank and nDCG of the frozen probes on this version.",
+        ),
+        VersionStep(
+            name="decision",
+            stage="evaluate",
+            inputs=("probe_scores",),
+            make=making.decision,
+            settings=("evaluate",),
+            description="Keep, reject or cannot tell: this version against the one before, or against everything.",
+        ),
         VersionStep(name="stage_costs", stage="costs", make=making.stage_costs, description="Measured seconds and bytes of every stage, and what they would cost."),
-        VersionStep(name="precompute_plan", stage="costs", inputs=("stage_costs",), make=making.precompute_plan, description="For each artifact: keep it, or make it again when it is read."),
-        VersionStep(name="provenance", stage="provenance", make=making.provenance_chain, description="The chain of tables, runs, code and settings behind the version, exported beside its manifest."),
+        VersionStep(
+            name="precompute_plan", stage="costs", inputs=("stage_costs",), make=making.precompute_plan, description="For each artifact: keep it, or make it again when it is read."
+        ),
+        VersionStep(
+            name="provenance",
+            stage="provenance",
+            make=making.provenance_chain,
+            description="The chain of tables, runs, code and settings behind the version, exported beside its manifest.",
+        ),
     )
 }
 

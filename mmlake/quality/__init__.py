@@ -8,8 +8,8 @@ from __future__ import annotations
 from mmlake.quality.judge import judge
 from mmlake.quality.measures import measure
 from mmlake.quality.rule import Rule
-from mmlake.quality.rules import RULES, error_codes
+from mmlake.quality.rules import RULES, error_codes, rules_digest
 from mmlake.quality.settings import QualitySettings
 from mmlake.quality.tally import tally
 
-__all__ = ["RULES", "QualitySettings", "Rule", "error_codes", "judge", "measure", "tally"]
+__all__ = ["RULES", "QualitySettings", "Rule", "error_codes", "judge", "measure", "rules_digest", "tally"]

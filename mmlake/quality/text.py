@@ -42,7 +42,7 @@ _PHRASES = re.compile(
     re.IGNORECASE,
 )
 _LOREM = frozenset(
-    (  # noqa: SIM905 - a word list reads better as words
+    (
         "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis "
         "nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur "
         "excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum "

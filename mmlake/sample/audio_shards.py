@@ -83,12 +83,14 @@ def _defects(settings: SampleSettings, heard: list[_Heard]) -> list[Piece]:
         rng = stream(settings.seed, "audio defect", number)
         # Words of their own: a defect must not be a near duplicate of a clean recording as well.
         speech = voices.speak([voices.utterance(spoken(5000 + 10 * number + at, settings.seed), 3 * number + at) for at in range(4)], settings.seed)
+        # From the loudest sample on: a cutting out of a pause would be silent as well.
+        loud = speech[0].samples[int(np.abs(speech[0].samples[:-RATE_HZ]).argmax()) :]
         flac, mp3 = sounds.encoded(speech[2].samples, "flac"), sounds.encoded(speech[3].samples, "mp3")
         found += [
             _defect(sounds.encoded(sounds.silence(4.0 + number, rng), "wav"), "wav", "silent"),
             _defect(sounds.encoded(sounds.overdriven(speech[0].samples), "flac"), "flac", "clipped"),
             _defect(sounds.encoded(sounds.drowned(speech[1].samples, rng), "mp3"), "mp3", "noisy"),
-            _defect(sounds.encoded(speech[0].samples[RATE_HZ : RATE_HZ + RATE_HZ * (5 + number) // 100], "wav"), "wav", "too_short_audio"),
+            _defect(sounds.encoded(loud[: RATE_HZ * (5 + number % 4) // 100], "wav"), "wav", "too_short_audio"),
             _defect(flac[: len(flac) * (45 + 10 * number) // 100], "flac", "truncated_flac", "media_truncated"),
             _defect(mp3[: len(mp3) // 2], "mp3", "truncated_mp3", "media_truncated"),
             _defect(rng.bytes(9000 + 700 * number), "wav", "random_bytes", "undecodable"),

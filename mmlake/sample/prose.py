@@ -115,7 +115,7 @@ def _sentence(pattern: str, rng: np.random.Generator, topic: Topic, fixed: dict[
 def document(number: int, rng: np.random.Generator, *, num_sentences: int | None = None) -> Document:
     """The document about subject `number`, 40 to 200 words; numbers past the vocabulary join two subjects.
 
-    num_sentences: of the body; drawn between 2 and 9 where not given.
+    num_sentences: of the body; drawn between 2 and 8 where not given.
     """
     table = subjects()
     topic, subject, alias = table[number % len(table)]
@@ -125,7 +125,7 @@ def document(number: int, rng: np.random.Generator, *, num_sentences: int | None
     places = rng.permutation(len(PLACES))
     names = rng.permutation(len(NAMES))
     fixed = {"S": subject, "P": PLACES[places[0]], "P2": PLACES[places[1]], "N": NAMES[names[0]], "N2": NAMES[names[1]]}
-    count = int(rng.integers(2, 10)) if num_sentences is None else num_sentences
+    count = int(rng.integers(2, 9)) if num_sentences is None else num_sentences
     bodies = [_BODIES[index] for index in rng.permutation(len(_BODIES))[:count]]
     sentences = [_sentence(pattern, rng, topic, fixed) for pattern in (pick(rng, _INTROS), *bodies, pick(rng, _ENDS))]
     while len(" ".join(sentences).split()) < 45:
@@ -147,7 +147,8 @@ def jaccard(left: str, right: str, *, size: int = 5) -> float:
 def _swap_word(text: str, rng: np.random.Generator) -> str:
     words = text.split(" ")
     long = [i for i, word in enumerate(words) if word.isalpha() and len(word) > 4 and word.islower()]
-    words[pick(rng, long)] = pick(rng, QUALITIES)
+    at = pick(rng, long)
+    words[at] = pick(rng, [other for other in QUALITIES if other != words[at]])
     return " ".join(words)
 
 

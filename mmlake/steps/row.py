@@ -83,7 +83,9 @@ def _fingerprints(job: Job) -> pa.Table:
 
 def _embeddings(job: Job) -> pa.Table:
     lake = job.lake
-    return embed.embed(_admitted_tracks(job), job.modality, encoder=lake.encoder_of(job.modality), store=lake.store, executor=lake.executor, settings=lake.settings.embed, advance=job.advance)
+    return embed.embed(
+        _admitted_tracks(job), job.modality, encoder=lake.encoder_of(job.modality), store=lake.store, executor=lake.executor, settings=lake.settings.embed, advance=job.advance
+    )
 
 
 def _check_admitted(job: Job, table: pa.Table) -> int:
@@ -95,31 +97,88 @@ ROW_STEPS: dict[str, Step] = {
     step.name: step
     for step in (
         Step(
-            name="items", stage="sources", schema=schemas.ITEMS, code_version="1", make=_items, check=_check_items, settings=("sources",), kinds=("parquet",),
+            name="items",
+            stage="sources",
+            schema=schemas.ITEMS,
+            code_version="1",
+            make=_items,
+            check=_check_items,
+            settings=("sources",),
+            kinds=("parquet",),
             description="One row per item that the shard holds, readable or not, with licence, source and locator; the bytes are in the store.",
         ),
         Step(
-            name="blobs", stage="store", schema=schemas.BLOBS, code_version="1", make=_blobs, check=_check_blobs, inputs=("items",), kinds=("parquet",), unit="blobs",
+            name="blobs",
+            stage="store",
+            schema=schemas.BLOBS,
+            code_version="1",
+            make=_blobs,
+            check=_check_blobs,
+            inputs=("items",),
+            kinds=("parquet",),
+            unit="blobs",
             description="The distinct blobs of the shard as the store has them, with the number of occurrences of each: exact duplicates share one blob.",
         ),
         Step(
-            name="tracks", stage="preprocess", schema=schemas.TRACKS, code_version="1", make=_tracks, check=_check_tracks, inputs=("items",), settings=("preprocess",), kinds=("ffmpeg",),
+            name="tracks",
+            stage="preprocess",
+            schema=schemas.TRACKS,
+            code_version="1",
+            make=_tracks,
+            check=_check_tracks,
+            inputs=("items",),
+            settings=("preprocess",),
+            kinds=("ffmpeg",),
             description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the transcript with word times, normalized text. What cannot be decoded is a row with its code.",
         ),
         Step(
-            name="measures", stage="quality", schema=schemas.MEASURES, code_version="1", make=_measures, check=_check_measures, inputs=("tracks",), settings=("quality",), kinds=("numpy",), unit="measures",
+            name="measures",
+            stage="quality",
+            schema=schemas.MEASURES,
+            code_version="1",
+            make=_measures,
+            check=_check_measures,
+            inputs=("tracks",),
+            settings=(),
+            kinds=("numpy",),
+            unit="measures",
             description="The numbers that quality rules judge: one row per item and measure.",
         ),
         Step(
-            name="verdicts", stage="quality", schema=schemas.VERDICTS, code_version="1", make=_verdicts, check=_check_verdicts, inputs=("tracks", "measures"), settings=("quality",), kinds=("parquet",),
+            name="verdicts",
+            stage="quality",
+            schema=schemas.VERDICTS,
+            code_version=f"1.{quality.rules_digest()}",
+            make=_verdicts,
+            check=_check_verdicts,
+            inputs=("tracks", "measures"),
+            settings=("quality",),
+            kinds=("parquet",),
             description="Status, reason, severity and weight per item. A new threshold makes new verdicts and decodes nothing.",
         ),
         Step(
-            name="fingerprints", stage="dedup", schema=schemas.FINGERPRINTS, code_version="1", make=_fingerprints, check=_check_admitted, inputs=("tracks", "verdicts"), settings=("dedup",), kinds=("numpy",),
+            name="fingerprints",
+            stage="dedup",
+            schema=schemas.FINGERPRINTS,
+            code_version="1",
+            make=_fingerprints,
+            check=_check_admitted,
+            inputs=("tracks", "verdicts"),
+            settings=("dedup",),
+            kinds=("numpy",),
             description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio fingerprints. Admitted items only.",
         ),
         Step(
-            name="embeddings", stage="embed", schema=schemas.EMBEDDINGS, code_version="1", make=_embeddings, check=_check_admitted, inputs=("tracks", "verdicts"), settings=("embed",), kinds=("pytorch",), gpu=True,
+            name="embeddings",
+            stage="embed",
+            schema=schemas.EMBEDDINGS,
+            code_version="1",
+            make=_embeddings,
+            check=_check_admitted,
+            inputs=("tracks", "verdicts"),
+            settings=("embed",),
+            kinds=("pytorch",),
+            gpu=True,
             description="One unit vector per admitted item, with the encoder and revision that made it.",
         ),
     )

@@ -13,17 +13,19 @@ import pytest
 from mmlake.lake import Lake
 from mmlake.pipeline import refresh
 from mmlake_assets.instance import open_instance
-from mmlake_assets.partitions import SHARDS
+from mmlake_assets.partitions import SHARD_SETS
 from tests import make
-from tests.graph.conftest import run_on
 from tests.graph.deployment import Deployment, deployed
+from tests.lakes import run_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.daemon]
 NUM_SHARDS = 200
 BACKFILL_S = 240
 SHOTS = os.environ.get("MMLAKE_SHOTS")  # a folder: keep the pictures there
 
-LAUNCH = "mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) { __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"
+LAUNCH = (
+    "mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) { __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"
+)
 STATUS = "query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status } } }"
 RUNS = 'query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $id}]}) { ... on Runs { results { runId status } } } }'
 
@@ -38,7 +40,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     lake = Lake(base / "lake", landing=landing)
     refresh(lake)
     with open_instance(base / "lake") as instance:
-        instance.add_dynamic_partitions(SHARDS["text"].name, [key for key in lake.registry.keys("text") if key.startswith("many/")])
+        instance.add_dynamic_partitions(SHARD_SETS["text"], [key for key in lake.registry.keys("text") if key.startswith("many/")])
     with deployed(base / "lake", landing) as made:
         yield made
 
@@ -109,13 +111,13 @@ def test_the_asset_graph_is_drawn_in_groups(browser, deployment: Deployment, tmp
 
 @pytest.mark.browser
 def test_the_partition_matrix_of_a_row_asset_is_shown(browser, deployment: Deployment, tmp_path: Path) -> None:
-    text = _see(browser, deployment, "/assets/text/verdicts?view=partitions", words=["modality", "shard"], name="ui-partitions", tmp_path=tmp_path)
-    assert "Materialized" in text
+    text = _see(browser, deployment, "/assets/text/verdicts?view=partitions", words=["text/a.jsonl", "Materialized (2)"], name="ui-partitions", tmp_path=tmp_path)
+    assert "Missing (200)" in text or "Materialized (202)" in text
 
 
 @pytest.mark.browser
 def test_an_asset_page_shows_its_counts_and_draws_its_plot(browser, deployment: Deployment, tmp_path: Path) -> None:
-    _see(browser, deployment, "/assets/text/verdicts?view=overview", words=["verdicts", "statuses"], name="ui-asset", tmp_path=tmp_path)
+    _see(browser, deployment, "/assets/text/verdicts?view=events", words=["text/a.jsonl", "statuses"], name="ui-asset", tmp_path=tmp_path)
     assert browser.find_elements("css selector", "img[src^='data:image/svg+xml']")
 
 

@@ -15,7 +15,25 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_ASSET_BODY_LINES = 15
-HEAVY = ("torch", "transformers", "faiss", "lancedb", "lance", "av", "cv2", "PIL", "webdataset", "numba", "soundfile", "scenedetect", "matplotlib", "duckdb", "pocketsphinx", "trafilatura", "boto3")
+HEAVY = (
+    "torch",
+    "transformers",
+    "faiss",
+    "lancedb",
+    "lance",
+    "av",
+    "cv2",
+    "PIL",
+    "webdataset",
+    "numba",
+    "soundfile",
+    "scenedetect",
+    "matplotlib",
+    "duckdb",
+    "pocketsphinx",
+    "trafilatura",
+    "boto3",
+)
 
 
 def _loaded_after(statement: str) -> set[str]:

@@ -40,7 +40,7 @@ def test_loose_files_of_a_directory_are_one_shard_and_containers_their_own(tmp_p
 
 def test_hidden_unfinished_and_marker_files_are_ignored(tmp_path):
     names = [".hidden", ".dir/x.png", "a.png.part", "b.tmp", "c.crdownload", "d.filepart", "_SUCCESS", "x/_source.json"]
-    root = land(tmp_path / "in", {name: b"{}" for name in names})
+    root = land(tmp_path / "in", dict.fromkeys(names, b"{}"))
     (root / "empty").mkdir()
     assert sources.scan(root, settings=SETTINGS) == []
 

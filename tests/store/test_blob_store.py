@@ -184,7 +184,7 @@ def test_a_missing_blob_says_what_to_do(store, call) -> None:
         getattr(store, call)(ABSENT)
 
 
-@pytest.mark.parametrize("name", ["", "ab", "../../etc/passwd", FOX_DIGEST.upper(), FOX_DIGEST + "\n", FOX_DIGEST[:63], "/" * 64])
+@pytest.mark.parametrize("name", ["", "ab", "../../etc/passwd", FOX_DIGEST.upper(), FOX_DIGEST + "\n", FOX_DIGEST[:63], "/" * 64, "\0" * 64])
 def test_what_is_no_digest_names_no_blob(store, name) -> None:
     store.put(FOX)
     assert (name in store, store.verify(name)) == (False, "missing")

@@ -24,7 +24,10 @@ def test_iterators_are_read_once() -> None:
     assert contracts.known_keys("tracks -> pairs", iter("abc"), iter("aba")) == 2
 
 
-@pytest.mark.parametrize(("actual", "words"), [("ab", "1 were lost .such as .'c'.* 0 came from nowhere"), ("abcd", "0 were lost .* 1 came from nowhere .such as .'d'"), ("abx", "1 were lost .* 1 came from")])
+@pytest.mark.parametrize(
+    ("actual", "words"),
+    [("ab", "1 were lost .such as .'c'.* 0 came from nowhere"), ("abcd", "0 were lost .* 1 came from nowhere .such as .'d'"), ("abx", "1 were lost .* 1 came from")],
+)
 def test_lost_and_strange_keys_are_told_apart(actual, words) -> None:
     with pytest.raises(ContractBroken, match=f"items -> tracks: 3 rows went in, {words}"):
         contracts.same_keys("items -> tracks", "abc", actual)
@@ -53,7 +56,7 @@ def test_known_keys_may_be_used_in_part() -> None:
 
 def test_a_key_from_nowhere_is_refused() -> None:
     with pytest.raises(ContractBroken, match="tracks -> pairs: 2 rows name digests .* such as .'x', 'y'"):
-        contracts.known_keys("tracks -> pairs", "abc", "axyx")
+        contracts.known_keys("tracks -> pairs", iter("abc"), iter("axyx"))
 
 
 def test_digests_are_distinct_and_without_nulls() -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pytest
@@ -70,7 +72,8 @@ def test_a_column_that_the_table_does_not_have_is_named(tables) -> None:
 
 
 def test_nested_columns_survive_the_file(tables) -> None:
-    row = {"digest": "d", "modality": "video", "role": "media", "status": "ok", "size_bytes": 3, "transcript_source": "none", "keyframes": [{"time_s": 0.5, "digest": "k", "shot": 0}]}
+    keyframes = [{"time_s": 0.5, "digest": "k", "shot": 0}]
+    row = {"digest": "d", "modality": "video", "role": "media", "status": "ok", "size_bytes": 3, "transcript_source": "none", "keyframes": keyframes}
     tables.write(Slot("tracks", "video", "a"), TRACKS, from_rows(TRACKS, [row]), **MADE)
     assert tables.read(Slot("tracks", "video", "a")).to_pylist() == from_rows(TRACKS, [row]).to_pylist()
 
@@ -108,7 +111,10 @@ def version_of(table: pa.Table, **stamp) -> str:
         return Tables(folder).write(SLOT, MEASURES, table, **(MADE | stamp)).data_version
 
 
-@pytest.mark.parametrize("stamp", [{"seconds": 9.0}, {"cpu_seconds": 9.0}, {"run_id": "other"}, {"written_at": "later"}, {"inputs": {}}, {"counts": {"ok": 1}}, {"settings_digest": "t"}, {"code_version": "2"}], ids=str)
+OTHER_RUN = {"seconds": 9.0, "cpu_seconds": 9.0, "run_id": "other", "written_at": "later", "inputs": {}, "counts": {"ok": 1}, "settings_digest": "t", "code_version": "2"}
+
+
+@pytest.mark.parametrize("stamp", [{name: value} for name, value in OTHER_RUN.items()], ids=OTHER_RUN)
 def test_the_data_version_does_not_depend_on_the_stamp(stamp) -> None:
     assert version_of(rows(20), **stamp) == version_of(rows(20))
 
@@ -117,7 +123,10 @@ def test_the_data_version_does_not_depend_on_foreign_metadata_or_columns() -> No
     assert version_of(rows(20).append_column("note", pa.nulls(20)).replace_schema_metadata({"pandas": "{}"})) == version_of(rows(20))
 
 
-@pytest.mark.parametrize("other", [rows(19), rows(20, value=1.5000000000000002), rows(20, value=float("nan")), conform(MEASURES, rows(20).set_column(2, "value", pa.nulls(20, pa.float64())))])
+NULLS = conform(MEASURES, rows(20).set_column(2, "value", pa.nulls(20, pa.float64())))
+
+
+@pytest.mark.parametrize("other", [rows(19), rows(20, value=1.5000000000000002), rows(20, value=float("nan")), NULLS], ids=["row gone", "last bit", "nan", "nulls"])
 def test_the_data_version_changes_with_any_row(other) -> None:
     assert version_of(other) != version_of(rows(20))
 
@@ -151,7 +160,9 @@ def test_a_stamp_whose_rows_are_gone_is_noticed(tables) -> None:
         tables.read(SLOT)
 
 
-@pytest.mark.parametrize("harmed", [b"", b"{", b"[]", b"\xff\xfe", b'{"data_version":"x"}', b'{"later_field":1}'], ids=["emptied", "cut", "list", "not utf-8", "fields missing", "later release"])
+@pytest.mark.parametrize(
+    "harmed", [b"", b"{", b"[]", b"\xff\xfe", b'{"data_version":"x"}', b'{"later_field":1}'], ids=["emptied", "cut", "list", "not utf-8", "fields missing", "later release"]
+)
 def test_a_damaged_stamp_is_told_with_the_file_to_delete(tables, harmed) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
     stamp = tables.path(SLOT).with_name("2026.tar.stamp.json")
@@ -176,8 +187,9 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-def die_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
-    """Let the process end at the n-th use of a system call from now on, before it does anything."""
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> Iterator[None]:
+    """Ends the block, as the end of the process would, at the n-th use of a system call and before it does anything; lets it pass where there are fewer."""
     count, real = [0], getattr(os, name)
 
     def call(*args, **kwargs):
@@ -186,12 +198,13 @@ def die_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> None:
             raise Killed
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(os, name, call)
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(os, name, call)
+        yield
 
 
 def test_a_crash_between_rows_and_stamp_leaves_no_table(tables, monkeypatch) -> None:
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        die_at(patch, "replace", 2)
+    with killed_at(monkeypatch, "replace", 2):
         tables.write(SLOT, MEASURES, rows(5), **MADE)
     assert tables.path(SLOT).exists()
     assert (tables.has("measures", "image", SLOT.shard), tables.stamp(SLOT), tables.shards("measures", "image")) == (False, None, [])
@@ -204,12 +217,8 @@ def test_a_crash_between_rows_and_stamp_leaves_no_table(tables, monkeypatch) -> 
 def test_a_crash_while_a_table_is_replaced_leaves_the_old_one_or_the_new_one_or_none(tables, monkeypatch, name, number) -> None:
     """Never an old stamp beside new rows: its step would count as done, and every reader would fail."""
     tables.write(SLOT, MEASURES, rows(5), **MADE)
-    with monkeypatch.context() as patch:
-        die_at(patch, name, number)
-        try:
-            tables.write(SLOT, MEASURES, rows(6), **MADE)
-        except Killed:
-            pass
+    with killed_at(monkeypatch, name, number):
+        tables.write(SLOT, MEASURES, rows(6), **MADE)
     assert tables.stamp(SLOT) is None or tables.read(SLOT).num_rows in (5, 6)
     tables.write(SLOT, MEASURES, rows(6), **MADE)
     assert tables.read(SLOT).num_rows == 6
@@ -217,10 +226,9 @@ def test_a_crash_while_a_table_is_replaced_leaves_the_old_one_or_the_new_one_or_
 
 def test_equal_rows_written_again_never_take_the_table_away(tables, monkeypatch) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        die_at(patch, "replace", 1)
-        tables.write(SLOT, MEASURES, rows(5), **MADE)
-    assert tables.read(SLOT).num_rows == 5
+    with killed_at(monkeypatch, "replace", 1):
+        tables.write(SLOT, MEASURES, rows(5), **(MADE | {"run_id": "never finished"}))
+    assert (tables.read(SLOT).num_rows, tables.stamp(SLOT).run_id) == (5, "")
 
 
 def test_a_table_that_was_never_made_says_so(tables) -> None:
@@ -288,8 +296,7 @@ def test_a_removed_table_is_gone(tables) -> None:
 
 def test_a_half_removed_table_does_not_exist(tables, monkeypatch) -> None:
     tables.write(SLOT, MEASURES, rows(1), **MADE)
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        die_at(patch, "unlink", 2)
+    with killed_at(monkeypatch, "unlink", 2):
         tables.remove(SLOT)
     assert (tables.stamp(SLOT), tables.path(SLOT).exists()) == (None, True)
 

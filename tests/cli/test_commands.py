@@ -1,0 +1,178 @@
+"""The command line: every command has help with an example, stands in the docs, and does its job on a real lake."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from mmlake.cli.app import app
+from mmlake.cli.pages import cli_page, errors_page
+from mmlake.errors import MmlakeError
+from mmlake_assets import console
+from tests import make
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMANDS = sorted(typer.main.get_command(app).commands)
+RUNNER = CliRunner()
+
+
+def call(*words: object, code: int = 0) -> str:
+    result = RUNNER.invoke(app, [str(word) for word in words])
+    if isinstance(result.exception, MmlakeError):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def read(*words: object, code: int = 0) -> object:
+    return json.loads(call(*words, "--json", code=code))
+
+
+@pytest.fixture
+def lake(done) -> Path:
+    return Path(done.resource.root)
+
+
+def test_the_three_commands_that_go_through_dagster_are_there() -> None:
+    assert {"run", "demo", "ui"} <= set(COMMANDS)
+    assert console.entry
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    assert f"mmlake {name}" in call(name, "--help")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "docs"])
+def test_every_command_stands_in_the_docs(name: str) -> None:
+    assert f"## mmlake {name}\n" in (DOCS / "cli.md").read_text()
+
+
+def test_the_generated_pages_are_as_the_code_is() -> None:
+    """`make docs` writes them."""
+    assert (DOCS / "errors.md").read_text() == errors_page()
+    assert (DOCS / "cli.md").read_text() == cli_page(app)
+
+
+def test_status_adds_up(lake: Path) -> None:
+    for row in read("status", "--lake", lake)["modalities"]:
+        assert row["num_rows"] == sum(row["statuses"].values())
+    assert "rows in" in call("status", "--lake", lake)
+
+
+def test_search_by_words_finds_the_document_that_holds_them(lake: Path) -> None:
+    found = read("search", make.prose(4)[:60], "--lake", lake, "--modality", "text", "--limit", 1)
+    assert found[0]["text"] == make.prose(4)
+
+
+def test_search_by_example_finds_the_file_itself_first(lake: Path, tmp_path: Path) -> None:
+    path = tmp_path / "query.png"
+    path.write_bytes(make.picture(2))
+    found = read("search", "--like", path, "--lake", lake, "--limit", 1)
+    assert found[0]["sample_ids"] == ["image/a.tar/2"] or found[0]["score"] > 0.999
+
+
+def test_search_by_sql_filters(lake: Path) -> None:
+    rows = read("search", "--where", "status = 'quarantined'", "--lake", lake)
+    assert [row["rule"] for row in rows] == ["text_too_short"]
+
+
+def test_a_search_for_nothing_says_what_to_give(lake: Path) -> None:
+    with pytest.raises(MmlakeError, match="--like FILE"):
+        call("search", "--lake", lake)
+
+
+def test_why_tells_the_rule_and_the_versions_of_a_quarantined_item(lake: Path) -> None:
+    digest = read("search", "--where", "status = 'quarantined'", "--lake", lake)[0]["digest"]
+    story = call("why", digest[:12], "--lake", lake)
+    assert "text_too_short" in story
+    assert "curated-v001" in story
+    assert "text/a.jsonl" in story
+
+
+def test_why_answers_for_a_file_of_the_store(lake: Path, done) -> None:
+    digest = next(iter(done.lake.store.digests()))
+    assert digest in call("why", done.lake.store.path(digest), "--lake", lake)
+
+
+def test_versions_and_diff_tell_what_curation_left_out(lake: Path) -> None:
+    assert {row["version"] for row in read("versions", "--lake", lake)["versions"]} == {"everything-v001", "curated-v001"}
+    removed = read("diff", "everything", "curated", "--lake", lake)["removed"]
+    assert removed["text"] == {"rule:text_too_short": 1, "tier:near": 1}
+
+
+def test_verify_passes_and_then_names_the_blob_that_rotted(own) -> None:
+    root = own.resource.root
+    assert read("verify", "curated", "--lake", root)["problems"] == []
+    digest = own.lake.versions.items("curated").column("digest").to_pylist()[0]
+    path = own.lake.store.path(digest)
+    path.write_bytes(path.read_bytes()[:-1] + b"\x00")
+    assert any(digest in problem for problem in read("verify", "curated", "--lake", root, code=5)["problems"])
+    assert any(digest in problem for problem in read("fsck", "--lake", root, code=5)["problems"])
+
+
+def test_fsck_finds_a_sound_lake_sound(lake: Path) -> None:
+    assert read("fsck", "--lake", lake)["problems"] == []
+
+
+def test_tags_branches_and_rollback_move_references_only(own) -> None:
+    root = own.resource.root
+    at = read("tag", "release-1", "curated-v001", "--lake", root)["id"]
+    assert read("branch", "trial", "everything-v001", "--lake", root)["id"] != at
+    assert read("rollback", "curated", "curated-v001", "--lake", root)["id"] == at
+
+
+def test_costs_lists_stages_and_a_plan(lake: Path) -> None:
+    data = read("costs", "--lake", lake, "--reads", 1)
+    assert {row["stage"] for row in data["stages"]} >= {"items", "embeddings", "total"}
+    assert {row["decision"] for row in data["plan"]} <= {"precompute", "recompute"}
+
+
+def test_errors_explains_a_code() -> None:
+    assert read("errors", "1002")[0]["name"] == "shard_truncated"
+    with pytest.raises(MmlakeError, match="9999"):
+        call("errors", "9999")
+
+
+def test_scan_lists_shards_without_a_lake(done) -> None:
+    keys = {row["key"]: row["modalities"] for row in read("scan", "--landing", done.lake.landing)}
+    assert keys["image/a.tar"] == ["image"]
+
+
+def test_probes_are_shown_and_can_be_pinned(own, tmp_path: Path) -> None:
+    root = own.resource.root
+    before = read("probes", "--lake", root)
+    digest = own.lake.versions.items("curated").column("digest").to_pylist()[0]
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps({"id": "p1", "kind": "text", "modality": "text", "query": "a stone bridge in winter", "relevant": [digest]}) + "\n")
+    assert before["num_probes"] > 0
+    assert read("probes", "--lake", root, "--pin", path)["num_probes"] == 1
+
+
+def test_a_report_is_one_file_that_names_its_version(lake: Path) -> None:
+    path = Path(read("report", "curated-v001", "--lake", lake)["report"])
+    text = path.read_text()
+    assert "curated-v001" in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_an_unknown_lake_names_the_command_that_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(MmlakeError, match="mmlake run --landing"):
+        call("status", "--lake", tmp_path / "nothing")
+
+
+def test_errors_leave_the_program_as_one_line_and_their_own_exit_code(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    command = shutil.which("mmlake", path=str(Path(sys.executable).parent)) or ""
+    words = [command] if command else [sys.executable, "-c", "from mmlake_assets.console import entry; entry()"]
+    result = subprocess.run([*words, "versions", "--lake", str(tmp_path)], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr

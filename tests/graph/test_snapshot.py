@@ -1,0 +1,67 @@
+"""The asset graph as it stood when it was last looked at. `python -m tests.graph.test_snapshot` writes it anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+
+from mmlake_assets import definitions
+
+SNAPSHOT = Path(__file__).parent / "graph.json"
+DATA_ORDER = ["sources", "store", "preprocess", "quality", "dedup", "embed", "catalog", "versions", "shards", "evaluate", "costs", "provenance"]
+
+
+def graph() -> dict[str, dict[str, object]]:
+    """Every asset with what makes it what it is, by key."""
+    resolved = definitions.defs.resolve_asset_graph()
+    found = {}
+    for key in sorted(resolved.get_all_asset_keys(), key=lambda key: key.path):
+        node = resolved.get(key)
+        found[key.to_user_string()] = {
+            "group": node.group_name,
+            "deps": sorted(parent.to_user_string() for parent in node.parent_keys),
+            "partitions": _partitions(node.partitions_def),
+            "kinds": sorted(node.kinds),
+            "checks": sorted(check.name for check in node.check_keys),
+            "pools": sorted(node.pools or ()),
+            "per_run": node.backfill_policy.max_partitions_per_run if node.backfill_policy else None,
+        }
+    return found
+
+
+def _partitions(definition: dg.PartitionsDefinition | None) -> str | None:
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        return " x ".join(_partitions(dimension.partitions_def) or "" for dimension in definition.partitions_defs)
+    if isinstance(definition, dg.DynamicPartitionsDefinition):
+        return definition.name
+    return "+".join(definition.get_partition_keys()) if definition is not None else None
+
+
+def test_the_keys_are_those_of_the_snapshot() -> None:
+    assert sorted(graph()) == sorted(json.loads(SNAPSHOT.read_text()))
+
+
+def test_each_asset_is_as_in_the_snapshot() -> None:
+    assert graph() == json.loads(SNAPSHOT.read_text())
+
+
+def test_every_asset_page_is_filled() -> None:
+    resolved = definitions.defs.resolve_asset_graph()
+    for key in resolved.get_all_asset_keys():
+        node = resolved.get(key)
+        assert node.description and node.owners and node.kinds and node.group_name in DATA_ORDER and node.code_version, key
+
+
+def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
+    resolved = definitions.defs.resolve_asset_graph()
+    tables = [key for key in resolved.get_all_asset_keys() if len(key.path) == 2]
+    assert len(tables) == 40
+    for key in tables:
+        assert "contract" in {check.name for check in resolved.get(key).check_keys}, key
+        assert resolved.get(key).metadata["dagster/column_schema"].columns, key
+
+
+if __name__ == "__main__":
+    SNAPSHOT.write_text(json.dumps(graph(), indent=1, sort_keys=True) + "\n")
