@@ -41,7 +41,7 @@ class Registry:
         with self._open() as database:
             row = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
         if row is None:
-            raise MmlakeError(f"shard {key!r} is not registered in {self.path}; run `mmlake ingest` or wait for the landing sensor")
+            raise MmlakeError(f"shard {key!r} is not registered in {self.path}; run `mmlake run`, or wait for the landing sensor")
         return _shard(row[0])
 
     def known(self) -> dict[str, Shard]:

@@ -45,7 +45,7 @@ def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
         shards = [_entry(shard) for shard in body["shards"]]
         sound = body["schema"] == _SCHEMA and all(Path(shard.name).name == shard.name for shard in shards)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise ShardCorrupt(f"there is no {path}: the shards were never finished; write them with `mmlake shards`") from error
+        raise ShardCorrupt(f"there is no {path}: the shards were never finished; materialize `training_shards` of the version, or run `mmlake run`") from error
     except (ValueError, TypeError, KeyError):
         sound = False
     if not sound:

@@ -190,7 +190,7 @@ def _parquet(ledger: Ledger, shard: str, pieces: list[Piece]) -> None:
         }
     )
     for number, piece in enumerate(pieces):
-        ledger.note(shard, f"row:{number}", "text", piece, role="document")
+        ledger.note(shard, f"row:{number + 1}", "text", piece, role="document")
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", row_group_size=64)
     ledger.put(shard, sink.getvalue().to_pybytes())

@@ -20,7 +20,7 @@ class TruthItem:
     """One item that a perfect reader emits, and what must become of it."""
 
     shard: str  # container file, or the directory of a loose file, relative to the landing zone
-    member: str  # member of a tar, name of a loose file, `line:N` or `row:N` from 1 and 0; `#/field` behind it for a text inside a JSON member
+    member: str  # member of a tar, name of a loose file, `line:N` or `row:N`, both from 1; `#/field` behind it for a text inside a JSON member
     modality: str
     role: str
     digest: Digest | None  # of the item's bytes; None where no item bytes exist
