@@ -7,17 +7,16 @@ reports/   HTML                      dagster/   runs and events       landing.sq
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
-from mmlake.errors import LakeLocked, SettingsError
+from mmlake.errors import SettingsError
+from mmlake.locks import holding
 from mmlake.modalities import MODALITIES
 from mmlake.registry import Registry
 from mmlake.settings import Settings
@@ -75,6 +74,8 @@ class Lake:
                 self._landing = Path(json.loads((self.root / "lake.json").read_bytes())["landing"])
             except FileNotFoundError as error:
                 raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING") from error
+            except (ValueError, KeyError, TypeError) as error:
+                raise SettingsError(f"{self.root / 'lake.json'} does not say where the landing zone is; name it with --landing DIR, which writes the file anew") from error
         if not self._landing.is_dir():
             raise SettingsError(f"landing zone {self._landing} is not a directory; name the directory that holds your shards with --landing DIR")
         return self._landing
@@ -86,13 +87,6 @@ class Lake:
         if not path.exists() or path.read_bytes() != line:
             write_atomically(path, line)
 
-    @contextmanager
-    def locked(self, name: str) -> Iterator[None]:
+    def locked(self, name: str) -> AbstractContextManager[None]:
         """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / f".{name}.lock").open("w") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise LakeLocked(f"lake {self.root}: another process holds the '{name}' lock; wait for it to end, or stop it") from error
-            yield
+        return holding(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,33 @@ class Settings:
         for name, values in given.items():
             if name not in known:
                 raise SettingsError(f"{where}: section [{name}] is not known; expected one of {sorted(known)}")
-            kind = type(getattr(cls(), name))
+            default = getattr(cls(), name)
+            kind = type(default)
             names = {f.name for f in dataclasses.fields(kind)}
             if not isinstance(values, dict) or (unknown := values.keys() - names):
                 raise SettingsError(f"{where}: [{name}] has the fields {sorted(unknown) if isinstance(values, dict) else values!r}; expected some of {sorted(names)}")
-            sections[name] = kind(**{key: _plain(value) for key, value in values.items()})
+            plain = {key: _plain(value) for key, value in values.items()}
+            if wrong := sorted(key for key, value in plain.items() if not _is_alike(getattr(default, key), value)):
+                expected = ", ".join(f"{key} like {getattr(default, key)!r}" for key in wrong)
+                raise SettingsError(f"{where}: [{name}] has values of another kind than the settings, expected {expected}; correct them")
+            try:
+                sections[name] = kind(**plain)
+            except (TypeError, ValueError, AttributeError) as error:  # a nested table with unknown names or values of another kind
+                raise SettingsError(
+                    f"{where}: [{name}] has a nested value that does not fit, among {sorted(plain)}; compare it with the comments in mmlake/{name}/settings.py"
+                ) from error
         return cls(**sections)
+
+
+def _is_alike(default: Any, value: Any) -> bool:
+    """Whether the value is of the default's kind: a whole number does for a fraction, a truth value is no number."""
+    if default is None:
+        return True
+    if isinstance(default, Mapping):
+        return isinstance(value, Mapping)
+    if isinstance(default, float):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return type(value) is type(default)
 
 
 def _plain(value: Any) -> Any:

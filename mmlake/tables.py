@@ -14,9 +14,13 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +34,7 @@ from mmlake.store import sync_directory, write_atomically
 ALL = "ALL"  # the shard name of a corpus-level table
 _ROW_GROUP_ROWS = 16_384
 _STAMP = ".stamp.json"
+_SPELLED = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _MAX_NAME_BYTES = 255 - len(_STAMP)  # file systems end names at 255 bytes
 
 
@@ -43,6 +48,14 @@ class Slot:
 
     def __str__(self) -> str:
         return f"{self.modality}/{self.table}" if self.shard == ALL else f"{self.modality}/{self.table}[{self.shard}]"
+
+    @classmethod
+    def parse(cls, text: str) -> Slot:
+        """The slot that `str` spelled so. Raises SettingsError on a text that is none."""
+        match = _SPELLED.fullmatch(text)
+        if match is None:
+            raise SettingsError(f"{text!r} is no slot; expected 'modality/table' or 'modality/table[shard]'")
+        return cls(match["table"], match["modality"], ALL if match["shard"] is None else match["shard"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +75,18 @@ class Stamp:
     media_bytes: int = 0  # bytes of media read
     run_id: str = ""
     written_at: str = ""  # ISO 8601, UTC
+
+
+class Stopwatch:
+    """Started when made; tells the fields of a stamp that speak of time."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def fields(self) -> dict[str, Any]:
+        """`seconds`, `cpu_seconds` and `written_at`, as of now."""
+        wall_s, cpu_s = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        return {"seconds": round(wall_s, 4), "cpu_seconds": round(cpu_s, 4), "written_at": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 class Tables:
@@ -165,6 +190,11 @@ class Tables:
         except TableCorrupt:
             return None
         return None if stamp is None else stamp.data_version
+
+
+def joint_version(stamps: Mapping[Slot, Stamp]) -> str:
+    """The one data version that stands for the tables of all shards: SHA-256 of the lines `shard=data version`, in the order given."""
+    return digest_of("\n".join(f"{slot.shard}={stamp.data_version}" for slot, stamp in stamps.items()).encode())
 
 
 def check_key(slot: Slot, schema: TableSchema, table: pa.Table) -> None:

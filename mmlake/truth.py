@@ -188,7 +188,7 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
                     tier=tier,
                     modality=modality,
                     num_planted=len(planted),
-                    num_recovered=sum(together.get(left) == together.get(right) for left, right in planted),
+                    num_recovered=sum(left in together and together[left] == together.get(right) for left, right in planted),
                     num_found=len(found_pairs),
                     num_right=len(found_pairs & related[modality]),
                 )  # fmt: skip
@@ -230,4 +230,4 @@ def _pairs(digests: tuple[str, ...]) -> set[tuple[str, str]]:
 
 
 def _spelled(key: tuple[str, str, str]) -> str:
-    return f"{key[1]} {key[0]} {key[2][:16]}"
+    return f"{key[1]} {key[0]} {key[2] if key[2].startswith('(') else key[2][:16]}"

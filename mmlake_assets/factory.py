@@ -23,9 +23,7 @@ GPU_POOL = "gpu"
 OWNERS = ["team:data-engineering"]
 
 # eager() asks for what becomes missing, which a partition that was registered before the sensor's first look never does: then, being missing is enough.
-_LEFT_BEHIND = (
-    dg.AutomationCondition.initial_evaluation() & dg.AutomationCondition.missing() & ~dg.AutomationCondition.any_deps_missing() & ~dg.AutomationCondition.in_progress()
-)
+_LEFT_BEHIND = dg.AutomationCondition.initial_evaluation() & dg.AutomationCondition.missing() & ~dg.AutomationCondition.any_deps_missing() & ~dg.AutomationCondition.in_progress()
 AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first look")
 
 
@@ -38,7 +36,7 @@ def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
         deps=[dg.AssetKey([modality, name]) for name in step.inputs],
         backfill_policy=dg.BackfillPolicy.multi_run(GPU_BACKFILL_SHARDS if step.gpu else BACKFILL_SHARDS),
     )
-    def _row(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> Iterator[dg.MaterializeResult]:
+    def _row(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
         yield from materialize_rows(context, step, modality, lake.open(compute.executor()))
 
     return _row
@@ -61,7 +59,7 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     return _corpus
 
 
-def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake) -> Iterator[dg.MaterializeResult]:
+def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
     """Make every partition of the run; yields Dagster's own result first so that the exact events that follow are the latest."""
     made: dict[str, Made] = {}
     failed: dict[str, str] = {}
@@ -78,7 +76,8 @@ def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: st
     for partition, result in made.items():
         versions = {key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()}
         metadata = page.row_metadata(step, result)
-        context.log_event(events.materialization(context.asset_key, partition, stamp=result.stamp, metadata=metadata, inputs=versions, pointers=pointers[partition]))
+        # Yielded, not logged: what `context.log_event` holds back is lost when the body raises.
+        yield events.materialization(context.asset_key, partition, stamp=result.stamp, metadata=metadata, inputs=versions, pointers=pointers[partition])
     if failed:
         raise dg.Failure(
             f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; re-run with the same range after the cause is mended", metadata=dict(failed)

@@ -24,9 +24,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[object]:
-    """The same, but this test's own, to be changed."""
-    from tests import make
-    from tests.lakes import run_on
+def own(done, tmp_path: Path) -> Iterator[object]:
+    """A copy of it, with its landing zone and history, that the test may change."""
+    from tests.lakes import copied
 
-    yield from run_on(make.small_landing(tmp_path / "landing"), tmp_path / "lake")
+    yield from copied(done, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,3 +38,13 @@ def run_on(landing: Path, root: Path) -> Iterator[Done]:
     with open_instance(root) as instance:
         ran = run_lake(resource, CudaExecutorResource(device="cpu"), instance, recipes=RECIPES, phase=lambda name, total: None)
         yield Done(resource, instance, ran)
+
+
+def copied(done: Done, base: Path) -> Iterator[Done]:
+    """The lake and its landing zone once more, times included, under another root."""
+    source = Path(done.resource.root)
+    shutil.copytree(source, base / "lake")
+    shutil.copytree(done.lake.landing, base / "landing")
+    resource = LakeResource(root=str(base / "lake"), landing=str(base / "landing"))
+    with open_instance(base / "lake") as instance:
+        yield Done(resource, instance, done.ran)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ import pyarrow.compute as pc
 
 from mmlake.catalog import search as searching
 from mmlake.catalog.join import CATALOG_SCHEMA
-from mmlake.catalog.lock import writing
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError
+from mmlake.locks import holding
 from mmlake.records import MODALITIES, STATUSES, canonical_json, is_digest
 
 _TABLE = "catalog"
@@ -44,7 +45,7 @@ class Catalog:
         Raises LakeLocked, SchemaMismatch, ContractBroken (a null or repeated digest), SettingsError (another dimension for a known encoder).
         """
         rows = _checked(rows)
-        with writing(self.root):
+        with self._writing():
             table = _widen(self._open_to_write(), rows)
             stored = _columns(table, ["digest", "row_hash", "modality", "status"])
             new, changed = _split(rows, stored)
@@ -60,7 +61,7 @@ class Catalog:
 
     def remove_absent(self, digests: Iterable[str]) -> int:
         """The number of rows removed because their digest is not among the given ones."""
-        with writing(self.root):
+        with self._writing():
             if (table := self._open()) is None:
                 return 0
             stored = _columns(table, ["digest"])["digest"].to_pylist()
@@ -127,7 +128,7 @@ class Catalog:
 
     def compact(self) -> None:
         """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old versions."""
-        with writing(self.root):
+        with self._writing():
             if (table := self._open()) is None:
                 return
             for name in (name for name in table.schema.names if name.startswith("vector_")):
@@ -172,6 +173,9 @@ class Catalog:
         """The number of the newest Lance version; 0 before the first write."""
         table = self._open()
         return 0 if table is None else int(table.version)
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return holding(self.root / "writer.lock", what=f"the catalog {self.root}")
 
     def _open(self) -> Any:
         """The newest version of the table, or None before the first write."""

@@ -5,17 +5,14 @@ Enters: stamps by slot. Leaves: one row per step and modality. Seconds and bytes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from mmlake.costs.prices import Prices
-from mmlake.errors import SettingsError
 from mmlake.tables import Slot, Stamp
 
-_SLOT = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 # data order; other names follow in alphabetical order
 _ORDER = ("items", "blobs", "tracks", "measures", "verdicts", "fingerprints", "near_duplicates", "embeddings", "semantic_duplicates", "duplicate_clusters")
 _PLACES = 10  # decimals of a dollar figure: a millionth of a cent
@@ -84,12 +81,10 @@ def stage_costs(stamps: Mapping[str, Stamp] | Mapping[Slot, Stamp], *, prices: P
     prices = prices or Prices()
     sums: dict[tuple[str, str], _Sum] = {}
     total = _Sum()
-    for slot, stamp in sorted(((str(slot), stamp) for slot, stamp in stamps.items()), key=lambda pair: pair[0]):
-        match = _SLOT.fullmatch(slot)
-        if match is None:
-            raise SettingsError(f"costs: {slot!r} is no slot; expected 'modality/table' or 'modality/table[shard]'")
-        on_gpu = match["table"] in gpu_stages
-        sums.setdefault((match["table"], match["modality"]), _Sum()).add(stamp, on_gpu=on_gpu)
+    for text, stamp in sorted(((str(slot), stamp) for slot, stamp in stamps.items()), key=lambda pair: pair[0]):
+        slot = Slot.parse(text)
+        on_gpu = slot.table in gpu_stages
+        sums.setdefault((slot.table, slot.modality), _Sum()).add(stamp, on_gpu=on_gpu)
         total.add(stamp, on_gpu=on_gpu)
     ordered = sorted(sums, key=lambda key: (_ORDER.index(key[0]) if key[0] in _ORDER else len(_ORDER), key))
     rows = [sums[key].row(*key, prices=prices) for key in ordered]

@@ -7,17 +7,16 @@ its history outlives the event log: deleting a run there deletes its events.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mmlake.errors import SettingsError
 from mmlake.records import Digest, canonical_json, digest_of
 from mmlake.store import write_atomically
-from mmlake.tables import ALL, Slot, Tables
+from mmlake.tables import ALL, Slot, Stamp, Tables, joint_version
 
-_SLOT = re.compile(r"(?P<modality>[^/\[]+)/(?P<table>[^/\[]+)(?:\[(?P<shard>.*)\])?", re.DOTALL)
 _FORMAT = 1
 
 
@@ -31,17 +30,15 @@ def chain(inputs: Mapping[str, str], *, tables: Tables) -> list[dict[str, Any]]:
     waiting = [(name, version, ALL) for name, version in sorted(inputs.items())]
     while waiting:
         name, version, shard = waiting.pop()
-        slots = _slots(name, shard, tables)
-        if not slots:
+        stamps = _named(name, shard, tables)
+        if not stamps:
             rows.setdefault(name, {"slot": name, "kind": "external", "data_version": version})
             continue
-        current = version in (_version(slots[0], tables), _joint_version(slots, tables))
-        for slot in slots:
+        current = version in (next(iter(stamps.values())).data_version, joint_version(stamps))
+        for slot, stamp in stamps.items():
             if str(slot) in rows:
                 rows[str(slot)]["current"] &= current
                 continue
-            stamp = tables.stamp(slot)
-            assert stamp is not None  # `_slots` lists only finished tables
             rows[str(slot)] = {"slot": str(slot), "kind": "table", "current": current, **asdict(stamp)}
             waiting += [(key, value, slot.shard) for key, value in sorted(stamp.inputs.items())]
     return [rows[key] for key in sorted(rows)]
@@ -62,23 +59,15 @@ def read_chain(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return head, rows
 
 
-def _slots(name: str, shard: str, tables: Tables) -> list[Slot]:
+def _named(name: str, shard: str, tables: Tables) -> dict[Slot, Stamp]:
     """The finished tables that a name in `inputs` means: of the reader's own shard, else of the corpus, else of all shards."""
-    match = _SLOT.fullmatch(name)
-    if match is None:
-        return []
-    table, modality = match["table"], match["modality"]
-    for candidate in [match["shard"]] if match["shard"] is not None else [shard, ALL]:
-        if tables.stamp(Slot(table, modality, candidate)) is not None:
-            return [Slot(table, modality, candidate)]
-    return [Slot(table, modality, each) for each in tables.shards(table, modality)] if match["shard"] is None else []
-
-
-def _version(slot: Slot, tables: Tables) -> str:
-    stamp = tables.stamp(slot)
-    return stamp.data_version if stamp else ""
-
-
-def _joint_version(slots: list[Slot], tables: Tables) -> str:
-    """The one version that stands for the tables of all shards: SHA-256 of the lines `shard=data version`."""
-    return digest_of("\n".join(f"{slot.shard}={_version(slot, tables)}" for slot in slots).encode())
+    try:
+        named = Slot.parse(name)
+    except SettingsError:
+        return {}  # inputs may name what is no table
+    names_shard = "[" in name
+    for candidate in [named.shard] if names_shard else [shard, ALL]:
+        slot = Slot(named.table, named.modality, candidate)
+        if (stamp := tables.stamp(slot)) is not None:
+            return {slot: stamp}
+    return {} if names_shard else tables.stamps(named.table, named.modality)

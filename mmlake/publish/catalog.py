@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from datetime import UTC, datetime
-
 from mmlake import catalog, contracts
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
-from mmlake.records import digest_of
-from mmlake.tables import Slot, Stamp
+from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
 CODE_VERSION = "1"
 SLOT = Slot("catalog", "all")
@@ -22,8 +18,7 @@ def catalog_inputs(lake: Lake) -> dict[str, str]:
     inputs = {}
     for modality in MODALITIES:
         for table in _ROW_TABLES:
-            stamps = lake.tables.stamps(table, modality)
-            inputs[f"{modality}/{table}"] = digest_of("\n".join(f"{slot.shard}={stamp.data_version}" for slot, stamp in stamps.items()).encode())
+            inputs[f"{modality}/{table}"] = joint_version(lake.tables.stamps(table, modality))
         clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
         inputs[f"{modality}/duplicate_clusters"] = clusters.data_version if clusters else ""
     return inputs
@@ -37,7 +32,7 @@ def catalog_is_current(lake: Lake) -> bool:
 
 def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
     """The stamp of the catalog, which now holds one row per distinct digest of all items. Raises ContractBroken where one is missing or too many."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    started = Stopwatch()
     inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
     for modality in MODALITIES:
         items, tracks, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
@@ -54,6 +49,6 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
     size = sum(path.stat().st_size for path in (lake.root / "catalog").rglob("*") if path.is_file())
     stamp = Stamp(
         data_version=lake.catalog.data_version(), schema_version=1, num_rows=len(held), size_bytes=size, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts,
-        seconds=round(time.perf_counter() - wall, 4), cpu_seconds=round(time.process_time() - cpu, 4), run_id=run_id, written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        run_id=run_id, **started.fields(),
     )  # fmt: skip
     return lake.tables.mark(SLOT, stamp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,9 +15,12 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance
 from mmlake.publish import probing
+from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_inputs
-from mmlake.publish.naming import previous_version, recipe_of
-from mmlake.publish.results import read_result, result_path, write_result
+from mmlake.publish.naming import earlier_versions, recipe_of, version_names
+from mmlake.publish.results import catalog_of, read_result, result_path, write_result
+from mmlake.records import digest_of
+from mmlake.store import write_atomically
 from mmlake.tables import Slot, Stamp
 from mmlake.versions import Manifest, select
 
@@ -33,20 +37,27 @@ class Result:
     document: dict[str, Any]
     size_bytes: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)  # what it was made from, where that is not what lies there now
 
 
 def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     """The version built from the catalog, tagged with its name, its branch moved to it. A name that is taken keeps what it names."""
-    recipe = recipe_of(version)
-    if version not in lake.versions.tags():
+    recipe, stamp = recipe_of(version), lake.tables.stamp(CATALOG)
+    current = stamp.data_version if stamp else ""
+    if version in lake.versions.tags():
+        source = catalog_of(lake, version) or current
+    else:
+        source = current
+        # Before the version gets its name: else one that was interrupted between name and stamp would be taken to hold a catalog that came later.
+        write_result(lake, version, "manifest", {"version": version, "catalog": source})
         selection = select(lake.catalog.read(), recipe)
         held, left_out = selection.items.num_rows, selection.excluded.num_rows
         if held + left_out != lake.catalog.count():
             raise ContractBroken(f"catalog -> {version}: {lake.catalog.count()} rows, {held} selected and {left_out} excluded; run `Catalog.verify_unique`")
-        before = previous_version(lake, version)
+        before = earlier_versions(lake, version)[-1:]
         built = lake.versions.build(
             selection.items, excluded=selection.excluded, recipe=recipe, settings_digest=lake.settings.digest(_SETTINGS), encoders=_encoders(lake),
-            diversity=_diversity(lake, selection.items), parents=(before,) if before else (), name=version,
+            diversity=_diversity(lake, selection.items), parents=tuple(before), name=version,
         )  # fmt: skip
         advance(held)
         _move_branch(lake, recipe.name, built)
@@ -56,6 +67,7 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     document = {
         "version": version,
         "id": made.id,
+        "catalog": source,
         "recipe": recipe.name,
         "parents": list(made.parents),
         "totals": dict(made.totals),
@@ -64,7 +76,9 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     }
     write_result(lake, version, "manifest", document)
     size = sum(total["size_bytes"] for total in made.totals.values())
-    return Result(data_version=made.id, num_rows=made.num_items, size_bytes=size, counts={"selected": made.num_items, "excluded": excluded}, document=document)
+    return Result(
+        data_version=made.id, num_rows=made.num_items, size_bytes=size, counts={"selected": made.num_items, "excluded": excluded}, document=document, inputs={"all/catalog": source}
+    )
 
 
 def diversity(lake: Lake, version: str, advance: Advance) -> Result:
@@ -107,9 +121,8 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
         parts.append(evaluate.score_probes([probe for probe in asked if probe.id in vectors], vectors, digests, corpus_ND, owners, ks=lake.settings.evaluate.ks))
         advance(len(asked))
     scores = pa.concat_tables(parts)
-    path = result_path(lake, version, "probe_scores", "parquet")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(scores, path)
+    pq.write_table(scores, sink := io.BytesIO())
+    write_atomically(result_path(lake, version, "probe_scores", "parquet"), sink.getvalue())
     document = {"version": version, "probe_set": probes.digest, "unanswerable": unanswered, "summary": evaluate.summarize(scores).to_pylist()}
     return Result(
         data_version=write_result(lake, version, "probe_scores", document),
@@ -151,27 +164,27 @@ def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
     """The chain of tables behind the version, as JSON lines beside its manifest: it outlives the run history."""
     made = lake.versions.read(version)
     path = lake.root / "versions" / "chains" / f"{made.id}.jsonl"
-    digest = provenance.export_chain(path, version=made.id, inputs=catalog_inputs(lake), tables=lake.tables)
-    _, rows = provenance.read_chain(path)
+    if not path.exists():  # what is there already was written from the tables as they were then, and they may have been made again since
+        provenance.export_chain(path, version=made.id, inputs=catalog_inputs(lake), tables=lake.tables)
+    digest, (_, rows) = digest_of(path.read_bytes()), provenance.read_chain(path)
     document = {"version": version, "id": made.id, "chain": str(path.relative_to(lake.root)), "sha256": digest, "tables": len(rows)}
     write_result(lake, version, "provenance", document)
     return Result(data_version=digest, num_rows=len(rows), size_bytes=path.stat().st_size, document=document)
 
 
 def baseline_of(lake: Lake, version: str) -> str | None:
-    """The version that this one is compared with: the one before it, else the newest of everything, else none."""
-    if (before := previous_version(lake, version)) is not None:
-        return before
-    if recipe_of(version).name == "everything":
-        return None
-    names = sorted(name for name in lake.versions.tags() if name.startswith("everything-v"))
-    return names[-1] if names else None
+    """The version that this one is compared with: the last scored one before it, else the newest of everything, else none."""
+    recipe = recipe_of(version).name
+    candidates = earlier_versions(lake, version) or (version_names(lake, "everything") if recipe != "everything" else [])
+    # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
+    scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]
+    return scored[-1] if scored else None
 
 
 def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
     """Every stamp of the lake."""
     stamps: dict[Slot, Stamp] = {}
-    for table in sorted(path.name for path in lake.tables.root.iterdir() if path.is_dir()):
+    for table in sorted(path.name for path in lake.tables.root.glob("*") if path.is_dir()):  # none where nothing was ever run
         for modality in [*MODALITIES, "all"]:
             stamps |= lake.tables.stamps(table, modality)
     return stamps

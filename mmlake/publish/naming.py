@@ -23,22 +23,26 @@ def recipe_of(version: str) -> Recipe:
 def version_names(lake: Lake, recipe: str | None = None) -> list[str]:
     """Names of the lake's versions, begun or finished, oldest first within a recipe."""
     names = set(lake.versions.tags()) | set(lake.tables.shards("manifest", "all"))
-    return sorted(name for name in names if (match := _NAME.fullmatch(name)) and recipe in (None, match["recipe"]))
+    found = [(match["recipe"], int(match["number"]), name) for name in names if (match := _NAME.fullmatch(name))]
+    return [name for kind, _, name in sorted(found) if recipe in (None, kind)]  # by number: as text, v1000 stands before v999
 
 
 def next_version(lake: Lake, recipe: str) -> str:
     """The first free name of the recipe."""
     names = version_names(lake, recipe)
-    number = int(names[-1].rpartition("-v")[2]) + 1 if names else 1
-    return f"{recipe}-v{number:03d}"
+    return f"{recipe}-v{_number(names[-1]) + 1 if names else 1:03d}"
 
 
-def previous_version(lake: Lake, version: str) -> str | None:
-    """The version of the same recipe before this one."""
-    earlier = [name for name in version_names(lake, recipe_of(version).name) if name < version]
-    return earlier[-1] if earlier else None
+def earlier_versions(lake: Lake, version: str) -> list[str]:
+    """The versions of the same recipe before this one, oldest first."""
+    number = _number(version)
+    return [name for name in version_names(lake, recipe_of(version).name) if _number(name) < number]
 
 
 def slot_of(step: str, version: str) -> Slot:
     """Where the stamp of a version's step lies."""
     return Slot(step, "all", version)
+
+
+def _number(version: str) -> int:
+    return int(version.rpartition("-v")[2])

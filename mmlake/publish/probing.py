@@ -1,7 +1,7 @@
 """Frozen probes of a lake and their query vectors.
 
 The first version of a lake freezes the probe set; every later version is measured with the very same one. Probes made by hand are
-pinned before that with `mmlake probes pin FILE`.
+pinned before that with `mmlake probes --pin FILE`.
 """
 
 from __future__ import annotations

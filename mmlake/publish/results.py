@@ -8,6 +8,7 @@ from typing import Any
 
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
+from mmlake.publish.naming import slot_of
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
@@ -22,6 +23,20 @@ def write_result(lake: Lake, version: str, step: str, document: dict[str, Any]) 
     data = canonical_json(document).encode()
     write_atomically(result_path(lake, version, step), data)
     return digest_of(data)
+
+
+def catalog_of(lake: Lake, version: str) -> str | None:
+    """Data version of the catalog that the version was selected from; None where no record says.
+
+    The stamp says it, and before there is a stamp the result document, which is written before the version gets its name.
+    """
+    stamp = lake.tables.stamp(slot_of("manifest", version))
+    if stamp is not None:
+        return stamp.inputs.get("all/catalog")
+    try:
+        return read_result(lake, version, "manifest").get("catalog")
+    except MmlakeError:
+        return None
 
 
 def read_result(lake: Lake, version: str, step: str) -> dict[str, Any]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import making
+from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_is_current
 from mmlake.publish.naming import next_version, slot_of, version_names
-from mmlake.tables import Stamp
+from mmlake.publish.results import catalog_of
+from mmlake.tables import Stamp, Stopwatch
 
 _LOG = logging.getLogger("mmlake.steps")
 
@@ -89,7 +89,7 @@ VERSION_STEPS: dict[str, VersionStep] = {
 def version_inputs(step: VersionStep, lake: Lake, version: str) -> dict[str, str]:
     """Data version of every input of the step."""
     if step.inputs == ("catalog",):
-        stamp = lake.tables.stamp(slot_of("catalog", "ALL"))
+        stamp = lake.tables.stamp(CATALOG)
         return {"all/catalog": stamp.data_version if stamp else ""}
     stamps = {name: lake.tables.stamp(slot_of(name, version)) for name in step.inputs}
     return {f"all/{name}": stamp.data_version if stamp else "" for name, stamp in stamps.items()}
@@ -97,13 +97,12 @@ def version_inputs(step: VersionStep, lake: Lake, version: str) -> dict[str, str
 
 def run_version_step(step: VersionStep, lake: Lake, version: str, *, advance: Advance = silent, run_id: str = "") -> tuple[Stamp, making.Result]:
     """(stamp, result) of the step for this version, made now."""
-    wall, cpu = time.perf_counter(), time.process_time()
+    started = Stopwatch()
     inputs = version_inputs(step, lake, version)
     result = step.make(lake, version, advance)
     stamp = Stamp(
         data_version=result.data_version, schema_version=1, num_rows=result.num_rows, size_bytes=result.size_bytes, code_version=step.code_version,
-        settings_digest=lake.settings.digest(step.settings), inputs=inputs, counts=result.counts, seconds=round(time.perf_counter() - wall, 4),
-        cpu_seconds=round(time.process_time() - cpu, 4), run_id=run_id, written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        settings_digest=lake.settings.digest(step.settings), inputs=inputs | result.inputs, counts=result.counts, run_id=run_id, **started.fields(),
     )  # fmt: skip
     lake.tables.mark(slot_of(step.name, version), stamp)
     _LOG.info("%s[%s]: %d rows in %.2f s", step.name, version, stamp.num_rows, stamp.seconds, extra={"slot": slot_of(step.name, version)})
@@ -125,9 +124,8 @@ def needs_version(lake: Lake, recipe: str) -> tuple[str, bool]:
     """(name, whether it is new): the version of the recipe that holds the catalog as it is now."""
     names = version_names(lake, recipe)
     if names and catalog_is_current(lake):
-        stamp = lake.tables.stamp(slot_of("manifest", names[-1]))
-        step = VERSION_STEPS["manifest"]
-        if stamp is None or stamp.inputs == version_inputs(step, lake, names[-1]):
+        held, stamp = catalog_of(lake, names[-1]), lake.tables.stamp(CATALOG)
+        if held is None or (stamp is not None and held == stamp.data_version):
             return names[-1], False
     return next_version(lake, recipe), True
 

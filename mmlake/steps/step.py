@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from mmlake import contracts
+from mmlake import contracts, sources
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
-from mmlake.records import digest_of
+from mmlake.records import canonical_json, digest_of
 from mmlake.schemas import TableSchema, conform
-from mmlake.tables import ALL, Slot, Stamp, check_key
+from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
 
 _LOG = logging.getLogger("mmlake.steps")  # DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
 
@@ -51,6 +49,7 @@ class Step:
     settings: tuple[str, ...] = ()  # sections of Settings that steer it
     kinds: tuple[str, ...] = ()  # technologies, shown as badges on the asset
     over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
+    weighs_sources: bool = False  # reads the priorities in the landing zone's `_source.json` files, which no table holds
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
 
@@ -72,10 +71,11 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
         versions[f"landing/{shard}"] = lake.registry.get(shard).revision
     for name in step.inputs:
         if shard == ALL:
-            stamps = [(key, _stamp(lake, Slot(name, modality, key))) for key in lake.tables.shards(name, modality)]
-            versions[f"{modality}/{name}"] = digest_of("\n".join(f"{key}={stamp.data_version}" for key, stamp in stamps).encode())
+            versions[f"{modality}/{name}"] = joint_version(lake.tables.stamps(name, modality))
         else:
             versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality, shard)).data_version
+    if step.weighs_sources:
+        versions["landing/priorities"] = digest_of(canonical_json(sources.priorities(lake.landing)).encode())
     for name in step.corpus_inputs:
         versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality)).data_version
     return versions
@@ -102,7 +102,7 @@ def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance
         _LOG.info("%s: unchanged, %d rows", slot, before.num_rows, extra={"slot": slot})
         return Made(slot, before, True, inputs)
     _LOG.debug("%s: begun", slot, extra={"slot": slot})
-    wall, cpu = time.perf_counter(), time.process_time()
+    started = Stopwatch()
     job = Job(lake=lake, modality=modality, shard=shard, advance=advance)
     table = step.make(job)
     accounted = step.check(job, table)
@@ -114,11 +114,9 @@ def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance
         settings_digest=lake.settings.digest(step.settings),
         inputs=inputs,
         counts=_counts(table) | {"accounted": accounted},
-        seconds=round(time.perf_counter() - wall, 4),
-        cpu_seconds=round(time.process_time() - cpu, 4),
         media_bytes=_media_bytes(table),
         run_id=run_id,
-        written_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        **started.fields(),
     )
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
     return Made(slot, stamp, False, inputs)

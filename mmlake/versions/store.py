@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, RefMissing, SettingsError
+from mmlake.locks import holding
 from mmlake.records import digest_of, is_digest
 from mmlake.store import write_atomically
 from mmlake.versions.diff import Diff, compare
-from mmlake.versions.lock import writing
 from mmlake.versions.manifest import Manifest, causes, totals_by
 from mmlake.versions.recipe import Recipe, check_policy
 from mmlake.versions.refs import Move, Refs, safe_name, utc_now
@@ -61,7 +62,7 @@ class VersionStore:
         if name is not None:
             safe_name(name)
         parents = tuple(sorted(self.resolve(parent) for parent in parents))
-        with writing(self.root):
+        with self._writing():
             manifest = Manifest(
                 recipe=recipe,
                 settings_digest=settings_digest,
@@ -156,14 +157,14 @@ class VersionStore:
     def advance(self, branch: str, to: str, *, expect: str | None = None) -> str:
         """The id that the branch is at now. expect: the full id it must still be at, else LakeLocked (compare and swap)."""
         id_ = self.resolve(to)
-        with writing(self.root):
+        with self._writing():
             self._refs.move(branch, id_, action="advance", expect=expect)
         return id_
 
     def rollback(self, branch: str, to: str, *, expect: str | None = None) -> str:
         """The id that the branch is back at; it must have been there before. Media and manifests stay as they are."""
         id_ = self.resolve(to)
-        with writing(self.root):
+        with self._writing():
             if id_ not in {move.after for move in self._refs.log(branch)}:
                 raise SettingsError(f"branch '{branch}' was never at {id_[:12]}; roll back to a version of its log, or use advance")
             self._refs.move(branch, id_, action="rollback", expect=expect)
@@ -184,9 +185,12 @@ class VersionStore:
     def _created(self, kind: str, name: str, at: str) -> str:
         safe_name(name)
         id_ = self.resolve(at)
-        with writing(self.root):
+        with self._writing():
             self._refs.create(kind, name, id_)
         return id_
+
+    def _writing(self) -> AbstractContextManager[None]:
+        return holding(self.root / "writer.lock", what=f"the version store {self.root}")
 
     def _named(self, ref: str) -> str | None:
         try:

@@ -6,8 +6,8 @@ import pytest
 
 from mmlake import schemas
 from mmlake.catalog import CATALOG_SCHEMA, NOT_JUDGED, Catalog, CatalogSettings, rows, vector_column
-from mmlake.catalog.lock import writing
 from mmlake.errors import ContractBroken, LakeLocked, SettingsError
+from mmlake.locks import holding
 from mmlake.records import digest_of
 
 
@@ -193,7 +193,7 @@ def test_absent_digests_are_removed(tmp_path) -> None:
 
 
 def test_a_second_writer_is_told_to_wait(tmp_path) -> None:
-    with writing(tmp_path), pytest.raises(LakeLocked):
+    with holding(tmp_path / "writer.lock", what="it"), pytest.raises(LakeLocked):
         Catalog(tmp_path).upsert(simple("x"))
 
 

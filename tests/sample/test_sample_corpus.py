@@ -46,7 +46,7 @@ def member_bytes(landing: Path) -> dict[tuple[str, str], bytes]:
             lines = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
             found |= {(shard, f"line:{number}"): json.loads(line)["text"].encode() for number, line in enumerate(lines, 1)}
         elif name.endswith(".parquet"):
-            found |= {(shard, f"row:{number}"): text.encode() for number, text in enumerate(pq.read_table(path)["text"].to_pylist())}
+            found |= {(shard, f"row:{number}"): text.encode() for number, text in enumerate(pq.read_table(path)["text"].to_pylist(), 1)}
         else:
             found[path.parent.relative_to(landing).as_posix(), name] = path.read_bytes()
     return found

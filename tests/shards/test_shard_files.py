@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, ShardCorrupt
+from mmlake.locks import holding
 from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
-from mmlake.shards.lock import writing
 from mmlake.shards.tar import TarWriter, header, walk
 from mmlake.store import BlobStore
 
@@ -199,7 +199,7 @@ def test_a_manifest_id_that_is_no_digest_is_refused(store, tmp_path, manifest_id
 
 
 def test_a_second_writer_is_told_to_wait(store, tmp_path) -> None:
-    with writing(tmp_path / MANIFEST), pytest.raises(LakeLocked):
+    with holding(tmp_path / MANIFEST / "writer.lock", what="it"), pytest.raises(LakeLocked):
         write(pictures(store, 1), store, tmp_path)
 
 

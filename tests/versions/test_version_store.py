@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.errors import BlobCorrupt, ContractBroken, LakeLocked, RefExists, RefMissing, SettingsError
+from mmlake.locks import holding
 from mmlake.records import digest_of
 from mmlake.versions import EXCLUDED, RECIPES, VERSION_ITEMS, Recipe, VersionStore, select
-from mmlake.versions.lock import writing
 from mmlake.versions.segments import cut
 
 CURATED = RECIPES["curated"]
@@ -211,7 +211,7 @@ def test_a_stale_expectation_does_not_move_the_branch(store) -> None:
 
 
 def test_a_second_writer_is_told_to_wait(store) -> None:
-    with writing(store.root), pytest.raises(LakeLocked):
+    with holding(store.root / "writer.lock", what="it"), pytest.raises(LakeLocked):
         build(store, many(1))
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-VOCABULARY = "mmlake, mmlake.errors, mmlake.records, mmlake.schemas, mmlake.tables, mmlake.store, mmlake.contracts, mmlake.progress, mmlake.optional"
+VOCABULARY = "mmlake, mmlake.errors, mmlake.records, mmlake.schemas, mmlake.tables, mmlake.store, mmlake.contracts, mmlake.progress, mmlake.optional, mmlake.locks"
 HEAVY = {"dagster", "torch", "transformers", "faiss", "lancedb", "lance", "av", "cv2", "PIL", "webdataset", "numba", "soundfile", "pandas", "scipy", "matplotlib", "duckdb"}
 
 

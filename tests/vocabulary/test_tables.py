@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.records import digest_of
 from mmlake.schemas import MEASURES, TRACKS, conform, empty, from_rows
-from mmlake.tables import ALL, Slot, Stamp, Tables
+from mmlake.tables import ALL, Slot, Stamp, Stopwatch, Tables, joint_version
 
 SLOT = Slot("measures", "image", "news/2026.tar")
 MADE = {"code_version": "1", "settings_digest": "s", "inputs": {"image/tracks[news/2026.tar]": "v"}}
@@ -53,6 +53,31 @@ def test_a_table_lies_where_its_slot_says(tables) -> None:
 @pytest.mark.parametrize(("slot", "text"), [(SLOT, "image/measures[news/2026.tar]"), (Slot("pairs", "text"), "text/pairs"), (Slot("catalog", "all", ALL), "all/catalog")])
 def test_a_slot_is_spelled_in_one_way(slot, text) -> None:
     assert str(slot) == text
+
+
+@pytest.mark.parametrize("shard", [ALL, "a.tar", "news/2026.tar", "a[1]", "]", "two\nlines", "", "a=b@c+d"])
+def test_a_spelled_slot_is_read_back(shard) -> None:
+    assert Slot.parse(str(Slot("tracks", "image", shard))) == Slot("tracks", "image", shard)
+
+
+@pytest.mark.parametrize("text", ["", "image", "image/", "/tracks", "landing/a/b", "image/tracks[a", "image/tracks[a]x", "image[a]/tracks"])
+def test_what_is_no_slot_is_refused(text) -> None:
+    with pytest.raises(SettingsError, match="is no slot; expected 'modality/table'"):
+        Slot.parse(text)
+
+
+def test_the_joint_version_is_of_every_shard(tables) -> None:
+    for shard, count in (("a", 1), ("b", 2)):
+        tables.write(Slot("measures", "image", shard), MEASURES, rows(count), **MADE)
+    stamps = tables.stamps("measures", "image")
+    lines = [f"{shard}={tables.stamp(Slot('measures', 'image', shard)).data_version}" for shard in "ab"]
+    assert joint_version(stamps) == digest_of("\n".join(lines).encode())
+
+
+def test_a_stopwatch_tells_the_times_of_a_stamp() -> None:
+    fields = Stopwatch().fields()
+    assert sorted(fields) == ["cpu_seconds", "seconds", "written_at"]
+    assert 0 <= fields["seconds"] < 60 and fields["written_at"].endswith("+00:00")
 
 
 def test_an_empty_table_is_a_table(tables) -> None:

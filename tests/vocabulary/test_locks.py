@@ -1,0 +1,61 @@
+"""Locks: one holder at a time, told apart by file, free again however the holder ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmlake.errors import LakeLocked
+from mmlake.locks import holding
+
+ROOT = Path(__file__).parents[2]
+HOLD = "import sys\nfrom pathlib import Path\nfrom mmlake.locks import holding\nwith holding(Path(sys.argv[1]), what='it'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "new" / "writer.lock"
+
+
+def test_a_second_holder_is_told_what_is_locked_and_what_to_do(path) -> None:
+    with (
+        holding(path, what="the catalog c"),
+        pytest.raises(LakeLocked, match="the catalog c is being written by another process; wait for it to end"),
+        holding(path, what="the catalog c"),
+    ):
+        pass
+
+
+def test_the_lock_can_be_taken_again(path) -> None:
+    for _ in range(3):
+        with holding(path, what="it"):
+            assert path.exists()
+
+
+def test_a_failure_frees_the_lock(path) -> None:
+    with pytest.raises(ZeroDivisionError), holding(path, what="it"):
+        raise ZeroDivisionError
+    with holding(path, what="it"):
+        pass
+
+
+def test_other_files_are_other_locks(path) -> None:
+    with holding(path, what="it"), holding(path.with_name("other.lock"), what="the other"):
+        pass
+
+
+def test_a_killed_holder_leaves_the_lock_free(path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(LakeLocked), holding(path, what="it"):
+            pass
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    with holding(path, what="it"):
+        pass

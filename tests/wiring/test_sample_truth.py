@@ -1,0 +1,103 @@
+"""The whole sample corpus through the plain pipeline, held against what was planted in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from mmlake import pipeline, publish, sample
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.publish.version import publish_version
+from mmlake.records import ADMITTED
+from mmlake.summary import summarize
+from mmlake.truth import compare_with_truth, pin_sample_probes
+
+RECIPES = ("everything", "curated")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> tuple[Lake, sample.Truth]:
+    """(lake, truth) of the smallest useful corpus, published under both recipes."""
+    folder = tmp_path_factory.mktemp("sample")
+    truth = sample.generate(folder, settings=sample.SampleSettings(scale=0.15))
+    lake = Lake(folder / "lake", landing=folder / "landing")
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake)
+    publish.update_catalog(lake)
+    pin_sample_probes(lake, truth)
+    for recipe in RECIPES:
+        publish_version(lake, publish.needs_version(lake, recipe)[0])
+    return lake, truth
+
+
+def column(lake: Lake, table: str, modality: str, name: str = "digest") -> list:
+    return lake.tables.concat(table, modality, columns=[name]).column(name).to_pylist()
+
+
+@pytest.mark.slow
+def test_the_sample_corpus_meets_its_truth(whole) -> None:
+    lake, truth = whole
+    compared = compare_with_truth(lake, truth)
+    unmet = [tier for tier in compared.tiers if not tier.is_met]
+    assert compared.is_met, f"missing {compared.missing}; unexpected {compared.unexpected}; wrong {compared.wrong}; tiers {unmet}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("modality", MODALITIES)
+def test_every_item_is_accounted_for_once_at_each_border(whole, modality) -> None:
+    """truth -> items -> blobs -> tracks -> verdicts -> catalog, by the digests that the generator wrote down."""
+    lake, truth = whole
+    planted = truth.of(modality)
+    occurrences = Counter(item.digest for item in planted)
+    assert Counter(column(lake, "items", modality)) == occurrences
+
+    per_shard = {(item.shard, item.digest) for item in planted if item.digest}
+    for table in ("blobs", "tracks", "verdicts"):
+        rows = [(shard, digest) for shard, part in lake.tables.scan(table, modality, columns=["digest"]) for digest in part.column("digest").to_pylist()]
+        assert Counter(rows) == Counter(per_shard), table
+
+    counted = Counter[str]()
+    for _, blobs in lake.tables.scan("blobs", modality, columns=["digest", "num_occurrences"]):
+        counted.update({row["digest"]: row["num_occurrences"] for row in blobs.to_pylist()})
+    assert dict(counted) == {digest: count for digest, count in occurrences.items() if digest}
+
+    admitted = Counter(truth.admitted(modality))
+    assert Counter(column(lake, "duplicate_clusters", modality)) == admitted
+
+
+@pytest.mark.slow
+def test_the_catalog_holds_every_distinct_digest_once(whole) -> None:
+    lake, truth = whole
+    expected = {item.digest for item in truth.items if item.digest}
+    assert Counter(lake.catalog.read(["digest"]).column("digest").to_pylist()) == Counter(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_version_holds_or_excludes_every_catalog_row_once(whole, recipe) -> None:
+    lake, _ = whole
+    name = publish.needs_version(lake, recipe)[0]
+    held, left_out = lake.versions.items(name), lake.versions.excluded(name)
+    digests = pa.concat_arrays(held.column("digest").chunks + left_out.column("digest").chunks).to_pylist()
+    assert Counter(digests) == Counter(lake.catalog.read(["digest"]).column("digest").to_pylist())
+
+
+@pytest.mark.slow
+def test_no_defect_and_no_duplicate_gets_into_the_curated_version(whole) -> None:
+    lake, truth = whole
+    held = set(lake.versions.items("curated-v001").column("digest").to_pylist())
+    good = {item.digest for item in truth.items if item.status in ADMITTED}
+    catalog = lake.catalog.read(["digest", "is_survivor"]).to_pylist()
+    assert held <= good & {row["digest"] for row in catalog if row["is_survivor"]}
+
+
+@pytest.mark.slow
+def test_the_summary_adds_up_to_the_planted_items(whole) -> None:
+    lake, truth = whole
+    for one in summarize(lake).modalities:
+        planted = Counter(item.status for item in truth.of(one.modality))
+        assert {status: count for status, count in one.statuses.items() if count} == planted
+        assert one.num_rows == sum(planted.values())
