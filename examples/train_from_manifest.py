@@ -1,6 +1,6 @@
 """Train a small character model on the text of one dataset version, stop in the middle, and go on exactly there.
 
-    python examples/train_from_manifest.py demo/lake curated-v001
+python examples/train_from_manifest.py demo/lake curated-v001
 """
 
 from __future__ import annotations

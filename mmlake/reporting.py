@@ -17,7 +17,7 @@ from mmlake.errors import MmlakeError, RefMissing
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
-from mmlake.publish.making import lake_stamps
+from mmlake.publish.ledger import ledger as lake_ledger
 from mmlake.publish.probing import corpus_vectors
 from mmlake.records import ADMITTED
 from mmlake.report import DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, RuleCount, TierCount
@@ -92,7 +92,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     data.samples = [example(lake, row) for modality in MODALITIES for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)]
     data.maps = [found for modality in MODALITIES if (found := _map(lake, modality, held, rows)) is not None]
     _add_results(lake, version, data)
-    ledger = costs.stage_costs(lake_stamps(lake))
+    ledger = lake_ledger(lake)
     data.costs, data.prices = ledger.to_pylist(), asdict(costs.Prices())
     shown = next((row for row in rows if row["tier"]), rows[0] if rows else None)
     if shown is not None:

@@ -8,13 +8,12 @@ from typing import Any
 
 from rich.table import Table
 
-from mmlake import costs
 from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
-from mmlake.publish.making import lake_stamps
+from mmlake.publish.ledger import ledger
 from mmlake.records import STATUSES, Digest
 from mmlake.tables import Slot
 
@@ -125,7 +124,7 @@ def statuses(lake: Lake, modality: str) -> tuple[Counter[str], Counter[str], Cou
 def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
     """The cost ledger summed over modalities, in data order."""
     sums: dict[str, dict[str, Any]] = {}
-    for row in costs.stage_costs(lake_stamps(lake)).to_pylist():
+    for row in ledger(lake).to_pylist():
         into = sums.setdefault(row["stage"], {"stage": row["stage"], "num_items": 0, "seconds": 0.0, "cpu_seconds": 0.0, "cost_usd": 0.0})
         for name in ("num_items", "seconds", "cpu_seconds", "cost_usd"):
             into[name] += row[name]

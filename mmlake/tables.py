@@ -74,6 +74,7 @@ class Stamp:
     cpu_seconds: float = 0.0
     media_bytes: int = 0  # bytes of media read
     run_id: str = ""
+    device: str = "cpu"  # where its model ran: cpu, or cuda and the device's number
     written_at: str = ""  # ISO 8601, UTC
 
 

@@ -124,6 +124,8 @@ class _Follower(logging.Handler):
         super().__init__()
         self._progress = progress
         self._task: TaskID | None = None
+        self._slot: object = None
+        self._num_items = 0  # of the table that is being made
 
     def begin(self, name: str, total: int) -> None:
         self.end()
@@ -136,6 +138,11 @@ class _Follower(logging.Handler):
             self._progress.stop_task(self._task)
 
     def emit(self, record: logging.LogRecord) -> None:
-        slot = getattr(record, "slot", None)
-        if self._task is not None and slot is not None:
-            self._progress.update(self._task, advance=1 if record.levelno >= logging.INFO else 0, now=str(slot)[:60])
+        slot, count = getattr(record, "slot", None), getattr(record, "num_items", 0)
+        if self._task is None or slot is None:
+            return
+        if slot != self._slot:
+            self._slot, self._num_items = slot, 0
+        self._num_items += count
+        now = f"{slot} {self._num_items}" if self._num_items else str(slot)
+        self._progress.update(self._task, advance=1 if record.levelno >= logging.INFO else 0, now=now[-60:])

@@ -82,11 +82,11 @@ def costs(
 
     Example: `mmlake costs --reads 30`
     """
-    from mmlake.costs import precompute_plan, stage_costs
-    from mmlake.publish.making import lake_stamps
+    from mmlake.publish.ledger import ledger as lake_ledger
+    from mmlake.publish.ledger import plan as lake_plan
 
-    ledger = stage_costs(lake_stamps(open_lake(lake)))
-    plan = precompute_plan(ledger, {}, reads_per_month=reads)
+    opened = open_lake(lake)
+    ledger, plan = lake_ledger(opened), lake_plan(opened, reads_per_month=reads)
 
     def draw(out: Console) -> None:
         names = ["stage", "modality", "num_items", "seconds", "cpu_seconds", "media_bytes", "items_per_s", "cost_usd"]

@@ -40,7 +40,7 @@ def fsck(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     """
     from rich.progress import track
 
-    from mmlake.publish.making import lake_stamps
+    from mmlake.publish.ledger import lake_stamps
     from mmlake.upkeep import check_blobs, check_tables
 
     opened = open_lake(lake)

@@ -83,7 +83,7 @@ def stage_costs(stamps: Mapping[str, Stamp] | Mapping[Slot, Stamp], *, prices: P
     total = _Sum()
     for text, stamp in sorted(((str(slot), stamp) for slot, stamp in stamps.items()), key=lambda pair: pair[0]):
         slot = Slot.parse(text)
-        on_gpu = slot.table in gpu_stages
+        on_gpu = slot.table in gpu_stages or stamp.device.startswith("cuda")
         sums.setdefault((slot.table, slot.modality), _Sum()).add(stamp, on_gpu=on_gpu)
         total.add(stamp, on_gpu=on_gpu)
     ordered = sorted(sums, key=lambda key: (_ORDER.index(key[0]) if key[0] in _ORDER else len(_ORDER), key))

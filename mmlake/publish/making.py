@@ -14,14 +14,13 @@ from mmlake.errors import ContractBroken, RefMissing
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance
-from mmlake.publish import probing
+from mmlake.publish import ledger, probing
 from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.naming import earlier_versions, recipe_of, version_names
 from mmlake.publish.results import catalog_of, read_result, result_path, write_result
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
-from mmlake.tables import Slot, Stamp
 from mmlake.versions import Manifest, select
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
@@ -146,15 +145,14 @@ def decision(lake: Lake, version: str, advance: Advance) -> Result:
 
 def stage_costs(lake: Lake, version: str, advance: Advance) -> Result:
     """The cost ledger of everything that the lake has made, at the assumed prices."""
-    table = costs.stage_costs(lake_stamps(lake))
+    table = ledger.ledger(lake)
     document = {"version": version, "prices": asdict(costs.Prices()), "rows": table.to_pylist()}
     return Result(data_version=write_result(lake, version, "stage_costs", document), num_rows=table.num_rows, document=document)
 
 
 def precompute_plan(lake: Lake, version: str, advance: Advance) -> Result:
     """Keep or recompute, for every artifact of the ledger."""
-    table = costs.stage_costs(lake_stamps(lake))
-    plan = costs.precompute_plan(table, {}, reads_per_month=READS_PER_MONTH)
+    plan = ledger.plan(lake, reads_per_month=READS_PER_MONTH)
     document = {"version": version, "reads_per_month": READS_PER_MONTH, "rows": plan.to_pylist()}
     counts = Counter(plan.column("decision").to_pylist())
     return Result(data_version=write_result(lake, version, "precompute_plan", document), num_rows=plan.num_rows, counts=dict(counts), document=document)
@@ -179,15 +177,6 @@ def baseline_of(lake: Lake, version: str) -> str | None:
     # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
     scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]
     return scored[-1] if scored else None
-
-
-def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
-    """Every stamp of the lake."""
-    stamps: dict[Slot, Stamp] = {}
-    for table in sorted(path.name for path in lake.tables.root.glob("*") if path.is_dir()):  # none where nothing was ever run
-        for modality in [*MODALITIES, "all"]:
-            stamps |= lake.tables.stamps(table, modality)
-    return stamps
 
 
 def _texts(lake: Lake) -> dict[str, str]:

@@ -176,7 +176,7 @@ def _weak_magic(head: bytes) -> Kind | None:
         return _kind("audio/mpeg", "mp3")
     if containers.is_adts(head):
         return _kind("audio/aac")
-    if head.startswith(b"WEBVTT") or head.startswith(b"\xef\xbb\xbfWEBVTT"):
+    if head.startswith((b"WEBVTT", b"\xef\xbb\xbfWEBVTT")):
         return _kind("text/vtt")
     if _SVG.match(head.removeprefix(b"\xef\xbb\xbf")):
         return Kind("image/svg+xml", None, "svg")  # a program for a renderer, not a picture

@@ -122,7 +122,6 @@ CORPUS_STEPS: dict[str, Step] = {
             weighs_sources=True,
             settings=("dedup",),
             kinds=("faiss",),
-            gpu=True,
             unit="pairs",
             description="Pairs of survivors of the near tier whose vectors are closer than the encoder's bound.",
         ),

@@ -103,7 +103,7 @@ def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance
         return Made(slot, before, True, inputs)
     _LOG.debug("%s: begun", slot, extra={"slot": slot})
     started = Stopwatch()
-    job = Job(lake=lake, modality=modality, shard=shard, advance=advance)
+    job = Job(lake=lake, modality=modality, shard=shard, advance=_told(slot, advance))
     table = step.make(job)
     accounted = step.check(job, table)
     stamp = lake.tables.write(
@@ -116,10 +116,23 @@ def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance
         counts=_counts(table) | {"accounted": accounted},
         media_bytes=_media_bytes(table),
         run_id=run_id,
+        device=lake.executor.device if step.gpu else "cpu",
         **started.fields(),
     )
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
     return Made(slot, stamp, False, inputs)
+
+
+def _told(slot: Slot, advance: Advance) -> Advance:
+    """The Advance, which a progress bar that listens hears as well."""
+    if not _LOG.isEnabledFor(logging.DEBUG):
+        return advance
+
+    def told(count: int) -> None:
+        advance(count)
+        _LOG.debug("", extra={"slot": slot, "num_items": count})
+
+    return told
 
 
 def _same(step: Step, lake: Lake, stamp: Stamp, inputs: dict[str, str]) -> bool:

@@ -52,6 +52,10 @@ def test_one_modality_does_not_wake_another(instance) -> None:
 
 def test_assets_of_a_version_are_never_asked_for() -> None:
     graph = definitions.defs.resolve_asset_graph()
-    versioned = [key for key in graph.get_all_asset_keys() if graph.get(key).partitions_def is not None and graph.get(key).group_name in ("versions", "shards", "evaluate", "costs", "provenance")]
+    versioned = [
+        key
+        for key in graph.get_all_asset_keys()
+        if graph.get(key).partitions_def is not None and graph.get(key).group_name in ("versions", "shards", "evaluate", "costs", "provenance")
+    ]
     assert len(versioned) == 8
     assert [key for key in versioned if graph.get(key).automation_condition is not None] == []

@@ -43,7 +43,7 @@ class Zone:
             self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
         return result
 
-    def keys(self, modality: str = "text") -> list[str]:
+    def shards(self, modality: str = "text") -> list[str]:
         return list(self.instance.get_dynamic_partitions(f"{modality}_shards"))
 
 
@@ -57,37 +57,37 @@ def test_a_new_file_is_registered(zone: Zone) -> None:
     zone.tick()
     zone.put("text/b.jsonl", make.jsonl([make.prose(2)]))
     zone.tick()
-    assert zone.keys() == ["text/a.jsonl", "text/b.jsonl"]
+    assert zone.shards() == ["text/a.jsonl", "text/b.jsonl"]
 
 
 def test_a_tar_of_two_modalities_is_registered_in_both(zone: Zone) -> None:
     zone.put("mixed/s.tar", make.tar({"0.png": make.picture(1), "0.txt": b"a red square"}))
     zone.tick()
-    assert "mixed/s.tar" in zone.keys("text")
-    assert "mixed/s.tar" in zone.keys("image")
+    assert "mixed/s.tar" in zone.shards("text")
+    assert "mixed/s.tar" in zone.shards("image")
 
 
 def test_a_file_that_is_still_being_written_waits_for_the_settle_time(zone: Zone) -> None:
     zone.put("text/b.jsonl", make.jsonl([make.prose(2)])[:40], settled=False)
     zone.tick()
-    assert zone.keys() == ["text/a.jsonl"]
+    assert zone.shards() == ["text/a.jsonl"]
     zone.put("text/b.jsonl", make.jsonl([make.prose(2)]))
     zone.tick()
-    assert zone.keys() == ["text/a.jsonl", "text/b.jsonl"]
+    assert zone.shards() == ["text/a.jsonl", "text/b.jsonl"]
 
 
 def test_a_success_marker_vouches_for_a_fresh_file(zone: Zone) -> None:
     zone.put("fresh/b.jsonl", make.jsonl([make.prose(2)]), settled=False)
     zone.put("fresh/_SUCCESS", b"", settled=False)
     zone.tick()
-    assert "fresh/b.jsonl" in zone.keys()
+    assert "fresh/b.jsonl" in zone.shards()
 
 
 @pytest.mark.parametrize("name", ["text/b.jsonl.part", "text/.b.jsonl", "text/b.jsonl.crdownload"])
 def test_names_of_unfinished_files_never_count(zone: Zone, name: str) -> None:
     zone.put(name, make.jsonl([make.prose(2)]))
     zone.tick()
-    assert zone.keys() == ["text/a.jsonl"]
+    assert zone.shards() == ["text/a.jsonl"]
 
 
 def test_nothing_new_is_a_skip(zone: Zone) -> None:
@@ -99,7 +99,7 @@ def test_a_file_seen_again_is_not_registered_twice(zone: Zone) -> None:
     zone.tick()
     zone.settle("text/a.jsonl", age_s=OLD_S / 2)
     zone.tick()
-    assert zone.keys() == ["text/a.jsonl"]
+    assert zone.shards() == ["text/a.jsonl"]
 
 
 def test_changed_contents_under_an_old_name_ask_for_one_run_per_revision(zone: Zone) -> None:
@@ -116,18 +116,18 @@ def test_a_file_that_was_removed_stays_a_partition_and_asks_for_nothing(zone: Zo
     run_step(ROW_STEPS["items"], zone.resource.open(), "text", "text/a.jsonl")
     (zone.landing / "text" / "a.jsonl").unlink()
     assert isinstance(zone.tick(), dg.SkipReason)
-    assert zone.keys() == ["text/a.jsonl"]
+    assert zone.shards() == ["text/a.jsonl"]
 
 
 def test_a_tick_registers_a_bounded_number_and_the_next_goes_on(zone: Zone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensors, "TICK_SHARDS", 3)
     for number in range(6):
         zone.put(f"text/n{number}.jsonl", make.jsonl([make.prose(number)]))
-    sizes = [zone.tick() and len(zone.keys()) for _ in range(3)]
+    sizes = [zone.tick() and len(zone.shards()) for _ in range(3)]
     assert sizes == [3, 6, 7]
 
 
 def test_a_tick_that_died_before_its_requests_were_carried_out_is_repeated(zone: Zone) -> None:
     landing_zone(dg.build_sensor_context(instance=zone.instance), lake=zone.resource)
     zone.tick()
-    assert zone.keys() == ["text/a.jsonl"]
+    assert zone.shards() == ["text/a.jsonl"]
