@@ -4,13 +4,15 @@
 also notice what happened to it afterwards.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import dagster as dg
 
 from mmlake import quality
 from mmlake.errors import MmlakeError
+from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
+from mmlake.publish import recheck_catalog, recheck_manifest, recheck_shards, version_names
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
@@ -50,6 +52,31 @@ def rule_checks(modality: str) -> dg.AssetChecksDefinition:
     return _rules
 
 
+@dg.asset_check(asset="catalog", name="contract", blocking=True, description="One row per distinct digest of all items, each as it was written.")
+def catalog_contract(lake: LakeResource) -> dg.AssetCheckResult:
+    """Items in, rows out."""
+    return _result(lambda: recheck_catalog(lake.open()))
+
+
+def version_contract(asset: str, recheck_version: Callable[[Lake, str], int], description: str) -> dg.AssetChecksDefinition:
+    """The blocking check of a version asset, on the version that the run is about."""
+
+    @dg.asset_check(asset=asset, name="contract", blocking=True, description=description)
+    def _contract(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+        opened, execution = lake.open(), context.op_execution_context
+        names = [execution.partition_key] if execution.has_partition_key else version_names(opened)
+        return _result(lambda: sum(recheck_version(opened, name) for name in names))
+
+    return _contract
+
+
+def _result(count: Callable[[], int]) -> dg.AssetCheckResult:
+    try:
+        return dg.AssetCheckResult(passed=True, metadata={"rows_accounted": count()})
+    except MmlakeError as error:
+        return dg.AssetCheckResult(passed=False, description=str(error))
+
+
 def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
     """The shards that the run is about; None where it names none, which means all of them."""
     execution = context.op_execution_context
@@ -62,4 +89,7 @@ def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
 CHECKS = [
     *(contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())),
     *(rule_checks(modality) for modality in MODALITIES),
+    catalog_contract,
+    version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
+    version_contract("training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."),
 ]

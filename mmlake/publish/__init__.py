@@ -6,6 +6,7 @@ A version's name is `<recipe>-v<number>`; the recipe is also its branch. Assets 
 from __future__ import annotations
 
 from mmlake.publish.catalog import catalog_is_current, update_catalog
+from mmlake.publish.checking import recheck_catalog, recheck_manifest, recheck_shards
 from mmlake.publish.naming import next_version, recipe_of, version_names
 from mmlake.publish.probing import pin_probes, pinned_probes
 from mmlake.publish.results import read_result
@@ -20,6 +21,9 @@ __all__ = [
     "pin_probes",
     "pinned_probes",
     "read_result",
+    "recheck_catalog",
+    "recheck_manifest",
+    "recheck_shards",
     "recipe_of",
     "run_version_step",
     "update_catalog",

@@ -11,6 +11,7 @@ import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG, get_input_data_version_tag
 
 from mmlake import pipeline, publish
+from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish.version import publish_version
@@ -71,6 +72,34 @@ def test_all_checks_pass(done) -> None:
         for key in check.check_keys:
             record = done.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)[0]
             assert record.event.asset_check_evaluation.passed, key
+
+
+def test_the_contracts_of_catalog_manifest_and_shards_were_checked_in_the_run_and_passed(done) -> None:
+    for name in ("catalog", "manifest", "training_shards"):
+        record = done.instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(dg.AssetKey(name), "contract"), limit=1)[0]
+        assert record.event.asset_check_evaluation.passed, name
+
+
+def test_rotten_shards_and_lost_catalog_rows_break_their_contracts(own) -> None:
+    lake = own.lake
+    tar = next((lake.shards_dir / lake.versions.resolve("curated")).glob("*.tar"))
+    data = bytearray(tar.read_bytes())
+    data[600] ^= 1
+    tar.write_bytes(bytes(data))
+    with pytest.raises(MmlakeError, match="training_shards again"):
+        publish.recheck_shards(lake, "curated-v001")
+    kept = lake.catalog.read(["digest"]).column("digest").to_pylist()[1:]
+    lake.catalog.remove_absent(kept)
+    with pytest.raises(MmlakeError, match="1 were lost"):
+        publish.recheck_catalog(lake)
+
+
+def test_the_manifest_holds_the_diversity_of_each_embedding_space(done) -> None:
+    block = done.lake.versions.read("everything-v001").diversity
+    assert set(block) == set(MODALITIES)
+    assert block["text"]["encoder"] == "minilm-l6"
+    assert sum(block["text"]["histogram"]) == block["text"]["num_items"] > 2
+    assert 0 <= block["text"]["normalized_entropy"] <= 1
 
 
 def test_a_second_run_does_nothing(done) -> None:
