@@ -46,5 +46,6 @@ def copied(done: Done, base: Path) -> Iterator[Done]:
     shutil.copytree(source, base / "lake")
     shutil.copytree(done.lake.landing, base / "landing")
     resource = LakeResource(root=str(base / "lake"), landing=str(base / "landing"))
+    resource.open().remember_landing()
     with open_instance(base / "lake") as instance:
         yield Done(resource, instance, done.ran)

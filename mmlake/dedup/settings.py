@@ -65,6 +65,8 @@ class DedupSettings:
     # encoder -> smallest cosine that counts
     semantic_default_bound: float = 0.97
     # for encoders without an entry
+    semantic_shared_fraction: float = 0.125
+    # of the shorter text's 5-grams; 22 planted paraphrases share at most .19 (all but one under .12), pages of one template mostly more than .2
     index: str = "auto"
     # auto is flat below `flat_max_items`, else cells
     flat_max_items: int = 5_000

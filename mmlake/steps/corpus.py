@@ -28,7 +28,10 @@ def _semantic(job: Job) -> pa.Table:
     survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
     embeddings = _first_per_key(job.lake.tables.concat("embeddings", job.modality), ["digest", "encoder"])
     usable = pc.and_(pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks()), pc.greater(embeddings.column("dimension"), 0))
-    return dedup.semantic_pairs(embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance)
+    pairs = dedup.semantic_pairs(embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance)
+    if not pairs.num_rows:
+        return pairs
+    return dedup.without_template_siblings(pairs, job.lake.tables.concat("fingerprints", job.modality, columns=["digest", "method", "hashes"]), settings=job.lake.settings.dedup)
 
 
 def _check_semantic(job: Job, pairs: pa.Table) -> int:
@@ -113,11 +116,11 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="1",
+            code_version="2",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,
-            inputs=("embeddings", "items", "tracks", "verdicts"),
+            inputs=("embeddings", "fingerprints", "items", "tracks", "verdicts"),
             corpus_inputs=("near_duplicates",),
             weighs_sources=True,
             settings=("dedup",),

@@ -176,3 +176,17 @@ def test_errors_leave_the_program_as_one_line_and_their_own_exit_code(tmp_path: 
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
+
+
+def test_run_goes_on_with_what_the_lake_remembers_and_finds_nothing_to_do(own) -> None:
+    data = read("run", "--lake", own.resource.root)
+    assert data["dagster_runs"] == []
+    assert data["landing"] == {"new": 0, "changed": 0, "gone": 0, "unchanged": 6}
+    assert Path(data["report"]).exists()
+
+
+def test_run_takes_a_new_shard_into_new_versions(own) -> None:
+    make.land(own.lake.landing, {"text/c.jsonl": make.jsonl([make.prose(41)])})
+    data = read("run", "--lake", own.resource.root, "--recipe", "curated")
+    assert data["new_versions"] == ["curated-v002"]
+    assert read("diff", "curated-v001", "curated-v002", "--lake", own.resource.root)["added"] == {"text": {"new": 1}}

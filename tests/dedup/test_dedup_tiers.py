@@ -202,3 +202,23 @@ def test_clusters_do_not_depend_on_the_order_of_arrival(data):
     one = dedup.cluster(nodes(node_rows), edges(edge_rows))
     other = dedup.cluster(nodes(data.draw(st.permutations(node_rows))), edges(edge_rows).take(pa.array(data.draw(st.permutations(range(len(edge_rows)))), pa.int64())))
     assert one.equals(other)
+
+
+def _shingled(sets: dict[str, list[int]]) -> pa.Table:
+    return schemas.from_rows(schemas.FINGERPRINTS, [{"digest": digest, "method": "shingles", "hashes": sorted(hashes)} for digest, hashes in sets.items()])
+
+
+def _semantic_pair(left: str, right: str) -> pa.Table:
+    return schemas.from_rows(schemas.PAIRS, [{"left": left, "right": right, "tier": "semantic", "method": "cosine:minilm-l6", "score": 0.93, "bound": 0.88}])
+
+
+@pytest.mark.parametrize(("shared", "stays"), [(0, True), (2, True), (3, False), (16, False)])
+def test_a_semantic_pair_that_shares_more_than_an_eighth_of_its_wording_is_a_pair_of_template_siblings(shared, stays):
+    fingerprints = _shingled({name(0): list(range(16)), name(1): [*range(shared), *range(100, 140)]})
+    left, right = sorted((name(0), name(1)))
+    assert dedup.without_template_siblings(_semantic_pair(left, right), fingerprints, settings=SETTINGS).num_rows == stays
+
+
+def test_a_semantic_pair_of_items_without_shingles_stays():
+    left, right = sorted((name(0), name(1)))
+    assert dedup.without_template_siblings(_semantic_pair(left, right), schemas.empty(schemas.FINGERPRINTS), settings=SETTINGS).num_rows == 1
