@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from mmlake.errors import MmlakeError
+from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
@@ -45,9 +45,11 @@ def run_lake(
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
     opened = lake.open(compute.executor())
-    opened.remember_landing()
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))
+        if not opened.registry.known() and not opened.tables.root.exists():
+            raise SettingsError(f"landing zone {opened.landing} holds nothing to ingest; put files, tars, Parquet or JSONL there, or name another directory with --landing")
+        opened.remember_landing()
         runner = _Runner(definitions.build(lake, compute), instance, ran)
         for modality in MODALITIES:
             _register(instance, opened, modality)

@@ -190,3 +190,10 @@ def test_run_takes_a_new_shard_into_new_versions(own) -> None:
     data = read("run", "--lake", own.resource.root, "--recipe", "curated")
     assert data["new_versions"] == ["curated-v002"]
     assert read("diff", "curated-v001", "curated-v002", "--lake", own.resource.root)["added"] == {"text": {"new": 1}}
+
+
+def test_an_empty_landing_zone_is_an_error_and_makes_no_lake(tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    with pytest.raises(MmlakeError, match="nothing to ingest"):
+        call("run", "--landing", tmp_path / "landing", "--lake", tmp_path / "lake")
+    assert not (tmp_path / "lake" / "lake.json").exists()
