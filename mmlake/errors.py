@@ -175,9 +175,15 @@ _ENTRIES = (
         what="An archive holds two members of one name; every one after the first is kept as a row of its own.",
         fix="Rebuild the archive with distinct names.",
     ),
-    ErrorCode(code=2001, name="blob_missing", severity="P0", what="The row names a blob that the store does not have.", fix="Run `mmlake fsck`, then ingest the shard again."),
     ErrorCode(
-        code=2002, name="blob_corrupt", severity="P0", what="The blob's bytes no longer hash to its name.", fix="Run `mmlake fsck` for the whole list, then ingest the shard again."
+        code=2001,
+        name="blob_missing",
+        severity="P0",
+        what="The row names a blob that the store does not have.",
+        fix="Run `mmlake fsck --repair`, which reads it again from its source.",
+    ),
+    ErrorCode(
+        code=2002, name="blob_corrupt", severity="P0", what="The blob's bytes no longer hash to its name.", fix="Run `mmlake fsck --repair`, which reads it again from its source."
     ),
     ErrorCode(
         code=3001, name="undecodable", severity="P0", what="No decoder makes anything of the bytes.", fix="Open the file in a player or viewer; if it opens there, report it."

@@ -35,14 +35,6 @@ def canonical_json(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of a parent item, in seconds from its start."""
-
-    start_s: float
-    end_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class SourceRef:
     """Where an item's bytes lie in the landing zone.
 
@@ -67,25 +59,3 @@ class SourceRef:
         if not isinstance(value, dict) or not isinstance(value.get("path"), str):
             raise ValueError(f"source_ref {text[:80]!r} is not a JSON object with a path")
         return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key in value})
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One rule that a row broke."""
-
-    rule: str
-    severity: str
-    error_code: int
-    reason: str  # measure, value, unit, bound: `min_side_px=2 not in [32, inf)`
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two digests that one tier holds to be the same thing. left < right, always."""
-
-    left: Digest
-    right: Digest
-    tier: str  # "near" or "semantic"
-    method: str  # which measure verified it: "jaccard-5gram", "phash", ...
-    score: float  # similarity in 0..1, larger is closer
-    bound: float  # the smallest score that counts

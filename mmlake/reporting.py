@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
-from mmlake.publish.probing import corpus_vectors
+from mmlake.publish.probing import audio_tracks, corpus_vectors
 from mmlake.records import ADMITTED
 from mmlake.report import DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, RuleCount, TierCount
 from mmlake.summary import ModalitySummary, Summary, summarize
 from mmlake.telling import story_of
+from mmlake.versions import Manifest
 
 _EXAMPLES = 6  # per rule, and admitted items per modality
 _CLUSTERS = 8  # per tier and modality
@@ -37,6 +38,8 @@ _COLUMNS = [
     "status",
     "rule",
     "reason",
+    "severity",
+    "error_code",
     "duration_s",
     "survivor",
     "is_survivor",
@@ -80,17 +83,19 @@ def _newest(lake: Lake) -> str:
 def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> ReportData:
     """Everything that the report shows."""
     rows = lake.catalog.read(_COLUMNS).to_pylist()
-    made = lake.versions.read(version)
+    made, sounds = lake.versions.read(version), audio_tracks(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     data = ReportData(title="mmlake", subtitle=f"{version}: {made.recipe.description}", version=made.id)
     data.refs = [name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id]
     data.rows = [_headline(one, rows, held) for one in summary.modalities]
     data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}
-    data.rules = [_rule(lake, one.modality, rule, count, rows) for one in summary.modalities for rule, count in one.rules.items()]
+    data.rules = [_rule(lake, sounds, one.modality, rule=rule, count=count, rows=rows) for one in summary.modalities for rule, count in one.rules.items()]
     data.tiers = [_tier(one, tier, planted) for one in summary.modalities for tier in one.duplicates]
-    data.clusters = [cluster for modality in MODALITIES for cluster in _clusters(lake, modality, rows)]
-    data.samples = [example(lake, row) for modality in MODALITIES for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)]
-    data.maps = [found for modality in MODALITIES if (found := _map(lake, modality, held, rows)) is not None]
+    data.clusters = [cluster for modality in MODALITIES for cluster in _clusters(lake, sounds, modality, rows)]
+    data.samples = [
+        example(lake, sounds, row) for modality in MODALITIES for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
+    ]
+    data.maps = [found for modality in MODALITIES if (found := _map(lake, made, modality, held=held, rows=rows, sounds=sounds)) is not None]
     _add_results(lake, version, data)
     ledger = lake_ledger(lake)
     data.costs, data.prices = ledger.to_pylist(), asdict(costs.Prices())
@@ -108,7 +113,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     return data
 
 
-def example(lake: Lake, row: dict[str, Any]) -> Example:
+def example(lake: Lake, sounds: Mapping[str, str], row: dict[str, Any]) -> Example:
     """The item with something to see or hear, where its bytes allow it."""
     made = Example(
         digest=row["digest"],
@@ -129,7 +134,7 @@ def example(lake: Lake, row: dict[str, Any]) -> Example:
             made.keyframes = [small for digest in _spread(row["keyframe_digests"] or [], 6) if (small := report.thumbnail(lake.store.read(digest), max_side_px=120)) is not None]
             made.video = _whole(lake, row)
         elif row["modality"] == "audio":
-            made.audio, made.peaks = _whole(lake, row), _peaks(lake, row["digest"])
+            made.audio, made.peaks = _whole(lake, row), _peaks(lake, sounds.get(row["digest"]))
     except MmlakeError as error:
         made.reason = made.reason or str(error)
     return made
@@ -139,15 +144,13 @@ def _whole(lake: Lake, row: dict[str, Any]) -> bytes | None:
     return lake.store.read(row["digest"]) if row["size_bytes"] <= _MAX_MEDIA_BYTES else None
 
 
-def _peaks(lake: Lake, digest: str) -> list[float]:
+def _peaks(lake: Lake, track: str | None) -> list[float]:
     import soundfile
 
-    for _, tracks in lake.tables.scan("tracks", "audio", columns=["digest", "audio_digest"]):
-        found = tracks.filter(pc.equal(tracks.column("digest"), digest)).column("audio_digest").drop_null().to_pylist()
-        if found:
-            samples, _ = soundfile.read(io.BytesIO(lake.store.read(found[0])), dtype="float32")
-            return report.waveform_peaks(samples)
-    return []
+    if track is None:
+        return []
+    samples, _ = soundfile.read(io.BytesIO(lake.store.read(track)), dtype="float32")
+    return report.waveform_peaks(samples)
 
 
 def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
@@ -173,11 +176,17 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
     ]
 
 
-def _rule(lake: Lake, modality: str, rule: str, count: int, rows: list[dict[str, Any]]) -> RuleCount:
+def _rule(lake: Lake, sounds: Mapping[str, str], modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]) -> RuleCount:
     mine = [row for row in rows if row["modality"] == modality and row["rule"] == rule]
     verdict = mine[0] if mine else {}
-    severity = {"flagged": "P2", "quarantined": "P1"}.get(verdict.get("status", ""), "P0")
-    return RuleCount(rule=rule, modality=modality, severity=severity, count=count, examples=[example(lake, row) for row in mine[:_EXAMPLES]])
+    return RuleCount(
+        rule=rule,
+        modality=modality,
+        severity=verdict.get("severity") or "P0",
+        count=count,
+        error_code=verdict.get("error_code"),
+        examples=[example(lake, sounds, row) for row in mine[:_EXAMPLES]],
+    )
 
 
 def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
@@ -185,7 +194,7 @@ def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
     return TierCount(tier=tier, modality=one.modality, found=one.duplicates[tier], planted=known[0] if known else None, recovered=known[1] if known else None)
 
 
-def _clusters(lake: Lake, modality: str, rows: list[dict[str, Any]]) -> list[DuplicateCluster]:
+def _clusters(lake: Lake, sounds: Mapping[str, str], modality: str, rows: list[dict[str, Any]]) -> list[DuplicateCluster]:
     by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
     members: dict[str, list[dict[str, Any]]] = {}
     for row in by_digest.values():
@@ -197,11 +206,11 @@ def _clusters(lake: Lake, modality: str, rows: list[dict[str, Any]]) -> list[Dup
         tier = others[0]["tier"]
         if shown[tier] < _CLUSTERS and survivor in by_digest:
             shown[tier] += 1
-            made.append(DuplicateCluster(tier=tier, modality=modality, members=[example(lake, row) for row in [by_digest[survivor], *others[:5]]], size=len(others) + 1))
+            made.append(DuplicateCluster(tier=tier, modality=modality, members=[example(lake, sounds, row) for row in [by_digest[survivor], *others[:5]]], size=len(others) + 1))
     return made
 
 
-def _map(lake: Lake, modality: str, held: set[str], rows: list[dict[str, Any]]) -> EmbeddingMap | None:
+def _map(lake: Lake, made: Manifest, modality: str, *, held: set[str], rows: list[dict[str, Any]], sounds: Mapping[str, str]) -> EmbeddingMap | None:
     digests, vectors_ND = corpus_vectors(lake, modality, held)
     if len(digests) < 3:
         return None
@@ -213,11 +222,9 @@ def _map(lake: Lake, modality: str, held: set[str], rows: list[dict[str, Any]]) 
     texts = [by_digest[digest]["text"] or "" for digest in digests]
     described = evaluate.describe_clusters(clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None)
     cards = [
-        report.ClusterCard(cluster=one["cluster"], size=one["size"], label=", ".join(one["terms"]), representative=example(lake, by_digest[one["representative"]]))
+        report.ClusterCard(cluster=one["cluster"], size=one["size"], label=", ".join(one["terms"]), representative=example(lake, sounds, by_digest[one["representative"]]))
         for one in described[:12]
     ]
-    made = lake.versions.read(next(name for name in reversed(version_names(lake)) if name in lake.versions.tags()))
-    block = dict((made.diversity or {}).get(modality, {}))
     return EmbeddingMap(
         modality=modality,
         encoder=lake.encoder_of(modality),
@@ -225,7 +232,7 @@ def _map(lake: Lake, modality: str, held: set[str], rows: list[dict[str, Any]]) 
         clusters=[int(number) for number in clustering.assignment_N],
         labels=titles,
         explained_fraction=explained,
-        diversity=block,
+        diversity=dict((made.diversity or {}).get(modality, {})),
         cards=cards,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from mmlake.drawing import key_values, table
 from mmlake.errors import BlobCorrupt, SettingsError
 
 PANEL = "Keep"
+_LEFTOVER_S = 86_400.0  # longer than any write takes
 
 
 @app.command(rich_help_panel=PANEL)
@@ -33,22 +35,35 @@ def scan(landing: Annotated[Path, typer.Option("--landing", help="Landing zone t
 
 
 @app.command(rich_help_panel=PANEL)
-def fsck(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
-    """Hash every blob and every stage table again. Exit code 5 where something is missing or changed.
+def fsck(
+    repair: Annotated[bool, typer.Option("--repair", help="Read lost and changed blobs again from the landing zone, and remove files that killed writers left a day ago.")] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """Hash every blob and every stage table again. Exit code 5 where something is missing or changed and stays so.
 
-    Example: `mmlake fsck --lake ./lake`
+    Example: `mmlake fsck --lake ./lake`, `mmlake fsck --repair`
     """
     from rich.progress import track
 
     from mmlake.publish.ledger import lake_stamps
-    from mmlake.upkeep import check_blobs, check_tables
+    from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs
 
     opened = open_lake(lake)
-    digests, slots = list(opened.store.digests()), list(lake_stamps(opened))
+    digests, slots = named_blobs(opened), list(lake_stamps(opened))
+    mended: list[str] = []
+    if repair:
+        opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
+        wrong = [digest for digest in digests if opened.store.verify(digest) is not None]
+        mended = [digest for digest, why_not in repair_blobs(opened, wrong) if why_not is None]
     problems = [problem for digest in track(digests, "blobs", disable=as_json, transient=True) for problem in check_blobs(opened, [digest])]
     problems += [problem for slot in track(slots, "tables", disable=as_json, transient=True) for problem in check_tables(opened, [slot])]
-    data = {"blobs": len(digests), "tables": len(slots), "problems": problems}
-    emit(data, as_json=as_json, draw=lambda out: out.print("\n".join([*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {len(problems)} problems"])))
+    data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": mended}
+    emit(
+        data,
+        as_json=as_json,
+        draw=lambda out: out.print("\n".join([*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {len(mended)} repaired, {len(problems)} problems"])),
+    )
     if problems:
         raise typer.Exit(BlobCorrupt.exit_code)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmlake.embed.media import RATE_HZ, Media, evenly, resampled
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import loaded, revision_of, source_of
+from mmlake.embed.weights import loaded, model, revision_of, source_of
 from mmlake.optional import need
 
 
@@ -24,7 +24,7 @@ class WhisperEncoder:
 
         self._torch, self._device, self._windows = torch, device, settings.audio_windows
         self._extract = loaded("whisper-encoder", source, WhisperFeatureExtractor.from_pretrained)
-        self._model = loaded("whisper-encoder", source, WhisperModel.from_pretrained).get_encoder().to(device).eval()
+        self._model = model("whisper-encoder", source, WhisperModel.from_pretrained).get_encoder().to(device).eval()
         self._frames = self._model.config.max_source_positions
         self.revision = revision_of(source)
 
@@ -65,7 +65,7 @@ class Clap:
         self._torch, self._device, self._windows = torch, device, settings.audio_windows
         self._extract = loaded("clap", source, ClapFeatureExtractor.from_pretrained)
         self._tokenizer = loaded("clap", source, AutoTokenizer.from_pretrained)
-        self._model: Any = loaded("clap", source, ClapModel.from_pretrained).eval()
+        self._model: Any = model("clap", source, ClapModel.from_pretrained).eval()
         self._model = self._model.to(device)
         self.revision = revision_of(source)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mmlake.embed.media import Media, upright_rgb
 from mmlake.embed.settings import EmbedSettings, ModelSource
-from mmlake.embed.weights import loaded, preprocessor, revision_of, source_of
+from mmlake.embed.weights import loaded, model, preprocessor, revision_of, source_of
 from mmlake.optional import need
 
 _DRAFT_PX = 512  # the largest input of the usual checkpoints is 448 px
@@ -27,7 +27,7 @@ class VisionEncoder:
 
         self._torch, self._device, self._name, self._source = torch, device, name, source
         self._plan = preprocessor(name, source)
-        self._model = loaded(name, source, AutoModel.from_pretrained).to(device).eval()
+        self._model = model(name, source, AutoModel.from_pretrained).to(device).eval()
         self._has_text = hasattr(self._model, "get_text_features")
         self._tokenizer: Any = loaded(name, source, _tokenizer) if self._has_text else None
         self.revision = revision_of(source)

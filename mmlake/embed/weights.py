@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -52,6 +53,11 @@ def loaded(encoder: str, source: ModelSource, load: Callable[..., T]) -> T:
         raise ModelMissing(
             f"encoder {encoder!r}: a part is missing from {where} ({type(error).__name__}); copy the complete model there, or correct embed.models.{encoder}"
         ) from error
+
+
+def model(encoder: str, source: ModelSource, from_pretrained: Callable[..., T]) -> T:
+    """The model, from safetensors alone: the older weight files are pickles, which run code when they are read."""
+    return loaded(encoder, source, functools.partial(from_pretrained, use_safetensors=True))
 
 
 def preprocessor(encoder: str, source: ModelSource) -> dict[str, Any]:

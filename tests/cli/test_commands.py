@@ -197,3 +197,28 @@ def test_an_empty_landing_zone_is_an_error_and_makes_no_lake(tmp_path: Path) -> 
     with pytest.raises(MmlakeError, match="nothing to ingest"):
         call("run", "--landing", tmp_path / "landing", "--lake", tmp_path / "lake")
     assert not (tmp_path / "lake" / "lake.json").exists()
+
+
+def test_fsck_repairs_lost_and_changed_blobs_from_the_landing_zone(own) -> None:
+    root, store = own.resource.root, own.lake.store
+    lost, changed = own.lake.tables.concat("items", "image", columns=["digest"]).column("digest").drop_null().to_pylist()[:2]
+    store.path(lost).unlink()
+    path = store.path(changed)
+    path.write_bytes(b"rot")
+    assert len(read("fsck", "--lake", root, code=5)["problems"]) == 2
+    data = read("fsck", "--repair", "--lake", root)
+    assert sorted(data["repaired"]) == sorted([lost, changed])
+    assert data["problems"] == []
+    assert store.path(changed) == path
+
+
+def test_a_report_shows_the_diversity_of_its_own_version_and_the_severity_of_each_rule(own) -> None:
+    from mmlake.reporting import gather
+    from mmlake.summary import summarize
+
+    data = gather(own.lake, "curated-v001", planted={}, summary=summarize(own.lake))
+    shown = {one.modality: one.diversity for one in data.maps}
+    block = own.lake.versions.read("curated-v001").diversity
+    assert shown
+    assert all(shown[modality] == block[modality] for modality in shown)
+    assert {rule.rule: (rule.severity, rule.error_code) for rule in data.rules}["text_too_short"] == ("P1", 4102)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mmlake.errors import MissingExtra
 from mmlake.optional import need
 from mmlake.progress import counted, silent
-from mmlake.records import ADMITTED, STATUSES, Finding, Pair, SourceRef, Span, canonical_json, digest_of, is_digest
+from mmlake.records import ADMITTED, STATUSES, SourceRef, canonical_json, digest_of, is_digest
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # FIPS 180-2: SHA-256 of no bytes
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2: SHA-256 of "abc"
@@ -74,7 +74,7 @@ def test_what_is_no_source_ref_raises(text) -> None:
         SourceRef.from_json(text)
 
 
-@pytest.mark.parametrize("record", [Span(0.0, 1.0), SourceRef("a"), Finding("blank", "P1", 4202, "contrast=0 not in [2, inf)"), Pair(ABC, EMPTY, "near", "phash", 0.9, 0.8)])
+@pytest.mark.parametrize("record", [SourceRef("a")])
 def test_records_cannot_be_changed(record) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(record, dataclasses.fields(record)[0].name, None)
