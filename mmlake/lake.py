@@ -16,6 +16,7 @@ from pathlib import Path
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.errors import SettingsError
+from mmlake.landing import Landing, as_landing, is_address
 from mmlake.locks import holding
 from mmlake.modalities import MODALITIES
 from mmlake.registry import Registry
@@ -28,14 +29,16 @@ from mmlake.versions import VersionStore
 class Lake:
     """The parts of a lake, opened when first used."""
 
-    def __init__(self, root: str | os.PathLike[str], *, landing: str | os.PathLike[str] | None = None, settings: Settings | None = None, executor: Executor | None = None) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, landing: Landing | str | os.PathLike[str] | None = None, settings: Settings | None = None, executor: Executor | None = None
+    ) -> None:
         self.root = Path(root).absolute()
         self.settings = settings or Settings()
         self.store = BlobStore(self.root / "blobs")
         self.tables = Tables(self.root / "tables")
         self.registry = Registry(self.root / "landing.sqlite")
         self._executor = executor
-        self._landing = Path(landing).absolute() if landing else None
+        self._given = landing or None
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -66,23 +69,25 @@ class Lake:
         """Where frozen probe sets lie."""
         return self.root / "evals"
 
-    @property
-    def landing(self) -> Path:
+    @cached_property
+    def landing(self) -> Landing:
         """The landing zone: as given, or as the lake remembers it. Raises SettingsError where neither says."""
-        if self._landing is None:
-            try:
-                self._landing = Path(json.loads((self.root / "lake.json").read_bytes())["landing"])
-            except FileNotFoundError as error:
-                raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING") from error
-            except (ValueError, KeyError, TypeError) as error:
-                raise SettingsError(f"{self.root / 'lake.json'} does not say where the landing zone is; name it with --landing DIR, which writes the file anew") from error
-        if not self._landing.is_dir():
-            raise SettingsError(f"landing zone {self._landing} is not a directory; name the directory that holds your shards with --landing DIR")
-        return self._landing
+        return _opened(self._given if self._given is not None else self._remembered())
+
+    def _remembered(self) -> str:
+        try:
+            location = json.loads((self.root / "lake.json").read_bytes())["landing"]
+        except FileNotFoundError as error:
+            raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING") from error
+        except (ValueError, KeyError, TypeError):
+            location = None
+        if not isinstance(location, str):
+            raise SettingsError(f"{self.root / 'lake.json'} does not say where the landing zone is; name it with --landing DIR, which writes the file anew")
+        return location
 
     def remember_landing(self) -> None:
         """Write down where the landing zone is, so that later commands need not be told."""
-        line = json.dumps({"format": 1, "landing": str(self.landing)}, sort_keys=True).encode()
+        line = json.dumps({"format": 1, "landing": self.landing.location}, sort_keys=True).encode()
         path = self.root / "lake.json"
         if not path.exists() or path.read_bytes() != line:
             write_atomically(path, line)
@@ -90,3 +95,9 @@ class Lake:
     def locked(self, name: str) -> AbstractContextManager[None]:
         """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
         return holding(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
+
+
+def _opened(landing: Landing | str | os.PathLike[str]) -> Landing:
+    if isinstance(landing, (str, os.PathLike)) and not is_address(str(landing)) and not Path(landing).is_dir():
+        raise SettingsError(f"landing zone {Path(landing).absolute()} is not a directory; name the directory that holds your shards with --landing DIR")
+    return as_landing(landing)

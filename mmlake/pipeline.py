@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 from mmlake import sources
 from mmlake.lake import Lake
+from mmlake.landing import SUCCESS, Landing
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
@@ -33,17 +33,19 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None) -> Listing:
     listing = lake.registry.compare(listed)
     if listing.new or listing.changed or listing.gone:
         lake.registry.record([*listing.new, *listing.changed], gone=listing.gone)
-        _LOG.info("landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged)
+        _LOG.info(
+            "landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing.location, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged
+        )
     return listing
 
 
-def is_settled(shard: Shard, landing: Path, before_s: float) -> bool:
+def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:
     """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker beside it is newer than all of it."""
     if shard.modified_ns < before_s * 1e9:
         return True
-    path = landing / shard.path
-    marker = (path if path.is_dir() else path.parent) / "_SUCCESS"
-    return marker.is_file() and marker.stat().st_mtime_ns >= shard.modified_ns
+    directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
+    marker = landing.stat(SUCCESS if directory == "." else f"{directory}/{SUCCESS}")
+    return marker is not None and marker.refused is None and marker.modified_ns >= shard.modified_ns
 
 
 def stale_shards(lake: Lake, modality: str) -> list[str]:

@@ -79,7 +79,12 @@ def ui(
 
     if not (lake / "lake.json").exists():
         raise SettingsError(f"{lake} holds no lake; make one with `mmlake run --landing DIR --lake {lake}`")
-    environment = os.environ | {"DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake.absolute()), "MMLAKE_LANDING": str(Lake(lake).landing), "MMLAKE_DEVICE": device}
+    environment = os.environ | {
+        "DAGSTER_HOME": str(dagster_home(lake)),
+        "MMLAKE_LAKE": str(lake.absolute()),
+        "MMLAKE_LANDING": Lake(lake).landing.location,
+        "MMLAKE_DEVICE": device,
+    }
     if settings:
         environment["MMLAKE_SETTINGS"] = str(settings.absolute())
     console().print(f"Dagster UI of {lake}: http://127.0.0.1:{port}")

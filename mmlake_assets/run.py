@@ -48,7 +48,9 @@ def run_lake(
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))
         if not opened.registry.known() and not opened.tables.root.exists():
-            raise SettingsError(f"landing zone {opened.landing} holds nothing to ingest; put files, tars, Parquet or JSONL there, or name another directory with --landing")
+            raise SettingsError(
+                f"landing zone {opened.landing.location} holds nothing to ingest; put files, tars, Parquet or JSONL there, or name another directory with --landing"
+            )
         opened.remember_landing()
         runner = _Runner(definitions.build(lake, compute), instance, ran)
         for modality in MODALITIES:

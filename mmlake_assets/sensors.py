@@ -42,7 +42,7 @@ def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
         ]
         runs += [_run(modality, key, opened.registry.get(key).revision) for key in changed[: TICK_RUNS - len(runs)]]
     if not additions and not runs:
-        return dg.SkipReason(f"nothing new in {opened.landing}")
+        return dg.SkipReason(f"nothing new in {opened.landing.location}")
     return dg.SensorResult(dynamic_partitions_requests=additions, run_requests=runs)
 
 

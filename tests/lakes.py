@@ -44,7 +44,7 @@ def copied(done: Done, base: Path) -> Iterator[Done]:
     """The lake and its landing zone once more, times included, under another root."""
     source = Path(done.resource.root)
     shutil.copytree(source, base / "lake")
-    shutil.copytree(done.lake.landing, base / "landing")
+    shutil.copytree(done.lake.landing.root, base / "landing")
     resource = LakeResource(root=str(base / "lake"), landing=str(base / "landing"))
     resource.open().remember_landing()
     with open_instance(base / "lake") as instance:

@@ -5,7 +5,7 @@ Enters: a directory of tars, Parquet files, JSON lines and loose files. Leaves: 
 
 from __future__ import annotations
 
-from mmlake.sources.connectors import SOURCES, Connector
+from mmlake.sources.connectors import LOOSE, SOURCES, Connector
 from mmlake.sources.defaults import priorities
 from mmlake.sources.ingesting import fetch, ingest, read
 from mmlake.sources.rows import RawItem
@@ -13,4 +13,4 @@ from mmlake.sources.scanning import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, shard_key
 
-__all__ = ["SOURCES", "Connector", "RawItem", "Shard", "SourceSettings", "fetch", "ingest", "path_of_key", "priorities", "read", "scan", "shard_key"]
+__all__ = ["LOOSE", "SOURCES", "Connector", "RawItem", "Shard", "SourceSettings", "fetch", "ingest", "path_of_key", "priorities", "read", "scan", "shard_key"]

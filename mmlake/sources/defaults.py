@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
-from mmlake import landing as zone
 from mmlake.errors import SettingsError
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import UNKNOWN_LICENCE
@@ -39,7 +37,7 @@ def defaults_of(landing: Landing, directory: str) -> Defaults:
 
 def default_files(landing: Landing, directory: str) -> list[Entry]:
     """The `_source.json` files that govern a directory, as far as they exist."""
-    return [entry for path in _candidates(directory) if (landing.root / zone.native(path)).is_file() and (entry := landing.stat(path)) is not None]
+    return [entry for path in _candidates(directory) if (entry := landing.stat(path)) is not None]
 
 
 def priorities(landing: Landing | str | os.PathLike[str]) -> dict[str, int]:
@@ -58,7 +56,7 @@ def _candidates(directory: str) -> list[str]:
 
 
 def _read(landing: Landing, path: str) -> dict[str, object]:
-    if not (landing.root / zone.native(path)).is_file():
+    if landing.stat(path) is None:
         return {}
     with landing.open(path) as file:
         data = file.read(_MAX_BYTES)
@@ -66,7 +64,7 @@ def _read(landing: Landing, path: str) -> dict[str, object]:
         fields = json.loads(data)
     except (ValueError, RecursionError):
         fields = None
-    where = Path(landing.root) / zone.native(path)
+    where = f"{landing.location}/{path}"
     if not isinstance(fields, dict):
         raise SettingsError(f"{where} is not a JSON object; write one with the fields source, licence (an SPDX id) and priority (an integer)")
     if "license" in fields:

@@ -65,8 +65,8 @@ def path_of_key(key: str) -> str:
 
 
 def revision_of(entries: Iterable[Entry]) -> str:
-    """SHA-256 over the sorted names, sizes and times of the files: what changes when any of them does."""
-    return digest_of(canonical_json(sorted([entry.path, entry.size_bytes, entry.modified_ns, entry.refused] for entry in entries)).encode())
+    """SHA-256 over the sorted names, sizes and versions of the files, or times where the storage keeps no versions: what changes when any of them does."""
+    return digest_of(canonical_json(sorted([entry.path, entry.size_bytes, entry.version or entry.modified_ns, entry.refused] for entry in entries)).encode())
 
 
 def hinted_modality(path: str) -> str | None:

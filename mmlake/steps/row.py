@@ -14,9 +14,9 @@ from mmlake.steps.step import Job, Step
 
 def _items(job: Job) -> pa.Table:
     shard = job.lake.registry.get(job.shard)
-    if not (job.lake.landing / shard.path).exists():
+    if not job.lake.landing.has(shard.path):
         # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
-        raise MmlakeError(f"shard {job.shard} is no longer at {job.lake.landing / shard.path}; land it again, or scan the landing zone anew so that it counts as gone")
+        raise MmlakeError(f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or scan the landing zone anew so that it counts as gone")
     return sources.ingest(shard, job.modality, landing=job.lake.landing, store=job.lake.store, settings=job.lake.settings.sources, advance=job.advance)
 
 

@@ -140,7 +140,7 @@ def test_errors_explains_a_code() -> None:
 
 
 def test_scan_lists_shards_without_a_lake(done) -> None:
-    keys = {row["key"]: row["modalities"] for row in read("scan", "--landing", done.lake.landing)}
+    keys = {row["key"]: row["modalities"] for row in read("scan", "--landing", done.lake.landing.location)}
     assert keys["image/a.tar"] == ["image"]
 
 
@@ -186,7 +186,7 @@ def test_run_goes_on_with_what_the_lake_remembers_and_finds_nothing_to_do(own) -
 
 
 def test_run_takes_a_new_shard_into_new_versions(own) -> None:
-    make.land(own.lake.landing, {"text/c.jsonl": make.jsonl([make.prose(41)])})
+    make.land(own.lake.landing.root, {"text/c.jsonl": make.jsonl([make.prose(41)])})
     data = read("run", "--lake", own.resource.root, "--recipe", "curated")
     assert data["new_versions"] == ["curated-v002"]
     assert read("diff", "curated-v001", "curated-v002", "--lake", own.resource.root)["added"] == {"text": {"new": 1}}

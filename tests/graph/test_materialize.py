@@ -121,7 +121,7 @@ def test_the_plain_pipeline_ends_at_the_same_manifests(done, tmp_path: Path) -> 
 def test_a_changed_shard_remakes_its_own_tables_only(own) -> None:
     lake = own.lake
     before = {shard: lake.tables.stamp(Slot("tracks", "text", shard)) for shard in lake.registry.keys("text")}
-    path = lake.landing / "text" / "a.jsonl"
+    path = lake.landing.root / "text" / "a.jsonl"
     path.write_bytes(make.jsonl([make.prose(1), make.prose(2), make.prose(3), make.prose(9)]))
     os.utime(path, (time.time(), time.time() + 5))
     again = own.again()
@@ -164,7 +164,7 @@ def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(own, 
     lake = own.lake
     for shard in lake.registry.keys("text"):
         lake.tables.remove(Slot("items", "text", shard))
-    (lake.landing / "text" / "b.jsonl").unlink()
+    (lake.landing.root / "text" / "b.jsonl").unlink()
     job = definitions.build(own.resource, definitions.CudaExecutorResource(device="cpu")).resolve_job_def("text_rows")
     tags = {"dagster/asset_partition_range_start": "text|text/a.jsonl", "dagster/asset_partition_range_end": "text|text/b.jsonl"}
     result = job.execute_in_process(instance=own.instance, tags=tags, raise_on_error=False, asset_selection=[dg.AssetKey(["text", "items"])])

@@ -12,7 +12,7 @@ from source_builders import SETTINGS, brief, gz, jsonl, land, mp4, parquet, png,
 
 from mmlake import sources
 from mmlake.errors import ContractBroken, SettingsError, UnreadableItem
-from mmlake.landing import Landing
+from mmlake.landing import LocalLanding as Landing
 from mmlake.records import SourceRef
 from mmlake.store import BlobStore
 from mmlake.tables import Slot, Tables

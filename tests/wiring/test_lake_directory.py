@@ -54,14 +54,14 @@ def test_the_same_process_cannot_take_it_twice(tmp_path) -> None:
 def test_a_remembered_landing_zone_need_not_be_told_again(tmp_path) -> None:
     (tmp_path / "landing").mkdir()
     Lake(tmp_path / "lake", landing=tmp_path / "landing").remember_landing()
-    assert Lake(tmp_path / "lake").landing == tmp_path / "landing"
+    assert Lake(tmp_path / "lake").landing.root == tmp_path / "landing"
 
 
 def test_a_new_landing_zone_replaces_the_remembered_one(tmp_path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         Lake(tmp_path / "lake", landing=tmp_path / name).remember_landing()
-    assert Lake(tmp_path / "lake").landing == tmp_path / "two"
+    assert Lake(tmp_path / "lake").landing.root == tmp_path / "two"
 
 
 def test_a_lake_that_was_never_told_asks(tmp_path) -> None:

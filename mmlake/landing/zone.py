@@ -1,0 +1,78 @@
+"""What a landing zone is to the library: a tree of files that is listed and opened here and nowhere else.
+
+Enters: a directory or the address of remote storage. Leaves: directories with their files, and binary files opened for reading and
+seeking. Paths are relative and POSIX, in their portable spelling (see `portable`).
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
+SUCCESS = "_SUCCESS"
+MARKERS = (SUCCESS, "_source.json")  # files that say something about others; `stat` and `open` find them, listings leave them out
+_ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of the landing zone."""
+
+    path: str  # relative, POSIX, in its portable spelling (see `portable`)
+    size_bytes: int
+    modified_ns: int
+    refused: str | None = None  # why it is never opened, in our words
+    version: str | None = None  # what the storage itself names the content by (ETag, object id); None where only size and time tell
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class Landing(ABC):
+    """A landing zone. Hidden, unfinished and marker files are never listed."""
+
+    location: str  # as a person names it: a directory, `s3://bucket/prefix`, `hf://datasets/org/name@revision`; never with a credential
+
+    @abstractmethod
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        """(directory, its files sorted by path), directories sorted; "." is the root."""
+
+    @abstractmethod
+    def files(self, directory: str) -> list[Entry]:
+        """The files directly in the directory at the portable path, sorted; none where it does not exist."""
+
+    @abstractmethod
+    def stat(self, path: str) -> Entry | None:
+        """The file at the portable path, markers included, or None where there is none."""
+
+    @abstractmethod
+    def open(self, path: str) -> IO[bytes]:
+        """The file at the portable path, for reading and seeking. Raises UnreadableItem: 1007 unsafe, 1001 missing or not readable."""
+
+    def has(self, path: str) -> bool:
+        """Whether there is a file, or a directory with files, at the portable path."""
+        return path == "." or self.stat(path) is not None or bool(self.files(path))
+
+    def provenance(self) -> dict[str, str]:
+        """Where the bytes come from, for the record: the location, and the revision that it is pinned to where the storage has such a thing."""
+        return {"location": self.location}
+
+
+def portable(path: str) -> str:
+    """The path as tables and refs hold it: itself, or percent-encoded where its bytes are no UTF-8. Reversed by `native`."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return _ENCODED + quote_from_bytes(os.fsencode(path), safe="/")
+    return _ENCODED + quote_from_bytes(path.encode(), safe="/") if path.startswith(_ENCODED) else path
+
+
+def native(path: str) -> str:
+    """The path as the file system spells it."""
+    return os.fsdecode(unquote_to_bytes(path.removeprefix(_ENCODED))) if path.startswith(_ENCODED) else path

@@ -1,0 +1,1 @@
+"""Reaching storage that is not on this machine: retries, limits, a cache."""
