@@ -23,3 +23,12 @@ def holding(path: Path, *, what: str) -> Iterator[None]:
         except BlockingIOError as error:
             raise LakeLocked(f"{what} is being written by another process; wait for it to end, or stop it, then run this again") from error
         yield
+
+
+@contextmanager
+def sharing(path: Path) -> Iterator[None]:
+    """Hold the lock of that file together with any number of others who share it; waits for one who holds it alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield

@@ -16,7 +16,7 @@ from mmlake.dedup import audio, image, semantic, text, video
 from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import MissingExtra, SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
 Prints = dict[str, np.ndarray]  # method -> hashes; "times_s" beside them where the first method is a sequence
@@ -30,14 +30,14 @@ class Tier:
     modality: str
     method: str  # the name that its pairs carry; a variant adds a suffix
     methods: tuple[str, ...]  # rows that a fingerprint has per digest
-    fingerprint: Callable[[pa.Table, BlobStore, DedupSettings], Iterator[Prints]]  # one per row, in order; empty for a row that could not be read
+    fingerprint: Callable[[pa.Table, Blobs, DedupSettings], Iterator[Prints]]  # one per row, in order; empty for a row that could not be read
     pairs: Callable[..., list[Match]]
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
     source: str
 
 
-def _of_texts(tracks: pa.Table, store: BlobStore, settings: DedupSettings) -> Iterator[Prints]:
+def _of_texts(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
     """Shingles and signatures in batches, so that a partition's texts are never all in memory twice."""
     for batch in tracks.select(["text"]).to_batches(max_chunksize=1_024):
         sets = list(text.shingles((value or "" for value in batch.column(0).to_pylist()), words=settings.text_shingle_words))
@@ -46,15 +46,19 @@ def _of_texts(tracks: pa.Table, store: BlobStore, settings: DedupSettings) -> It
             yield {"minhash": row.astype(np.uint64) if len(one) else np.empty(0, np.uint64), "shingles": one}
 
 
-def _of_images(tracks: pa.Table, store: BlobStore, settings: DedupSettings) -> Iterator[Prints]:
+def _of_images(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
     return _decoded(tracks, lambda row: image.fingerprint(store.read(row["digest"])), settings)
 
 
-def _of_videos(tracks: pa.Table, store: BlobStore, settings: DedupSettings) -> Iterator[Prints]:
-    return _decoded(tracks, lambda row: video.fingerprint(store.path(row["digest"]), settings=settings), settings)
+def _of_videos(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
+    def one(row: Mapping) -> Prints:
+        with store.local(row["digest"]) as path:
+            return video.fingerprint(path, settings=settings)
+
+    return _decoded(tracks, one, settings)
 
 
-def _of_audio(tracks: pa.Table, store: BlobStore, settings: DedupSettings) -> Iterator[Prints]:
+def _of_audio(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
     def one(row: Mapping) -> Prints:
         if row["audio_digest"] is None:
             raise UnreadableItem(3003, "num_audio_tracks=0 not in [1, inf)")
@@ -112,7 +116,7 @@ TIERS: dict[str, Tier] = {
 }  # fmt: skip
 
 
-def fingerprint(tracks: pa.Table, modality: str, *, store: BlobStore, settings: DedupSettings, advance: Advance = silent) -> pa.Table:
+def fingerprint(tracks: pa.Table, modality: str, *, store: Blobs, settings: DedupSettings, advance: Advance = silent) -> pa.Table:
     """FINGERPRINTS of the rows: as many per digest as the tier has methods, with no hashes where the item says nothing or does not decode."""
     tier = _tier(modality)
     columns: dict[str, list] = {name: [] for name in schemas.FINGERPRINTS.arrow.names}

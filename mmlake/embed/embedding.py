@@ -19,7 +19,7 @@ from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 _DECIMALS = 6  # below it lies the float noise of batch composition
 _QUERY_FRAMES = 8
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 def embed(
-    tracks: pa.Table, modality: str, *, encoder: str, store: BlobStore, executor: Executor, settings: EmbedSettings, advance: Advance = silent,
+    tracks: pa.Table, modality: str, *, encoder: str, store: Blobs, executor: Executor, settings: EmbedSettings, advance: Advance = silent,
     failed: Callable[[str, str], None] | None = None,
 ) -> pa.Table:  # fmt: skip
     """EMBEDDINGS, one row per digest of tracks, vectors of unit norm.

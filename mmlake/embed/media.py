@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmlake.errors import UnreadableItem
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 RATE_HZ = 16_000
 TRACK_COLUMNS = ["digest", "text", "transcript", "audio_digest", "keyframes", "signals"]
@@ -27,7 +27,7 @@ class Media:
     signals: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.float32))  # per analysed frame: luma, luma_std, change
 
 
-def from_tracks(row: Mapping, modality: str, *, store: BlobStore, max_keyframes: int) -> Media:
+def from_tracks(row: Mapping, modality: str, *, store: Blobs, max_keyframes: int) -> Media:
     """The item of one row of TRACKS (the columns of TRACK_COLUMNS)."""
 
     def text() -> str:

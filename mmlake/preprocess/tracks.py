@@ -20,7 +20,7 @@ from mmlake.preprocess.text import normalize, text_track
 from mmlake.preprocess.video import video_track
 from mmlake.progress import Advance, counted, silent
 from mmlake.records import MODALITIES
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
 _STRICTEST = ("document", "media", "transcript", "caption")  # first wins: rules for documents ask the most
@@ -42,7 +42,7 @@ class _Occurrences:
     error: str | None
 
 
-def tracks(items: pa.Table, modality: str, *, store: BlobStore, settings: PreprocessSettings | None = None, advance: Advance = silent) -> pa.Table:
+def tracks(items: pa.Table, modality: str, *, store: Blobs, settings: PreprocessSettings | None = None, advance: Advance = silent) -> pa.Table:
     """The TRACKS table: one row per distinct digest among the items of this modality.
 
     An item that cannot be decoded becomes a row with status unreadable, a code and a reason. Raises only for settings, missing libraries and a failing disk.
@@ -115,7 +115,7 @@ def _row(decoder: _Decoder, item: _Occurrences, modality: str) -> dict[str, obje
 class _Decoder:
     """Bytes to columns, with the aligner and the recognizer loaded at most once."""
 
-    def __init__(self, *, store: BlobStore, settings: PreprocessSettings) -> None:
+    def __init__(self, *, store: Blobs, settings: PreprocessSettings) -> None:
         self._store, self._settings = store, settings
         self._aligner, self._listener = Aligner(settings), Listener(settings)
 
@@ -126,11 +126,11 @@ class _Decoder:
         if modality == "image":
             return image_track(self._store.read(item.digest), settings=self._settings)
         self._check_blob(item.digest)
-        path = self._store.path(item.digest)
-        if modality == "audio":
-            columns, flac = audio_track(path, settings=self._settings)
-            return columns | self._sound(flac, item)
-        decoded = video_track(path, settings=self._settings)
+        with self._store.local(item.digest) as path:
+            if modality == "audio":
+                columns, flac = audio_track(path, settings=self._settings)
+                return columns | self._sound(flac, item)
+            decoded = video_track(path, settings=self._settings)
         keyframes = [{"time_s": frame.time_s, "digest": self._store.put(frame.jpeg, extension="jpg"), "shot": frame.shot} for frame in decoded.keyframes]
         return decoded.columns | {"keyframes": keyframes} | self._sound(decoded.flac, item)
 

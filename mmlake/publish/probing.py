@@ -133,7 +133,7 @@ def _sound(lake: Lake, digest: str, track: str | None, rng: np.random.Generator,
 
     if track is None:
         raise UnreadableItem(3003, f"num_audio_tracks=0 of {digest[:12]} not in [1, inf)")
-    samples, _ = soundfile.read(lake.store.path(track), dtype="float32")
+    samples, _ = soundfile.read(io.BytesIO(lake.store.read(track)), dtype="float32")
     path = folder / "query.wav"
     soundfile.write(path, distort_samples(samples, rng), _SAMPLE_RATE_HZ, subtype="PCM_16")
     return path

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 # T analysis frames, B bands, F frequency bins
 _BLOCK_SAMPLES = 1 << 16
@@ -27,11 +27,12 @@ _MIN_HEARD_S = 1.0  # a single syllable has no pause, so nothing tells its floor
 _MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
 
 
-def audio_measures(track: dict, store: BlobStore) -> dict[str, float | None]:
+def audio_measures(track: dict, store: Blobs) -> dict[str, float | None]:
     """The measures of one recording; both its own samples and its mono track are decoded."""
     import soundfile
 
-    measures: dict[str, float | None] = {"duration_s": track["duration_s"], **levels(blocks(store.path(track["digest"])))}
+    with store.local(track["digest"]) as path:
+        measures: dict[str, float | None] = {"duration_s": track["duration_s"], **levels(blocks(path))}
     samples, rate_hz = soundfile.read(io.BytesIO(store.read(track["audio_digest"])), dtype="float32")
     measures["silent_fraction"] = silent_fraction(samples, rate_hz)
     measures["snr_db"] = snr_db(samples)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,7 +20,7 @@ _REBLUR_PX = 9  # width of the box filter of Crete et al.
 _MIN_STRUCTURE = 0.1  # grey levels; mean step between neighbours below which only rounding is left
 
 
-def image_measures(track: dict, store: BlobStore) -> dict[str, float | None]:
+def image_measures(track: dict, store: Blobs) -> dict[str, float | None]:
     """The measures of one picture; it is decoded again at a reduced size."""
     luma_HW = luma(store.read(track["digest"]))
     width_px, height_px = track["width_px"], track["height_px"]

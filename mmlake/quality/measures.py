@@ -17,7 +17,7 @@ from mmlake.quality.image import image_measures
 from mmlake.quality.settings import QualitySettings
 from mmlake.quality.text import text_measures
 from mmlake.quality.video import video_measures
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
 _SLICE_ROWS = 256  # tracks held as Python objects at once
@@ -31,7 +31,7 @@ Measures = dict[str, float | None]
 _TAKE: Mapping[str, Callable[..., Measures]] = {"text": text_measures, "image": image_measures, "video": video_measures, "audio": audio_measures}
 
 
-def measure(tracks: pa.Table, modality: str, *, store: BlobStore, settings: QualitySettings | None = None, advance: Advance = silent) -> pa.Table:
+def measure(tracks: pa.Table, modality: str, *, store: Blobs, settings: QualitySettings | None = None, advance: Advance = silent) -> pa.Table:
     """The MEASURES table of the tracks that decoded; null where a measure makes no sense on an item.
 
     settings are not read: measures never depend on thresholds. Raises only for a failing environment; an item that fails gets num_failures=1.
@@ -54,7 +54,7 @@ def measure(tracks: pa.Table, modality: str, *, store: BlobStore, settings: Qual
     return schemas.conform(schemas.MEASURES, table)
 
 
-def _measure_one(track: dict, modality: str, store: BlobStore) -> Measures:
+def _measure_one(track: dict, modality: str, store: Blobs) -> Measures:
     try:
         return {"num_failures": 0.0, **_TAKE[modality](track, store)}
     except (MmlakeError, MemoryError):

@@ -10,7 +10,7 @@ import re
 import zlib
 
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")  # scripts that write no spaces: word lengths mean nothing
 _TOKEN = re.compile(r"\S+")
@@ -51,7 +51,7 @@ _LOREM = frozenset(
 _LOREM_SHARE = 0.8
 
 
-def text_measures(track: dict, store: BlobStore | None = None) -> dict[str, float | None]:
+def text_measures(track: dict, store: Blobs | None = None) -> dict[str, float | None]:
     """The measures of one text; everything stands in the track."""
     text: str = track["text"] or ""
     tokens = _TOKEN.findall(text)

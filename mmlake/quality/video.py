@@ -6,7 +6,7 @@ import numpy as np
 
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import BlobStore
+from mmlake.store import Blobs
 
 _BLACK_LUMA, _BLACK_STD = 20.0, 10.0  # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
 _STILL_CHANGE = 1.0  # grey levels; sensor noise of 8 levels leaves 0.7 in coarse cells of 640 px video, the calmest of 12 real clips reaches 3 (docs/quality.md)
@@ -14,7 +14,7 @@ _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
 
-def video_measures(track: dict, store: BlobStore) -> dict[str, float | None]:
+def video_measures(track: dict, store: Blobs) -> dict[str, float | None]:
     """The measures of one video."""
     signals = track["signals"]
     luma_T = np.array([row["luma"] for row in signals], np.float64)
@@ -40,7 +40,7 @@ def _flicker(luma_T: np.ndarray) -> float | None:
     return float(np.median(np.abs(luma_T[1:-1] - (luma_T[:-2] + luma_T[2:]) / 2))) if len(luma_T) >= 3 else None
 
 
-def _planes(keyframes: list[dict], store: BlobStore) -> list[np.ndarray]:
+def _planes(keyframes: list[dict], store: Blobs) -> list[np.ndarray]:
     """The luma of some keyframes, evenly chosen in order of time."""
     picks = sorted({round(position) for position in np.linspace(0, len(keyframes) - 1, min(_MAX_KEYFRAMES, len(keyframes)))}) if keyframes else []
     return [luma(store.read(keyframes[pick]["digest"])) for pick in picks]

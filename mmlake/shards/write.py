@@ -21,7 +21,7 @@ from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_bytes, r
 from mmlake.shards.plan import Sample, ShardPlan, extension, plan
 from mmlake.shards.settings import DEFAULTS, ShardSettings
 from mmlake.shards.tar import Member, TarWriter
-from mmlake.store import BlobStore, sync_directory, write_atomically
+from mmlake.store import PACKED_BELOW_BYTES, Blobs, sync_directory, write_atomically
 
 _OURS = (".tar", ".idx", ".part")
 Texts = Callable[[str], str | None]  # digest of a text item -> its normalized text, or None for "take the blob"
@@ -30,7 +30,7 @@ Texts = Callable[[str], str | None]  # digest of a text item -> its normalized t
 def write_shards(
     items: pa.Table,
     *,
-    store: BlobStore,
+    store: Blobs,
     out: str | Path,
     manifest_id: str,
     settings: ShardSettings = DEFAULTS,
@@ -85,7 +85,7 @@ def _finished(directory: Path, shard: ShardPlan) -> ShardEntry | None:
         return None
 
 
-def _write(directory: Path, shard: ShardPlan, store: BlobStore, texts: Texts | None, manifest_id: str) -> ShardEntry:
+def _write(directory: Path, shard: ShardPlan, store: Blobs, texts: Texts | None, manifest_id: str) -> ShardEntry:
     part, target = directory / f"{shard.name}.tar.part", directory / f"{shard.name}.tar"
     samples: list[tuple[str, float, list[Member]]] = []
     try:
@@ -106,7 +106,7 @@ def _write(directory: Path, shard: ShardPlan, store: BlobStore, texts: Texts | N
     return _entry(shard, facts, data)
 
 
-def _add(tar: TarWriter, sample: Sample, store: BlobStore, texts: Texts | None) -> list[Member]:
+def _add(tar: TarWriter, sample: Sample, store: Blobs, texts: Texts | None) -> list[Member]:
     """The members of one sample: the item, the texts beside it, and the JSON that describes both."""
     row = sample.row
     if row["modality"] == "text":
@@ -120,7 +120,7 @@ def _add(tar: TarWriter, sample: Sample, store: BlobStore, texts: Texts | None) 
     return [*members, tar.add(f"{sample.key}.json", canonical_json(facts).encode("utf-8", "replace"))]
 
 
-def _add_text(tar: TarWriter, key: str, ending: str, digest: str, store: BlobStore, texts: Texts | None) -> Member:
+def _add_text(tar: TarWriter, key: str, ending: str, digest: str, store: Blobs, texts: Texts | None) -> Member:
     normalized = texts(digest) if texts is not None else None
     if normalized is None:
         return _add_blob(tar, f"{key}.{ending}", digest, store)
@@ -128,14 +128,17 @@ def _add_text(tar: TarWriter, key: str, ending: str, digest: str, store: BlobSto
     return tar.add(f"{key}.{name}", normalized.encode("utf-8", "replace"))
 
 
-def _text_of(digest: str, store: BlobStore, texts: Texts | None) -> str:
+def _text_of(digest: str, store: Blobs, texts: Texts | None) -> str:
     normalized = texts(digest) if texts is not None else None
     return store.read(digest).decode("utf-8", "replace") if normalized is None else normalized
 
 
-def _add_blob(tar: TarWriter, name: str, digest: str, store: BlobStore) -> Member:
-    with store.path(digest).open("rb", buffering=0) as stream:
-        return tar.add_stream(name, os.fstat(stream.fileno()).st_size, stream, digest=digest)
+def _add_blob(tar: TarWriter, name: str, digest: str, store: Blobs) -> Member:
+    size_bytes = store.size(digest)
+    if size_bytes < PACKED_BELOW_BYTES:
+        return tar.add(name, store.read(digest))
+    with store.open(digest) as stream:
+        return tar.add_stream(name, size_bytes, stream, digest=digest)
 
 
 def _entry(shard: ShardPlan, facts: dict[str, Any], data: bytes) -> ShardEntry:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import BlobCorrupt, BlobMissing
 from mmlake.store import BlobStore
+from tests.blobs import file_of
 
 FOX = b"the quick brown fox"
 FOX_DIGEST = "9ecb36561341d18eb65484e833efea61edc74b84cf5e6ae1b81c63533e25fc8f"  # printf 'the quick brown fox' | sha256sum
@@ -66,7 +67,7 @@ def test_a_digest_is_the_sha256_of_the_bytes(store) -> None:
 
 def test_a_blob_lies_under_the_first_four_characters_of_its_digest(store) -> None:
     digest = store.put(FOX, extension="txt")
-    assert store.path(digest) == store.root / digest[:2] / digest[2:4] / f"{digest}.txt"
+    assert file_of(store, digest) == store.root / digest[:2] / digest[2:4] / f"{digest}.txt"
 
 
 @pytest.mark.parametrize("data", [b"", b"x", FOX, bytes(3 << 20)], ids=["empty", "one byte", "short", "three chunks"])
@@ -119,10 +120,10 @@ def test_the_same_bytes_are_one_file_whatever_the_extension(store, extension) ->
 
 
 def test_a_blob_is_never_rewritten(store) -> None:
-    before = os.stat(store.path(store.put(FOX)))
+    before = os.stat(file_of(store, store.put(FOX)))
     store.put(FOX)
     store.put_stream(io.BytesIO(FOX))
-    after = os.stat(store.path(FOX_DIGEST))
+    after = os.stat(file_of(store, FOX_DIGEST))
     assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (before.st_ino, before.st_mtime_ns, before.st_ctime_ns)
 
 
@@ -135,7 +136,7 @@ def test_a_stream_leaves_nothing_in_the_incoming_directory(store) -> None:
 def test_a_stream_is_written_on_the_file_system_of_the_store(store) -> None:
     """Else the rename would be a copy, or fail."""
     digest, _ = store.put_stream(io.BytesIO(FOX))
-    assert os.stat(store.root / "incoming").st_dev == os.stat(store.path(digest)).st_dev
+    assert os.stat(store.root / "incoming").st_dev == os.stat(file_of(store, digest)).st_dev
 
 
 @pytest.mark.parametrize(
@@ -150,7 +151,7 @@ def test_an_extension_cannot_lead_out_of_its_place(store, extension, kept) -> No
 
 def test_digests_are_listed_sorted_and_once(store) -> None:
     digests = [store.put(bytes([number])) for number in range(40)]
-    store.path(digests[0]).with_suffix(".twin").write_bytes(b"\0")
+    file_of(store, digests[0]).with_suffix(".twin").write_bytes(b"\0")
     assert list(store.digests()) == sorted(digests)
 
 
@@ -159,7 +160,7 @@ def test_an_empty_store_lists_nothing(store) -> None:
 
 
 def test_strange_files_are_no_blobs(store) -> None:
-    home = store.path(store.put(FOX)).parent
+    home = file_of(store, store.put(FOX)).parent
     for name in ("README", f"{ABSENT}.bin", f"{FOX_DIGEST}", f"{FOX_DIGEST}.bin.part", FOX_DIGEST[:40] + ".bin", ".hidden"):
         (home / name).touch()
     (store.root / "lost+found").mkdir()
@@ -178,10 +179,15 @@ def test_strange_names_among_the_incoming_are_left_alone(store) -> None:
     assert (list(store.digests()), store.read(FOX_DIGEST), sorted(os.listdir(incoming))) == ([FOX_DIGEST], FOX, [f"{FOX_DIGEST}.bin", "notes"])
 
 
-@pytest.mark.parametrize("call", ["path", "read", "open", "size"])
+@pytest.mark.parametrize("call", ["read", "open", "size", "extension"])
 def test_a_missing_blob_says_what_to_do(store, call) -> None:
     with pytest.raises(BlobMissing, match=rf"{ABSENT}.*{re.escape(str(store.root))}.*fsck.*ingest"):
         getattr(store, call)(ABSENT)
+
+
+def test_a_missing_blob_has_no_file(store) -> None:
+    with pytest.raises(BlobMissing), store.local(ABSENT):
+        pass
 
 
 @pytest.mark.parametrize("name", ["", "ab", "../../etc/passwd", FOX_DIGEST.upper(), FOX_DIGEST + "\n", FOX_DIGEST[:63], "/" * 64, "\0" * 64])
@@ -196,7 +202,7 @@ def test_size_is_told_without_reading(store) -> None:
 
 @pytest.mark.parametrize("harmed", [b"uhe quick brown fox", FOX[:-1], FOX + b"\0", b""], ids=["bit", "cut", "longer", "emptied"])
 def test_changed_bytes_are_noticed(store, harmed) -> None:
-    store.path(store.put(FOX)).write_bytes(harmed)
+    file_of(store, store.put(FOX)).write_bytes(harmed)
     assert store.verify(FOX_DIGEST) == "corrupt"
     with pytest.raises(BlobCorrupt, match=f"{FOX_DIGEST}.*fsck"):
         store.read(FOX_DIGEST)
@@ -207,7 +213,7 @@ def test_verify_tells_sound_from_missing(store) -> None:
 
 
 def test_a_corrupt_blob_is_mended_by_removing_it_and_putting_it_again(store) -> None:
-    store.path(store.put(FOX)).write_bytes(b"rot")
+    file_of(store, store.put(FOX)).write_bytes(b"rot")
     freed = store.remove(FOX_DIGEST)
     store.put(FOX)
     assert (freed, store.verify(FOX_DIGEST)) == (3, None)

@@ -1,0 +1,262 @@
+"""Files that appear whole or not at all: written aside as `.part`, synced, renamed, their directory synced.
+
+Enters: bytes. Leaves: a file that survives a power cut. `Draft` is for much data (its own aligned buffer, past the page cache where the file system
+allows), `write_atomically` for little.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+UNFINISHED = ".part"
+BLOCK_BYTES = 4096  # what O_DIRECT wants lengths, offsets and addresses to be multiples of; 512 on some disks, 4096 on all
+BUFFER_BYTES = 4 << 20  # two huge pages; 256 KiB cost 1.5 x the CPU time, 8 MiB gain nothing (benchmarks/README.md)
+_KEPT_BUFFERS = 4
+
+
+def sync_directory(directory: str | os.PathLike[str]) -> None:
+    """Make renames inside the directory durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put the bytes at the path so that a reader sees the old file or the new one, never a part; durable on return."""
+    missing = [above for above in (path.parent, *path.parent.parents) if not above.exists()]
+    with Aside(path.parent) as aside:
+        aside.write(data)
+        aside.sync()
+        os.replace(aside.path, path)
+    for directory in (path.parent, *(above.parent for above in missing)):
+        sync_directory(directory)
+
+
+def age_s(entry: os.DirEntry[str], now_s: float) -> float:
+    """Seconds since the file was last written; below every age for what is no regular file or has just gone."""
+    try:
+        return now_s - entry.stat(follow_symlinks=False).st_mtime if entry.is_file(follow_symlinks=False) else float("-inf")
+    except FileNotFoundError:
+        return float("-inf")
+
+
+def sweep_directory(directory: Path, *, older_than_s: float, now_s: float) -> int:
+    """The number of unfinished files removed from the directory: those last written `older_than_s` or longer before `now_s`."""
+    num_removed = 0
+    try:
+        with os.scandir(directory) as entries:
+            stale = [entry.path for entry in entries if entry.name.endswith(UNFINISHED) and age_s(entry, now_s) >= older_than_s]
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    for path in stale:
+        with suppress(FileNotFoundError):  # its writer has finished meanwhile
+            os.unlink(path)
+            num_removed += 1
+    return num_removed
+
+
+class Aside:
+    """A file that is not yet in its place: renamed there by its user, removed on leaving otherwise."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory, self._handle = directory, -1
+
+    def __enter__(self) -> Aside:
+        self._create()
+        return self
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append the bytes."""
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[os.write(self._handle, view) :]
+
+    def sync(self) -> None:
+        """Bring the bytes to the disk."""
+        os.fsync(self._handle)
+
+    def __exit__(self, *exc: object) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            try:
+                os.close(handle)
+            finally:
+                self.path.unlink(missing_ok=True)
+
+    def _create(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self.path = self._directory / f"{secrets.token_hex(8)}{UNFINISHED}"
+        try:
+            self._handle = os.open(self.path, flags, 0o666)
+        except FileNotFoundError:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(self.path, flags, 0o666)
+
+
+class Buffers:
+    """Aligned buffers of BUFFER_BYTES, lent and taken back: fresh ones page-fault and halve the speed. Shared by threads."""
+
+    def __init__(self) -> None:
+        self._free: list[mmap.mmap] = []
+        self.is_direct = True  # until a file system under this store has refused O_DIRECT
+
+    def take(self) -> mmap.mmap:
+        """A buffer of undefined content."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            buffer = mmap.mmap(-1, BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared ones would be written by forked children, too
+            with suppress(OSError, AttributeError):  # a kernel without huge pages
+                buffer.madvise(mmap.MADV_HUGEPAGE)
+            return buffer
+
+    def give_back(self, buffer: mmap.mmap) -> None:
+        """Keep the buffer for the next writer."""
+        if len(self._free) < _KEPT_BUFFERS:
+            self._free.append(buffer)
+
+
+class Draft(Aside):
+    """A large file in the making. Bytes are collected in one aligned buffer, which its user may fill in place, and what is written can be read back.
+
+    The file is made when the buffer is full for the first time, or synced: what stays small costs none.
+
+    is_direct: write past the page cache: half the CPU time, and the cache keeps what others need; the next reader pays by reading from the disk.
+    """
+
+    def __init__(self, directory: Path, buffers: Buffers, *, is_direct: bool = True) -> None:
+        super().__init__(directory)
+        self._buffers, self._is_direct = buffers, is_direct
+        self._written = self._filled = 0  # bytes in the file, a multiple of BLOCK_BYTES until the end; bytes in the buffer
+
+    def __enter__(self) -> Draft:
+        self._buffer = self._buffers.take()
+        self._view = memoryview(self._buffer)
+        return self
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes taken so far."""
+        return self._written + self._filled
+
+    def room(self) -> memoryview:
+        """The free part of the buffer, never empty; tell `fill` how much of it was used."""
+        if self._filled == BUFFER_BYTES:
+            self._flush()
+        return self._view[self._filled :]
+
+    def fill(self, count: int) -> None:
+        """Take in the first bytes of what `room` gave."""
+        self._filled += count
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append the bytes. After an OSError nothing of them counts and a later call tries again."""
+        view, before = memoryview(data).cast("B"), self.size_bytes
+        while view:
+            try:
+                room = self.room()
+            except OSError:
+                if self._written <= before:
+                    self._filled = before - self._written
+                raise
+            count = min(len(room), len(view))
+            room[:count] = view[:count]
+            self._filled += count
+            view = view[count:]
+
+    def read_back(self, offset: int, size: int) -> bytes:
+        """Bytes that were taken already. Must not run beside `write`."""
+        parts = []
+        if offset < self._written:
+            first = offset - offset % BLOCK_BYTES
+            length = min(offset + size, self._written) - first
+            parts.append(self._read(first, length)[offset - first :])
+        if offset + size > self._written:
+            parts.append(bytes(self._view[max(0, offset - self._written) : offset + size - self._written]))
+        return b"".join(parts)
+
+    def sync(self) -> None:
+        """Bring everything to the disk. Nothing can be written after."""
+        size = self.size_bytes
+        self._open()
+        if self._filled:
+            padded = -(-self._filled // BLOCK_BYTES) * BLOCK_BYTES if self._is_direct else self._filled
+            self._view[self._filled : padded] = bytes(padded - self._filled)
+            self._pwrite(self._view[:padded], self._written)
+            if padded != self._filled:
+                os.ftruncate(self._handle, size)
+        os.fsync(self._handle)
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            super().__exit__(*exc)
+        finally:
+            self._view.release()
+            self._buffers.give_back(self._buffer)
+
+    def _open(self) -> None:
+        if self._handle < 0:
+            self._create()
+            self._is_direct = self._is_direct and self._buffers.is_direct and self._set_direct(True)
+
+    def _flush(self) -> None:
+        self._open()
+        self._pwrite(self._view[: self._filled], self._written)
+        self._written += self._filled
+        self._filled = 0
+
+    def _pwrite(self, view: memoryview, offset: int) -> None:
+        while view:
+            try:
+                count = os.pwrite(self._handle, view, offset)
+            except OSError as error:
+                if error.errno != errno.EINVAL or not self._is_direct:
+                    raise
+                self._give_up_direct()
+                continue
+            if count % BLOCK_BYTES and count < len(view):
+                self._give_up_direct()  # the rest is no longer aligned
+            view, offset = view[count:], offset + count
+
+    def _read(self, offset: int, size: int) -> bytes:
+        # A descriptor of its own, since that of the writer may want aligned memory.
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(offset)
+            return read_exactly(file, size)
+
+    def _set_direct(self, wanted: bool) -> bool:
+        """Whether the file is now written past the page cache."""
+        flag = getattr(os, "O_DIRECT", 0)
+        if not flag:
+            return False
+        flags = fcntl.fcntl(self._handle, fcntl.F_GETFL)
+        try:
+            fcntl.fcntl(self._handle, fcntl.F_SETFL, flags | flag if wanted else flags & ~flag)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            self._buffers.is_direct = False  # the file system of this store has none: nobody asks again
+            return False
+        return wanted
+
+    def _give_up_direct(self) -> None:
+        self._set_direct(False)
+        self._is_direct = False
+
+
+def read_exactly(file: IO[bytes], size: int) -> bytes:
+    """The next bytes of the file; fewer only where it ends."""
+    parts = []
+    while size > 0 and (data := file.read(size)):
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)

@@ -1,0 +1,138 @@
+"""Rewriting packs: merging small ones, taking blobs out for good, building lost indexes again.
+
+One process at a time does so, under a lock. The new pack is durable before an old one goes, so readers find every blob that stays at any moment, and a kill in between
+leaves blobs twice at worst.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from mmlake.errors import BlobCorrupt
+from mmlake.records import Digest
+from mmlake.store.files import Buffers, Draft
+from mmlake.store.index import Entry, index_bytes, pack_entry
+from mmlake.store.names import plain_extension
+from mmlake.store.pack import PackWriter, Record, scan
+from mmlake.store.packs import Pack, Packs
+
+SMALL_PACK_BYTES = 64 << 20  # packs below are worth merging: each costs every look-up half a microsecond
+MAX_SMALL_PACKS = 16  # so many may stand: one per shard that came since the last compaction
+
+
+@contextmanager
+def _alone(packs: Packs) -> Iterator[None]:
+    packs.directory.mkdir(parents=True, exist_ok=True)
+    with (packs.directory / "lock").open("ab") as file:
+        with suppress(OSError):  # a file system without locks: two rewriters leave blobs twice at worst
+            fcntl.flock(file, fcntl.LOCK_EX)
+        packs.forget()
+        yield
+
+
+def compact(packs: Packs, buffers: Buffers, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
+    """The number of packs that went: those below `small_bytes` are merged into few where there are more than `max_small` of them."""
+    if not packs.directory.is_dir():
+        return 0
+    with _alone(packs):
+        before = packs.all()
+        small = [pack for pack in before if pack.index.pack_bytes < small_bytes]
+        if len(small) <= max_small:
+            return 0
+        _rewrite(packs, buffers, small, dropped=frozenset())
+        return len(before) - len(packs.all())
+
+
+def drop(packs: Packs, buffers: Buffers, digests: Iterable[Digest]) -> int:
+    """Bytes freed by rewriting every pack that holds one of the blobs without it, each once."""
+    dropped = frozenset(digests)
+    if not any(packs.find(digest) for digest in dropped):
+        return 0
+    with _alone(packs):
+        holders: dict[str, tuple[Pack, int]] = {}
+        for digest in dropped:
+            for pack, entry in packs.copies(digest):
+                holders[pack.name] = (pack, holders.get(pack.name, (pack, 0))[1] + entry.size_bytes)
+        for pack, _ in holders.values():
+            _rewrite(packs, buffers, [pack], dropped=dropped)
+        return sum(freed for _, freed in holders.values())
+
+
+def _rewrite(packs: Packs, buffers: Buffers, old: list[Pack], *, dropped: frozenset[Digest]) -> None:
+    """Put what the packs hold, without the dropped, into new ones, then delete them. Of two copies the sound one is kept; a damaged blob with no sound copy stays, to be told."""
+    kept: set[Digest] = set()
+    damaged: list[Record] = []
+    made: set[str] = set()
+    with ExitStack() as drafts:
+        draft = writer = None
+        for record in _records(old, dropped, damaged):
+            if record.digest in kept:
+                continue
+            if draft is None or writer is None:
+                draft = drafts.enter_context(Draft(packs.directory, buffers))
+                writer = PackWriter(draft.write)
+            writer.add(record.digest, record.data, extension=plain_extension(record.extension))
+            kept.add(record.digest)
+            if writer.is_full:
+                made.add(packs.commit(draft, writer).name)
+                draft = writer = None
+        if draft is not None and writer is not None:
+            made.add(packs.commit(draft, writer).name)
+    for pack in old:
+        if pack.name not in made:
+            packs.delete(pack)
+
+
+def _records(old: list[Pack], dropped: frozenset[Digest], damaged: list[Record]) -> Iterator[Record]:
+    """Every record that stays, sound ones first."""
+    for pack in old:
+        for entry in sorted(pack.index, key=lambda entry: entry.offset):
+            if entry.digest in dropped:
+                continue
+            record = pack.remains(entry)
+            if record.is_sound:
+                yield record
+            else:
+                damaged.append(record)
+    yield from damaged
+
+
+def broken_indexes(packs: Packs) -> list[Path]:
+    """The packs that have no index, or one that does not hash to its name, with the file of the pack."""
+    broken = []
+    for path in sorted(packs.directory.glob("*.pack")):
+        try:
+            pack = Pack(packs.directory, path.stem)
+            is_sound = pack.index.is_sound and pack.index.name == path.stem
+        except (FileNotFoundError, BlobCorrupt):
+            is_sound = False
+        if not is_sound:
+            broken.append(path)
+    return broken
+
+
+def rebuild_indexes(packs: Packs) -> int:
+    """The number of packs whose lost or damaged index was built again from their records; the bytes of the pack stay as they are."""
+    if not packs.directory.is_dir():
+        return 0
+    with _alone(packs):
+        broken = broken_indexes(packs)
+        for path in broken:
+            with path.open("rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                places: dict[Digest, Entry] = {}
+                for entry in scan(partial(_read_at, file.fileno()), size):
+                    places.setdefault(entry.digest, entry)
+            (packs.directory / f"{path.stem}.idx").unlink(missing_ok=True)
+            packs.install_index(path, index_bytes(b"".join(map(pack_entry, places.values())), pack_bytes=size))
+        packs.forget()
+        return len(broken)
+
+
+def _read_at(handle: int, offset: int, size: int) -> bytes:
+    return os.pread(handle, size, offset)

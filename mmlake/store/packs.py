@@ -1,0 +1,214 @@
+"""The packs of a directory: `packs/<name>.pack` with `packs/<name>.idx`, found without locks.
+
+A pack is there once both files are. Written: pack, then index, each aside and synced, then the directory. Deleted: pack, then index, so that what was erased cannot
+come back by rebuilding an index. Whoever finds a pack gone lists the directory again: its blobs are in another one by then.
+"""
+
+from __future__ import annotations
+
+import heapq
+import mmap
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+
+from mmlake.errors import BlobCorrupt
+from mmlake.records import Digest
+from mmlake.store.files import Aside, Draft, sync_directory
+from mmlake.store.index import Entry, PackIndex
+from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record
+
+SETTLED_S = 300  # kernels write a rename back within 30 s on their own; ten times that for slow disks
+_NAME = re.compile(r"([0-9a-f]{64})\.(idx|pack)")
+_READ_BYTES = 64 << 10  # indexes up to here are read whole: a mapped one keeps a file descriptor
+_NEAR = 8  # packs in front that are not put in a new order
+_CLOCK_S = 2.0  # a directory's time stamp that is younger may stay the same over another change
+
+
+class Pack:
+    """One pack and its index. Raises FileNotFoundError wherever its file has gone meanwhile."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        """Raises FileNotFoundError, and BlobCorrupt where the index is damaged."""
+        self.name, self.path, self.index_path = name, directory / f"{name}.pack", directory / f"{name}.idx"
+        with self.index_path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            self.written_s = status.st_ctime
+            is_small = status.st_size <= _READ_BYTES
+            self.index = PackIndex(file.read() if is_small else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of the pack; fewer only at its end."""
+        # Opened each time, 4 microseconds: a thousand packs would else hold a thousand descriptors, and the space of what was erased.
+        handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            data = os.pread(handle, size, offset)
+            while len(data) < size and (more := os.pread(handle, size - len(data), offset + len(data))):
+                data += more
+            return data
+        finally:
+            os.close(handle)
+
+    def record(self, entry: Entry) -> Record:
+        """The blob as it lies there, whose hash is not checked. Raises BlobCorrupt where its header is damaged."""
+        return parse_record(self.read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
+
+    def is_sound(self, entry: Entry) -> bool:
+        """Whether the blob's header and bytes are what they were."""
+        try:
+            return self.record(entry).is_sound
+        except FileNotFoundError:
+            raise
+        except (BlobCorrupt, OSError):
+            return False
+
+    def remains(self, entry: Entry) -> Record:
+        """What can be had of a blob that may be damaged: its bytes, else none."""
+        try:
+            return self.record(entry)
+        except BlobCorrupt:
+            return Record(entry.digest, "bin", self.read(entry.offset, entry.size_bytes))
+        except FileNotFoundError:
+            raise
+        except OSError:  # the disk cannot read it back
+            return Record(entry.digest, "bin", b"")
+
+
+class Packs:
+    """All packs of one directory, which need not exist."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self._listed_path = directory, str(directory)  # the latter spares each look-up a conversion
+        self._refreshing = threading.Lock()
+        self._packs: tuple[Pack, ...] = ()
+        self._seen: tuple[int, int] | None = None  # time stamp and inode of the directory when it was listed
+        self._is_settled = False  # whether any later change must have another time stamp
+        self._anchored: set[str] = set()  # packs whose directory entries this object has synced
+
+    def all(self) -> tuple[Pack, ...]:
+        """Every pack there is now, the one that was asked for last in front."""
+        self._refresh(is_miss=False)
+        return self._packs
+
+    def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[Pack, Entry] | None:
+        """The blob's place in the first pack that holds it. is_hint: the answer None may be two seconds old, which spares a directory listing."""
+        self._refresh(is_miss=False)
+        found = self._look_up(digest)
+        if found is None and not is_hint and self._refresh(is_miss=True):
+            found = self._look_up(digest)
+        return found
+
+    def copies(self, digest: Digest) -> list[tuple[Pack, Entry]]:
+        """The blob's place in every pack that holds it."""
+        self.find(digest)
+        return [(pack, entry) for pack in self._packs if (entry := pack.index.find(digest)) is not None]
+
+    def records(self, digest: Digest) -> Iterator[Record | None]:
+        """Every packed copy of the blob, unchecked; None for one that cannot be read. The first normally suffices."""
+        tried: set[str] = set()
+        is_over = self.find(digest) is None
+        while not is_over:
+            is_over = True
+            for pack in self.all():
+                if pack.name in tried or (entry := pack.index.find(digest)) is None:
+                    continue
+                tried.add(pack.name)
+                try:
+                    record = pack.record(entry)
+                except FileNotFoundError:  # merged or rewritten meanwhile: list again
+                    self.forget()
+                    is_over = False
+                    break
+                except (BlobCorrupt, OSError):
+                    record = None
+                yield record
+
+    def digests(self) -> Iterator[Digest]:
+        """Every digest in a pack, sorted, once."""
+        merged = heapq.merge(*((entry.digest for entry in pack.index) for pack in self.all()))
+        return (digest for digest, _ in groupby(merged))
+
+    def anchor(self, pack: Pack) -> None:
+        """Make a pack that another writer, perhaps killed since, has just named as durable as our own."""
+        if pack.name not in self._anchored and pack.written_s > time.time() - SETTLED_S:
+            sync_directory(self.directory)
+            self._anchored.add(pack.name)
+
+    def commit(self, draft: Draft, writer: PackWriter) -> Pack:
+        """Name the finished pack; durable, and found, when this returns."""
+        draft.sync()
+        data = writer.index()
+        pack = self._install(draft.path, data)
+        with self._refreshing:
+            self._packs = (pack, *(other for other in self._packs if other.name != pack.name))
+        return pack
+
+    def install_index(self, pack_path: Path, data: bytes) -> Pack:
+        """Give a pack that lost its index this one, and the name that goes with it."""
+        return self._install(pack_path, data)
+
+    def _install(self, path: Path, data: bytes) -> Pack:
+        name = PackIndex(data).name
+        os.replace(path, self.directory / f"{name}.pack")
+        with Aside(self.directory) as aside:
+            aside.write(data)
+            aside.sync()
+            os.replace(aside.path, self.directory / f"{name}.idx")
+        if not self._anchored:  # the directory itself may be new
+            sync_directory(self.directory.parent.parent)
+            sync_directory(self.directory.parent)
+        sync_directory(self.directory)
+        self._anchored.add(name)
+        return Pack(self.directory, name)
+
+    def delete(self, pack: Pack) -> None:
+        """Delete the pack for good, its bytes first."""
+        for path in (pack.path, pack.index_path):
+            path.unlink(missing_ok=True)
+            sync_directory(self.directory)
+        self.forget()
+
+    def forget(self) -> None:
+        """List the directory again before the next look-up."""
+        self._seen = None
+
+    def _look_up(self, digest: Digest) -> tuple[Pack, Entry] | None:
+        packs = self._packs
+        for at, pack in enumerate(packs):
+            if (entry := pack.index.find(digest)) is not None:
+                if at > _NEAR:  # blobs of one shard are asked for together
+                    with self._refreshing:
+                        if self._packs is packs:
+                            self._packs = (pack, *packs[:at], *packs[at + 1 :])
+                return pack, entry
+        return None
+
+    def _refresh(self, *, is_miss: bool) -> bool:
+        """Whether the directory was listed, since it has changed or, on a miss, may have within its clock's tick."""
+        try:
+            status = os.stat(self._listed_path)
+        except (FileNotFoundError, NotADirectoryError):
+            self._packs, self._seen = (), None
+            return False
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp == self._seen and (self._is_settled or not is_miss):
+            return False
+        with self._refreshing:
+            # The packs first: a thread that finds the new stamp takes the packs for listed.
+            self._packs = self._listed(self._packs)
+            self._seen, self._is_settled = stamp, time.time() - status.st_mtime > _CLOCK_S
+        return True
+
+    def _listed(self, known: Iterable[Pack]) -> tuple[Pack, ...]:
+        files = [match.groups() for entry in os.listdir(self.directory) if (match := _NAME.fullmatch(entry))]
+        there = {name for name, kind in files if kind == "idx"} & {name for name, kind in files if kind == "pack"}
+        packs = [pack for pack in known if pack.name in there]
+        for name in sorted(there - {pack.name for pack in packs}):
+            with suppress(FileNotFoundError, BlobCorrupt):  # gone again; a damaged index is told and mended by `mending`
+                packs.append(Pack(self.directory, name))
+        return tuple(packs)

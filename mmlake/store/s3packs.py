@@ -1,0 +1,254 @@
+"""The packs of a store on S3: their indexes on the local disk, their bytes by ranges.
+
+An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed when a process first looks, and again where a blob
+that must be there is not found; a put that finds nothing in a listing of the last minute writes the blob a second time at worst.
+"""
+
+from __future__ import annotations
+
+import heapq
+import mmap
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+
+from mmlake.errors import BlobCorrupt
+from mmlake.records import Digest
+from mmlake.remote.bucket import Bucket, Found
+from mmlake.remote.cache import BlockCache
+from mmlake.remote.s3 import Missing
+from mmlake.store.files import Buffers, Draft, write_atomically
+from mmlake.store.index import Entry, PackIndex, index_bytes, pack_entry
+from mmlake.store.names import plain_extension
+from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record, scan
+
+_LISTED_S = 60.0  # a listing this young does for a hint
+_READ_BYTES = 64 << 10
+_WINDOW_BYTES = 8 << 20
+_MAX_INDEX_BYTES = 64 << 20  # that of a full pack has 44 MiB
+
+
+class S3Pack:
+    """One pack and its index."""
+
+    def __init__(self, name: str, found: Found, index: PackIndex, *, bucket: Bucket, cache: BlockCache) -> None:
+        self.name, self.found, self.index = name, found, index
+        self._bucket, self._cache = bucket, cache
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of the pack from the storage itself; fewer only at its end. Raises Missing."""
+        size = min(size, self.found.size_bytes - offset)
+        return self._bucket.read_range(self.found.key, etag=self.found.etag, offset=offset, size=size) if size > 0 else b""
+
+    def read_cached(self, offset: int, size: int) -> bytes:
+        """As `read`, through the block cache."""
+        with self._cache.open(f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}", self.found.size_bytes, self.read) as file:
+            file.seek(offset)
+            return file.read(size)
+
+    def record(self, entry: Entry, *, is_cached: bool = True) -> Record:
+        """The blob as it lies there, whose hash is not checked. Raises BlobCorrupt where its header is damaged, Missing."""
+        read = self.read_cached if is_cached else self.read
+        return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
+
+    def remains(self, entry: Entry, *, read: Callable[[int, int], bytes] | None = None) -> Record:
+        """What can be had of a blob that may be damaged. read: in place of `read`, where many are wanted."""
+        read = read or self.read
+        try:
+            return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
+        except BlobCorrupt:
+            return Record(entry.digest, "bin", read(entry.offset, entry.size_bytes))
+
+    def in_order(self) -> Callable[[int, int], bytes]:
+        """As `read`, for reading the whole pack in the order of its bytes: a request per 8 MiB, past the cache."""
+        start, window = 0, b""
+
+        def read(offset: int, size: int) -> bytes:
+            nonlocal start, window
+            if not start <= offset <= offset + size <= start + len(window):
+                start, window = offset, self.read(offset, max(size, _WINDOW_BYTES))
+            return window[offset - start : offset - start + size]
+
+        return read
+
+
+class S3Packs:
+    """All packs below a prefix that ends in a slash."""
+
+    def __init__(self, bucket: Bucket, prefix: str, *, spool: Path, cache: BlockCache, clock: Callable[[], float] = time.monotonic) -> None:
+        self.directory = spool  # where a batch collects its pack before it is uploaded
+        self._bucket, self._prefix, self._cache, self._clock = bucket, prefix, cache, clock
+        self._lock = threading.RLock()
+        self._packs: dict[str, S3Pack] = {}
+        self._without_index: list[Found] = []
+        self._listed_s = float("-inf")
+
+    def all(self) -> list[S3Pack]:
+        """Every pack there is now."""
+        self._list()
+        return list(self._packs.values())
+
+    def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[S3Pack, Entry] | None:
+        """The blob's place in a pack. is_hint: the answer None may be a minute old, which spares a listing."""
+        found = next(iter(self._copies(digest)), None)
+        if found is None and (not is_hint or self._clock() - self._listed_s > _LISTED_S):
+            self._list()
+            found = next(iter(self._copies(digest)), None)
+        return found
+
+    def records(self, digest: Digest, *, is_cached: bool = True, is_hint: bool = False) -> Iterator[Record | None]:
+        """Every packed copy of the blob, unchecked; None for one that cannot be read. is_hint: as for `find`."""
+        tried: set[str] = set()
+        self.find(digest, is_hint=is_hint)
+        while fresh := [(pack, entry) for pack, entry in self._copies(digest) if pack.name not in tried]:
+            for pack, entry in fresh:
+                tried.add(pack.name)
+                try:
+                    yield pack.record(entry, is_cached=is_cached)
+                except Missing:  # rewritten meanwhile
+                    self._list()
+                    break
+                except BlobCorrupt:
+                    yield None
+
+    def remains(self, digest: Digest) -> Iterator[Record]:
+        """What can be had of every packed copy."""
+        self._list()
+        for pack, entry in self._copies(digest):
+            yield pack.remains(entry)
+
+    def digests(self) -> Iterator[Digest]:
+        """Every digest in a pack, sorted, once."""
+        merged = heapq.merge(*([entry.digest for entry in pack.index] for pack in self.all()))
+        return (digest for digest, _ in groupby(merged))
+
+    def commit(self, draft: Draft, writer: PackWriter) -> S3Pack:
+        """Upload the finished pack, then its index; found when this returns."""
+        draft.sync()
+        data = writer.index()
+        name = PackIndex(data).name
+        with draft.path.open("rb") as file:
+            self._bucket.upload(f"{self._prefix}{name}.pack", file, size_bytes=writer.size_bytes)
+        return self._install(name, data)
+
+    def drop(self, digests: Iterable[Digest], buffers: Buffers) -> int:
+        """Bytes freed by rewriting every pack that holds one of the blobs without it, each once."""
+        dropped = frozenset(digests)
+        if not dropped:
+            return 0
+        freed = 0
+        for pack in self.all():
+            if gone := [entry for entry in pack.index if entry.digest in dropped]:
+                self._rewrite([pack], dropped, buffers)
+                freed += sum(entry.size_bytes for entry in gone)
+        return freed
+
+    def rebuild_indexes(self) -> int:
+        """The number of packs that had no index and have one again, under the name of that index."""
+        self._list()
+        orphans, self._without_index = self._without_index, []
+        for found in orphans:
+            pack = S3Pack("", found, PackIndex(index_bytes(b"", pack_bytes=found.size_bytes)), bucket=self._bucket, cache=self._cache)
+            places: dict[Digest, Entry] = {}
+            for entry in scan(pack.read_cached, found.size_bytes):
+                places.setdefault(entry.digest, entry)
+            data = index_bytes(b"".join(map(pack_entry, places.values())), pack_bytes=found.size_bytes)
+            key = f"{self._prefix}{PackIndex(data).name}.pack"
+            if key != found.key:
+                self._bucket.copy(found.key, key)
+            self._install(PackIndex(data).name, data)
+            if key != found.key:
+                self._bucket.delete([found.key])
+        return len(orphans)
+
+    def compact(self, buffers: Buffers, *, small_bytes: int, max_small: int) -> int:
+        """The number of packs that went: those below `small_bytes` are merged where there are more than `max_small`."""
+        before = self.all()
+        small = [pack for pack in before if pack.found.size_bytes < small_bytes]
+        if len(small) <= max_small:
+            return 0
+        self._rewrite(small, frozenset(), buffers)
+        return len(before) - len(self.all())
+
+    def _rewrite(self, old: list[S3Pack], dropped: frozenset[Digest], buffers: Buffers) -> None:
+        """Upload what stays as new packs, then delete the old ones, their bytes first: readers find every blob that stays at any moment."""
+        kept: set[Digest] = set()
+        made: set[str] = set()
+        with ExitStack() as drafts:
+            draft = writer = None
+            for pack, entry, read in ((one, place, read) for one in old for read in (one.in_order(),) for place in sorted(one.index, key=lambda place: place.offset)):
+                record = pack.remains(entry, read=read) if entry.digest not in dropped and entry.digest not in kept else None
+                if record is None or (not record.is_sound and self._has_sound_copy(entry.digest, old, pack)):
+                    continue
+                if draft is None or writer is None:
+                    draft = drafts.enter_context(Draft(self.directory, buffers))
+                    writer = PackWriter(draft.write)
+                writer.add(record.digest, record.data, extension=plain_extension(record.extension))
+                kept.add(record.digest)
+                if writer.is_full:
+                    made.add(self.commit(draft, writer).name)
+                    draft = writer = None
+            if draft is not None and writer is not None:
+                made.add(self.commit(draft, writer).name)
+        for pack in old:
+            if pack.name not in made:
+                for ending in ("pack", "idx"):
+                    self._bucket.delete([f"{self._prefix}{pack.name}.{ending}"])
+                (self.directory / f"{pack.name}.idx").unlink(missing_ok=True)
+        self._list()
+
+    @staticmethod
+    def _has_sound_copy(digest: Digest, packs: list[S3Pack], but: S3Pack) -> bool:
+        """Whether another of the packs holds the blob as it should be."""
+        return any(pack is not but and (entry := pack.index.find(digest)) is not None and pack.remains(entry).is_sound for pack in packs)
+
+    def _install(self, name: str, data: bytes) -> S3Pack:
+        self._bucket.put(f"{self._prefix}{name}.idx", data)
+        found = self._bucket.head(f"{self._prefix}{name}.pack")
+        if found is None:
+            raise Missing
+        write_atomically(self.directory / f"{name}.idx", data)
+        pack = S3Pack(name, found, PackIndex(_mapped(self.directory / f"{name}.idx")), bucket=self._bucket, cache=self._cache)
+        with self._lock:
+            self._packs[name] = pack
+        return pack
+
+    def _copies(self, digest: Digest) -> list[tuple[S3Pack, Entry]]:
+        with self._lock:
+            packs = list(self._packs.values())
+        return [(pack, entry) for pack in packs if (entry := pack.index.find(digest)) is not None]
+
+    def _list(self) -> None:
+        files: dict[str, dict[str, Found]] = {}
+        for found in self._bucket.objects(self._prefix):
+            name, _, ending = found.key.removeprefix(self._prefix).rpartition(".")
+            if ending in ("pack", "idx"):
+                files.setdefault(name, {})[ending] = found
+        with self._lock:
+            there = {name for name, both in files.items() if len(both) == 2}
+            self._packs = {name: self._packs.get(name) or self._opened(name, files[name]["pack"], files[name]["idx"]) for name in sorted(there)}
+            self._without_index = [both["pack"] for both in files.values() if "idx" not in both]
+            self._listed_s = self._clock()
+
+    def _opened(self, name: str, found: Found, index: Found) -> S3Pack:
+        """The pack with its index from this machine's copy, or fetched. Raises BlobCorrupt where the index does not hash to its name."""
+        path = self.directory / f"{name}.idx"
+        for is_local in (True, False):
+            if is_local and not path.exists():
+                continue
+            size = min(index.size_bytes, _MAX_INDEX_BYTES)
+            data = path.read_bytes() if is_local else self._bucket.read_range(index.key, etag=index.etag, offset=0, size=size)
+            if data[-32:].hex() == name and PackIndex(data).is_sound:
+                if not is_local:
+                    write_atomically(path, data)
+                return S3Pack(name, found, PackIndex(_mapped(path)), bucket=self._bucket, cache=self._cache)
+        raise BlobCorrupt(f"the index {index.key} of a pack does not hash to its name; delete it and run `mmlake fsck --repair`, which builds it again from its pack")
+
+
+def _mapped(path: Path) -> bytes | mmap.mmap:
+    """The index, in memory only as far as it is looked at; small ones whole, since a mapped one keeps a file descriptor."""
+    with path.open("rb") as file:
+        return file.read() if path.stat().st_size <= _READ_BYTES else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

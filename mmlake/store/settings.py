@@ -1,0 +1,13 @@
+"""Where blobs lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreSettings:
+    """Where blobs lie. Not part of any stamp: a blob is its digest wherever it is."""
+
+    location: str = ""
+    # "s3://bucket/prefix", or "" for `blobs/` in the lake's own directory; a lake remembers it, and moving blobs is copying the prefix
