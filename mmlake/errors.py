@@ -9,10 +9,12 @@
     |- RefMissing         (6)   no version, branch or tag of that name
     |- RefExists          (6)   a tag or version name is taken
     |- ShardCorrupt       (5)   a training shard does not match its index
+    |- RowsUnreadable     (5)   rows of an export have no bytes and the policy says to stop
     |- MissingExtra       (7)   an optional library is not installed
     |- ModelMissing       (7)   weights are neither on disk nor reachable
     |- LakeLocked         (8)   another writer holds the lake
-    `- ContractBroken     (9)   rows went missing or appeared twice at a border
+    |- ContractBroken     (9)   rows went missing or appeared twice at a border
+    `- RemoteUnavailable  (10)  storage or a service over the network does not answer, or refuses us
     UnreadableItem              one item cannot be read: becomes a row, never stops a shard
 
 Bad data is a row (status, reason, severity, code); bad code, settings or environment raises. The numbers of `CODES` are the
@@ -66,6 +68,12 @@ class ShardCorrupt(MmlakeError):
     exit_code = 5
 
 
+class RowsUnreadable(MmlakeError):
+    """Rows of an export have no bytes and the policy says to stop."""
+
+    exit_code = 5
+
+
 class RefMissing(MmlakeError):
     """No version, branch or tag has that name."""
 
@@ -102,6 +110,12 @@ class ContractBroken(MmlakeError):
     exit_code = 9
 
 
+class RemoteUnavailable(MmlakeError):
+    """Storage or a service over the network does not answer after all retries, or refuses our credentials."""
+
+    exit_code = 10
+
+
 class UnreadableItem(Exception):
     """One item cannot be read. Raised inside a stage and turned into a row at its one per-item border.
 
@@ -123,6 +137,7 @@ class ErrorCode:
     severity: str  # P0 must not enter a version, P1 isolate for review, P2 depends on the use
     what: str  # what happened, seen from the row
     fix: str  # what to do about it
+    is_transient: bool = False  # whether trying again may help although nothing was changed
 
 
 _ENTRIES = (
@@ -176,6 +191,103 @@ _ENTRIES = (
         fix="Rebuild the archive with distinct names.",
     ),
     ErrorCode(
+        code=1010,
+        name="content_mismatch",
+        severity="P0",
+        what="The bytes do not have the hash or the size that their publisher states.",
+        fix="Fetch the file again; if that gives the same bytes, ask the publisher, since the file was changed or damaged after it was hashed.",
+    ),
+    ErrorCode(
+        code=1011,
+        name="media_file_missing",
+        severity="P0",
+        what="A caption, a transcript line or an annotation names an image or recording that is not where it should be; what it says is kept.",
+        fix="Land the medium where the corpus has it (COCO: `train2017/` beside `annotations/`), or remove the line.",
+    ),
+    ErrorCode(
+        code=1012,
+        name="packed_file",
+        severity="P0",
+        what="The file is a zip, 7z, xz or bzip2 archive, whose members are not read.",
+        fix="Unpack it in its place (`unzip train2017.zip`) and remove it, or repack it as .tar, .tar.gz or .tar.zst.",
+    ),
+    ErrorCode(
+        code=1101,
+        name="address_refused",
+        severity="P1",
+        what="The URL has another scheme than http and https, or credentials, or leads to an address that is not public.",
+        fix="List a public http or https address; name networks of your own in `web.allowed_networks`.",
+    ),
+    ErrorCode(
+        code=1102,
+        name="host_unresolved",
+        severity="P1",
+        what="The host of the URL has no address.",
+        fix="Try again with `mmlake retry`; if it stays so, the host is gone.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1103,
+        name="host_unreachable",
+        severity="P1",
+        what="The host does not accept the connection, or breaks it before it answers.",
+        fix="Try again with `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1104,
+        name="answer_timed_out",
+        severity="P1",
+        what="The answer did not arrive in the time that the settings allow.",
+        fix="Try again with `mmlake retry`, or raise `web.total_timeout_s`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1105,
+        name="host_busy",
+        severity="P1",
+        what="The server answered with a status that says to come back later (408, 425, 429 or 5xx), also after our own retries.",
+        fix="Try again with `mmlake retry`, with a longer `web.host_delay_s`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1106,
+        name="answer_refused",
+        severity="P1",
+        what="The answer has a status other than 200, or redirects that lead nowhere.",
+        fix="Remove the address from the list, or correct it.",
+    ),
+    ErrorCode(
+        code=1107,
+        name="answer_cut",
+        severity="P1",
+        what="The answer ended before its length said so.",
+        fix="Try again with `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1108,
+        name="content_opted_out",
+        severity="P1",
+        what="The publisher asks in a header or in the page that it is not used for training; the bytes are not kept.",
+        fix="Leave it out. `sources.respect_opt_out` is for those who have a permission.",
+    ),
+    ErrorCode(
+        code=1109,
+        name="robots_disallowed",
+        severity="P1",
+        what="The host's robots.txt does not allow the address to our agent.",
+        fix="Leave it out. `sources.respect_robots` is for those who have a permission.",
+    ),
+    ErrorCode(
+        code=1110,
+        name="robots_unavailable",
+        severity="P1",
+        what="The host's robots.txt cannot be had at present, which forbids everything for now (RFC 9309).",
+        fix="Try again with `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
         code=2001,
         name="blob_missing",
         severity="P0",
@@ -212,3 +324,4 @@ _ENTRIES = (
     ),
 )
 CODES: dict[int, ErrorCode] = {entry.code: entry for entry in _ENTRIES}
+TRANSIENT_CODES = frozenset(entry.code for entry in _ENTRIES if entry.is_transient)  # what `mmlake retry` tries again

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.errors import SettingsError
 from mmlake.landing import Landing, as_landing, is_address
-from mmlake.locks import holding
+from mmlake.locks import holding, sharing
 from mmlake.modalities import MODALITIES
 from mmlake.registry import Registry
+from mmlake.retries import Retries
 from mmlake.settings import Settings
-from mmlake.store import BlobStore, write_atomically
+from mmlake.sources import JournalledDownloads
+from mmlake.store import Blobs, S3Store, open_store, write_atomically
 from mmlake.tables import Tables
 from mmlake.versions import VersionStore
 
@@ -30,15 +34,47 @@ class Lake:
     """The parts of a lake, opened when first used."""
 
     def __init__(
-        self, root: str | os.PathLike[str], *, landing: Landing | str | os.PathLike[str] | None = None, settings: Settings | None = None, executor: Executor | None = None
+        self,
+        root: str | os.PathLike[str],
+        *,
+        landing: Landing | str | os.PathLike[str] | None = None,
+        settings: Settings | None = None,
+        executor: Executor | None = None,
+        limit: int | None = None,
+        s3_client: Callable[[], Any] | None = None,
     ) -> None:
+        """limit: samples taken from the landing zone; 0 takes all, None as many as the lake remembers. s3_client: makes the client for addresses of S3, where the environment shall not."""
+        if limit is not None and limit < 0:
+            raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
         self.root = Path(root).absolute()
         self.settings = settings or Settings()
-        self.store = BlobStore(self.root / "blobs")
         self.tables = Tables(self.root / "tables")
         self.registry = Registry(self.root / "landing.sqlite")
+        self.retries = Retries(self.root / "retries")
         self._executor = executor
         self._given = landing or None
+        self._given_limit = limit
+        self._s3_client = s3_client
+
+    @cached_property
+    def store(self) -> Blobs:
+        """The blobs: in the lake's directory, or where the settings or the lake's memory say. Raises SettingsError where these two differ, since blobs would seem lost."""
+        given, remembered = self.settings.store.location, self._memory().get("store")
+        location = given or (remembered if isinstance(remembered, str) else "")
+        store = open_store(location, self.root / "blobs", remote=self.settings.remote, s3_client=self._client_for(location))
+        if given and store.location != remembered and (isinstance(remembered, str) or (self.root / "blobs").exists()):
+            raise SettingsError(
+                f"store.location is {store.location}, but the blobs of lake {self.root} lie in {remembered or self.root / 'blobs'}; copy them and correct lake.json"
+            )
+        return store
+
+    def _client_for(self, location: object) -> Any:
+        return self._s3_client() if self._s3_client is not None and isinstance(location, str) and location.startswith("s3://") else None
+
+    @cached_property
+    def downloads(self) -> JournalledDownloads:
+        """Fetches what lists of URLs name, each address once."""
+        return JournalledDownloads(self.root / "downloads.sqlite", store=self.store, settings=self.settings.web)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -71,33 +107,80 @@ class Lake:
 
     @cached_property
     def landing(self) -> Landing:
-        """The landing zone: as given, or as the lake remembers it. Raises SettingsError where neither says."""
-        return _opened(self._given if self._given is not None else self._remembered())
+        """The landing zone: as given, or as the lake remembers it. Raises SettingsError where neither says.
+
+        An address whose revision the lake has pinned before is opened at that revision, so that every process of a deployment reads the same bytes.
+        """
+        if self._given is None:
+            return self._opened(self._remembered())
+        pinned = self._memory().get("landing") if self._given == self._memory().get("asked") else None
+        return self._opened(pinned if isinstance(pinned, str) else self._given)
+
+    def origin(self) -> dict[str, object]:
+        """Where the rows come from, for the record: location, pinned revision and limit as far as there are any; empty where the landing zone cannot be told."""
+        try:
+            found: dict[str, object] = dict(self.landing.provenance())
+        except SettingsError:
+            return {}
+        return found if self.limit is None else found | {"limit": self.limit}
+
+    def pin_landing(self) -> None:
+        """Look up what the given address means now, whatever the lake has pinned before, and remember that: how a lake moves to a newer revision."""
+        if isinstance(self._given, str) and is_address(self._given):
+            self.landing = self._opened(self._given)
+            if "revision" in self.landing.provenance():
+                self.remember_landing()
+
+    @property
+    def limit(self) -> int | None:
+        """How many samples are taken from the landing zone: as given, or as the lake remembers; None takes all."""
+        limit = self._memory().get("limit") if self._given_limit is None else self._given_limit
+        return limit if isinstance(limit, int) and limit > 0 else None
+
+    def _memory(self) -> dict[str, object]:
+        """What lake.json says; nothing where it is missing or cannot be read."""
+        try:
+            found = json.loads((self.root / "lake.json").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def _remembered(self) -> str:
-        try:
-            location = json.loads((self.root / "lake.json").read_bytes())["landing"]
-        except FileNotFoundError as error:
-            raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING") from error
-        except (ValueError, KeyError, TypeError):
-            location = None
+        if not (self.root / "lake.json").exists():
+            raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING")
+        location = self._memory().get("landing")
         if not isinstance(location, str):
             raise SettingsError(f"{self.root / 'lake.json'} does not say where the landing zone is; name it with --landing DIR, which writes the file anew")
         return location
 
     def remember_landing(self) -> None:
-        """Write down where the landing zone is, so that later commands need not be told."""
-        line = json.dumps({"format": 1, "landing": self.landing.location}, sort_keys=True).encode()
+        """Write down where the landing zone is and how much of it is taken, so that later commands need not be told."""
+        memory: dict[str, object] = {"format": 1, "landing": self.landing.location}
+        if self.limit is not None:
+            memory["limit"] = self.limit
+        if isinstance(self.store, S3Store):
+            memory["store"] = self.store.location
+        asked = self._given if self._given is not None else self._memory().get("asked")
+        if isinstance(asked, str) and is_address(asked) and asked != self.landing.location:
+            memory["asked"] = asked  # the address before its revision was pinned
+        line = json.dumps(memory, sort_keys=True).encode()
         path = self.root / "lake.json"
         if not path.exists() or path.read_bytes() != line:
             write_atomically(path, line)
+
+    def naming_blobs(self) -> AbstractContextManager[None]:
+        """Held while blobs are put and until the table that names them is stamped: garbage is not collected meanwhile. Any number of steps hold it at once."""
+        return sharing(self.root / ".blobs.lock")
+
+    def collecting_blobs(self) -> AbstractContextManager[None]:
+        """Held while unnamed blobs are looked for. Raises LakeLocked at once while a step is running."""
+        return holding(self.root / ".blobs.lock", what=f"lake {self.root} (a step that puts blobs)")
 
     def locked(self, name: str) -> AbstractContextManager[None]:
         """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
         return holding(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
-
-def _opened(landing: Landing | str | os.PathLike[str]) -> Landing:
-    if isinstance(landing, (str, os.PathLike)) and not is_address(str(landing)) and not Path(landing).is_dir():
-        raise SettingsError(f"landing zone {Path(landing).absolute()} is not a directory; name the directory that holds your shards with --landing DIR")
-    return as_landing(landing)
+    def _opened(self, landing: Landing | str | os.PathLike[str]) -> Landing:
+        if isinstance(landing, (str, os.PathLike)) and not is_address(str(landing)) and not Path(landing).is_dir():
+            raise SettingsError(f"landing zone {Path(landing).absolute()} is not a directory; name the directory that holds your shards with --landing DIR")
+        return as_landing(landing, remote=self.settings.remote, s3_client=self._client_for(landing))

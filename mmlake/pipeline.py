@@ -6,7 +6,7 @@ It walks the same steps as the assets do and ends at the same manifest id.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmlake import sources
 from mmlake.lake import Lake
@@ -15,28 +15,40 @@ from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
+from mmlake.sources.beginning import unlimited
+from mmlake.sources.limiting import scan_first
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, is_current, run_step
 
 _LOG = logging.getLogger("mmlake.pipeline")
 
 
-def refresh(lake: Lake, *, settled_before_s: float | None = None) -> Listing:
+def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int | None = None) -> Listing:
     """Look at the landing zone and remember its shards; what was new, changed and gone since the last look.
 
+    at_most: new and changed shards that are opened; the others are left for the next look. None opens all.
     settled_before_s: Unix time; shards touched after it are left for a later look unless a `_SUCCESS` marker vouches for them. None takes all.
     """
     known = lake.registry.known()
-    listed = sources.scan(lake.landing, settings=lake.settings.sources, known=known)
+    listed = _listed(lake, known, at_most)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
         listed = [known[shard.key] if shard.key in waiting else shard for shard in listed if shard.key not in waiting or shard.key in known]
     listing = lake.registry.compare(listed)
-    if listing.new or listing.changed or listing.gone:
-        lake.registry.record([*listing.new, *listing.changed], gone=listing.gone)
+    counted = [shard for shard in listed if shard.key in known and shard.revision == known[shard.key].revision and shard != known[shard.key]]
+    if listing.new or listing.changed or listing.gone or counted:
+        lake.registry.record([*listing.new, *listing.changed, *counted], gone=listing.gone)
         _LOG.info(
             "landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing.location, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged
         )
     return listing
+
+
+def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
+    if lake.limit is not None or "revision" in lake.landing.provenance():
+        lake.remember_landing()  # what is limited or pinned now, every later look, run and sensor shall see likewise
+    if lake.limit is None:
+        return sources.scan(lake.landing, settings=lake.settings.sources, known={key: unlimited(shard) for key, shard in known.items()}, at_most=at_most)
+    return scan_first(lake.landing, lake.limit, settings=lake.settings.sources, known=known)
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:

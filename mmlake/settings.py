@@ -21,8 +21,10 @@ from mmlake.evaluate import EvaluateSettings
 from mmlake.preprocess import PreprocessSettings
 from mmlake.quality import QualitySettings
 from mmlake.records import canonical_json, digest_of
+from mmlake.remote.settings import RemoteSettings
 from mmlake.shards import ShardSettings
-from mmlake.sources import SourceSettings
+from mmlake.sources import SourceSettings, WebSettings
+from mmlake.store import StoreSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +38,9 @@ class Settings:
     embed: EmbedSettings = field(default_factory=EmbedSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    remote: RemoteSettings = field(default_factory=RemoteSettings)
+    web: WebSettings = field(default_factory=WebSettings)
 
     def digest(self, sections: tuple[str, ...]) -> str:
         """First 16 hex characters of the SHA-256 of these sections: equal settings, equal digest."""

@@ -1,6 +1,9 @@
 """Where the lake and its landing zone are."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -8,18 +11,27 @@ from pydantic import Field
 from mmlake.compute import Executor
 from mmlake.lake import Lake
 from mmlake.settings import Settings
+from mmlake_resources.s3 import s3_client
 
 
 class LakeResource(dg.ConfigurableResource):
     """The lake that the assets read and write."""
 
     root: str = Field(description="Directory of the lake: blobs, stage tables, catalog, versions, training shards.")
-    landing: str | None = Field(default=None, description="Directory of the landing zone. Left out: the one that the lake remembers.")
+    landing: str | None = Field(default=None, description="Landing zone: a directory, s3://bucket/prefix or hf://datasets/org/name. Left out: the one that the lake remembers.")
+    limit: int | None = Field(default=None, description="Samples taken from the landing zone, in the order of shard keys; 0 takes all. Left out: as many as the lake remembers.")
     settings_file: str | None = Field(default=None, description="TOML file with one table per stage ([quality], [dedup], ...). Left out: the defaults.")
 
+    s3_endpoint: str | None = Field(default=None, description="http(s)://host[:port] of an S3-compatible store. Left out, as the next two: what AWS_* and MMLAKE_S3_ENDPOINT say.")
+    s3_region: str | None = Field(default=None, description="Region of the buckets.")
+    s3_profile: str | None = Field(default=None, description="Profile of ~/.aws/config whose credentials are used.")
     settle_s: float = Field(default=10.0, description="Seconds that a landed file must rest before the sensor takes it, unless a `_SUCCESS` marker vouches for it.")
 
     def open(self, executor: Executor | None = None) -> Lake:
         """The lake, with the executor that its model steps shall use."""
         settings = Settings.load(Path(self.settings_file) if self.settings_file else None)
-        return Lake(self.root, landing=self.landing, settings=settings, executor=executor)
+        return Lake(self.root, landing=self.landing, settings=settings, executor=executor, limit=self.limit, s3_client=self._s3_client())
+
+    def _s3_client(self) -> Callable[[], Any] | None:
+        named = (self.s3_endpoint, self.s3_region, self.s3_profile)
+        return partial(s3_client, *named) if any(named) else None

@@ -6,8 +6,10 @@ scheme in `opening.py`.
 
 from __future__ import annotations
 
+from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding
-from mmlake.landing.opening import as_landing, is_address
+from mmlake.landing.opening import absolute, as_landing, is_address
+from mmlake.landing.s3 import S3Landing
 from mmlake.landing.zone import SUCCESS, Entry, Landing, native, portable
 
-__all__ = ["SUCCESS", "Entry", "Landing", "LocalLanding", "as_landing", "is_address", "native", "portable"]
+__all__ = ["SUCCESS", "Entry", "HubLanding", "Landing", "LocalLanding", "S3Landing", "absolute", "as_landing", "is_address", "native", "portable"]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
+
+_CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")  # where huggingface_hub keeps data sets
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a pipe must not hang the run
+_BLOB = re.compile(r"(?:^|/)blobs/[0-9a-f]{40,64}$")
 
 
 class LocalLanding(Landing):
@@ -60,6 +66,7 @@ class LocalLanding(Landing):
         here = os.lstat(self.root / path)
         refused = None
         if stat.S_ISLNK(here.st_mode):
+            self._refuse_hub_cache(path)
             target = self._target(path)
             if target is None:
                 refused = "a link that leaves the landing zone or leads nowhere"
@@ -70,6 +77,17 @@ class LocalLanding(Landing):
         # What is refused has no content for us: its size must not depend on what a link points at.
         return Entry(portable(path), 0 if refused else here.st_size, here.st_mtime_ns, refused)
 
+    def _refuse_hub_cache(self, path: str) -> None:
+        """Raises SettingsError where the link is one of huggingface_hub's cache: each of its files would else be a refused link, or be there twice."""
+        link, parts = self.root / path, (self.root / path).parts
+        found = _CACHED.search("/".join(parts))
+        if found is None or not _BLOB.search(os.readlink(link)):
+            return
+        raise SettingsError(
+            f"landing zone {self.root} is in the cache of huggingface_hub, whose files are links to {'/'.join(parts[: parts.index('snapshots')])}/blobs; make a copy with "
+            f"`hf download --repo-type dataset {found['org']}/{found['name']} --revision {found['commit']} --local-dir DIR` and land DIR"
+        )
+
     def _target(self, path: str) -> Path | None:
         try:
             target = (self.root / path).resolve(strict=True)
@@ -77,18 +95,32 @@ class LocalLanding(Landing):
             return None
         return target if target.is_relative_to(self.root) else None
 
+    def _open_unlinked(self, path: str) -> int | None:
+        """The open file where no link is on the way to it, as the kernel tells; None where the way must be looked at, which costs fifty times as much."""
+        wanted = f"{self.location}/{path}"
+        try:
+            handle = os.open(wanted, _FLAGS)
+        except (OSError, ValueError):
+            return None
+        with suppress(OSError):  # no /proc
+            if os.readlink(f"/proc/self/fd/{handle}") == wanted:
+                return handle
+        os.close(handle)
+        return None
+
     def open(self, path: str) -> IO[bytes]:
         real = native(path)
         if real.startswith("/") or ".." in real.split("/") or "\0" in real:
             raise UnreadableItem(1007, f"path {path[:200]!r} leaves the landing zone")
-        target = self._target(real)
-        if target is None:
-            raise UnreadableItem(1007 if (self.root / real).is_symlink() else 1001, "the file is missing, or a link that leaves the landing zone")
-        try:
-            # O_NOFOLLOW: the path was resolved above, so a link here was put there since. O_NONBLOCK: a pipe must not hang the run.
-            handle = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            raise UnreadableItem(1001, f"the file cannot be opened ({os.strerror(error.errno or 0)})") from error
+        handle = self._open_unlinked(real)
+        if handle is None:
+            target = self._target(real)
+            if target is None:
+                raise UnreadableItem(1007 if (self.root / real).is_symlink() else 1001, "the file is missing, or a link that leaves the landing zone")
+            try:
+                handle = os.open(target, _FLAGS)  # the path was resolved above, so a link here was put there since
+            except OSError as error:
+                raise UnreadableItem(1001, f"the file cannot be opened ({os.strerror(error.errno or 0)})") from error
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise UnreadableItem(1007, "not a regular file")

@@ -15,7 +15,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
-MARKERS = (SUCCESS, "_source.json")  # files that say something about others; `stat` and `open` find them, listings leave them out
+MARKERS = (SUCCESS, "_source.json", "_provenance.json")  # files that say something about others; `stat` and `open` find them, listings leave them out
 _ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
 
 
@@ -62,6 +62,18 @@ class Landing(ABC):
     def provenance(self) -> dict[str, str]:
         """Where the bytes come from, for the record: the location, and the revision that it is pinned to where the storage has such a thing."""
         return {"location": self.location}
+
+    def defaults(self) -> dict[str, str]:
+        """What rows get where neither their record nor a `_source.json` says: "source", "licence" in the publisher's spelling. Empty where the storage says nothing."""
+        return {}
+
+    def sparing(self) -> Landing:
+        """The same landing zone, for readers that stop early: its files are not read ahead of what is asked for."""
+        return self
+
+    def verify(self, path: str) -> None:
+        """Return if the whole file has the hash that its publisher states, or none is stated. Raises UnreadableItem 1010 where it has another."""
+        return
 
 
 def portable(path: str) -> str:

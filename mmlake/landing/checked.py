@@ -1,0 +1,50 @@
+"""A file that is held against its publisher's hash while it is read."""
+
+from __future__ import annotations
+
+import io
+from typing import IO, Any
+
+from mmlake.errors import UnreadableItem
+
+
+class CheckedFile(io.RawIOBase):
+    """The file, hashed as far as it is read in one go from its start; the read that reaches its end raises UnreadableItem 1010 where the hash is another one.
+
+    Reads out of order are not hashed: `Landing.verify` reads such files through once.
+    """
+
+    def __init__(self, file: IO[bytes], *, size_bytes: int, expected: str, hasher: Any) -> None:
+        self._file, self._size, self._expected, self._hasher = file, size_bytes, expected, hasher
+        self._at = self._hashed = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        if self._at <= self._hashed < self._at + len(data):
+            self._hasher.update(memoryview(data)[self._hashed - self._at :])
+            self._hashed = self._at + len(data)
+            if self._hashed == self._size and self._hasher.hexdigest() != self._expected:
+                raise UnreadableItem(1010, f"{self._hasher.name}={self._hasher.hexdigest()} is not {self._expected}, which its publisher states")
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()

@@ -1,0 +1,177 @@
+"""A landing zone in a data set on the Hugging Face hub: `hf://datasets/<org>/<name>[@revision][/path/inside]`.
+
+The revision is resolved to a commit once, when the landing zone is opened, and everything is read at that commit. Its tree is asked for
+once; files are read by ranges. The data set's card is no item: its licence is what rows get where no `_source.json` says otherwise.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import IO, Any, cast
+
+from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.landing.checked import CheckedFile
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
+from mmlake.optional import need
+from mmlake.remote.backoff import Retries
+from mmlake.remote.cache import shared_cache
+from mmlake.remote.hub import HubFile, HubRepo, hub_library, without_tokens
+from mmlake.remote.settings import RemoteSettings
+
+_LOG = logging.getLogger("mmlake.landing")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_CARD = "README.md"
+_MAX_CARD_BYTES = 4 << 20
+_READ_BYTES = 1 << 20
+_BUFFER_BYTES = 64 << 10  # parsers read a few bytes at a time; larger reads pass it by
+
+
+class HubLanding(Landing):
+    """A landing zone in a data set on the Hugging Face hub.
+
+    Opening it asks the hub what the revision is, unless it is a commit already. Raises SettingsError for an address that is none, a data
+    set or revision that is not there or denied, and offline mode; RemoteUnavailable where the hub does not answer.
+    """
+
+    def __init__(self, address: str, *, endpoint: str | None = None, retries: Retries | None = None, remote: RemoteSettings | None = None) -> None:
+        asked = _parsed(address)
+        self._repo = HubRepo(asked.id, endpoint=endpoint, retries=retries)
+        revision = asked.revision or "main"
+        self.revision = revision if _COMMIT.fullmatch(revision) else self._repo.commit(revision)
+        self._directory = asked.path_in_repo.strip("/")
+        self.location = type(asked)(type="dataset", id=asked.id, revision=self.revision, path_in_repo=self._directory).to_uri()
+        self._remote = remote or RemoteSettings()
+        self._cache = shared_cache(self._remote)
+        self._verified: set[str] = set()
+
+    @cached_property
+    def _files(self) -> dict[str, HubFile]:
+        """Every file below the directory by its portable path."""
+        prefix = f"{self._directory}/" if self._directory else ""
+        return {portable(file.path.removeprefix(prefix)): file for file in self._repo.tree(self.revision, self._directory) if file.path.startswith(prefix)}
+
+    @cached_property
+    def _listed(self) -> dict[str, list[Entry]]:
+        """Directory -> its entries, sorted; hidden, unfinished and marker files and the card are left out."""
+        found: dict[str, list[Entry]] = {}
+        for path in self._files:
+            directory, _, name = path.rpartition("/")
+            is_hidden = any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
+            if not is_hidden and not name.endswith(UNFINISHED) and name not in MARKERS and not (path == _CARD and not self._directory):
+                found.setdefault(directory or ".", []).append(self._entry(path))
+        for entries in found.values():
+            entries.sort(key=lambda entry: entry.path)
+        return found
+
+    def _entry(self, path: str) -> Entry:
+        file = self._files[path]
+        parts = native(path).split("/")
+        if ".." in parts or "." in parts or "" in parts or "\0" in path:
+            return Entry(path, 0, 0, "a path that leaves the landing zone")
+        # A commit has no time of its own that a listing tells, and needs none: its files never change.
+        return Entry(path, file.size_bytes, 0, version=file.sha256 or file.git_id)
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        for directory in sorted(self._listed, key=lambda name: [] if name == "." else name.split("/")):
+            yield directory, list(self._listed[directory])
+
+    def files(self, directory: str) -> list[Entry]:
+        return list(self._listed.get(directory, ()))
+
+    def stat(self, path: str) -> Entry | None:
+        return self._entry(path) if path in self._files else None
+
+    def open(self, path: str) -> IO[bytes]:
+        entry = self.stat(path)
+        if entry is None:
+            raise UnreadableItem(1001, "the file is missing at this revision")
+        if entry.refused is not None:
+            raise UnreadableItem(1007, entry.refused)
+        file = self._files[path]
+        return self._open(file) if file.size_bytes else io.BytesIO(b"")
+
+    def _open(self, file: HubFile) -> IO[bytes]:
+        raw = self._cache.open(self._identity(file), file.size_bytes, self._repo.reader(self.revision, file))
+        checked = CheckedFile(raw, size_bytes=file.size_bytes, expected=file.sha256 or file.git_id, hasher=_hasher(file))
+        return cast("IO[bytes]", io.BufferedReader(checked, _BUFFER_BYTES))
+
+    def _identity(self, file: HubFile) -> str:
+        """Without the revision: a file that a new commit leaves alone is not fetched again."""
+        return f"{self._repo.endpoint}/datasets/{self._repo.name}/{file.path}@{file.sha256 or file.git_id}"
+
+    def sparing(self) -> HubLanding:
+        self._files  # listed once, for both  # noqa: B018
+        other = copy.copy(self)
+        other._cache = shared_cache(replace(self._remote, ahead_blocks=0))
+        return other
+
+    def verify(self, path: str) -> None:
+        if path in self._verified:
+            return
+        try:
+            with self.open(path) as file:
+                while file.read(_READ_BYTES):
+                    pass
+        except UnreadableItem:
+            self._cache.forget(self._identity(self._files[path]), self._files[path].size_bytes)  # or trying again would read the same bytes
+            raise
+        self._verified.add(path)
+
+    @cached_property
+    def _card(self) -> dict[str, Any]:
+        """What the data set's card says of itself; empty where it has none that can be read."""
+        found = self._files.get(_CARD) if not self._directory else next((file for file in self._repo.tree(self.revision) if file.path == _CARD), None)
+        if found is None or not 0 < found.size_bytes <= _MAX_CARD_BYTES:
+            return {}
+        with self._open(found) as file:
+            text = file.read().decode("utf-8-sig", "replace")
+        if not text.lstrip().startswith("---"):
+            return {}
+        broken = (ValueError, TypeError, RecursionError, need("yaml", extra="hub", purpose="reading the card of a data set").YAMLError)
+        try:
+            return dict(hub_library().DatasetCard(text, ignore_metadata_errors=True).data.to_dict())
+        except broken:
+            _LOG.warning("%s: the YAML at the head of %s cannot be read, so the data set has no default licence", self.location, _CARD)
+            return {}
+
+    def defaults(self) -> dict[str, str]:
+        licence = _licence(self._card)
+        return {"source": self._repo.name} | ({"licence": licence} if licence else {})
+
+    def provenance(self) -> dict[str, str]:
+        return {"location": self.location, "revision": self.revision}
+
+
+def _parsed(address: str) -> Any:
+    """The address in its parts, as huggingface_hub has them."""
+    try:
+        found = hub_library("huggingface_hub.utils").parse_hf_uri(address)
+    except ValueError:
+        found = None
+    if found is None or found.type != "dataset":
+        raise SettingsError(f"landing zone {without_tokens(address)!r} is no data set on the hub; write hf://datasets/<org>/<name>[@revision][/directory]")
+    return found
+
+
+def _hasher(file: HubFile) -> Any:
+    """What the publisher's hash was made with: SHA-256 of large files; of the others git's SHA-1, which begins with a head."""
+    if file.sha256:
+        return hashlib.sha256()
+    return hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
+
+
+def _licence(card: dict[str, Any]) -> str | None:
+    """The card's one licence as it spells it. Where it names several, which of them a row has is not known."""
+    found = card.get("license")
+    if isinstance(found, list):
+        found = found[0] if len(found) == 1 else None
+    if found in ("other", "unknown"):
+        found = card.get("license_name")
+    return found if isinstance(found, str) and found.strip() else None

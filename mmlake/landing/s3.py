@@ -1,0 +1,126 @@
+"""A landing zone below a prefix of an S3 bucket: `s3://bucket/prefix`.
+
+Listed a directory at a time with the prefix delimiter, so memory holds one directory and no more; read in ranges through the block
+cache, always at the version that was opened. Keys that no directory tree has (empty, "." or ".." parts) are refused entries.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import IO, Any
+from urllib.parse import quote
+
+from mmlake.errors import UnreadableItem
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
+from mmlake.remote.bucket import Bucket, Found
+from mmlake.remote.cache import shared_cache
+from mmlake.remote.s3 import Address, Missing, is_odd
+from mmlake.remote.settings import RemoteSettings
+
+_ODD = "a key with an empty, '.' or '..' part, which no directory tree has"
+_BOTH = "an object whose name is also a directory's"
+
+
+class S3Landing(Landing):
+    """A landing zone below a prefix of an S3 bucket.
+
+    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is first needed.
+    """
+
+    def __init__(self, address: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
+        self._address = Address.parse(address)
+        self._remote = remote or RemoteSettings()
+        self.bucket = Bucket(self._address.bucket, client=client, settings=self._remote)
+        self.location = str(self._address)
+        self._root = f"{self._address.prefix}/" if self._address.prefix else ""
+        self._markers: dict[str, dict[str, Entry]] = {}  # directory -> the markers that its last listing found
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        self._markers.clear()
+        pending = ["."]
+        while pending:
+            directory = pending.pop()
+            entries, below = self._list(directory)
+            if entries:
+                yield portable(directory), entries
+            pending.extend(reversed(below))
+
+    def files(self, directory: str) -> list[Entry]:
+        path = native(directory)
+        return self._list(path)[0] if path == "." or not is_odd(path) else []
+
+    def _list(self, directory: str) -> tuple[list[Entry], list[str]]:
+        """(the directory's files sorted by path, the directories in it sorted)."""
+        prefix = self._prefix(directory)
+        entries: dict[str, Entry] = {}
+        markers: dict[str, Entry] = {}
+        below: list[str] = []
+        for found, prefixes in self.bucket.pages(prefix, delimiter="/"):
+            for one in found:
+                name = one.key.removeprefix(prefix)
+                if name in MARKERS:
+                    markers[name] = self._entry(one)
+                elif name in (".", "..") or (not name and one.size_bytes):
+                    entries[name] = self._refused(directory, name or "/")
+                elif name and not name.startswith(".") and not name.endswith(UNFINISHED):
+                    entries[name] = self._entry(one)
+            for whole in prefixes:
+                name = whole.removeprefix(prefix)[:-1]
+                if is_odd(name):
+                    entries.update((one.key, self._refused(directory, one.key.removeprefix(prefix))) for one in self.bucket.objects(whole))
+                elif not name.startswith("."):
+                    below.append(name)
+        for name in below:
+            if name in entries:  # their shards would have one key, and one of them be lost
+                entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
+        self._markers[directory] = markers
+        return sorted(entries.values(), key=lambda entry: entry.path), [name if directory == "." else f"{directory}/{name}" for name in sorted(below)]
+
+    def stat(self, path: str) -> Entry | None:
+        """The file at the portable path; a marker as the last listing of its directory found it, so that a scan asks once for each directory and not for each shard."""
+        plain = native(path)
+        if is_odd(plain):
+            return None
+        directory, _, name = plain.rpartition("/")
+        if name in MARKERS and (listed := self._markers.get(directory or ".")) is not None:
+            return listed.get(name)
+        try:
+            found = self.bucket.head(self._address.key(plain))
+        except UnreadableItem:
+            return None
+        return None if found is None else self._entry(found)
+
+    def open(self, path: str) -> IO[bytes]:
+        plain = native(path)
+        if is_odd(plain) or "\0" in plain:
+            raise UnreadableItem(1007, f"path {path[:200]!r} is {_ODD}")
+        found = self.bucket.head(self._address.key(plain))
+        if found is None:
+            raise Missing
+        if found.size_bytes == 0:
+            return io.BytesIO()
+        identity = f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}"
+
+        def read_range(offset: int, size: int) -> bytes:
+            return self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=size)
+
+        return shared_cache(self._remote).open(identity, found.size_bytes, read_range)
+
+    def has(self, path: str) -> bool:
+        plain = native(path)
+        if path == "." or self.stat(path) is not None:
+            return True
+        return not is_odd(plain) and next((True for _ in self.bucket.objects(self._prefix(plain))), False)
+
+    def _prefix(self, directory: str) -> str:
+        return self._root if directory == "." else f"{self._root}{directory}/"
+
+    def _entry(self, found: Found) -> Entry:
+        return Entry(portable(found.key.removeprefix(self._root)), found.size_bytes, found.modified_ns, version=found.etag)
+
+    def _refused(self, directory: str, rest: str) -> Entry:
+        """An entry of the directory for a key that has no place in it, with its slashes and dots spelled so that it is one harmless name."""
+        name = quote(rest, safe="").replace(".", "%2E")
+        inside = "" if directory == "." else quote(directory, safe="/") + "/"
+        return Entry(f"fsencoded:{inside}{name}", 0, 0, _ODD)

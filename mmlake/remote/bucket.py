@@ -1,0 +1,193 @@
+"""One bucket: listing, ranges, conditional and multipart writes, in our words and errors.
+
+Requests are retried by botocore (`remote/s3.py`); a body that is cut while it is read is resumed here, at the byte where it broke.
+Names in errors are addresses, never credentials.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+from mmlake.errors import RemoteUnavailable, UnreadableItem
+from mmlake.remote import backoff, s3
+from mmlake.remote.settings import RemoteSettings
+
+SINGLE_PUT_BYTES = 16 << 20  # up to here one conditional PUT; above, parts that are sent side by side and again one by one
+_PART_BYTES = 16 << 20
+_MAX_PARTS = 9_000  # S3 ends at 10,000
+_CHUNK_BYTES = 256 << 10
+_PAGE_KEYS = _DELETE_KEYS = 1000  # S3's own bound of a request
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One object."""
+
+    key: str
+    size_bytes: int
+    etag: str  # without quotes
+    modified_ns: int  # in whole seconds: listings of some stores have more digits than their HEAD, and the two must compare
+    metadata: Mapping[str, str]  # of a HEAD; a listing has none
+
+
+class Bucket:
+    """One bucket through one client. Threads may share it.
+
+    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is first needed.
+    """
+
+    def __init__(self, name: str, *, client: Any = None, settings: RemoteSettings | None = None, retries: backoff.Retries | None = None) -> None:
+        self.name = name
+        self.settings = settings or RemoteSettings()
+        self._retries = retries or backoff.Retries()
+        self._client = client
+        self._is_conditional: bool | None = None
+        if client is not None:
+            s3.heed_retry_after(client)
+
+    @property
+    def client(self) -> Any:
+        """The boto3 client. Raises MissingExtra, SettingsError."""
+        if self._client is None:
+            self._client = s3.client_of(self.settings)
+            s3.heed_retry_after(self._client)
+        return self._client
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint that answers for the bucket's name: equal names elsewhere are other buckets."""
+        return str(self.client.meta.endpoint_url)
+
+    def pages(self, prefix: str, *, delimiter: str = "") -> Iterator[tuple[list[Found], list[str]]]:
+        """(objects, common prefixes) a page of at most 1,000 at a time, in the order of their bytes."""
+        with s3.in_our_words(self._what("LIST", prefix)):
+            for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix, Delimiter=delimiter, PaginationConfig={"PageSize": _PAGE_KEYS}):
+                found = [_found(one["Key"], one["Size"], one) for one in page.get("Contents", ())]
+                yield found, [one["Prefix"] for one in page.get("CommonPrefixes", ())]
+
+    def objects(self, prefix: str) -> Iterator[Found]:
+        """Every object whose key begins so, in the order of their bytes."""
+        for found, _ in self.pages(prefix):
+            yield from found
+
+    def head(self, key: str) -> Found | None:
+        """What the storage says of the object; None where there is none. Raises UnreadableItem where it refuses to say."""
+        with suppress(s3.Missing), s3.in_our_words(self._what("HEAD", key), of_object=True):
+            answer = self.client.head_object(Bucket=self.name, Key=key)
+            return _found(key, answer["ContentLength"], answer)
+        return None
+
+    def read_range(self, key: str, *, etag: str, offset: int, size: int) -> bytes:
+        """Exactly these bytes of that version of the object. Raises UnreadableItem 1001 where that version is gone, RemoteUnavailable."""
+        data, done = bytearray(size), 0
+        attempts = self._retries.begin(self._what("GET", key))
+        while done < size:
+            before = done
+            try:
+                for chunk in self._chunks(key, etag, offset + done, size - done):
+                    data[done : done + len(chunk)] = chunk
+                    done += len(chunk)
+            except _Cut as error:
+                if done > before:
+                    attempts.progress()
+                attempts.wait(error)
+        return bytes(data)
+
+    def _chunks(self, key: str, etag: str, offset: int, size: int) -> Iterator[bytes]:
+        from botocore.exceptions import BotoCoreError
+        from urllib3.exceptions import HTTPError
+
+        with s3.in_our_words(self._what("GET", key), of_object=True):
+            answer = self.client.get_object(Bucket=self.name, Key=key, Range=f"bytes={offset}-{offset + size - 1}", IfMatch=f'"{etag}"')
+        body, left = answer["Body"], size
+        try:
+            if (told := answer["ETag"].strip('"')) != etag:
+                raise UnreadableItem(1001, f"the object changed while it was read: version {etag[:40]!r} was opened, {told[:40]!r} came")
+            if not str(answer.get("ContentRange", "")).startswith(f"bytes {offset}-"):
+                raise RemoteUnavailable(f"{self._what('GET', key)}: the answer is not the range from byte {offset}; the storage does not keep to byte ranges, use another endpoint")
+            while left:
+                try:
+                    chunk = body.read(min(_CHUNK_BYTES, left))
+                except (BotoCoreError, HTTPError, ConnectionError, TimeoutError) as error:  # the request succeeded: this is the body alone
+                    raise _Cut(f"a cut body ({type(error).__name__})") from None
+                if not chunk:
+                    raise _Cut("a body that ended early")
+                left -= len(chunk)
+                yield chunk
+        finally:
+            body.close()
+
+    def put(self, key: str, data: bytes, *, metadata: Mapping[str, str] | None = None) -> str | None:
+        """The ETag of the object that was made; None where one has its name already, which is left alone by stores with conditional writes."""
+        try:
+            with s3.in_our_words(self._what("PUT", key)):
+                answer = self.client.put_object(Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {}))
+        except s3.Occupied:
+            return None
+        return str(answer["ETag"]).strip('"')
+
+    def upload(self, key: str, file: IO[bytes], *, size_bytes: int, metadata: Mapping[str, str] | None = None) -> None:
+        """Write a file of any length in parts, side by side. Nothing is left under the key, nor any part, where it fails."""
+        from boto3.s3.transfer import TransferConfig
+
+        part_bytes = max(_PART_BYTES, -(-size_bytes // _MAX_PARTS))
+        config = TransferConfig(multipart_threshold=SINGLE_PUT_BYTES, multipart_chunksize=part_bytes, max_concurrency=self.settings.threads)
+        with s3.in_our_words(self._what("PUT", key)):
+            self.client.upload_fileobj(file, self.name, key, ExtraArgs={"Metadata": dict(metadata or {})}, Config=config)
+
+    def copy(self, key: str, to: str) -> None:
+        """Copy an object within the bucket, on the storage's side."""
+        with s3.in_our_words(self._what("COPY", key), of_object=True):
+            self.client.copy({"Bucket": self.name, "Key": key}, self.name, to)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete the objects; those that are gone already do not matter. Raises RemoteUnavailable naming the first that stays."""
+        wanted = list(keys)
+        for at in range(0, len(wanted), _DELETE_KEYS):
+            part = wanted[at : at + _DELETE_KEYS]
+            with s3.in_our_words(self._what("DELETE", part[0])):
+                answer = self.client.delete_objects(Bucket=self.name, Delete={"Objects": [{"Key": key} for key in part], "Quiet": True})
+            if errors := answer.get("Errors"):
+                raise RemoteUnavailable(
+                    f"{self._what('DELETE', str(errors[0].get('Key')))}: {len(errors)} objects could not be deleted; check the rights to delete, then run again"
+                )
+
+    def is_conditional(self, prefix: str) -> bool:
+        """Whether the store honours `If-None-Match: *`: asked once by writing an object below the prefix twice; it is deleted again.
+
+        A store that ignores it overwrites silently, which loses commits of tables and takes one writer's place from another.
+        """
+        if self._is_conditional is None:
+            key = f"{prefix}probe-{secrets.token_hex(8)}"
+            try:
+                self.put(key, b"1")  # None where a lost answer made boto3 send it again: it is the second write that tells
+                self._is_conditional = self.put(key, b"2") is None
+            finally:
+                self.delete([key])
+        return self._is_conditional
+
+    def abort_uploads(self, prefix: str, *, older_than_s: float, now_s: float) -> int:
+        """The number of unfinished multipart uploads below the prefix that were begun so long ago and are now ended; their parts cost money unseen."""
+        num_aborted = 0
+        with s3.in_our_words(self._what("LIST", prefix)):
+            for page in self.client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name, Prefix=prefix):
+                for upload in page.get("Uploads", ()):
+                    if now_s - upload["Initiated"].timestamp() >= older_than_s:
+                        self.client.abort_multipart_upload(Bucket=self.name, Key=upload["Key"], UploadId=upload["UploadId"])
+                        num_aborted += 1
+        return num_aborted
+
+    def _what(self, verb: str, key: str) -> str:
+        return f"{verb} {s3.SCHEME}://{self.name}/{key[:200]}"
+
+
+class _Cut(backoff.Transient):
+    """The body ended before its length."""
+
+
+def _found(key: str, size_bytes: int, answer: Mapping[str, Any]) -> Found:
+    return Found(key, int(size_bytes), str(answer["ETag"]).strip('"'), int(answer["LastModified"].timestamp()) * 1_000_000_000, dict(answer.get("Metadata", {})))

@@ -1,0 +1,168 @@
+"""S3 and what speaks its language: addresses, clients, and the storage's refusals in our words.
+
+Enters: `s3://bucket/prefix` and the environment as boto3 knows it (AWS_*, profiles, instance roles), with MMLAKE_S3_ENDPOINT for other
+stores. Leaves: a boto3 client with full-jitter retries. A custom endpoint is spoken to in path style, as botocore does on its own.
+No library text is passed on, since it may hold an endpoint or a key id.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError, UnreadableItem
+from mmlake.optional import need
+from mmlake.records import canonical_json, digest_of
+from mmlake.remote import backoff
+from mmlake.remote.settings import RemoteSettings
+
+SCHEME = "s3"
+TRIES = 6  # of one request, the first included; waits are those of botocore's "standard" mode
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_EXAMPLE = "expected s3://bucket/prefix"
+_CREDENTIALS = ("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), AWS_PROFILE or an instance role",)
+_REFUSED_CREDENTIALS = frozenset(
+    "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId SignatureDoesNotMatch RequestTimeTooSkewed AuthFailure InvalidSecurity".split()
+)
+_CHANGED = (412, 416)  # the version that was asked for is gone; its bytes ended earlier
+_ODD_SEGMENTS = ("", ".", "..")
+
+
+class Missing(UnreadableItem):
+    """The object is not there."""
+
+    def __init__(self) -> None:
+        super().__init__(1001, "the object is missing")
+
+
+class Occupied(Exception):
+    """A conditional write found an object in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A bucket and the part of it below a prefix."""
+
+    bucket: str
+    prefix: str  # without slashes at its ends; "" is the whole bucket
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """The address. Raises SettingsError, which repeats nothing that may be a credential."""
+        scheme, _, rest = text.partition("://")
+        bucket, _, prefix = rest.partition("/")
+        if "@" in bucket or ":" in bucket or "?" in rest or "#" in rest:
+            raise SettingsError(
+                f"an {SCHEME}:// address carries user information, a port or a query, {_EXAMPLE}; credentials come from {_CREDENTIALS[0]}, an endpoint from MMLAKE_S3_ENDPOINT"
+            )
+        if scheme.lower() != SCHEME or not _BUCKET.fullmatch(bucket):
+            raise SettingsError(f"address {scheme[:10]}://{bucket[:80]}: the bucket's name is not 3 to 63 of a-z, 0-9, dot and dash, {_EXAMPLE}; correct it")
+        prefix = prefix.strip("/")
+        if prefix and is_odd(prefix):
+            raise SettingsError(f"address of bucket {bucket}: its prefix has an empty, '.' or '..' part, {_EXAMPLE}; correct it")
+        return cls(bucket, prefix)
+
+    def __str__(self) -> str:
+        return f"{SCHEME}://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def key(self, path: str) -> str:
+        """The key of a path below the prefix."""
+        return f"{self.prefix}/{path}" if self.prefix else path
+
+
+def is_odd(path: str) -> bool:
+    """Whether a part of the path is empty, "." or "..": S3 allows such keys, no directory tree does."""
+    return any(part in _ODD_SEGMENTS for part in path.split("/"))
+
+
+def client_of(settings: RemoteSettings | None = None) -> Any:
+    """The process's S3 client for what the environment says. Raises MissingExtra, SettingsError."""
+    need("boto3", extra="s3", purpose=f"storage at an {SCHEME}:// address")
+    endpoint = os.environ.get("MMLAKE_S3_ENDPOINT") or None
+    if endpoint is not None:
+        parts = urlsplit(endpoint)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+            raise SettingsError(f"MMLAKE_S3_ENDPOINT is not http(s)://host[:port]; correct it, and give credentials in {_CREDENTIALS[0]}")
+    # botocore reads the environment once, when a client is made.
+    surroundings = digest_of(canonical_json({name: value for name, value in os.environ.items() if name.startswith("AWS_")}).encode())
+    return _client(endpoint, (settings or RemoteSettings()).connections, surroundings, os.getpid())
+
+
+@lru_cache(maxsize=4)
+def _client(endpoint: str | None, connections: int, surroundings: str, process: int) -> Any:
+    """One client for all threads: its retry quota is then one for the process. A forked child makes its own."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    # "standard": full jitter, at most 20 s, out of a quota of 100 retries that successes refill.
+    config = Config(retries={"mode": "standard", "total_max_attempts": TRIES}, max_pool_connections=connections, connect_timeout=10, read_timeout=60)
+    try:
+        return boto3.Session().client("s3", endpoint_url=endpoint, config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise SettingsError(f"no S3 client can be made of the environment ({type(error).__name__}); check AWS_PROFILE, AWS_REGION and ~/.aws/config") from None
+
+
+def heed_retry_after(client: Any) -> None:
+    """Make the client wait as long as a server's Retry-After asks, up to 5 s more than it would anyway.
+
+    botocore knows this wish by a header of its own, in milliseconds; other stores and proxies send the standard one.
+    """
+    client.meta.events.register("before-parse.s3", _pass_on, unique_id="mmlake-retry-after")
+
+
+def _pass_on(response_dict: dict[str, Any], **_: object) -> None:
+    headers = response_dict["headers"]
+    if response_dict["status_code"] in backoff.TRANSIENT_STATUSES and "x-amz-retry-after" not in headers:
+        wanted_s = backoff.retry_after_s(headers.get("retry-after"), now_s=time.time())
+        if wanted_s is not None:
+            headers["x-amz-retry-after"] = str(int(wanted_s * 1000))
+
+
+@contextmanager
+def in_our_words(what: str, *, of_object: bool = False) -> Iterator[None]:
+    """Turns boto3's errors into ours. what: "GET s3://bucket/key". of_object: a refusal is about this object and becomes an UnreadableItem."""
+    from botocore import exceptions
+
+    try:
+        yield
+    except exceptions.ClientError as error:
+        raise _refusal(error.response, what, of_object) from None
+    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.CredentialRetrievalError) as error:
+        raise SettingsError(f"{what}: there are no usable credentials ({type(error).__name__}); give them in {_CREDENTIALS[0]}") from None
+    except exceptions.ParamValidationError:
+        raise SettingsError(f"{what}: the bucket or key has a name that S3 does not take; correct the address") from None
+    except (exceptions.BotoCoreError, ConnectionError, TimeoutError) as error:
+        raise RemoteUnavailable(
+            f"{what}: {TRIES} tries failed, or the retry quota is spent, the last by {type(error).__name__}; see whether the endpoint is up, then run again: what is done stays done"
+        ) from None
+
+
+def _refusal(response: dict[str, Any], what: str, of_object: bool) -> MmlakeError | UnreadableItem | Occupied:
+    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    code = re.sub(r"[^A-Za-z0-9]", "", str(response.get("Error", {}).get("Code", "")))[:60]
+    if code == "NoSuchBucket":
+        return SettingsError(f"{what}: there is no such bucket; correct the address, or make the bucket")
+    if code in _REFUSED_CREDENTIALS:
+        return RemoteUnavailable(f"{what}: the storage refuses the credentials ({code}); renew them in {_CREDENTIALS[0]}, then run again: what is done stays done")
+    if status in (301, 307) or code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"):
+        return SettingsError(f"{what}: the bucket is in another region ({code}); name its region in AWS_REGION")
+    if of_object and status == 404:
+        return Missing()
+    if of_object and status in _CHANGED:
+        return UnreadableItem(1001, "the object changed while it was read: the version that was opened is gone")
+    if of_object and code == "InvalidObjectState":
+        return UnreadableItem(1001, "the object is archived and must be restored before it can be read")
+    if of_object and status == 403:
+        return UnreadableItem(1001, "the storage refuses to give the object (status=403)")
+    if status in (409, 412):
+        return Occupied()
+    tries = int(response.get("ResponseMetadata", {}).get("RetryAttempts", 0)) + 1
+    return RemoteUnavailable(f"{what}: status {status} {code} after {tries} tries, expected success; see the storage's own log, then run again: what is done stays done")

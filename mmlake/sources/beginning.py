@@ -1,0 +1,50 @@
+"""The beginning of a shard: its first samples, and of loose files as few as can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mmlake.landing import Entry
+from mmlake.sources.rows import RawItem
+from mmlake.sources.shard import Shard
+
+_MARK = "~"  # between the revision of the files and the number of samples; a digest has none
+
+
+def first_samples(items: Iterator[RawItem], limit: int | None) -> Iterator[RawItem]:
+    """The items up to where the sample after the first `limit` begins; None takes all. Nothing after that is read."""
+    return items if limit is None else _first_samples(items, limit)
+
+
+def _first_samples(items: Iterator[RawItem], limit: int) -> Iterator[RawItem]:
+    seen: set[str] = set()
+    for item in items:
+        if item.sample_id not in seen:
+            if len(seen) == limit:
+                return
+            seen.add(item.sample_id)
+        yield item
+
+
+def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
+    """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay together."""
+    stems: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda one: one.path):
+        stems.setdefault(entry.name.partition(".")[0], []).append(entry)
+    return [entry for stem in list(stems)[:limit] for entry in stems[stem]]
+
+
+def is_named(entry: Entry, endings: tuple[str, ...]) -> bool:
+    """Whether the file's name alone claims one of the container formats with these endings."""
+    return entry.name.lower().endswith(endings)
+
+
+def limited(shard: Shard, limit: int) -> Shard:
+    """The shard with only its first samples."""
+    return replace(shard, limit=limit, revision=f"{shard.revision}{_MARK}{limit}")
+
+
+def unlimited(shard: Shard) -> Shard:
+    """The shard as it was before `limited`; how many samples it has is then not known."""
+    return shard if shard.limit is None else replace(shard, limit=None, num_samples=None, revision=shard.revision.partition(_MARK)[0])

@@ -1,0 +1,184 @@
+"""Servers that the tests start: S3 in a process of its own, and a proxy before it that breaks what it is told to break."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote, urlsplit
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """The endpoint of an S3 server: the one that MMLAKE_TEST_S3 names, with keys from AWS_*, else moto in a process of its own."""
+    if given := os.environ.get("MMLAKE_TEST_S3"):
+        yield given
+        return
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for(port, process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], *, limit_s: float = 60.0) -> None:
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until and process.poll() is None:
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/data.json", timeout=5):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"the S3 server on port {port} did not answer within {limit_s} s")
+
+
+@dataclass
+class Fault:
+    """What happens to the next requests of that kind."""
+
+    method: str = "GET"
+    key: str = ""  # a part of the path and query, unquoted
+    times: int = 1
+    status: int | None = None  # answered at once; nothing reaches the storage
+    code: str = "ServiceUnavailable"  # the S3 error code of that answer
+    retry_after: str | None = None
+    cut_after: int | None = None  # bytes of the body that come before the connection is closed
+    lost_answer: bool = False  # the storage does it, the answer never comes
+    etag: str | None = None  # in place of the true one
+    delay_s: float = 0.0
+    drop_headers: tuple[str, ...] = ()  # of the request: a store that does not know them
+
+
+@dataclass
+class Proxy:
+    """A proxy before a server; `faults` may be changed at any time."""
+
+    endpoint: str
+    faults: list[Fault] = field(default_factory=list)
+    seen: list[tuple[str, str]] = field(default_factory=list)  # (method, path and query), unquoted
+    at_once: int = 0
+    most_at_once: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, method: str, key: str = "") -> int:
+        return sum(1 for seen_method, path in self.seen if seen_method == method and key in path)
+
+    def fault_for(self, method: str, path: str) -> Fault | None:
+        with self.lock:
+            self.seen.append((method, path))
+            for fault in self.faults:
+                if fault.times > 0 and fault.method == method and fault.key in path:
+                    fault.times -= 1
+                    return fault
+        return None
+
+
+@contextmanager
+def proxy_before(upstream: str) -> Iterator[Proxy]:
+    target = urlsplit(upstream)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def _serve(self) -> None:
+            with proxy.lock:
+                proxy.at_once += 1
+                proxy.most_at_once = max(proxy.most_at_once, proxy.at_once)
+            try:
+                self._forward(proxy.fault_for(self.command, unquote(self.path)))
+            except (ConnectionError, TimeoutError):
+                self.close_connection = True
+            finally:
+                with proxy.lock:
+                    proxy.at_once -= 1
+
+        def _forward(self, fault: Fault | None) -> None:
+            body = self._body()
+            if fault and fault.delay_s:
+                time.sleep(fault.delay_s)
+            if fault and fault.status is not None:
+                self._refuse(fault)
+                return
+            dropped = {"transfer-encoding", "content-length", "connection", *(fault.drop_headers if fault else ())}
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
+            headers["Content-Length"] = str(len(body))
+            connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=30)
+            try:
+                connection.request(self.command, self.path, body=body, headers=headers)
+                answer = connection.getresponse()
+                data = answer.read()
+            finally:
+                connection.close()
+            if fault and fault.lost_answer:
+                self.close_connection = True
+                return
+            self._answer(answer, data, fault)
+
+        def _answer(self, answer: http.client.HTTPResponse, data: bytes, fault: Fault | None) -> None:
+            self.send_response_only(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                    self.send_header(name, fault.etag if fault and fault.etag and name.lower() == "etag" else value)
+            told = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+            if answer.status != 204:
+                self.send_header("Content-Length", told or "0")
+            self.end_headers()
+            if fault and fault.cut_after is not None:
+                self.wfile.write(data[: fault.cut_after])
+                self.wfile.flush()
+                self.connection.shutdown(socket.SHUT_RDWR)
+                self.close_connection = True
+                return
+            self.wfile.write(data)
+
+        def _refuse(self, fault: Fault) -> None:
+            data = f"<?xml version='1.0'?><Error><Code>{fault.code}</Code><Message>secret-looking text of a server</Message></Error>".encode()
+            self.send_response_only(fault.status or 503)
+            if fault.retry_after is not None:
+                self.send_header("Retry-After", fault.retry_after)
+            self.send_header("Content-Length", str(0 if self.command == "HEAD" else len(data)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data)
+
+        def _body(self) -> bytes:
+            if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parts = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        proxy = Proxy(f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            server.shutdown()
+            thread.join()
