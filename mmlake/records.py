@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 MODALITIES: Final = ("text", "image", "video", "audio")
@@ -29,9 +29,27 @@ def digest_of(data: bytes | memoryview) -> Digest:
     return hashlib.sha256(data).hexdigest()
 
 
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)  # json.dumps would make one per call
+
+
 def canonical_json(value: Any) -> str:
     """The one JSON spelling of a value: sorted keys, no spaces, no NaN; equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
+
+
+LOCATOR_FORM: Final = 2  # 1: the same keys without `v`, every one present; 0: the keys of the first interleaved pipelines, `content_path` and its like
+_OLD_KEYS: Final = {"content_path": "path", "content_key": "member", "content_offset": "byte_offset", "content_size": "byte_size"}
+
+
+_QUOTED: Final = json.encoder.encode_basestring  # a JSON string with its non-ASCII characters as they are
+
+
+def _quoted(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which no table holds: escaped, it survives
+        return json.dumps(text)
+    return _QUOTED(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +67,55 @@ class SourceRef:
     frame_index: int | None = None
 
     def to_json(self) -> str:
-        """The locator as the `source_ref` column stores it."""
-        return canonical_json(asdict(self))
+        """The locator as the `source_ref` column stores it; `frame_index` stands in it only where a frame is picked."""
+        # Spelled out, since every row has one: `canonical_json` of a dict would take six times as long.
+        quoted = _QUOTED if self.path.isascii() and (self.member is None or self.member.isascii()) else _quoted
+        offset, size, frame, member = (
+            "null" if self.byte_offset is None else self.byte_offset,
+            "null" if self.byte_size is None else self.byte_size,
+            "" if self.frame_index is None else f'"frame_index":{self.frame_index},',
+            "null" if self.member is None else quoted(self.member),
+        )
+        return f'{{"byte_offset":{offset},"byte_size":{size},{frame}"member":{member},"path":{quoted(self.path)},"v":{LOCATOR_FORM}}}'
 
     @classmethod
     def from_json(cls, text: str) -> SourceRef:
-        """The locator that `to_json` wrote. Unknown keys are ignored. Raises ValueError when the text is no JSON object with a path."""
-        value = json.loads(text)
-        if not isinstance(value, dict) or not isinstance(value.get("path"), str):
+        """The locator that this release or an older one wrote. Unknown keys are ignored.
+
+        Raises ValueError where the text is no JSON object with a path, is of a later form, or has a value of the wrong type.
+        """
+        ref = cls.parse(text)
+        if ref is None:
             raise ValueError(f"source_ref {text[:80]!r} is not a JSON object with a path")
-        return cls(**{key: value[key] for key in cls.__dataclass_fields__ if key in value})
+        return ref
+
+    @classmethod
+    def parse(cls, value: object) -> SourceRef | None:
+        """The locator in a cell of a `source_ref` column; None where there is none: null, NaN, "", or an object without a path. Raises ValueError as `from_json`."""
+        if value is None or (isinstance(value, str) and not value) or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType":
+            return None  # NaN and NA are what data frames put for null
+        if not isinstance(value, str):
+            raise ValueError(f"source_ref is of type {type(value).__name__}, expected text")
+        try:
+            given = json.loads(value)
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
+            raise ValueError(f"source_ref {value[:80]!r} is not a JSON object with a path")
+        if isinstance(form := given.get("v"), int) and form > LOCATOR_FORM:
+            raise ValueError(f"source_ref has the form {form}, this release reads forms up to {LOCATOR_FORM}; use the release that wrote it, or a later one")
+        fields = {new: given[old] for old, new in _OLD_KEYS.items() if given.get(old) is not None}
+        fields |= {name: given[name] for name in cls.__dataclass_fields__ if given.get(name) is not None}
+        if "path" not in fields:
+            return None
+        return cls(**{name: _typed(name, field) for name, field in fields.items()})
+
+
+def _typed(name: str, value: Any) -> Any:
+    """The locator's value in its one type. Raises ValueError."""
+    if name in ("path", "member"):
+        if isinstance(value, str):
+            return value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value == value // 1:  # data frames make floats of integers beside nulls
+        return int(value)
+    raise ValueError(f"source_ref has {name}={str(value)[:40]!r}, expected {'text' if name in ('path', 'member') else 'a whole number from 0'}")

@@ -5,12 +5,35 @@ Enters: a directory of tars, Parquet files, JSON lines and loose files. Leaves: 
 
 from __future__ import annotations
 
-from mmlake.sources.connectors import LOOSE, SOURCES, Connector
+from mmlake.sources.connectors import LOOSE, SOURCES, URL_LIST, Connector
 from mmlake.sources.defaults import priorities
-from mmlake.sources.ingesting import fetch, ingest, read
+from mmlake.sources.fetching import fetch, fetch_many
+from mmlake.sources.ingesting import ingest, read
+from mmlake.sources.retrying import reingest
 from mmlake.sources.rows import RawItem
 from mmlake.sources.scanning import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, shard_key
+from mmlake.sources.web.downloads import JournalledDownloads
+from mmlake.sources.web.settings import WebSettings
 
-__all__ = ["LOOSE", "SOURCES", "Connector", "RawItem", "Shard", "SourceSettings", "fetch", "ingest", "path_of_key", "priorities", "read", "scan", "shard_key"]
+__all__ = [
+    "LOOSE",
+    "SOURCES",
+    "URL_LIST",
+    "Connector",
+    "JournalledDownloads",
+    "RawItem",
+    "Shard",
+    "SourceSettings",
+    "WebSettings",
+    "fetch",
+    "fetch_many",
+    "ingest",
+    "path_of_key",
+    "priorities",
+    "read",
+    "reingest",
+    "scan",
+    "shard_key",
+]

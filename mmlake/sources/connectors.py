@@ -11,11 +11,15 @@ from dataclasses import dataclass
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
-from mmlake.sources import folder, jsonl, parquet, sniff, webdataset
+from mmlake.records import SourceRef
+from mmlake.sources import coco, folder, jsonl, lance, parquet, sniff, urllists, urls, warc, webdataset
 from mmlake.sources.compression import compression_of, expanded_head
 from mmlake.sources.rows import RawItem, Reading
+from mmlake.sources.warcrecords import MARK
 
 LOOSE = "folder"
+URL_LIST = "urls"
+LANCE = "lance"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,6 +31,8 @@ class Connector:
     claims: Callable[[bytes, str], bool]  # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
     modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
     items: Callable[[Reading], Iterator[RawItem]]  # every row, in one order, always the same for the same bytes
+    num_samples: Callable[[Reading], int | None] | None = None  # how many samples there are, where the format says so at little cost
+    take: Callable[[Reading, SourceRef], bytes] | None = None  # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
 
 
 def _is_json_lines(head: bytes, name: str) -> bool:
@@ -45,6 +51,8 @@ def _is_json_lines(head: bytes, name: str) -> bool:
 SOURCES: dict[str, Connector] = {
     connector.name: connector
     for connector in (
+        # By its name alone: the bytes of a list are those of any text or Parquet file.
+        Connector(name=URL_LIST, names=urllists.ENDINGS, claims=urllists.claims, modalities=urls.modalities, items=urls.items, num_samples=urls.num_samples, take=urls.take),
         Connector(
             name="webdataset",
             names=(".tar", ".tar.gz", ".tgz", ".tar.zst"),
@@ -52,14 +60,40 @@ SOURCES: dict[str, Connector] = {
             modalities=webdataset.modalities,
             items=webdataset.items,
         ),
-        Connector(name="parquet", names=(".parquet",), claims=lambda head, name: head.startswith(b"PAR1"), modalities=parquet.modalities, items=parquet.items),
+        Connector(
+            name="parquet",
+            names=(".parquet",),
+            claims=lambda head, name: head.startswith(b"PAR1"),
+            modalities=parquet.modalities,
+            items=parquet.items,
+            num_samples=parquet.num_samples,
+        ),
         Connector(
             name="jsonl", names=(".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"), claims=_is_json_lines, modalities=jsonl.modalities, items=jsonl.items
         ),
+        Connector(
+            name="warc",
+            names=(".warc", ".warc.gz", ".warc.zst"),
+            claims=lambda head, name: head.startswith(MARK),
+            modalities=warc.modalities,
+            items=warc.items,
+            take=warc.take,
+        ),
+        # What is said of images that lie elsewhere; before loose files, which would take it for a sidecar.
+        Connector(name="coco", names=(), claims=coco.claims, modalities=coco.modalities, items=coco.items, take=coco.take),
+        # A directory, known by what lies in it: see `directory_of`.
+        Connector(name=LANCE, names=(), claims=lambda head, name: False, modalities=lance.modalities, items=lance.items, take=lance.take),
         # Everything that no other row claims: loose files.
         Connector(name=LOOSE, names=(), claims=lambda head, name: False, modalities=folder.modalities, items=folder.items),
     )
 }
+CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in connector.names)
+
+
+def directory_of(directory: str, landing: Landing) -> str | None:
+    """The directory that is one shard as a whole and that this one is, or is a part of; None where its files are shards of their own."""
+    root = lance.root_of(directory)
+    return root if root is not None and lance.is_dataset(landing, root) else None
 
 
 def format_of(landing: Landing, entry: Entry) -> str:

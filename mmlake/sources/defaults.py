@@ -26,11 +26,13 @@ class Defaults:
 
 
 def defaults_of(landing: Landing, directory: str) -> Defaults:
-    """The defaults of a directory. Without any `_source.json` the source is the first part of the path, "root" for loose files there."""
+    """The defaults of a directory: of `_source.json` files, then what the landing zone itself knows, then the first part of the path ("root" for loose files there)."""
     fields: dict[str, object] = {}
     for path in _candidates(directory):
         for name, value in _read(landing, path).items():
             fields.setdefault(name, value)
+    for name, value in landing.defaults().items():
+        fields.setdefault(name, value)
     source = fields.get("source", "root" if directory == "." else directory.split("/")[0])
     return Defaults(str(source), spdx_licence(fields["licence"]) if "licence" in fields else UNKNOWN_LICENCE, int(str(fields.get("priority", DEFAULT_PRIORITY))))
 

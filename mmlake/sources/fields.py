@@ -8,6 +8,7 @@ from typing import Any
 
 from mmlake.sources.rows import first_field
 from mmlake.sources.settings import SourceSettings
+from mmlake.sources.timed import transcript_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +33,26 @@ def pointer(name: str, index: int | None = None) -> str:
 
 
 def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: SourceSettings) -> list[TextField]:
-    """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same sample."""
+    """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same sample.
+
+    A transcript with times is the only one: without them the same words stand in the metadata.
+    """
     found = []
     own = first_field(fields, settings.text_fields)
     if own is not None and isinstance(fields[own], str):
         found.append(TextField(own, None, fields[own], role_beside(media)))
-    for names, role in ((settings.caption_fields, "caption"), (settings.transcript_fields, "transcript")):
+    timed_name = first_field(fields, settings.timed_fields)
+    timed = transcript_of(fields[timed_name]) if timed_name is not None else None
+    has_times = timed is not None and timed.num_cues > 0
+    for names, role in ((settings.caption_fields, "caption"), (() if has_times else settings.transcript_fields, "transcript")):
         name = first_field(fields, names)
         value = fields[name] if name is not None else None
         if name is not None and isinstance(value, str):
             found.append(TextField(name, None, value, role))
         elif name is not None and isinstance(value, list) and value and all(isinstance(text, str) for text in value):
             found.extend(TextField(name, at, text, role) for at, text in enumerate(value))
+    if timed is not None and timed_name is not None and has_times:
+        found.append(TextField(timed_name, None, timed.text, "transcript"))
     return found
 
 

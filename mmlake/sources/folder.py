@@ -8,9 +8,10 @@ from typing import IO
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
-from mmlake.sources import sniff
-from mmlake.sources.members import Member, look
-from mmlake.sources.rows import Fault, RawItem, Reading
+from mmlake.sources import coco, sniff, transcripts
+from mmlake.sources.beside import Teller, Transcripts, tables_among, without
+from mmlake.sources.members import ARCHIVES, Member, look
+from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading
 from mmlake.sources.samples import Samples
 
 _SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
@@ -34,7 +35,24 @@ def _samples(reading: Reading) -> Samples:
         shorter = member.stem.rpartition(".")[0]
         if member.stem not in media and shorter in media and member.extension in _SIDECARS and not member.is_media:
             member.stem = shorter
-    return Samples(members, reading)
+    tables = tables_among(members)
+    others = without(members, tables)
+    tellers: list[Teller] = []
+    here = {entry.path for entry in reading.entries}
+    borrowed = [_member(entry, reading) for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None]
+    if tables or borrowed:
+        stems = frozenset([*(member.stem for member in others), *(_stem(entry.name) for entry in reading.siblings)])
+        tellers.append(Transcripts(tables, reading, stems=stems, speakers=_speakers(reading), borrowed=tables_among([*borrowed, *others])))
+    if (annotated := coco.annotated(reading)) is not None:
+        tellers.append(annotated)
+    return Samples(others, reading, tellers=tellers)
+
+
+def _speakers(reading: Reading) -> Opener | None:
+    for entry in reading.around:
+        if entry.name == transcripts.SPEAKERS and entry.refused is None:
+            return lambda: reading.landing.open(entry.path)
+    return None
 
 
 def _member(entry: Entry, reading: Reading) -> Member:
@@ -45,14 +63,26 @@ def _member(entry: Entry, reading: Reading) -> Member:
     stem = _stem(name)
     if entry.refused is not None:
         return Member(name=name, stem=stem, size_bytes=0, kind=None, content=None, locate=locate, fault=Fault(1007, entry.refused))
+    if entry.size_bytes > reading.settings.max_item_bytes and (packed := _packed(open_raw)) is not None:
+        return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=packed, content=None, locate=locate)
     if entry.size_bytes > reading.settings.max_item_bytes:
         reason = f"size_bytes={entry.size_bytes} not in [0, {reading.settings.max_item_bytes}]"
         return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=Fault(1008, reason))
     try:
-        kind, content, fault = look(open_raw, name, entry.size_bytes, reading)
+        kind, content, fault = look(Content(open_raw), name, entry.size_bytes, reading)
     except UnreadableItem as error:
         return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=None, content=None, locate=locate, fault=Fault.of(error))
     return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=kind, content=content, locate=locate, fault=fault)
+
+
+def _packed(open_raw: Opener) -> sniff.Kind | None:
+    """The kind of a file that is an archive: what to do about it is to unpack it, however large it is."""
+    try:
+        with open_raw() as file:
+            kind = sniff.kind_by_magic(file.read(sniff.HEAD_BYTES))
+    except UnreadableItem:
+        return None
+    return kind if kind is not None and kind.content_type in ARCHIVES else None
 
 
 def _stem(name: str) -> str:

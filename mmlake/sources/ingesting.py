@@ -5,79 +5,130 @@ The rows of all modalities of a shard are all its items, each once; ordinals cou
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.errors import ContractBroken, UnreadableItem
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
-from mmlake.records import SourceRef
 from mmlake.sources import texts
-from mmlake.sources.connectors import LOOSE, SOURCES, format_of
+from mmlake.sources.around import Around
+from mmlake.sources.beginning import first_samples, first_stems, is_named
+from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of
 from mmlake.sources.defaults import Defaults
 from mmlake.sources.licences import spdx_licence
-from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading
+from mmlake.sources.parts import is_in
+from mmlake.sources.rows import Content, Fault, RawItem, Reading
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
-from mmlake.store import BlobStore
+from mmlake.sources.web.answers import Downloads
+from mmlake.store import PACKED_BELOW_BYTES, Blobs
 
-_SMALL_BYTES = 1 << 20  # items up to here are hashed before a file is made, so that known bytes cost no write
+_SMALL_BYTES = PACKED_BELOW_BYTES  # items up to here are hashed in memory, larger ones while they are written
 _BATCH_ROWS = 1024
+DUPLICATE_MARK = '"duplicate_member":true'  # in the metadata of a member whose name the archive had before
+
+_log = logging.getLogger(__name__)
 
 
-def read(shard: Shard, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings) -> Iterator[RawItem]:
-    """Every item of the shard in its one order. An item's bytes can be read until the next one is taken."""
-    return _read(_reading(shard, as_landing(landing), settings), shard.format)
+def read(shard: Shard, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings, downloads: Downloads | None = None) -> Iterator[RawItem]:
+    """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads: as for `ingest`."""
+    return _read(_reading(shard, as_landing(landing), settings, downloads), shard)
 
 
-def _reading(shard: Shard, landing: Landing, settings: SourceSettings) -> Reading:
+def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads: Downloads | None) -> Reading:
+    if shard.limit is not None:
+        landing = landing.sparing()
     if shard.format != LOOSE:
-        return reading_of(landing, shard.path, settings=settings)
-    entries = [entry for entry in landing.files(shard.path) if format_of(landing, entry) == LOOSE]
-    return reading_of(landing, shard.path, settings=settings, entries=entries)
+        return replace(reading_of(landing, shard.path, settings=settings), downloads=downloads, limit=shard.limit)
+    listed = landing.files(shard.path)
+    own = [entry for entry in listed if is_in(entry, shard.part)]
+    if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
+        own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
+    entries = [entry for entry in own if format_of(landing, entry) == LOOSE]
+    siblings = [entry for entry in listed if not is_in(entry, shard.part)]
+    return reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=Around(landing).of(shard.path, listed))
 
 
-def _read(reading: Reading, name: str) -> Iterator[RawItem]:
+def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
     ordinal = 0
     try:
-        for ordinal, item in enumerate(SOURCES[name].items(reading), 1):
-            yield replace(item, ordinal=ordinal - 1)
+        if shard.limit is None and shard.format not in (LOOSE, LANCE):  # those are verified file by file, as they are read
+            reading.landing.verify(shard.path)
+        for ordinal, item in enumerate(first_samples(SOURCES[shard.format].items(reading), shard.limit), 1):
+            yield item.but(ordinal=ordinal - 1)
     except UnreadableItem as error:
         # Connectors tell of every part that they cannot read; what arrives here is a file that does not open at all.
-        yield replace(reading.fault(error.code, error.reason, modality=reading.hint or "text"), ordinal=ordinal)
+        home = reading.hint if reading.hint in shard.modalities else shard.modalities[0]
+        yield reading.fault(error.code, error.reason, modality=home).but(ordinal=ordinal)
 
 
-def ingest(shard: Shard, modality: str, *, landing: Landing | str | os.PathLike[str], store: BlobStore, settings: SourceSettings, advance: Advance = silent) -> pa.Table:
+def ingest(
+    shard: Shard,
+    modality: str,
+    *,
+    landing: Landing | str | os.PathLike[str],
+    store: Blobs,
+    settings: SourceSettings,
+    advance: Advance = silent,
+    downloads: Downloads | None = None,
+) -> pa.Table:
     """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this returns.
+
+    downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
 
     Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the scan.
     """
-    reading = _reading(shard, as_landing(landing), settings)
     parts, rows = [], []
-    for item in _read(reading, shard.format):
-        if item.modality not in shard.modalities:
-            raise ContractBroken(
-                f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; its files changed, scan the landing zone again"
-            )
-        if item.modality != modality:
-            continue
-        rows.append(_row(item, reading, store))
-        advance(1)
+    for row in rows_of(shard, modality, landing=as_landing(landing), store=store, settings=settings, advance=advance, downloads=downloads):
+        rows.append(row)
         if len(rows) == _BATCH_ROWS:
             parts.append(schemas.from_rows(schemas.ITEMS, rows))
             rows = []
     parts.append(schemas.from_rows(schemas.ITEMS, rows))
-    return schemas.conform(schemas.ITEMS, pa.concat_tables(parts))
+    items = schemas.conform(schemas.ITEMS, pa.concat_tables(parts))
+    if num_repeated := pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py():
+        _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
+    return items
 
 
-def _row(item: RawItem, reading: Reading, store: BlobStore) -> dict[str, Any]:
-    metadata = dict(item.metadata)
+def rows_of(
+    shard: Shard,
+    modality: str,
+    *,
+    landing: Landing,
+    store: Blobs,
+    settings: SourceSettings,
+    wanted: frozenset[str] | None = None,
+    advance: Advance = silent,
+    downloads: Downloads | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The rows of `ingest`, one by one. wanted: only those with these item ids; the bytes of others are not read."""
+    reading = _reading(shard, landing, settings, downloads)
+    for item in _read(reading, shard):
+        if item.modality not in shard.modalities:
+            raise ContractBroken(
+                f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; its files changed, scan the landing zone again"
+            )
+        if item.modality == modality and (wanted is None or _item_id(item, reading) in wanted):
+            yield _row(item, reading, store)
+            advance(1)
+
+
+def _item_id(item: RawItem, reading: Reading) -> str:
+    return f"{reading.key}#{item.ordinal:06d}"
+
+
+def _row(item: RawItem, reading: Reading, store: Blobs) -> dict[str, Any]:
+    metadata = {**item.metadata, **item.own}
     digest, size, text, fault = None, item.size_bytes, None, item.fault
     # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do (OSError) still raises.
     try:
@@ -90,7 +141,7 @@ def _row(item: RawItem, reading: Reading, store: BlobStore) -> dict[str, Any]:
     if fault is None and item.modality != "text" and not size:
         fault = Fault(1006, "size_bytes=0 not in [1, inf)")
     return {
-        "item_id": f"{reading.key}#{item.ordinal:06d}",
+        "item_id": _item_id(item, reading),
         "digest": digest,
         "sample_id": item.sample_id,
         "position": item.position,
@@ -123,19 +174,18 @@ def _sample_text(item: RawItem) -> str | None:
     return next(found, None)
 
 
-def _keep_text(item: RawItem, content: Content, metadata: dict[str, Any], settings: SourceSettings, store: BlobStore) -> tuple[str | None, int, str | None, Fault | None]:
+def _keep_text(item: RawItem, content: Content, metadata: dict[str, Any], settings: SourceSettings, store: Blobs) -> tuple[str | None, int, str | None, Fault | None]:
     try:
-        with content.open() as stream:
-            data = stream.read(settings.max_text_bytes + 1)
+        data = content.head(settings.max_text_bytes + 1)
     except UnreadableItem:
         digest, size, fault = _keep(item, content, store)
         return digest, size, None, fault
     if len(data) > settings.max_text_bytes:
         digest, size, fault = _keep(item, content, store)
         return digest, size, None, fault or Fault(1008, f"text_bytes={size} not in [0, {settings.max_text_bytes}]")
-    digest = store.put(data, extension=item.extension)
+    digest = content.stored[0] if content.stored else store.put(data, extension=item.extension)
     try:
-        text, encoding = texts.decode_text(data, settings=settings)
+        text, encoding = texts.decode_text(data, settings=settings, declared=item.charset)
     except UnreadableItem as error:
         return digest, len(data), None, Fault.of(error)
     if encoding not in ("utf-8", "utf-8-sig"):
@@ -143,55 +193,21 @@ def _keep_text(item: RawItem, content: Content, metadata: dict[str, Any], settin
     return digest, len(data), text, None
 
 
-def _keep(item: RawItem, content: Content, store: BlobStore) -> tuple[str | None, int, Fault | None]:
+def _keep(item: RawItem, content: Content, store: Blobs) -> tuple[str | None, int, Fault | None]:
     """(digest, size, fault) once the bytes are stored. A stream that does not expand is stored as it is, since it is all there is."""
+    if content.stored is not None:
+        return (*content.stored, item.fault)
     try:
-        return (*_put(content.open, store, item.extension), item.fault)
+        return (*_put(content, store, item.extension), item.fault)
     except UnreadableItem as error:
         if content.raw is None or error.code == 1008:
             raise
-        return (*_put(content.raw, store, "bin"), Fault.of(error))
+        return (*_put(Content(content.raw), store, "bin"), Fault.of(error))
 
 
-def _put(open_stream: Opener, store: BlobStore, extension: str) -> tuple[str, int]:
-    with open_stream() as stream:
-        data = stream.read(_SMALL_BYTES + 1)
-        if len(data) <= _SMALL_BYTES:
-            return store.put(data, extension=extension), len(data)
-    with open_stream() as stream:
+def _put(content: Content, store: Blobs, extension: str) -> tuple[str, int]:
+    data = content.head(_SMALL_BYTES + 1)
+    if len(data) <= _SMALL_BYTES:
+        return store.put(data, extension=extension), len(data)
+    with content.open() as stream:
         return store.put_stream(stream, extension=extension)
-
-
-def fetch(ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None) -> bytes:
-    """The bytes of the item that the locator names, read again from the landing zone; those whose digest the item's row holds.
-
-    settings: those of the ingest, where field names were changed. Raises UnreadableItem where the file or the member is gone.
-    """
-    landing = as_landing(landing)
-    if ref.byte_offset is not None and ref.byte_size is not None:
-        with landing.open(ref.path) as file:
-            file.seek(ref.byte_offset)
-            data = file.read(ref.byte_size)
-        if len(data) != ref.byte_size:
-            raise UnreadableItem(1002, f"bytes {ref.byte_offset} to {ref.byte_offset + ref.byte_size} are wanted, {len(data)} are there")
-        return data
-    landing.open(ref.path).close()  # says what is wrong with a path that is gone or unsafe
-    entry = landing.stat(ref.path)
-    assert entry is not None
-    reading = reading_of(landing, ref.path, settings=settings or SourceSettings(), entries=[entry])
-    wanted = replace(ref, frame_index=None)  # a frame is picked from the item's bytes, not from the source
-    for item in SOURCES[format_of(landing, entry)].items(reading):
-        if replace(item.ref, frame_index=None) == wanted and item.content is not None:
-            return _bytes(item.content)
-    raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
-
-
-def _bytes(content: Content) -> bytes:
-    try:
-        with content.open() as stream:
-            return stream.read()
-    except UnreadableItem as error:
-        if content.raw is None or error.code == 1008:
-            raise
-        with content.raw() as stream:
-            return stream.read()

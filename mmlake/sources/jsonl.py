@@ -6,7 +6,6 @@ All rows are texts: a record's media, if it names any, lie elsewhere and are met
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import IO
 
 from mmlake.errors import UnreadableItem
@@ -29,8 +28,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
     names = SampleNames(reading.key)
     number = 0
     try:
-        with _stream(reading) as stream:
-            for number, line in enumerate(_lines(stream, reading.settings.max_line_bytes), 1):
+        with stream_of(reading) as stream:
+            for number, line in enumerate(lines_of(stream, reading.settings.max_line_bytes), 1):
                 yield from _rows(line, number, reading, names)
     except UnreadableItem as error:
         yield reading.fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read", modality="text")
@@ -38,7 +37,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
         yield reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open))
 
 
-def _stream(reading: Reading) -> IO[bytes]:
+def stream_of(reading: Reading) -> IO[bytes]:
+    """The shard's file, expanded where it is compressed, for reading in order."""
     file = reading.open()
     head = file.read(4)
     file.seek(0)
@@ -46,7 +46,7 @@ def _stream(reading: Reading) -> IO[bytes]:
     return expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) if compression else file
 
 
-def _lines(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
+def lines_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
     """Each line without its end, or the size of one that is over the limit. Iterating raises what reading raises, after the whole lines."""
     while line := stream.readline(limit_bytes + 2):
         if len(line.rstrip(b"\r\n")) <= limit_bytes:
@@ -90,7 +90,7 @@ def _rows(line: bytes | int, number: int, reading: Reading, names: SampleNames) 
 
 
 def _renamed(item: RawItem, sample_id: str, fault: Fault) -> RawItem:
-    return replace(item, sample_id=sample_id, fault=fault)
+    return item.but(sample_id=sample_id, fault=fault)
 
 
 class SampleNames:

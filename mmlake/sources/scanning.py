@@ -3,53 +3,138 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
+from mmlake.sources import parts
 from mmlake.sources import shard as shards
-from mmlake.sources.connectors import LOOSE, SOURCES, format_of
+from mmlake.sources.around import Around
+from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, directory_of, format_of
 from mmlake.sources.defaults import default_files, defaults_of
 from mmlake.sources.rows import Reading
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
 
 
-def scan(landing: Landing | str | os.PathLike[str], *, settings: SourceSettings, known: Mapping[str, Shard] | None = None) -> list[Shard]:
-    """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and times are equal."""
+def scan(
+    landing: Landing | str | os.PathLike[str], *, settings: SourceSettings, known: Mapping[str, Shard] | None = None, at_most: int | None = None
+) -> list[Shard]:
+    """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and times are equal.
+
+    at_most: how many new or changed shards are opened, so that a look at very many takes a bounded time; of the others those that are known stay as
+    they were, and new ones are left for the next look. None opens all.
+    """
     landing = as_landing(landing)
+    allowance = _Allowance(at_most)
     found: list[Shard] = []
+    inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
+    around, speaking = Around(landing), dict[str, list[Entry]]()  # directories whose files speak of other directories: read when those are listed
     for directory, entries in landing.directories():
-        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known or {}))
+        if (whole := directory_of(directory, landing)) is not None:
+            inside.setdefault(whole, []).extend(entries)
+        else:
+            around.learn(directory, entries)
+            if around.speaks(directory):
+                speaking[directory] = entries
+            else:
+                found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known or {}, around=around, allowance=allowance))
+    for directory, entries in speaking.items():
+        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known or {}, around=around, allowance=allowance))
+    for path, entries in inside.items():
+        governing = default_files(landing, path.rpartition("/")[0] or ".")
+        old = (known or {}).get(shards.shard_key(path))
+        same = old is not None and old.format == LANCE and old.revision == shards.revision_of([*entries, *governing])
+        if old is not None and (same or allowance.is_used_up):
+            found.append(old)
+        elif not allowance.is_used_up:
+            allowance.take_one()
+            found.append(_shard(landing, path, LANCE, entries, governing, settings))
     return sorted(found, key=lambda shard: shard.key)
 
 
-def _scan_directory(landing: Landing, directory: str, entries: list[Entry], *, settings: SourceSettings, known: Mapping[str, Shard]) -> list[Shard]:
-    governing = default_files(landing, directory)
+class _Allowance:
+    """How many shards may still be opened."""
+
+    def __init__(self, at_most: int | None) -> None:
+        self._left = at_most
+
+    def take_one(self) -> None:
+        """Count one that is opened."""
+        if self._left is not None:
+            self._left -= 1
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing more may be opened."""
+        return self._left is not None and self._left <= 0
+
+
+def _scan_directory(
+    landing: Landing, directory: str, entries: list[Entry], *, settings: SourceSettings, known: Mapping[str, Shard], around: Around, allowance: _Allowance
+) -> list[Shard]:
+    defaults = default_files(landing, directory)
     found, changed = [], []
     for entry in entries:
         old = known.get(shards.shard_key(entry.path))
-        if old is not None and old.format != LOOSE and old.revision == shards.revision_of([entry, *governing]):
+        if old is not None and old.format != LOOSE and old.revision == shards.revision_of([entry, *defaults, *around.subject(entry)]):
             found.append(old)
         else:
             changed.append(entry)
-    old = known.get(shards.shard_key(directory))
-    # Loose files are never known one by one: the directory is unchanged where all files that are no known container are those of then.
-    if changed and old is not None and old.format == LOOSE and old.revision == shards.revision_of([*changed, *governing]):
-        return [*found, old]
-    loose = []
+    if not changed:
+        return found
+    governing = [*defaults, *around.of(directory, entries)]
+    same = _unchanged(changed, directory, governing, known=known, settings=settings)
+    loose, is_seen_whole = [], True
     for entry in changed:
-        if (name := format_of(landing, entry)) == LOOSE:
+        if entry.path in same:
+            loose.append(entry)
+        elif allowance.is_used_up:
+            is_seen_whole = False
+            if (old := known.get(shards.shard_key(entry.path))) is not None and old.format != LOOSE:
+                found.append(old)
+        elif (name := format_of(landing, entry)) == LOOSE:
             loose.append(entry)
         else:
-            found.append(_shard(landing, entry.path, name, [entry], governing, settings))
-    if loose:
-        found.append(_shard(landing, directory, LOOSE, loose, governing, settings))
+            allowance.take_one()
+            found.append(_shard(landing, entry.path, name, [entry], [*defaults, *around.subject(entry)], settings))
+    if not is_seen_whole:
+        # Which of the files that were not looked at are loose is not known, so the loose shards of the directory stay what they were.
+        return [*found, *(old for old in known.values() if old.format == LOOSE and old.path == directory)]
+    for part, files in parts.parts_of(loose, max_files=settings.max_loose_files).items() if loose else ():
+        old = known.get(shards.shard_key(directory, part))
+        if old is not None and old.format == LOOSE and old.revision == shards.revision_of([*files, *governing]):
+            found.append(old)
+        else:
+            allowance.take_one()
+            others = [entry for entry in loose if not parts.is_in(entry, part)]
+            found.append(_shard(landing, directory, LOOSE, files, governing, settings, part=part, siblings=others, around=around.of(directory, entries)))
     return found
 
 
-def _shard(landing: Landing, path: str, name: str, entries: list[Entry], governing: list[Entry], settings: SourceSettings) -> Shard:
-    reading = reading_of(landing, path, entries=entries, settings=settings)
+def _unchanged(changed: list[Entry], directory: str, governing: list[Entry], *, known: Mapping[str, Shard], settings: SourceSettings) -> set[str]:
+    """Paths of the files that were loose at the last look and are what they were: those of parts of the directory with an equal revision."""
+    same: set[str] = set()
+    for part, files in parts.parts_of(changed, max_files=settings.max_loose_files).items():
+        old = known.get(shards.shard_key(directory, part))
+        if old is not None and old.format == LOOSE and old.revision == shards.revision_of([*files, *governing]):
+            same.update(entry.path for entry in files)
+    return same
+
+
+def _shard(
+    landing: Landing,
+    path: str,
+    name: str,
+    entries: list[Entry],
+    governing: list[Entry],
+    settings: SourceSettings,
+    *,
+    part: str = "",
+    siblings: Sequence[Entry] = (),
+    around: Sequence[Entry] = (),
+) -> Shard:
+    reading = reading_of(landing, path, entries=None if name == LANCE else entries, settings=settings, part=part, siblings=siblings, around=around)
     try:
         modalities = SOURCES[name].modalities(reading)
     except UnreadableItem:
@@ -62,18 +147,30 @@ def _shard(landing: Landing, path: str, name: str, entries: list[Entry], governi
         size_bytes=sum(entry.size_bytes for entry in entries),
         modified_ns=max(entry.modified_ns for entry in entries),
         revision=shards.revision_of([*entries, *governing]),
+        part=part,
     )
 
 
-def reading_of(landing: Landing, path: str, *, settings: SourceSettings, entries: list[Entry] | None = None) -> Reading:
+def reading_of(
+    landing: Landing,
+    path: str,
+    *,
+    settings: SourceSettings,
+    entries: list[Entry] | None = None,
+    part: str = "",
+    siblings: Sequence[Entry] = (),
+    around: Sequence[Entry] = (),
+) -> Reading:
     """What a connector needs to read the container or the loose files at the path."""
     directory = path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
     return Reading(
         landing=landing,
-        key=shards.shard_key(path),
+        key=shards.shard_key(path, part),
         path=path,
         settings=settings,
         defaults=defaults_of(landing, directory),
         hint=shards.hinted_modality(path),
         entries=tuple(entries or ()),
+        siblings=tuple(siblings),
+        around=tuple(around),
     )

@@ -17,20 +17,28 @@ class SourceSettings:
     # bytes; one JSONL line with its metadata, held in memory once.
     max_shard_bytes: int = 64 << 30
     # bytes; what a compressed tar may expand to in the temporary directory.
+    max_loose_files: int = 10_000
+    # files; a directory with more loose files becomes several shards. 10,000 COCO images are 1.6 GB and a few minutes of work to lose.
     max_json_depth: int = 100
     # levels; deeper nesting is refused at one fixed depth, where Python's own limit would depend on the caller's stack.
     max_small_member_bytes: int = 4096
     # bytes; a class label or id beside a sample is read into metadata up to here.
     batch_bytes: int = 32 << 20
     # bytes; how much of a Parquet row group is decoded at a time.
+    max_expansion: int = 100
+    # times its bytes in the file; what a Parquet row group above 64 MiB may decode to. Texts reach 10, a column of one repeated word more.
     max_charset_mess_fraction: float = 0.2
     # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
     text_fields: tuple[str, ...] = ("text", "content", "document")
     # a text of its own; beside an image it is a caption, beside sound or video a transcript. First present wins.
     caption_fields: tuple[str, ...] = ("caption", "captions")
     # a string or a list of strings.
-    transcript_fields: tuple[str, ...] = ("transcript", "transcription")
-    # a string or a list of strings.
+    transcript_fields: tuple[str, ...] = ("transcript", "transcription", "text_to_speech")
+    # a string or a list of strings; "text_to_speech" is FineVideo's whole transcript.
+    timed_fields: tuple[str, ...] = ("timecoded_text_to_speech",)
+    # a list of {start, end, text}, times in seconds or as 00:00:01.234; taken in place of a transcript without times.
+    record_fields: tuple[str, ...] = ("json",)
+    # Parquet: a struct, or JSON as text or bytes, whose fields count as columns of the row.
     image_fields: tuple[str, ...] = ("image", "jpg", "jpeg", "png", "webp")
     # Parquet: bytes, or the struct {bytes, path}.
     audio_fields: tuple[str, ...] = ("audio", "wav", "flac", "mp3", "ogg", "opus")
@@ -41,7 +49,35 @@ class SourceSettings:
     # names the sample in JSONL and Parquet; a repeated id gets the record's number behind it.
     licence_fields: tuple[str, ...] = ("license", "licence", "spdx", "license_url", "licence_url")
     # first present wins; told in SPDX where the spelling is known.
+    url_fields: tuple[str, ...] = ("url",)
+    # lists of URLs: an address whose content may be of any modality.
+    image_url_fields: tuple[str, ...] = ("image_url",)
+    # lists of URLs: the address of an image.
+    video_url_fields: tuple[str, ...] = ("video_url",)
+    # lists of URLs: the address of a video.
+    audio_url_fields: tuple[str, ...] = ("audio_url",)
+    # lists of URLs: the address of a recording.
+    agent: str = "mmlake"
+    # the product token of our user agent: the name under which robots.txt, X-Robots-Tag and meta tags may speak of us.
+    respect_opt_out: bool = True
+    # whether answers whose publisher asks not to be used for training (noai, noimageai, tdm-reservation) are rows without bytes.
+    respect_robots: bool = True
+    # whether addresses that the host's robots.txt does not allow to our agent are rows that were never asked for.
+    lance_versions: tuple[str, ...] = ()
+    # "path/of/name.lance@7": the version that is read of that dataset; the latest one of every other.
     texts_field: str = "texts"
     # interleaved samples: list of texts, null where an image stands.
     images_field: str = "images"
     # interleaved samples: list of image tokens, null where a text stands.
+    member_field: str = "member"
+    # interleaved samples: names the member in an image token that is an object.
+    frame_field: str = "frame_index"
+    # interleaved samples: picks a frame, from 0, in an image token that is an object.
+    per_image_fields: tuple[str, ...] = ()
+    # lists with one value per image of the sample, or per entry of the list of images; each image's row gets its own.
+    per_text_fields: tuple[str, ...] = ()
+    # lists with one value per entry of the list of texts; each text's row gets its own.
+    json_extensions: tuple[str, ...] = ("json",)
+    # members of tars and loose files that describe their sample.
+    sample_id_field: str = ""
+    # field of that description that names the sample; "": the sample is called by its stem. A repeated name gets a number behind it.

@@ -20,7 +20,7 @@ _WORDS = re.compile(r"[a-z]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shard:
-    """One unit of the landing zone: a container file, or the loose files of one directory."""
+    """One unit of the landing zone: a container file, or the loose files of one directory, or a part of them."""
 
     key: str  # partition key and relative path of its tables
     path: str  # of the file or directory, relative to the landing zone; "." is the landing zone itself
@@ -28,15 +28,20 @@ class Shard:
     modalities: tuple[str, ...]  # those that it may have rows of, in the order of records.MODALITIES; never empty
     size_bytes: int
     modified_ns: int  # the latest of its files
-    revision: str  # changes whenever a file's name, size or time does, or a `_source.json` above it
+    revision: str  # changes whenever a file's name, size or time does, or those of a file that speaks of them (`_source.json`, annotations)
+    part: str = ""  # which of the directory's loose files: those whose names hash to these digits; "": all
+    limit: int | None = None  # number of samples taken from its start; None: all
+    num_samples: int | None = None  # how many those are, where a limit on the landing zone made somebody count
 
 
-def shard_key(path: str) -> str:
-    """The key of a relative path.
+def shard_key(path: str, part: str = "") -> str:
+    """The key of a relative path, or of a part of the directory there: `coco/train2017~a` (no path has a `~` in its key).
 
     Letters, digits and `._/@=+-` stand for themselves. Dagster's range mark `...`, names that tables use, and segments too long for a
     file name are spelled in percent form, so that any two paths have different keys and different table files.
     """
+    if part:
+        return f"{shard_key(path)}~{part}"
     if path == ".":
         return ROOT_KEY
     segments = zone.native(path).encode("utf-8", "surrogateescape").split(b"/")
@@ -58,7 +63,8 @@ def _hex(character: str) -> str:
 
 
 def path_of_key(key: str) -> str:
-    """The relative path whose key this is."""
+    """The relative path whose key this is; the directory's, where it is that of a part."""
+    key = key.partition("~")[0]
     if key == ROOT_KEY:
         return "."
     return zone.portable(unquote_to_bytes(key.replace("%/", "")).decode("utf-8", "surrogateescape"))

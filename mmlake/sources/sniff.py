@@ -69,6 +69,9 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"MThd", _kind("application/x-midi", "mid")),
     (b"{\\rtf", _kind("application/rtf")),
 )
+_BY_FIRST: dict[int, list[tuple[bytes, Kind]]] = {}  # the prefixes by their first byte
+for _prefix, _found in _PREFIXES:
+    _BY_FIRST.setdefault(_prefix[0], []).append((_prefix, _found))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {b"avif": "avif", b"avis": "avif", b"heic": "heic", b"heix": "heic", b"hevc": "heic", b"mif1": "heic", b"msf1": "heic"}
 _AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ", b"F4A ")
@@ -102,19 +105,21 @@ _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"
 
 def extension_of(name: str) -> str:
     """The last extension in lower case without its dot, looking through one compression suffix; "" where there is none."""
-    base = name.rpartition("/")[2].lower()
-    for suffix in (".gz", ".zst"):
-        base = base.removesuffix(suffix)
-    stem, dot, extension = base.rpartition(".")
+    stem, dot, extension = name.rpartition("/")[2].lower().rpartition(".")
+    if extension in ("gz", "zst"):
+        # ".gz.zst" and no more: the same one or two suffixes as compression is looked through
+        stem, dot, extension = (f"{stem}{dot}{extension}").removesuffix(".gz").removesuffix(".zst").rpartition(".")
     return extension if dot and stem else ""
 
 
-def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = None) -> Kind | None:
+def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = None, extension: str | None = None) -> Kind | None:
     """The kind of some content, or None where neither bytes nor name tell it.
 
-    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is told to be sound.
+    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is told to be sound. extension: of
+    the name, where it was taken from it already.
     """
-    extension = extension_of(name)
+    if extension is None:
+        extension = extension_of(name)
     if (kind := kind_by_magic(head, extension, stream)) is not None:
         return kind
     named = _NAMES.get(extension)
@@ -129,7 +134,9 @@ def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = 
 
 def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[bytes]] | None = None) -> Kind | None:
     """The kind that magic numbers tell, or None where they are silent. Plain text has none."""
-    for prefix, kind in _PREFIXES:
+    if not head:
+        return None
+    for prefix, kind in _BY_FIRST.get(head[0], ()):
         if head.startswith(prefix):
             return kind
     if head[:4] in (b"RIFF", b"RF64") and head[8:12] in _RIFF:
@@ -168,13 +175,13 @@ def _matroska_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] 
 def _weak_magic(head: bytes) -> Kind | None:
     if head[:2] == b"BM" and len(head) >= 18 and head[6:10] == b"\0\0\0\0" and head[14] in (12, 40, 52, 56, 64, 108, 124) and head[15:18] == b"\0\0\0":
         return _kind("image/bmp")
-    if len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):
+    if head[0] == 0x47 and len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):
         return _kind("video/mp2t", "ts")
     if len(head) >= 389 and head[4] == 0x47 and head[196] == 0x47 and head[388] == 0x47:
         return _kind("video/mp2t", "m2ts")
-    if containers.is_mpeg_audio(head):
+    if head[0] == 0xFF and containers.is_mpeg_audio(head):
         return _kind("audio/mpeg", "mp3")
-    if containers.is_adts(head):
+    if head[0] == 0xFF and containers.is_adts(head):
         return _kind("audio/aac")
     if head.startswith((b"WEBVTT", b"\xef\xbb\xbfWEBVTT")):
         return _kind("text/vtt")
@@ -212,10 +219,13 @@ def is_textual(head: bytes) -> bool:
 
 def text_content_type(data: bytes) -> str:
     """text/html, text/vtt, application/x-subrip or text/plain, told from the first bytes of a text."""
-    kind = kind_by_magic(data[:HEAD_BYTES])
-    if kind is not None and kind.modality == "text" and kind.content_type:
-        return kind.content_type
-    text = _text_kind(data[:HEAD_BYTES])
+    head = data[:HEAD_BYTES].removeprefix(_BOMS[0])
+    if head.startswith(b"WEBVTT"):
+        return "text/vtt"
+    first = head.lstrip()[:1]
+    if first != b"<" and not first.isdigit():
+        return "text/plain"  # neither markup nor the number of a subtitle
+    text = _text_kind(head)
     return text.content_type if text and text.content_type else "text/plain"
 
 

@@ -15,21 +15,29 @@ from mmlake.records import canonical_json
 from mmlake.sources.settings import SourceSettings
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_FIRST_OF_BOMS = frozenset(mark[:1] for mark, _ in _BOMS)
 _GUESS_BYTES = 1 << 16  # a guess needs no more; the whole text must then decode
 _COMMONEST = "cp1252"
 _MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
 
 
-def decode_text(data: bytes, *, settings: SourceSettings) -> tuple[str, str]:
-    """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004."""
-    for mark, encoding in _BOMS:
+def decode_text(data: bytes, *, settings: SourceSettings, declared: str | None = None) -> tuple[str, str]:
+    """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
+
+    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it.
+    """
+    for mark, encoding in _BOMS if data[:1] in _FIRST_OF_BOMS else ():
         if data.startswith(mark):
             return _decoded(data, encoding), encoding
     try:
         text = data.decode()
     except UnicodeDecodeError:
+        if declared is not None and (told := _declared(data, declared)) is not None:
+            return told, declared
         encoding = _guess(data, settings)
         return _decoded(data, encoding), encoding
+    if declared is not None and declared.startswith("iso2022") and (told := _declared(data, declared)) is not None:
+        return told, declared
     shifted = _wide_encoding(data) or _escaped_encoding(data)
     return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
 
@@ -41,6 +49,13 @@ def _decoded(data: bytes, encoding: str) -> str:
         return text
     except UnicodeError as error:
         raise UnreadableItem(1004, f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not") from error
+
+
+def _declared(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return None
 
 
 def _wide_encoding(data: bytes) -> str | None:
@@ -85,7 +100,7 @@ def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise UnreadableItem(1004, f"the record is not UTF-8 at byte {error.start}") from error
     try:
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise UnreadableItem(1003, f"not JSON at character {error.pos} of {len(text)}") from error
     except RecursionError as error:
@@ -94,7 +109,8 @@ def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
         raise UnreadableItem(1003, "a number in the record is too long to convert") from error
     if not isinstance(value, dict):
         raise UnreadableItem(1003, f"the record is a JSON {type(value).__name__}, expected an object")
-    _check_depth(value, settings)
+    if text.count("{") + text.count("[") > settings.max_json_depth:
+        _check_depth(value, settings)
     return value
 
 
@@ -107,6 +123,9 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise UnreadableItem(1003, f"the number {text[:40]} is beyond the range of a float")
     return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)  # json.loads would make one per record
 
 
 def _check_depth(value: Any, settings: SourceSettings) -> None:

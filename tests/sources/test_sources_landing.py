@@ -16,6 +16,7 @@ from mmlake.landing import LocalLanding as Landing
 from mmlake.records import SourceRef
 from mmlake.store import BlobStore
 from mmlake.tables import Slot, Tables
+from tests import make
 
 
 def test_loose_files_of_a_directory_are_one_shard_and_containers_their_own(tmp_path):
@@ -115,7 +116,7 @@ def test_bytes_tell_the_kind_and_the_name_only_where_they_are_silent(tmp_path, n
     assert (row["modality"], row["content_type"], row["status"]) == (modality, content_type, "ok")
 
 
-@pytest.mark.parametrize("data", [b"%PDF-1.4", b"PK\3\4zip", b"\x93NUMPY\1\0", b"\0\1\2\3" * 9, b"<svg xmlns='x'/>"])
+@pytest.mark.parametrize("data", [b"%PDF-1.4", b"\x93NUMPY\1\0", b"\0\1\2\3" * 9, b"<svg xmlns='x'/>"])
 def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp_path, data):
     rows = rows_of(land(tmp_path / "in", {"my_videos/x.bin": data}))
     assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("video", 1005, sha(data))]
@@ -284,3 +285,28 @@ def test_whatever_lands_every_item_is_a_row_of_exactly_one_modality(tmp_path_fac
     files = {f"loose/{stem.replace('/', '-')}.{extension}x"[: -1 if extension else -2]: data for stem, extension, data in loose}
     files |= {"s.tar": pack(bytes(archive[:cut])), "l.jsonl": pack(b"\n".join(lines))}
     rows_of(land(tmp_path_factory.mktemp("zone") / "in", files))
+
+
+def test_a_look_that_may_open_two_shards_leaves_the_others_for_the_next(tmp_path, monkeypatch):
+    root = make.land(tmp_path, {f"text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(5)} | {"text/loose.txt": b"A loose file beside them."})
+    known: dict[str, sources.Shard] = {}
+    sizes = []
+    for _ in range(4):
+        opened = []
+        original = Landing.open
+        monkeypatch.setattr(Landing, "open", lambda self, path, original=original, opened=opened: opened.append(path) or original(self, path))
+        known = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=known, at_most=2)}
+        monkeypatch.undo()
+        assert len(set(opened)) <= 2
+        sizes.append(len(known))
+    assert sizes == [2, 4, 6, 6]
+    assert sorted(known.values(), key=lambda shard: shard.key) == sources.scan(root, settings=SETTINGS)
+
+
+def test_a_changed_shard_beyond_the_allowance_stays_as_it_was_and_is_not_gone(tmp_path):
+    root = make.land(tmp_path, {f"text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(3)})
+    before = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    for number in range(3):
+        make.land(root, {f"text/{number}.jsonl": make.jsonl([make.prose(number), make.prose(9)])})
+    after = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=before, at_most=1)}
+    assert [key for key in before if after[key] != before[key]] == ["text/0.jsonl"]

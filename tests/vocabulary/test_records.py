@@ -60,8 +60,8 @@ def test_a_source_ref_survives_its_column(ref) -> None:
     assert SourceRef.from_json(ref.to_json()) == ref
 
 
-def test_a_source_ref_names_all_five_fields() -> None:
-    assert SourceRef("a.tar", "m", 1, 2, 3).to_json() == '{"byte_offset":1,"byte_size":2,"frame_index":3,"member":"m","path":"a.tar"}'
+def test_a_source_ref_names_all_five_fields_and_its_form() -> None:
+    assert SourceRef("a.tar", "m", 1, 2, 3).to_json() == '{"byte_offset":1,"byte_size":2,"frame_index":3,"member":"m","path":"a.tar","v":2}'
 
 
 def test_keys_of_a_later_release_are_ignored() -> None:

@@ -1,0 +1,216 @@
+"""COCO: images in one directory, what is said of them in JSON files of another.
+
+The images are the shards of their directory, and their captions and objects are looked up in the annotation files that belong to it
+(`around.py`). An annotation file is a shard of its own, whose rows are what no image took: captions of missing images, repeated ids,
+broken records. Polygons are not kept.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mmlake.errors import UnreadableItem
+from mmlake.landing import Entry
+from mmlake.records import SourceRef
+from mmlake.sources import sniff
+from mmlake.sources.annotations import SECTIONS, Annotation, Image, Index, holds_captions, index_of
+from mmlake.sources.around import Around
+from mmlake.sources.beside import Told
+from mmlake.sources.compression import compression_of, expanded_head
+from mmlake.sources.members import Member
+from mmlake.sources.rows import Fault, RawItem, Reading, text_item
+
+_START = re.compile(rb'\s*\{\s*"(?:info|licenses|images|annotations|categories|type)"\s*:\s*[\[{"]')
+_TOLD_MISSING = 3  # names of missing files that a reason lists
+_POINTER = re.compile(r"#/(images|annotations)/([0-9]{1,18})(?:/caption)?")
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether these are the first bytes of a COCO annotation file: its keys at the top, and an element as COCO has it."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if sniff.extension_of(name) != "json" or not _START.match(head):
+        return False
+    top, inner = _keys(head)
+    if {"file_name", "id"} <= inner.get("images", set()) or inner.get("annotations", set()) & {"image_id", "segmentation"}:
+        return True
+    return len(top & {"info", *SECTIONS}) >= 2 and bool(inner.get("licenses", set()) & {"url", "name"} or inner.get("categories", set()) & {"supercategory", "name"})
+
+
+def _keys(head: bytes) -> tuple[set[str], dict[str, set[str]]]:
+    """(keys of the object, keys of the elements of its lists by the list's key), as far as the bytes go."""
+    import ijson
+
+    top: set[str] = set()
+    inner: dict[str, set[str]] = {}
+    try:
+        for prefix, event, value in ijson.parse(io.BytesIO(head), use_float=True):
+            if event == "map_key" and not prefix:
+                top.add(value)
+            elif event == "map_key" and prefix.endswith(".item") and prefix.count(".") == 1:
+                inner.setdefault(prefix[: -len(".item")], set()).add(value)
+    except (ijson.JSONError, ValueError, OverflowError):
+        pass  # the bytes end within an element
+    return top, inner
+
+
+def modalities(reading: Reading) -> tuple[str, ...]:
+    """Always text: images are told of in their own directory."""
+    return ("text",)
+
+
+def items(reading: Reading) -> Iterator[RawItem]:
+    """A row for everything in the file that no image took."""
+    entry = _entry(reading)
+    index = index_of(reading.landing, entry, reading.settings)
+    for number, reason, body in index.broken_images():
+        yield _row(reading, f"/images/{number}", body, Fault(1003, reason))
+    for annotation, reason in index.broken_annotations():
+        yield _row(reading, annotation.pointer, annotation.body, Fault(1003, reason), annotation)
+    for annotation in index.strays():
+        yield _row(
+            reading, annotation.pointer, annotation.body, Fault(1011, f"annotations/{annotation.number} is of image {annotation.image}, which the file does not list"), annotation
+        )
+    yield from _missing(reading, entry, index)
+    if num_other := index.num_other():
+        yield reading.fault(1003, f"{num_other} annotations have neither a caption nor a bbox and are not read", modality="text", member="annotations")
+    if index.fault is not None:
+        yield reading.fault(index.fault.code, index.fault.reason, modality="text")
+
+
+def take(reading: Reading, ref: SourceRef) -> bytes:
+    """The UTF-8 of the text that the locator names. Raises UnreadableItem where the file no longer has it."""
+    found = _POINTER.fullmatch(ref.member or "")
+    body = index_of(reading.landing, _entry(reading), reading.settings).body(found[1], int(found[2])) if found else None
+    if body is None:
+        raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
+    return body.encode()
+
+
+def _entry(reading: Reading) -> Entry:
+    entry = reading.landing.stat(reading.path)
+    if entry is None:
+        raise UnreadableItem(1001, "the file is missing")
+    return entry
+
+
+def _missing(reading: Reading, entry: Entry, index: Index) -> Iterator[RawItem]:
+    """The captions of images whose files are not there, and one row that counts the files."""
+    around = Around(reading.landing)
+    directory = around.images_of(reading.path) if around.may_speak(entry) else None
+    present = {file.name for file in reading.landing.files(directory)} if directory is not None else set()
+    where = f"is not in {directory}" if directory is not None else "is in no directory that belongs to this file"
+    missing: list[str] = []
+    num_missing = 0
+    for _, identity, name in index.names():
+        if name in present:
+            continue
+        num_missing += 1
+        missing.extend([name] if num_missing <= _TOLD_MISSING else [])
+        for annotation in index.annotations_of(identity, "caption"):
+            yield _row(reading, annotation.pointer, annotation.body, Fault(1011, f"the image {name} {where}"), annotation)
+    if num_missing:
+        reason = f"num_missing={num_missing} of {index.num_images} image files not in [0, 0]: {', '.join(missing)} {where}"
+        yield reading.fault(1011, reason, modality="text", member="images")
+
+
+def _row(reading: Reading, pointer: str, body: str, fault: Fault, annotation: Annotation | None = None) -> RawItem:
+    image = annotation.image if annotation is not None else None
+    name = f"{reading.key}/{image}" if image is not None and len(image) <= 200 else f"{reading.key}{pointer}"
+    caption = annotation is not None and annotation.kind == "caption"
+    blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=f"#{pointer}"), sample_id=name, metadata=_ids(annotation))
+    item = text_item(blank, body, "caption" if caption else "document")
+    if caption:
+        return _faulted(item, fault)
+    return _faulted(item, fault, content_type="application/json", extension="json")
+
+
+def _faulted(item: RawItem, fault: Fault, **changes: Any) -> RawItem:
+    return replace(item, fault=item.fault or fault, **changes)
+
+
+def _ids(annotation: Annotation | None) -> dict[str, Any]:
+    if annotation is None:
+        return {}
+    given = {"image_id": annotation.image, "annotation_id": annotation.id}
+    return {name: _number(value) for name, value in given.items() if value is not None}
+
+
+def _number(identity: str) -> int | str:
+    """An id as files have it: a number where it is spelled as one."""
+    return int(identity) if re.fullmatch(r"0|-?[1-9][0-9]{0,17}", identity) else identity
+
+
+class Annotated:
+    """What annotation files say of the images of one directory."""
+
+    def __init__(self, reading: Reading, entries: Sequence[Entry]) -> None:
+        self._reading, self._entries = reading, list(entries)
+        self.has_texts = any(holds_captions(reading.landing, entry, reading.settings) for entry in entries)
+
+    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+        """Captions as texts, everything else as metadata of the image."""
+        metadata: dict[str, Any] = {}
+        media: dict[str, Any] = {}
+        texts: list[RawItem] = []
+        objects: dict[str, dict[str, Any]] = {}  # by annotation id: files of key points repeat those of instances
+        for entry in self._entries:
+            index = index_of(self._reading.landing, entry, self._reading.settings)
+            for image in (image for member in members if member.is_media for image in index.images_named(member.name.rpartition("/")[2])):
+                metadata.setdefault("image_id", _number(image.id))
+                media = {**_about(index, image), **media}
+                texts.extend(_caption(entry, annotation) for annotation in index.annotations_of(image.id, "caption"))
+                for annotation in index.annotations_of(image.id, "object"):
+                    objects.setdefault(annotation.id or f"{entry.path}#{annotation.number}", _object(index, annotation))
+        if objects:
+            media["objects"] = list(objects.values())
+        licence = media.get("license")
+        url = licence.get("url") or licence.get("name") if isinstance(licence, dict) else None
+        return Told(texts=tuple(texts), metadata=metadata, media=media, licence=url if isinstance(url, str) else None)
+
+    def rest(self) -> Iterator[RawItem]:
+        """Nothing: what no image took is told by the annotation file's own shard."""
+        return iter(())
+
+
+def annotated(reading: Reading) -> Annotated | None:
+    """What is said of the images that are read, or None where no annotation file belongs to them."""
+    entries = [entry for entry in reading.around if entry.refused is None and _is_coco(reading, entry)]
+    return Annotated(reading, entries) if entries else None
+
+
+def _is_coco(reading: Reading, entry: Entry) -> bool:
+    if sniff.extension_of(entry.name) != "json":
+        return False
+    try:
+        with reading.landing.open(entry.path) as file:
+            head = file.read(sniff.HEAD_BYTES)
+            if (compression := compression_of(head)) is not None:
+                file.seek(0)
+                head = expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES)
+    except UnreadableItem:
+        return False
+    return claims(head, entry.name)
+
+
+def _about(index: Index, image: Image) -> dict[str, Any]:
+    """The fields of the image as they came; its licence with name and address in place of its number."""
+    fields = {name: value for name, value in image.fields.items() if name not in ("id", "file_name") and value is not None}
+    licence = index.licence(fields.get("license"))
+    return {**fields, "license": licence} if licence is not None else fields
+
+
+def _caption(entry: Entry, annotation: Annotation) -> RawItem:
+    own = {"annotation_id": _number(annotation.id)} if annotation.id is not None else {}
+    blank = RawItem(modality="text", ref=SourceRef(path=entry.path, member=f"#{annotation.pointer}"), sample_id="", own=own)
+    return text_item(blank, annotation.body, "caption")
+
+
+def _object(index: Index, annotation: Annotation) -> dict[str, Any]:
+    fields = json.loads(annotation.body)
+    found = {"category": index.category(fields.get("category_id")), "bbox": fields.get("bbox"), "iscrowd": fields.get("iscrowd")}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,43 @@
+"""How a directory of very many loose files becomes several shards, so that a run that stops loses one part and not the directory.
+
+A file belongs to the part that its name hashes to. Parts are named by the first hexadecimal digits of that hash; a part that has more
+files than the settings allow is split sixteenfold, and no other part notices. So a new file touches one part, the parts follow from
+the listing alone, and up to 160,000 files of a 10,000-file limit the names of the parts never change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from mmlake.landing import Entry
+
+_MAX_DIGITS = 8  # files of one stem always share a part: where they alone are too many, splitting must end
+
+
+def part_of(entry: Entry) -> str:
+    """The hash that places a file: hexadecimal digits that files of one stem have in common."""
+    # Up to the first dot, so that `talk.mp4`, `talk.en.srt` and `talk.normalized.txt` are never parted.
+    return hashlib.sha256(entry.name.partition(".")[0].encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def is_in(entry: Entry, part: str) -> bool:
+    """Whether the file belongs to the part of its directory; the part "" is the whole of it."""
+    return not part or part_of(entry).startswith(part)
+
+
+def parts_of(entries: Sequence[Entry], *, max_files: int) -> dict[str, list[Entry]]:
+    """The files by part, in order of the parts; the one part "" where they are few enough."""
+    return dict(sorted(_split([(part_of(entry), entry) for entry in entries], "", max_files).items())) if len(entries) > max_files else {"": list(entries)}
+
+
+def _split(hashed: list[tuple[str, Entry]], prefix: str, max_files: int) -> dict[str, list[Entry]]:
+    if len(hashed) <= max_files or len(prefix) == _MAX_DIGITS:
+        return {prefix: [entry for _, entry in hashed]}
+    buckets: dict[str, list[tuple[str, Entry]]] = {}
+    for name, entry in hashed:
+        buckets.setdefault(name[: len(prefix) + 1], []).append((name, entry))
+    parts: dict[str, list[Entry]] = {}
+    for longer, bucket in buckets.items():
+        parts.update(_split(bucket, longer, max_files))
+    return parts

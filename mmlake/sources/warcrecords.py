@@ -1,0 +1,296 @@
+"""The records of a WARC file, strictly: every byte of it belongs to a record or to a damage, and after a damage the next record is found.
+
+A gzip WARC is one gzip member per record as a rule; each member is expanded for itself, so that a damaged one costs only itself. A
+Zstandard WARC is expanded as a whole. Expanded bytes lie in a temporary file until the next record is taken.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import IO, Any
+
+from mmlake.errors import UnreadableItem
+from mmlake.records import SourceRef
+from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.rows import Fault, printable
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.web.bodies import Kept
+from mmlake.sources.web.naming import shown
+
+MARK = b"WARC/1."
+
+_GZIP = b"\x1f\x8b\x08"
+_MAX_HEADER_BYTES = 1 << 18
+_MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
+_CHUNK_BYTES = 1 << 20
+_INPUT_BYTES = 1 << 16
+_KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated", "warc-identified-payload-type", "warc-identified-content-language", "warc-filename",
+         "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date", "warc-profile")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Damage:
+    """A stretch of the file that is no whole record."""
+
+    member: str
+    fault: Fault
+    fields: tuple[tuple[str, str], ...] = ()  # of its header, where that was read
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return _metadata(self.fields)
+
+    def passed(self, member: str) -> bool:
+        """Whether a record of that name can no longer come."""
+        return _place(self.member) > _place(member)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One record: its header, and its block to be read from the file or the expanded bytes that hold it."""
+
+    member: str  # "record:<byte of the file where it, or its gzip member, starts>", "+<byte in the expanded member>" behind it where that is not 0
+    fields: tuple[tuple[str, str], ...]
+    file: IO[bytes]
+    start: int  # of the block in `file`
+    size_bytes: int  # of the block
+    plain: bool  # whether `file` is the file as it lies on disk
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        return dict(reversed(self.fields))
+
+    def field(self, name: str) -> str | None:
+        """The value of a header field, by its name in lower case; the first where it is repeated."""
+        return self._by_name.get(name)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return _metadata(self.fields)
+
+    def block(self, skip_bytes: int = 0) -> io.BufferedReader:
+        """The block, or what follows its first bytes, for reading and seeking."""
+        return io.BufferedReader(Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16)
+
+    def range_of(self, ref: SourceRef, skip_bytes: int) -> SourceRef:
+        """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it is."""
+        return replace(ref, byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes)) if self.plain else ref
+
+    def passed(self, member: str) -> bool:
+        """Whether a record of that name can no longer come."""
+        return _place(self.member) > _place(member)
+
+
+def _place(member: str) -> tuple[int, int]:
+    at, _, inner = member.removeprefix("record:").partition("+")
+    return (int(at), int(inner or 0)) if at.isdigit() else (0, 0)
+
+
+def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    by_name = dict(reversed(fields))
+    return {name.removeprefix("warc-").replace("-", "_"): shown(by_name[name]) for name in _KEPT if name in by_name}
+
+
+class Slice(io.RawIOBase):
+    """A range of a file that others read too: it seeks before every read."""
+
+    def __init__(self, file: IO[bytes], offset: int, size_bytes: int) -> None:
+        self._file, self._offset, self._size, self._at = file, offset, size_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._offset + self._at)
+        data = self._file.read(min(len(buffer), max(0, self._size - self._at)))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def records(file: IO[bytes], *, settings: SourceSettings, start: int = 0) -> Iterator[Record | Damage]:
+    """The records and the damages of the file in order. Each record can be read until the next one is taken.
+
+    start: the byte where a record, or its gzip member, is known to start; what lies before is passed over where the format allows it.
+    """
+    file.seek(0)
+    compression = compression_of(file.read(4))
+    if compression == "gzip":
+        yield from _members(file, settings, start)
+    elif compression == "zstd":
+        with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
+            file.seek(0)
+            broken = _expand(file, spool, settings)
+            yield from _marked(_walk(spool, 0, spool.tell(), _label(None), plain=False), broken, _label(None)(spool.tell()))
+    else:
+        size = file.seek(0, io.SEEK_END)
+        yield from _walk(file, start, size, _label(None), plain=True)
+
+
+def _label(member_at: int | None) -> Any:
+    """From a byte of the expanded bytes to the record's name."""
+    return lambda at: f"record:{at}" if member_at is None else f"record:{member_at}" + (f"+{at}" if at else "")
+
+
+def _expand(file: IO[bytes], spool: IO[bytes], settings: SourceSettings) -> Fault | None:
+    try:
+        stream = expanded(io.BufferedReader(Kept(file)), "zstd", limit_bytes=settings.max_shard_bytes)
+        while part := stream.read1(_CHUNK_BYTES):
+            spool.write(part)
+    except UnreadableItem as error:
+        return Fault.of(error)
+    return None
+
+
+def _members(file: IO[bytes], settings: SourceSettings, start: int) -> Iterator[Record | Damage]:
+    """The records of every gzip member; what lies between members and is not zero padding is a damage."""
+    size = file.seek(0, io.SEEK_END)
+    at = start
+    while at < size:
+        file.seek(at)
+        if file.read(3) != _GZIP:
+            found = _next_member(file, at, size)
+            if found < size or not _is_padding(file, at, size):
+                yield Damage(member=f"record:{at}", fault=Fault(1003, f"bytes {at} to {found} belong to no gzip member"))
+            at = found
+            continue
+        with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
+            end, broken = _inflate(file, at, spool, settings.max_shard_bytes)
+            label = _label(at)
+            yield from _marked(_walk(spool, 0, spool.tell(), label, plain=False), broken, label(0))
+            at = end if broken is None else _next_member(file, at + 1, size)
+
+
+def _inflate(file: IO[bytes], at: int, spool: IO[bytes], limit_bytes: int) -> tuple[int, Fault | None]:
+    """(byte behind the member, why it is not whole); what it expands to is in the spool."""
+    file.seek(at)
+    inflater, data, count = zlib.decompressobj(31), b"", 0
+    while not inflater.eof:
+        data = data or file.read(_INPUT_BYTES)
+        if not data:
+            return at, Fault(1002, f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark")
+        try:
+            part = inflater.decompress(data, _CHUNK_BYTES)
+        except zlib.error:
+            return at, Fault(1003, f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum")
+        data = inflater.unconsumed_tail
+        count += len(part)
+        if count > limit_bytes:
+            return at, Fault(1008, f"expanded_bytes>={count} not in [0, {limit_bytes}]")
+        spool.write(part)
+    return file.tell() - len(inflater.unused_data), None
+
+
+def _next_member(file: IO[bytes], at: int, size: int) -> int:
+    """The first byte from there on at which a gzip member with a record starts, or the size of the file."""
+    for found in _occurrences(file, _GZIP, at, size):
+        file.seek(found)
+        try:
+            if zlib.decompressobj(31).decompress(file.read(_INPUT_BYTES), len(MARK)) == MARK:
+                return found
+        except zlib.error:
+            continue
+    return size
+
+
+def _occurrences(file: IO[bytes], mark: bytes, at: int, size: int) -> Iterator[int]:
+    while at < size:
+        file.seek(at)
+        data = file.read(_CHUNK_BYTES + len(mark) - 1)
+        found = data.find(mark)
+        while found >= 0:
+            yield at + found
+            found = data.find(mark, found + 1)
+        at += _CHUNK_BYTES
+
+
+def _is_padding(file: IO[bytes], at: int, size: int) -> bool:
+    file.seek(at)
+    return all(not file.read(min(_CHUNK_BYTES, size - start)).strip(b"\0") for start in range(at, size, _CHUNK_BYTES))
+
+
+def _marked(found: Iterator[Record | Damage], broken: Fault | None, member: str) -> Iterator[Record | Damage]:
+    """What was found; where the bytes are broken, the last of it, which the break is in, is told as a damage with that reason."""
+    if broken is None:
+        yield from found
+        return
+    last: Record | Damage | None = None
+    for item in found:
+        if last is not None:
+            yield last
+        last = item
+    yield Damage(member=last.member if last else member, fault=broken, fields=last.fields if last else ())
+
+
+def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> Iterator[Record | Damage]:
+    while at < size:
+        file.seek(at)
+        head = file.read(_MAX_HEADER_BYTES)
+        blank = len(head) - len(head.lstrip(b"\r\n"))
+        if blank == len(head):
+            at += blank
+            continue
+        at, head = at + blank, head[blank:]
+        found = _record(file, at, head, size, label, plain=plain)
+        yield found
+        if isinstance(found, Record):
+            at = found.start + found.size_bytes
+        else:
+            at = _next_record(file, at + 1, size)
+
+
+def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, plain: bool) -> Record | Damage:
+    """The record at this byte, or why there is none. Its length must lead to the end of the file or to another record."""
+    if not head.startswith(MARK):
+        return Damage(
+            member=label(at),
+            fault=Fault(1002 if MARK.startswith(head) else 1003, f"no record starts at byte {at} of the expanded file" if not plain else f"no record starts at byte {at}"),
+        )
+    end, skipped = head.find(b"\r\n\r\n"), 4
+    if end < 0:
+        end, skipped = head.find(b"\n\n"), 2
+    if end < 0:
+        if at + len(head) >= size:
+            return Damage(member=label(at), fault=Fault(1002, f"the file ends inside the record header at byte {at}"))
+        return Damage(member=label(at), fault=Fault(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes"))
+    fields = _fields(head[:end])
+    length = next((value for name, value in fields if name == "content-length"), "")
+    if not (length.isascii() and length.isdigit() and len(length) < 20):
+        return Damage(member=label(at), fields=fields, fault=Fault(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number"))
+    start = at + end + skipped
+    stop = start + int(length)
+    if stop > size:
+        code = 1003 if _next_record(file, start, size) < size else 1002
+        return Damage(member=label(at), fields=fields, fault=Fault(code, f"the record at byte {at} states {length} bytes, {size - start} are there"))
+    file.seek(stop)
+    behind = file.read(4 + len(MARK))
+    # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or the end follows.
+    if not behind.startswith(b"\r\n\r\n") and stop < size and not (behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)])):
+        return Damage(member=label(at), fields=fields, fault=Fault(1003, f"the record at byte {at} states {length} bytes, behind which no record ends"))
+    return Record(member=label(at), fields=fields, file=file, start=start, size_bytes=int(length), plain=plain)
+
+
+def _fields(head: bytes) -> tuple[tuple[str, str], ...]:
+    lines = printable(head.decode("utf-8", "surrogateescape")).replace("\r\n", "\n").replace("\n ", " ").replace("\n\t", " ").split("\n")[1:]
+    return tuple((name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon)
+
+
+def _next_record(file: IO[bytes], at: int, size: int) -> int:
+    """The first byte from there on at which a line starts a record, or the size of the file."""
+    return next((found + 1 for found in _occurrences(file, b"\n" + MARK, max(0, at - 1), size)), size)

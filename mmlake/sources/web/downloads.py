@@ -1,0 +1,257 @@
+"""Many addresses fetched at once, each once: answers come in the order that was asked, bytes go into the store, outcomes into the journal.
+
+The network runs in a thread of its own; what arrives is stored and written down in groups, so that a killed run loses at most what was
+on the way. One process downloads into a lake at a time, since only then do the limits per host hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import queue
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from mmlake.errors import TRANSIENT_CODES, LakeLocked, UnreadableItem
+from mmlake.locks import holding
+from mmlake.records import canonical_json, digest_of
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.web.addresses import Lookup
+from mmlake.sources.web.answers import Answer
+from mmlake.sources.web.fetching import Fetched, Fetcher
+from mmlake.sources.web.journal import Journal
+from mmlake.sources.web.judging import answer_of
+from mmlake.sources.web.settings import WebSettings
+from mmlake.store import Blobs
+
+_LOG = logging.getLogger("mmlake.sources")
+_WINDOW = 4096  # addresses looked at ahead of the one whose answer is due: one slow host must not hold up the others
+_GROUP = 2048  # answers stored and written down together: one pack of small blobs
+_GROUP_S = 2.0  # at most so long after the first of them: what a killed run loses
+_POLL_S = 0.2
+_LOCK_POLL_S = 0.2
+
+
+class JournalledDownloads:
+    """The downloads of one lake: the journal at the path, the bytes in the store."""
+
+    def __init__(self, path: str | os.PathLike[str], *, store: Blobs, settings: WebSettings | None = None, lookup: Lookup | None = None) -> None:
+        self.path = Path(path)
+        self._store, self._settings, self._lookup = store, settings or WebSettings(), lookup
+        self.num_fetched = 0  # addresses that were asked over the network by this object
+
+    @cached_property
+    def journal(self) -> Journal:
+        return Journal(self.path)
+
+    def answers(self, urls: Iterable[str | None], *, rules: SourceSettings) -> Iterator[Answer | None]:
+        """One answer per address, in their order, None for None; those of the journal without asking again. Waits while another process downloads."""
+        book = _Book(self, rules)
+        ahead: deque[str | None] = deque()
+        asked = iter(urls)
+        with ExitStack() as stack:
+            crowd: _Crowd | None = None
+            while True:
+                for url in asked:
+                    ahead.append(url)
+                    if url is not None and book.wants(url):
+                        crowd = crowd or self._gathered(stack, rules)
+                        if book.needs(url, again=True):  # the lock may have been waited for
+                            book.waiting.add(url)
+                            crowd.send(url)
+                    if len(ahead) >= _WINDOW:
+                        break
+                if not ahead:
+                    return
+                while crowd is not None and ahead[0] in book.waiting:
+                    book.settle(crowd)
+                url = ahead.popleft()
+                yield None if url is None else book.answer(url)
+
+    def _gathered(self, stack: ExitStack, rules: SourceSettings) -> _Crowd:
+        lock = self.path.with_suffix(".lock")
+        waited = False
+        while True:
+            try:
+                stack.enter_context(holding(lock, what=f"the downloads at {self.path}"))
+                break
+            except LakeLocked:
+                if not waited:
+                    _LOG.info("%s: another process downloads; waiting for it to end", self.path)
+                waited = True
+                time.sleep(_LOCK_POLL_S)
+        crowd = _Crowd(self._settings, rules, self._lookup)
+        stack.callback(crowd.writer.shutdown)
+        stack.callback(crowd.stop)
+        crowd.start()
+        return crowd
+
+    def open(self, answer: Answer) -> IO[bytes]:
+        """The bytes of an answer that has a digest."""
+        assert answer.digest is not None
+        return self._store.open(answer.digest)
+
+    def forget(self, urls: Iterable[str] | None = None, *, codes: Collection[int] = TRANSIENT_CODES) -> int:
+        """How many failures were forgotten, of these addresses or of all; the next ingest asks again."""
+        return self.journal.forget(urls, codes=codes)
+
+    def close(self) -> None:
+        """Close the journal, if it was opened."""
+        if "journal" in self.__dict__:
+            self.journal.close()
+            del self.__dict__["journal"]
+
+
+class _Book:
+    """What is known of the addresses of one call of `answers`."""
+
+    def __init__(self, downloads: JournalledDownloads, rules: SourceSettings) -> None:
+        self._downloads, self._rules, self._journal, self._store = downloads, rules, downloads.journal, downloads._store
+        self._manners = digest_of(canonical_json([rules.agent, rules.respect_opt_out, rules.respect_robots]).encode())[:16]
+        policy = [self._manners, rules.max_item_bytes, downloads._settings.allowed_networks, downloads._settings.max_redirects]
+        self._policy = digest_of(canonical_json(policy).encode())[:16]
+        self._known: dict[str, Answer] = {}
+        self.waiting: set[str] = set()  # on the way
+        self.wanted = Counter[str]()  # how often each address stands in the window
+
+    def wants(self, url: str) -> bool:
+        """Count the address in, and whether it must be asked."""
+        self.wanted[url] += 1
+        return self.needs(url)
+
+    def needs(self, url: str, *, again: bool = False) -> bool:
+        """Whether the address must be asked: nothing is known of it that still counts."""
+        if url in self.waiting or (url in self._known and not again):
+            return False
+        found = self._journal.find(url, manners=self._manners, policy=self._policy)
+        if found is None or (found.digest is not None and found.digest not in self._store):
+            return True
+        self._known[url] = found
+        return False
+
+    def settle(self, crowd: _Crowd) -> None:
+        """Store what arrives and write down what came, as one group."""
+        # In a thread of its own: a batch of the store is durable when the thread's outermost ends, and the caller may have one open.
+        answers = crowd.writer.submit(self._written, crowd).result()
+        self._downloads.num_fetched += len(answers)
+        self._known.update((answer.url, answer) for answer in answers)
+        self.waiting.difference_update(answer.url for answer in answers)
+
+    def _written(self, crowd: _Crowd) -> list[Answer]:
+        answers: list[Answer] = []
+        until_s = 0.0
+        with self._store.batch():
+            while len(answers) < min(_GROUP, len(self.waiting)):
+                found = crowd.take(timeout_s=until_s - time.monotonic() if answers else None)
+                if found is None:
+                    break
+                until_s = until_s or time.monotonic() + _GROUP_S
+                answers.append(answer_of(found, rules=self._rules, store=self._store))
+                crowd.free(found)
+        self._journal.keep(answers, manners=self._manners, policy=self._policy, now_s=time.time())
+        return answers
+
+    def answer(self, url: str) -> Answer:
+        """The answer, forgotten here unless the same address comes again soon."""
+        self.wanted[url] -= 1
+        if self.wanted[url]:
+            return self._known[url]
+        del self.wanted[url]
+        return self._known.pop(url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+class _Crowd:
+    """The event loop in its thread, and what it has fetched."""
+
+    def __init__(self, settings: WebSettings, rules: SourceSettings, lookup: Lookup | None) -> None:
+        self._settings, self._rules, self._lookup = settings, rules, lookup
+        self._done: queue.SimpleQueue[Fetched | _Failed] = queue.SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fetcher: Fetcher | None = None
+        self._stopped = threading.Event()
+        self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmlake-writer")
+        self._thread = threading.Thread(target=self._loop.run_forever, name="mmlake-downloads", daemon=True)
+        self._thread.start()
+
+    def start(self) -> None:
+        """Make ready to fetch. Raises MissingExtra where the libraries for it are not installed."""
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+
+    async def _open(self) -> None:
+        self._fetcher = await Fetcher(self._settings, self._rules, lookup=self._lookup).__aenter__()
+
+    def send(self, url: str) -> None:
+        """Ask for the address as soon as there is room."""
+        self._loop.call_soon_threadsafe(self._start, url)
+
+    def _start(self, url: str) -> None:
+        task = self._loop.create_task(self._fetch(url))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _fetch(self, url: str) -> None:
+        assert self._fetcher is not None
+        try:
+            self._done.put(await self._fetcher.get(url))
+        except UnreadableItem as error:
+            self._done.put(Fetched(url=url, fault=error))
+        except BaseException as error:
+            if not isinstance(error, asyncio.CancelledError):
+                self._done.put(_Failed(error))
+            raise
+
+    def take(self, *, timeout_s: float | None) -> Fetched | None:
+        """What arrives next, within that time; None where nothing does. Raises what broke the downloader itself: that is our fault and never an address's."""
+        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while not self._stopped.is_set():
+            try:
+                found = self._done.get(timeout=max(0.0, min(_POLL_S, until_s - time.monotonic())))
+            except queue.Empty:
+                if time.monotonic() >= until_s:
+                    return None
+                continue
+            if isinstance(found, _Failed):
+                raise found.error
+            return found
+        return None
+
+    def free(self, found: Fetched) -> None:
+        """Say that the body, if there was one, is stored."""
+        if found.body is not None and self._fetcher is not None:
+            self._loop.call_soon_threadsafe(self._fetcher.taken, 1)
+
+    def stop(self) -> None:
+        """Break off what is on the way and end the thread."""
+        self._stopped.set()
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        while not self._done.empty():
+            left = self._done.get()
+            if isinstance(left, Fetched) and left.body is not None:
+                left.body.close()
+
+    async def _close(self) -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}  # those that read robots.txt too
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        if self._fetcher is not None:
+            await self._fetcher.__aexit__(None, None, None)
