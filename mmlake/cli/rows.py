@@ -1,0 +1,173 @@
+"""The command that takes rows out: `mmlake rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
+from mmlake.drawing import table
+from mmlake.errors import SettingsError
+from mmlake.records import MODALITIES
+from mmlake.rows.batch import RowBatch
+from mmlake.rows.materialize import Places
+
+PANEL = "Versions"
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where rows come from."""
+
+    batches: Callable[[Callable[[int], None]], Iterator[RowBatch]]
+    places: Places
+    num_shards: int
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@app.command(rich_help_panel=PANEL)
+def rows(
+    version: Annotated[str, typer.Argument(help="Version, branch, tag or id whose items are written; everything that was ingested when left out.")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+    landing: Annotated[str, typer.Option("--landing", help="Read this landing zone instead of a lake: a directory or an address.")] = "",
+    shard: Annotated[list[str] | None, typer.Option("--shard", help="Only this shard; may be given several times.")] = None,
+    to: Annotated[str, typer.Option("--to", help="parquet or webdataset.")] = "parquet",
+    out: Annotated[Path, typer.Option("--out", help="Directory of the files and of their _provenance.json.")] = Path("rows"),
+    fields: Annotated[str | None, typer.Option("--fields", help="Fields of the records to keep, with commas between; all when left out.")] = None,
+    per_image_fields: Annotated[str, typer.Option("--per-image-fields", help="With --landing: list fields that have one value per image.")] = "",
+    per_text_fields: Annotated[str, typer.Option("--per-text-fields", help="With --landing: list fields that have one value per text.")] = "",
+    materialize: Annotated[str, typer.Option("--materialize", help="When bytes of media are read into the rows: read (before the filters), write (after them) or never.")] = "write",
+    on_error: Annotated[str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")] = "error",
+    filters: Annotated[list[str] | None, typer.Option("--filter", help="NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several times.")] = None,
+    keep_invalid: Annotated[bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")] = False,
+    repeats: Annotated[bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")] = False,
+    compression: Annotated[str, typer.Option("--compression", help="Parquet: snappy, zstd, gzip or none.")] = "snappy",
+    row_group_rows: Annotated[int, typer.Option("--row-group-rows", help="Parquet: rows of a row group.")] = 16_384,
+    samples_per_file: Annotated[int, typer.Option("--samples-per-file", help="Samples of a file; it is also closed at 1 GiB.")] = 100_000,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what this command wrote there before.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Write beside what is there.")] = False,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Write interleaved rows as Parquet or WebDataset: texts and media of a sample in order, with the fields of its record.
+
+    Nothing is left under `--out` where a write fails. Rows read = rows written + rows dropped, each with its reason.
+
+    Example: `mmlake rows curated --to webdataset --out export`, `mmlake rows --landing ./shards --out pq --filter aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
+    """
+    from mmlake.rows.exporting import export_rows
+    from mmlake.rows.writing import WriteSettings
+    from mmlake.settings import Settings
+
+    if filters == ["list"]:
+        _show_filters(as_json)
+        return
+    if overwrite and append:
+        raise SettingsError("--overwrite and --append exclude one another; give one of them")
+    chosen = _chosen(filters or [], keep_invalid=keep_invalid)
+    how = WriteSettings(
+        mode="overwrite" if overwrite else "append" if append else "error", on_error=on_error, compression=compression, row_group_rows=row_group_rows,
+        samples_per_file=samples_per_file,
+    )  # fmt: skip
+    lists = {"fields": None if fields is None else _names(fields), "per_image_fields": _names(per_image_fields), "per_text_fields": _names(per_text_fields)}
+    if landing:
+        source = _of_landing(landing, version, shard, lists, settings, with_bytes=materialize != "never", batch_bytes=how.part_bytes)
+    else:
+        source = _of_lake(lake, version, shard, lists, settings, repeats=repeats)
+    with _bar(source.num_shards, quiet=as_json) as (advance_shards, advance_rows):
+        done = export_rows(
+            source.batches(advance_shards), out, to=to, places=source.places, filters=chosen, moment=materialize, settings=how, models=Settings.load(settings).embed,
+            about={"from": source.about, **lists}, advance=advance_rows,
+        )  # fmt: skip
+    data = {"out": str(out), "files": [file.name for file in done.written.files], "provenance": str(out / "_provenance.json"), **done.to_dict()}
+    emit(data, as_json=as_json, draw=lambda screen: _draw(screen, data))
+
+
+def _chosen(texts: list[str], *, keep_invalid: bool) -> list[Any]:
+    from mmlake.rows.filter import parse_filter
+    from mmlake.rows.filters import FILTERS
+
+    chosen = [parse_filter(text, FILTERS) for text in texts]
+    if keep_invalid or any(one.name == "validity" for one in chosen):
+        return chosen
+    return [FILTERS["validity"], *chosen]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _of_lake(root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, repeats: bool) -> _Source:
+    from mmlake.rows.lake_rows import lake_rows, lake_shards
+    from mmlake.tables import Slot
+
+    if lists["per_image_fields"] or lists["per_text_fields"]:
+        raise SettingsError("--per-image-fields and --per-text-fields are read with --landing; for a lake set sources.per_image_fields before the ingest")
+    opened = open_lake(root, settings)
+    id_ = opened.versions.resolve(version) if version else None
+    digests = None if id_ is None else opened.versions.items(id_).column("digest").to_pylist()
+    chosen = list(dict.fromkeys(shards)) if shards else lake_shards(opened.tables)
+    stamps = {str(slot): stamp.data_version for key in chosen for modality in MODALITIES if (stamp := opened.tables.stamp(slot := Slot("items", modality, key)))}
+    about = {"lake": str(root), "version": version or None, "manifest": id_, "tables": stamps}
+
+    def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:
+        return lake_rows(opened.tables, shards=chosen, digests=digests, is_repeating=repeats, fields=lists["fields"], advance=advance)
+
+    return _Source(batches, Places(store=opened.store, settings=opened.settings.sources), len(chosen), about)
+
+
+def _of_landing(address: str, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, with_bytes: bool, batch_bytes: int) -> _Source:
+    from mmlake.landing import as_landing, is_address
+    from mmlake.rows.landing_rows import landing_rows, pick_shards
+    from mmlake.settings import Settings
+
+    if version:
+        raise SettingsError(f"version {version!r} is of a lake; give --landing or a version, not both")
+    if not is_address(address) and not Path(address).is_dir():
+        raise SettingsError(f"landing zone {address} is not a directory; name the directory that holds your shards")
+    landing, section = as_landing(address), Settings.load(settings).sources
+    chosen = pick_shards(landing, shards or None, settings=section)
+
+    def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:
+        return landing_rows(chosen, landing=landing, settings=section, with_bytes=with_bytes, batch_bytes=batch_bytes, advance=advance, **lists)
+
+    return _Source(batches, Places(landing=landing, settings=section), len(chosen), {"landing": landing.provenance(), "shards": {one.key: one.revision for one in chosen}})
+
+
+@contextmanager
+def _bar(num_shards: int, *, quiet: bool) -> Iterator[tuple[Callable[[int], None], Callable[[int], None]]]:
+    """(advance by shards, advance by rows) of a bar on stderr."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
+        task = progress.add_task("rows", total=num_shards, rows=0)
+
+        def advance_rows(count: int) -> None:
+            progress.update(task, rows=progress.tasks[0].fields["rows"] + count)
+
+        yield lambda count: progress.advance(task, count), advance_rows
+
+
+def _draw(screen: Console, data: dict[str, Any]) -> None:
+    lines = [["read", data["num_rows_in"]], *([f"dropped: {reason}", count] for reason, count in data["dropped"].items()), ["written", data["num_rows"]]]
+    lines += [[name, data[key]] for name, key in (("written without bytes (warn)", "num_failed"), ("samples", "num_samples"), ("samples renamed", "num_renamed")) if data[key]]
+    screen.print(table(f"{len(data['files'])} files in {data['out']}", ["rows", "count"], lines, right=["count"]))
+    for text in (*data["examples"][:3], *data["problems"]):
+        screen.print(f"[dim]{text}[/dim]", soft_wrap=True)
+
+
+def _show_filters(as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from mmlake.rows.filters import FILTERS
+
+    data = [{name: value for name, value in asdict(one).items() if name in ("name", "what", "measure", "unit", "low", "high")} for one in FILTERS.values()]
+    lines = [[one["name"], one["low"], one["high"], one["unit"], one["what"]] for one in data]
+    emit(data, as_json=as_json, draw=lambda out: out.print(table("Filters", ["filter", "low", "high", "unit", "keeps out"], lines, right=["low", "high"])))

@@ -1,0 +1,218 @@
+"""Interleaved rows read back from Parquet files and Lance datasets that hold them, in batches of a bounded size.
+
+These are tables in the columns of `SCHEMA`, as the row writers and other pipelines leave them. Tables of another make (a column of
+images, a column of texts) are sources: `read_rows` reads those.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mmlake.errors import SchemaMismatch, SettingsError, TableCorrupt
+from mmlake.landing import Landing, LocalLanding, as_landing, native
+from mmlake.optional import need
+from mmlake.rows.batch import RowBatch
+from mmlake.rows.columns import conform, unified
+from mmlake.rows.passthrough import Fields, column_names
+from mmlake.rows.reading import MAX_BATCH_BYTES
+from mmlake.rows.schema import RESERVED, SCHEMA, reconcile
+
+LANCE_COLUMNS: Final = {"_rowid": "lance_row_id", "_rowaddr": "lance_row_address"}
+LANCE_FRAGMENT: Final = "lance_fragment"
+_SCAN_ROWS = 256  # rows taken at a time: a row may hold a picture of some megabytes
+_ROW_BYTES = 256  # what a row takes beside its texts and bytes
+_FRAGMENT_SHIFT = 32  # Lance's addresses: fragment in the upper half, row in the lower one
+_BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)  # pyarrow's and pylance's ways to say that a file is damaged
+
+_log = logging.getLogger(__name__)
+
+
+def read_parquet_rows(
+    paths: Sequence[str], *, landing: Landing | str | os.PathLike[str], fields: Fields = None, max_batch_bytes: int | None = MAX_BATCH_BYTES
+) -> Iterator[RowBatch]:
+    """The rows of the files, at least one batch. No sample is in two batches, and each batch names the files that fed it.
+
+    fields: the passthrough columns that are kept, null where a file has no such column; None: all. Reserved columns that a file lacks are
+    null. Raises ValueError for a field with a reserved name, TableCorrupt where a file is no sound Parquet.
+    """
+    _check_limits(max_batch_bytes=max_batch_bytes)
+    named, zone = column_names(fields), as_landing(landing)
+    pieces = ((path, _shaped(table, named)) for path in paths for table in _parquet(zone, path))
+    return _batches(pieces, _Splitting(named, max_batch_bytes, files=tuple(paths)))
+
+
+def read_lance_rows(
+    paths: Sequence[str],
+    *,
+    landing: Landing | str | os.PathLike[str],
+    fields: Fields = None,
+    version: int | None = None,
+    max_batch_bytes: int | None = MAX_BATCH_BYTES,
+    scan_rows: int = _SCAN_ROWS,
+) -> Iterator[RowBatch]:
+    """As `read_parquet_rows`, with the columns `lance_row_id`, `lance_row_address` and `lance_fragment`, and with `path@version` as the name of a file.
+
+    version: of every dataset; None: its newest. Raises SchemaMismatch where a required column is missing or a sample has no id,
+    SettingsError where the landing zone is no local directory, ValueError for a limit of 0 or less.
+    """
+    _check_limits(max_batch_bytes=max_batch_bytes, scan_rows=scan_rows, version=version)
+    named, zone = column_names(fields), as_landing(landing)
+    if not isinstance(zone, LocalLanding):
+        raise SettingsError(f"interleaved rows in Lance are read from a local directory, not from {zone.location}; copy the dataset first")
+    if named is not None:
+        named |= {name: name for name in (*LANCE_COLUMNS.values(), LANCE_FRAGMENT)}
+    pieces = ((place, _shaped(table, named)) for path in paths for place, table in _lance(zone, path, version, scan_rows))
+    return _batches(pieces, _Splitting(named, max_batch_bytes))
+
+
+def _check_limits(**limits: int | None) -> None:
+    for name, value in limits.items():
+        if value is not None and value <= 0:
+            raise ValueError(f"{name}={value} must be above 0")
+
+
+def _parquet(landing: Landing, path: str) -> Iterator[pa.Table]:
+    with landing.open(path) as stream:
+        try:
+            file = pq.ParquetFile(stream)
+            yield file.schema_arrow.empty_table()
+            for batch in file.iter_batches(batch_size=_SCAN_ROWS):
+                yield pa.Table.from_batches([batch])
+        except _BROKEN as error:
+            raise TableCorrupt(f"{path} in {landing.location} does not read as a Parquet file; write or fetch it again") from error
+
+
+def _lance(landing: LocalLanding, path: str, version: int | None, scan_rows: int) -> Iterator[tuple[str, pa.Table]]:
+    lance: Any = need("lance", extra="lance", purpose="interleaved rows in Lance")
+    root = landing.root / native(path)
+    if not root.resolve().is_relative_to(landing.root):
+        raise SettingsError(f"the dataset {path!r} lies outside of the landing zone {landing.location}; name one inside")
+    try:
+        dataset = lance.dataset(str(root), version=version)
+    except _BROKEN as error:
+        raise TableCorrupt(f"{path} in {landing.location} does not open as a Lance dataset of version {version or 'newest'}; look at its versions, or write it again") from error
+    place = f"{path}@{dataset.version}"
+    if missing := [field.name for field in SCHEMA if not field.nullable and field.name not in dataset.schema.names]:
+        raise SchemaMismatch(f"{place} lacks the required columns {missing}; expected those of interleaved rows, or read it as a source")
+    yield place, _addressed(dataset.schema.empty_table())
+    for batch in dataset.to_batches(batch_size=scan_rows, with_row_id=True, with_row_address=True, scan_in_order=True):
+        yield place, _addressed(pa.Table.from_batches([batch]))
+
+
+def _addressed(table: pa.Table) -> pa.Table:
+    """The table with Lance's own columns under our names."""
+    for given, ours in LANCE_COLUMNS.items():
+        values = table[given].combine_chunks() if given in table.column_names else pa.array([], pa.uint64())
+        table = (table.drop_columns([given]) if given in table.column_names else table).append_column(ours, values)
+    fragments = pc.cast(pc.shift_right(table[LANCE_COLUMNS["_rowaddr"]], pa.scalar(_FRAGMENT_SHIFT, pa.uint64())), pa.int64())
+    return table.append_column(LANCE_FRAGMENT, fragments)
+
+
+def _shaped(table: pa.Table, named: dict[str, str] | None) -> pa.Table:
+    """The reserved columns, null where the table lacks them, then the wanted ones."""
+    if named is None:
+        named = {name: name for name in table.column_names if name not in RESERVED}
+    columns = {field.name: table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type) for field in SCHEMA}
+    columns |= {column: table[name] if name in table.column_names else pa.nulls(table.num_rows) for name, column in named.items()}
+    shaped = pa.table(columns)
+    return reconcile(shaped)
+
+
+class _Splitting:
+    """The batch that is being made: whole samples up to the limit, with the files that they came from."""
+
+    def __init__(self, named: dict[str, str] | None, max_bytes: int | None, *, files: tuple[str, ...] | None = None) -> None:
+        """files: what a batch names whose samples have no ids; None refuses such rows."""
+        self.max_bytes, self._all_files = max_bytes, files
+        self._empty = _shaped(SCHEMA.empty_table(), named or {})
+        self._tables: list[pa.Table] = []
+        self._num_bytes = 0
+        self._files: dict[str, None] = {}
+        self._warned = False
+
+    def fits(self, num_bytes: int) -> bool:
+        return not self._num_bytes or self.max_bytes is None or self._num_bytes + num_bytes <= self.max_bytes
+
+    def add(self, table: pa.Table, path: str, num_bytes: int) -> None:
+        self._tables.append(table)
+        self._num_bytes += num_bytes
+        self._files[path] = None
+
+    def see(self, table: pa.Table, path: str) -> None:
+        """Columns of a file, whether or not it has rows."""
+        self._tables.append(table.slice(0, 0))
+        if num_nulls := table["sample_id"].null_count:
+            if self._all_files is None:
+                raise SchemaMismatch(f"{path}: the required column 'sample_id' holds {num_nulls} nulls; give every row the id of its sample")
+            if not self._warned:
+                self._warned = True
+                _log.warning("%s has %d rows without a sample_id: they are kept together, and their batches name every file", path, num_nulls)
+
+    def take(self, name: str) -> RowBatch:
+        """The batch, and a new one begun with the same columns."""
+        schema: pa.Schema | None = None
+        for table in [self._empty, *self._tables]:
+            schema, _ = unified(schema, table.schema)
+        table = pa.concat_tables([conform(each, schema) for each in [self._empty, *self._tables]])
+        files = self._all_files if self._all_files is not None and table["sample_id"].null_count else tuple(self._files)
+        kept = [field.with_nullable(SCHEMA.field(field.name).nullable) if field.name in RESERVED else field for field in table.schema]
+        batch = RowBatch(pa.Table.from_arrays(table.columns, schema=pa.schema(kept, metadata=SCHEMA.metadata)), files, name)
+        self._tables, self._num_bytes, self._files = [self._tables[-1].slice(0, 0)] if self._tables else [], 0, {}
+        return batch
+
+
+def _batches(pieces: Iterator[tuple[str, pa.Table]], making: _Splitting) -> Iterator[RowBatch]:
+    num_splits = 0
+    pending = False
+    for path, table in _whole_samples(pieces):
+        making.see(table, path)
+        for part, num_bytes in _samples(table) if making.max_bytes is not None else [(table, 1)]:
+            if pending and part.num_rows and not making.fits(num_bytes):
+                num_splits += 1
+                yield making.take(f"rows::split_{num_splits:04d}")
+            if part.num_rows:
+                making.add(part, path, num_bytes)
+                pending = True
+    yield making.take(f"rows::split_{num_splits + 1:04d}" if num_splits else "rows")
+
+
+def _whole_samples(pieces: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str, pa.Table]]:
+    """The pieces cut anew so that the last sample of one does not go on in the next. A sample ends with its file."""
+    held: tuple[str, pa.Table] | None = None
+    for path, table in pieces:
+        if held is not None and held[0] == path:
+            table = pa.concat_tables([held[1], table])
+        elif held is not None:
+            yield held
+        last = _bounds(table)[-2] if table.num_rows else 0
+        if last:
+            yield path, table.slice(0, last)
+        held = path, table.slice(last)
+    if held is not None:
+        yield held
+
+
+def _samples(table: pa.Table) -> Iterator[tuple[pa.Table, int]]:
+    """(rows of one sample, about what they take in memory) in order."""
+    sizes = np.full(table.num_rows, _ROW_BYTES, np.int64)
+    for name in ("text_content", "binary_content", "metadata_json"):
+        sizes += np.asarray(pc.fill_null(pc.cast(pc.binary_length(table[name]), pa.int64()), 0), dtype=np.int64)
+    bounds = _bounds(table)
+    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+        yield table.slice(start, stop - start), int(sizes[start:stop].sum())
+
+
+def _bounds(table: pa.Table) -> list[int]:
+    """Where samples begin, and the end. Rows without an id count as one sample where they stand together."""
+    if not table.num_rows:
+        return [0, 0]
+    ids = table["sample_id"].to_pylist()
+    return [0, *(at for at in range(1, len(ids)) if ids[at] != ids[at - 1]), len(ids)]
