@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from mmlake.publish import version_names
 
 def story_of(lake: Lake, digest: str) -> Story:
     """The story of the item that the digest or its prefix names. Raises BlobMissing, AmbiguousDigest, SettingsError."""
-    return provenance.why(digest, tables=lake.tables, manifests=lambda item: memberships(lake, item))
+    return replace(provenance.why(digest, tables=lake.tables, manifests=lambda item: memberships(lake, item)), landing=lake.origin())
 
 
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:

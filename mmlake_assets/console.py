@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, console, emit, main
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
+from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
 
 RecipeOption = Annotated[list[str] | None, typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated.")]
@@ -19,24 +20,66 @@ DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated versio
 @app.command(rich_help_panel="Run")
 def run(
     landing: Annotated[
-        Path | None, typer.Option("--landing", envvar="MMLAKE_LANDING", help="Landing zone: loose files, WebDataset tars, Parquet, JSONL. Default: what the lake remembers.")
+        str | None,
+        typer.Option(
+            "--landing",
+            envvar="MMLAKE_LANDING",
+            help="Landing zone: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME[@REVISION], which is pinned anew when named here. Default: what the lake remembers.",
+        ),
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
     recipe: RecipeOption = None,
+    limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bring a lake up to date with its landing zone, through Dagster: every table, the catalog, a version per recipe, the report.
 
     What is done is not done again; a run that was stopped goes on where it was.
 
-    Example: `mmlake run --landing ./shards --lake ./lake`
+    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`
     """
     from mmlake_assets.show import run_and_show
 
-    data = run_and_show(lake, landing=landing, settings=settings, device=device, recipes=recipe or DEFAULT_RECIPES, quiet=as_json)
+    data = run_and_show(lake, landing=landing, settings=settings, device=device, recipes=recipe or DEFAULT_RECIPES, quiet=as_json, limit=limit)
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
+
+
+@app.command(rich_help_panel="Run")
+def retry(
+    code: CodeOption = None,
+    shard: ShardOption = None,
+    transient: TransientOption = False,
+    lake: LakeOption = DEFAULT_LAKE,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Try the failed items of a finished run again, and only those; then bring everything that follows from them up to date.
+
+    `mmlake failed` lists them. Items that were read before are not read again.
+
+    Example: `mmlake retry`, `mmlake retry --transient`, `mmlake retry --code 1002 --shard text/a.jsonl`
+    """
+    from mmlake.cli.app import open_lake
+    from mmlake.drawing import key_values
+    from mmlake.upkeep import failed_rows, request_retries
+    from mmlake_assets.show import run_and_show
+
+    opened = open_lake(lake, settings)
+    before = failed_rows(opened, codes=code or (), shards=shard or (), transient=transient)
+    tried = request_retries(opened, before)
+    if tried:
+        run_and_show(lake, landing=None, settings=settings, device=device, recipes=DEFAULT_RECIPES, quiet=as_json)
+    still = {row["letter"] for row in failed_rows(open_lake(lake, settings))}
+    data = {
+        "failed": len(before),
+        "tried_again": tried,
+        "read_now": sum(row["letter"] not in still for row in before),
+        "failed_again": sum(row["letter"] in still for row in before),
+    }
+    emit(data, as_json=as_json, draw=lambda out: out.print(key_values(data)))
 
 
 @app.command(rich_help_panel="Run")
@@ -55,7 +98,7 @@ def demo(
     started = time.perf_counter()
     with generating(as_json) as advance:
         truth = prepare_sample(directory / "sample", scale=scale, advance=advance)
-    data = run_and_show(directory / "lake", landing=directory / "sample" / "landing", settings=None, device="auto", recipes=DEFAULT_RECIPES, quiet=as_json, truth=truth)
+    data = run_and_show(directory / "lake", landing=str(directory / "sample" / "landing"), settings=None, device="auto", recipes=DEFAULT_RECIPES, quiet=as_json, truth=truth)
     data.seconds = time.perf_counter() - started
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
     raise typer.Exit(0 if data.truth is not None and data.truth.is_met else 1)

@@ -18,7 +18,9 @@ CORPUS_JOBS = {
     modality: dg.define_asset_job(f"{modality}_corpus", _selection(modality, list(CORPUS_STEPS)), description=f"Duplicate pairs and clusters of all {modality} shards.")
     for modality in MODALITIES
 }
-CATALOG_JOB = dg.define_asset_job("lake_catalog", dg.AssetSelection.assets("catalog"), description="The one table over all modalities.")
+CATALOG_JOB = dg.define_asset_job(
+    "lake_catalog", dg.AssetSelection.assets("catalog", "dead_letters"), description="The one table over all modalities, and the table of what failed."
+)
 VERSION_JOB = dg.define_asset_job(
     "publish_version",
     dg.AssetSelection.assets("manifest").downstream().required_multi_asset_neighbors(),

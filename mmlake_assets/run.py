@@ -4,6 +4,7 @@ Row partitions are run in contiguous ranges as a backfill would, so the events a
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,8 +14,9 @@ from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
-from mmlake.publish import catalog_is_current, needs_version, version_is_complete
+from mmlake.publish import catalog_is_current, letters_are_current, needs_version, version_is_complete
 from mmlake.registry import Listing
+from mmlake.remote import descriptors
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import GPU_BACKFILL_SHARDS
@@ -44,6 +46,7 @@ def run_lake(
 
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
+    descriptors.ensure(os.cpu_count() or 1)
     opened = lake.open(compute.executor())
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))
@@ -62,7 +65,7 @@ def run_lake(
             if stale_corpus(opened, modality):
                 phase(f"{modality}: duplicates", len(CORPUS_STEPS))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
-        if not catalog_is_current(opened):
+        if not (catalog_is_current(opened) and letters_are_current(opened)):
             phase("catalog", 1)
             runner.run(jobs.CATALOG_JOB.name, {})
         if before_versions is not None:

@@ -15,7 +15,7 @@ from mmlake.steps import ROW_STEPS, is_current
 from mmlake_assets.partitions import SHARD_SETS, SHARDS, row_key
 from mmlake_resources import LakeResource
 
-TICK_SHARDS = 1000  # registered per tick: a larger request outlives the daemon's tick timeout
+TICK_SHARDS = 1000  # opened and registered per tick: more outlives the daemon's tick timeout; the next tick goes on
 TICK_RUNS = 100  # changed shards re-ingested per tick
 INTERVAL_S = 30
 # A deployment that is still being set up starts with MMLAKE_AUTOMATION=off and switches the sensors on in the UI.
@@ -26,7 +26,7 @@ STATUS = dg.DefaultSensorStatus.STOPPED if os.environ.get("MMLAKE_AUTOMATION", "
 def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Registers shards that landed since the last tick and asks for runs on those whose contents changed."""
     opened = lake.open()
-    refresh(opened, settled_before_s=time.time() - lake.settle_s)
+    listing = refresh(opened, settled_before_s=time.time() - lake.settle_s, at_most=TICK_SHARDS)
     additions: list[dg.AddDynamicPartitionsRequest] = []
     runs: list[dg.RunRequest] = []
     left = TICK_SHARDS
@@ -41,9 +41,16 @@ def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
             key for key in keys if key in registered and opened.tables.has(ROW_STEPS["items"].name, modality, key) and not is_current(ROW_STEPS["items"], opened, modality, key)
         ]
         runs += [_run(modality, key, opened.registry.get(key).revision) for key in changed[: TICK_RUNS - len(runs)]]
-    if not additions and not runs:
+    gone = [_gone(modality, key) for modality in SHARDS for key in listing.gone if opened.tables.has(ROW_STEPS["items"].name, modality, key)]
+    if not additions and not runs and not gone:
         return dg.SkipReason(f"nothing new in {opened.landing.location}")
-    return dg.SensorResult(dynamic_partitions_requests=additions, run_requests=runs)
+    return dg.SensorResult(dynamic_partitions_requests=additions, run_requests=runs, asset_events=gone)
+
+
+def _gone(modality: str, shard: str) -> dg.AssetObservation:
+    """What the asset's page says of a shard that is no longer in the landing zone: its rows stay in the lake."""
+    text = "The shard is no longer in the landing zone. Its rows and blobs stay in the lake."
+    return dg.AssetObservation(asset_key=dg.AssetKey([modality, "items"]), partition=row_key(modality, shard), description=text, metadata={"in_landing_zone": False})
 
 
 def _run(modality: str, shard: str, revision: str) -> dg.RunRequest:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from mmlake.cli.app import console
 from mmlake.lake import Lake
+from mmlake.landing import absolute
 from mmlake.progress import Advance
 from mmlake.reporting import newest_report, write_version_report
 from mmlake.sample import Truth
@@ -60,13 +61,16 @@ class Shown:
         out.print(f'look on  mmlake ui --lake {self.lake.root}    mmlake search "..." --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}')
 
 
-def run_and_show(lake_dir: Path, *, landing: Path | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, truth: Truth | None = None) -> Shown:
+def run_and_show(
+    lake_dir: Path, *, landing: str | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, truth: Truth | None = None, limit: int | None = None
+) -> Shown:
     """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
     from mmlake_assets.instance import open_instance
     from mmlake_assets.run import run_lake
 
     started = time.perf_counter()
-    resource = LakeResource(root=str(lake_dir), landing=str(landing.absolute()) if landing else None, settings_file=str(settings) if settings else None)
+    resource = LakeResource(root=str(lake_dir), landing=absolute(landing) if landing else None, settings_file=str(settings) if settings else None, limit=limit)
+    resource.open().pin_landing()
     with open_instance(lake_dir) as instance, watching(quiet) as phase:
         ran = run_lake(
             resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=(lambda lake: pin_sample_probes(lake, truth)) if truth else None

@@ -5,7 +5,7 @@ Each command gathers plain data first and then prints it, as a table for people 
 
 from __future__ import annotations
 
-from mmlake.cli import inspect, maintain, versions
+from mmlake.cli import inspect, maintain, rows, upkeep, versions
 from mmlake.cli.app import app
 
-__all__ = ["app", "inspect", "maintain", "versions"]
+__all__ = ["app", "inspect", "maintain", "rows", "upkeep", "versions"]

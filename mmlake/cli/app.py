@@ -27,6 +27,7 @@ app = typer.Typer(
 LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
 SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=0, help="Take only that many samples, in the order of shard keys; 0 takes all. Default: what the lake remembers.")]
 DEFAULT_LAKE = Path("lake")
 
 

@@ -1,9 +1,8 @@
-"""Commands that keep a lake: scan, fsck, probes, report, sample, docs."""
+"""Commands that keep a lake: scan, probes, report, sample, docs."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -11,61 +10,34 @@ import typer
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
 from mmlake.drawing import key_values, table
-from mmlake.errors import BlobCorrupt, SettingsError
+from mmlake.errors import SettingsError
+from mmlake.landing import is_address
 
 PANEL = "Keep"
-_LEFTOVER_S = 86_400.0  # longer than any write takes
 
 
 @app.command(rich_help_panel=PANEL)
-def scan(landing: Annotated[Path, typer.Option("--landing", help="Landing zone to look at.")], settings: SettingsOption = None, as_json: JsonOption = False) -> None:
+def scan(
+    landing: Annotated[str, typer.Option("--landing", help="Landing zone to look at: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME.")],
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop where that many samples are found, in the order of shard keys.")] = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Which shards a landing zone has, in which format and with which modalities. Reads only; needs no lake.
 
-    Example: `mmlake scan --landing ./shards`
+    Example: `mmlake scan --landing ./shards`, `mmlake scan --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 100`
     """
     from mmlake.settings import Settings
     from mmlake.sources import scan as look
+    from mmlake.sources.limiting import scan_first
 
-    if not landing.is_dir():
+    if not is_address(landing) and not Path(landing).is_dir():
         raise SettingsError(f"landing zone {landing} is not a directory; name the directory that holds your shards")
-    shards = look(landing, settings=Settings.load(settings).sources)
+    section = Settings.load(settings).sources
+    shards = look(landing, settings=section) if limit is None else scan_first(landing, limit, settings=section)
     rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
     data = [{"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes} for shard in shards]
     emit(data, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} shards", ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])))
-
-
-@app.command(rich_help_panel=PANEL)
-def fsck(
-    repair: Annotated[bool, typer.Option("--repair", help="Read lost and changed blobs again from the landing zone, and remove files that killed writers left a day ago.")] = False,
-    lake: LakeOption = DEFAULT_LAKE,
-    as_json: JsonOption = False,
-) -> None:
-    """Hash every blob and every stage table again. Exit code 5 where something is missing or changed and stays so.
-
-    Example: `mmlake fsck --lake ./lake`, `mmlake fsck --repair`
-    """
-    from rich.progress import track
-
-    from mmlake.publish.ledger import lake_stamps
-    from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs
-
-    opened = open_lake(lake)
-    digests, slots = named_blobs(opened), list(lake_stamps(opened))
-    mended: list[str] = []
-    if repair:
-        opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
-        wrong = [digest for digest in digests if opened.store.verify(digest) is not None]
-        mended = [digest for digest, why_not in repair_blobs(opened, wrong) if why_not is None]
-    problems = [problem for digest in track(digests, "blobs", disable=as_json, transient=True) for problem in check_blobs(opened, [digest])]
-    problems += [problem for slot in track(slots, "tables", disable=as_json, transient=True) for problem in check_tables(opened, [slot])]
-    data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": mended}
-    emit(
-        data,
-        as_json=as_json,
-        draw=lambda out: out.print("\n".join([*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {len(mended)} repaired, {len(problems)} problems"])),
-    )
-    if problems:
-        raise typer.Exit(BlobCorrupt.exit_code)
 
 
 @app.command(rich_help_panel=PANEL)

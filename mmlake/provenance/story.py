@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -67,6 +67,7 @@ class Story:
     survivor: str | None
     duplicates: tuple[dict[str, Any], ...]  # pairs that tie it to others: other, tier, method, score, bound
     versions: tuple[Membership, ...]
+    landing: dict[str, Any] = field(default_factory=dict)  # the landing zone that the lake reads now: location, and the revision that it is pinned to
 
     def to_dict(self) -> dict[str, Any]:
         """The story as plain values, for --json and reports."""
@@ -77,6 +78,8 @@ class Story:
         lines = [f"{self.kind} {self.digest}", f"  {self.conclusion}", ""]
         if self.derived_from:
             lines += ["derived from", *(f"  {key}: {value}" for key, value in self.derived_from.items()), ""]
+        if self.landing:
+            lines += ["landing zone", *(f"  {key}: {value}" for key, value in self.landing.items()), ""]
         lines += [f"occurrences ({len(self.occurrences)})", *(line for each in self.occurrences for line in _occurrence(each)), ""]
         lines += ["stages", *(line for step in self.steps for line in _step(step)), ""]
         if self.findings:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake import costs, evaluate, provenance, shards
-from mmlake.errors import ContractBroken, RefMissing
+from mmlake.errors import ContractBroken, MmlakeError, RefMissing
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance
@@ -44,11 +44,11 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     recipe, stamp = recipe_of(version), lake.tables.stamp(CATALOG)
     current = stamp.data_version if stamp else ""
     if version in lake.versions.tags():
-        source = catalog_of(lake, version) or current
+        source, landing = catalog_of(lake, version) or current, _landing_of(lake, version)
     else:
-        source = current
+        source, landing = current, lake.origin()
         # Before the version gets its name: else one that was interrupted between name and stamp would be taken to hold a catalog that came later.
-        write_result(lake, version, "manifest", {"version": version, "catalog": source})
+        write_result(lake, version, "manifest", {"version": version, "catalog": source, "landing": landing})
         selection = select(lake.catalog.read(), recipe)
         held, left_out = selection.items.num_rows, selection.excluded.num_rows
         if held + left_out != lake.catalog.count():
@@ -67,6 +67,7 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
         "version": version,
         "id": made.id,
         "catalog": source,
+        "landing": landing,
         "recipe": recipe.name,
         "parents": list(made.parents),
         "totals": dict(made.totals),
@@ -78,6 +79,14 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     return Result(
         data_version=made.id, num_rows=made.num_items, size_bytes=size, counts={"selected": made.num_items, "excluded": excluded}, document=document, inputs={"all/catalog": source}
     )
+
+
+def _landing_of(lake: Lake, version: str) -> dict[str, Any]:
+    """Where the rows of a version came from when it was made; what holds now where its record is gone."""
+    try:
+        return dict(read_result(lake, version, "manifest")["landing"])
+    except (MmlakeError, KeyError, TypeError, ValueError):
+        return lake.origin()
 
 
 def diversity(lake: Lake, version: str, advance: Advance) -> Result:

@@ -99,7 +99,8 @@ def run_version_step(step: VersionStep, lake: Lake, version: str, *, advance: Ad
     """(stamp, result) of the step for this version, made now."""
     started = Stopwatch()
     inputs = version_inputs(step, lake, version)
-    result = step.make(lake, version, advance)
+    with lake.naming_blobs():  # until the manifest is written, nothing but the catalog names what it will hold
+        result = step.make(lake, version, advance)
     stamp = Stamp(
         data_version=result.data_version, schema_version=1, num_rows=result.num_rows, size_bytes=result.size_bytes, code_version=step.code_version,
         settings_digest=lake.settings.digest(step.settings), inputs=inputs | result.inputs, counts=result.counts, run_id=run_id, **started.fields(),

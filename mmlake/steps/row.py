@@ -17,7 +17,27 @@ def _items(job: Job) -> pa.Table:
     if not job.lake.landing.has(shard.path):
         # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
         raise MmlakeError(f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or scan the landing zone anew so that it counts as gone")
-    return sources.ingest(shard, job.modality, landing=job.lake.landing, store=job.lake.store, settings=job.lake.settings.sources, advance=job.advance)
+    return sources.ingest(
+        shard, job.modality, landing=job.lake.landing, store=job.lake.store, settings=job.lake.settings.sources, advance=job.advance, downloads=job.lake.downloads
+    )
+
+
+def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    shard = job.lake.registry.get(job.shard)
+    if shard.format == sources.URL_LIST:
+        # What an address gives now may be of another modality than the row that failed; what was downloaded before is not downloaded again.
+        return _items(job)
+    return sources.reingest(
+        shard,
+        job.modality,
+        items,
+        wanted=wanted,
+        landing=job.lake.landing,
+        store=job.lake.store,
+        settings=job.lake.settings.sources,
+        advance=job.advance,
+        downloads=job.lake.downloads,
+    )
 
 
 def _check_items(job: Job, items: pa.Table) -> int:
@@ -50,6 +70,14 @@ def _check_blobs(job: Job, blobs: pa.Table) -> int:
 
 def _tracks(job: Job) -> pa.Table:
     return preprocess.tracks(job.read("items"), job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance)
+
+
+def _retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    again = pc.is_in(tracks.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
+    items = job.read("items")
+    items = items.filter(pc.is_in(items.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
+    made = preprocess.tracks(items, job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance)
+    return schemas.conform(schemas.TRACKS, pa.concat_tables([tracks.filter(pc.invert(again)), made]))
 
 
 def _check_tracks(job: Job, tracks: pa.Table) -> int:
@@ -100,8 +128,9 @@ ROW_STEPS: dict[str, Step] = {
             name="items",
             stage="sources",
             schema=schemas.ITEMS,
-            code_version="1",
+            code_version="2",
             make=_items,
+            remake=_retry_items,
             check=_check_items,
             settings=("sources",),
             kinds=("parquet",),
@@ -125,6 +154,7 @@ ROW_STEPS: dict[str, Step] = {
             schema=schemas.TRACKS,
             code_version="1",
             make=_tracks,
+            remake=_retry_tracks,
             check=_check_tracks,
             inputs=("items",),
             settings=("preprocess",),

@@ -33,6 +33,9 @@ class Job:
         return self.lake.tables.read(Slot(table, self.modality, self.shard), columns=columns)
 
 
+Remake = Callable[[Job, pa.Table, frozenset[str]], pa.Table]  # (job, the table as it is, keys of rows) -> the table with those rows tried again
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """One row of the table of steps."""
@@ -44,6 +47,7 @@ class Step:
     code_version: str  # counted up when the same input would give other rows
     make: Callable[[Job], pa.Table]
     check: Callable[[Job, pa.Table], int]  # rows accounted for at the border; raises ContractBroken
+    remake: Remake | None = None  # tries failed rows again without making the others; None where the whole table must be made
     inputs: tuple[str, ...] = ()  # tables of the same modality: of the same shard for row steps, of all shards for corpus steps
     corpus_inputs: tuple[str, ...] = ()  # tables that another corpus step made
     settings: tuple[str, ...] = ()  # sections of Settings that steer it
@@ -90,35 +94,39 @@ def is_current(step: Step, lake: Lake, modality: str, shard: str = ALL) -> bool:
         inputs = input_versions(step, lake, modality, shard)
     except MmlakeError:
         return False
-    return _same(step, lake, stamp, inputs)
+    return _same(step, lake, stamp, inputs) and not lake.retries.pending(Slot(step.name, modality, shard))
 
 
 def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance: Advance = silent, run_id: str = "", force: bool = False) -> Made:
     """The table of the step for this partition, made now unless it is up to date. force: make it even then."""
     slot = Slot(step.name, modality, shard)
     inputs = input_versions(step, lake, modality, shard)
-    before = lake.tables.stamp(slot)
-    if before is not None and not force and _same(step, lake, before, inputs):
+    before, wanted = lake.tables.stamp(slot), lake.retries.pending(slot)
+    same = before is not None and not force and _same(step, lake, before, inputs)
+    if before is not None and same and not wanted:
         _LOG.info("%s: unchanged, %d rows", slot, before.num_rows, extra={"slot": slot})
         return Made(slot, before, True, inputs)
     _LOG.debug("%s: begun", slot, extra={"slot": slot})
     started = Stopwatch()
     job = Job(lake=lake, modality=modality, shard=shard, advance=_told(slot, advance))
-    table = step.make(job)
-    accounted = step.check(job, table)
-    stamp = lake.tables.write(
-        slot,
-        step.schema,
-        table,
-        code_version=step.code_version,
-        settings_digest=lake.settings.digest(step.settings),
-        inputs=inputs,
-        counts=_counts(table) | {"accounted": accounted},
-        media_bytes=_media_bytes(table),
-        run_id=run_id,
-        device=lake.executor.device if step.gpu else "cpu",
-        **started.fields(),
-    )
+    with lake.naming_blobs():
+        with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
+            table = step.remake(job, lake.tables.read(slot), wanted) if same and step.remake is not None else step.make(job)
+        accounted = step.check(job, table)
+        stamp = lake.tables.write(
+            slot,
+            step.schema,
+            table,
+            code_version=step.code_version,
+            settings_digest=lake.settings.digest(step.settings),
+            inputs=inputs,
+            counts=_counts(table) | {"accounted": accounted},
+            media_bytes=_media_bytes(table),
+            run_id=run_id,
+            device=lake.executor.device if step.gpu else "cpu",
+            **started.fields(),
+        )
+    lake.retries.fulfilled(slot)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
     return Made(slot, stamp, False, inputs)
 

@@ -1,22 +1,15 @@
-"""Checks of what lies on disk, for `mmlake fsck`."""
+"""Is everything on disk what its name or stamp says? Blobs are hashed, stage tables are hashed; nothing is changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from mmlake import contracts, sources
-from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake import contracts
+from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake.records import Digest, SourceRef, digest_of
+from mmlake.records import Digest, digest_of
 from mmlake.tables import Slot
-
-
-def check_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[str]:
-    """A sentence for each blob whose bytes are not what its name says."""
-    for digest in digests:
-        if (wrong := lake.store.verify(digest)) is not None:
-            yield f"blob {digest} is {wrong}: run `mmlake fsck --repair` (`mmlake why {digest[:12]}` names where it came from)"
 
 
 def named_blobs(lake: Lake) -> list[Digest]:
@@ -25,29 +18,22 @@ def named_blobs(lake: Lake) -> list[Digest]:
     return sorted(named | set(lake.store.digests()))
 
 
-def repair_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[tuple[Digest, str | None]]:
-    """(digest, None) for each blob put back from its place in the landing zone, (digest, why not) for the others. Bytes are checked before anything is removed."""
-    places: dict[Digest, list[str]] = {}
-    for modality in MODALITIES:
-        for row in lake.tables.concat("items", modality, columns=["digest", "source_ref"]).to_pylist():
-            places.setdefault(row["digest"], []).append(row["source_ref"])
+def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Digest]:
+    """That fraction of the digests, rounded up and the same for the same seed; another seed, such as the day, looks at others.
+
+    fraction: in (0, 1]. Raises SettingsError.
+    """
+    if not 0 < fraction <= 1:
+        raise SettingsError(f"sample fraction {fraction} not in (0, 1]; 0.1 checks a tenth of the blobs")
+    count = -int(-len(digests) * fraction // 1)
+    return sorted(sorted(digests, key=lambda digest: digest_of(f"{seed}{digest}".encode()))[:count])
+
+
+def check_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[tuple[Digest, str]]:
+    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says."""
     for digest in digests:
-        data = next((found for ref in places.get(digest, ()) if (found := _fetched(lake, ref, digest)) is not None), None)
-        if data is None:
-            yield digest, "no shard that is still there holds these bytes" if digest in places else "it was derived: remove the stamps of its tracks and run `mmlake run`"
-            continue
-        extension = lake.store.path(digest).suffix.removeprefix(".") if digest in lake.store else "bin"
-        lake.store.remove(digest)
-        lake.store.put(data, extension=extension)
-        yield digest, None
-
-
-def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
-    try:
-        data = sources.fetch(SourceRef.from_json(ref), landing=lake.landing, settings=lake.settings.sources)
-    except (UnreadableItem, MmlakeError, OSError):
-        return None  # this place is gone; another occurrence may be there
-    return data if digest_of(data) == digest else None
+        if (wrong := lake.store.verify(digest)) is not None:
+            yield digest, wrong
 
 
 def check_tables(lake: Lake, slots: Iterable[Slot]) -> Iterator[str]:

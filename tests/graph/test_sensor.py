@@ -111,10 +111,13 @@ def test_changed_contents_under_an_old_name_ask_for_one_run_per_revision(zone: Z
     assert first.run_requests[0].run_key == second.run_requests[0].run_key  # the daemon starts a run key once
 
 
-def test_a_file_that_was_removed_stays_a_partition_and_asks_for_nothing(zone: Zone) -> None:
+def test_a_file_that_was_removed_stays_a_partition_and_its_page_says_so_once(zone: Zone) -> None:
     zone.tick()
     run_step(ROW_STEPS["items"], zone.resource.open(), "text", "text/a.jsonl")
     (zone.landing / "text" / "a.jsonl").unlink()
+    result = zone.tick()
+    assert [(event.asset_key.path, event.partition) for event in result.asset_events] == [(["text", "items"], "text|text/a.jsonl")]
+    assert not result.run_requests
     assert isinstance(zone.tick(), dg.SkipReason)
     assert zone.shards() == ["text/a.jsonl"]
 

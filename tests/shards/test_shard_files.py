@@ -19,6 +19,7 @@ from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
 from mmlake.shards.tar import TarWriter, header, walk
 from mmlake.store import BlobStore
+from tests.blobs import file_of
 
 MANIFEST = "ab" * 32
 SMALL = ShardSettings(shard_bytes=12_000)
@@ -177,7 +178,7 @@ def test_other_settings_replace_the_shards_and_leave_no_remains(store, tmp_path)
 
 def test_a_missing_blob_stops_the_writing(store, tmp_path) -> None:
     rows = pictures(store, 3)
-    store.path(rows[1]["digest"]).unlink()
+    store.remove(rows[1]["digest"])
     with pytest.raises(BlobMissing):
         write(rows, store, tmp_path)
     assert not (tmp_path / MANIFEST / "index.json").exists()
@@ -186,7 +187,7 @@ def test_a_missing_blob_stops_the_writing(store, tmp_path) -> None:
 @pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data + b"x", lambda data: bytes([data[0] ^ 1]) + data[1:]])
 def test_a_corrupt_blob_never_reaches_a_shard(store, tmp_path, damage) -> None:
     row = put(store, b"a picture of a fox")
-    store.path(row["digest"]).write_bytes(damage(b"a picture of a fox"))
+    file_of(store, row["digest"]).write_bytes(damage(b"a picture of a fox"))
     with pytest.raises(BlobCorrupt):
         write([row], store, tmp_path)
     assert list((tmp_path / MANIFEST).glob("*.tar*")) == []

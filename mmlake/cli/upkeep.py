@@ -1,0 +1,120 @@
+"""Commands that look after the store and what failed: fsck, gc, usage, failed."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, emit, open_lake
+from mmlake.drawing import key_values, short, table
+from mmlake.errors import BlobCorrupt
+
+PANEL = "Keep"
+_LEFTOVER_S = 86_400.0  # longer than any write takes
+
+CodeOption = Annotated[list[int] | None, typer.Option("--code", help="Only failures with this error code; may be given several times.")]
+ShardOption = Annotated[list[str] | None, typer.Option("--shard", help="Only failures of this shard; may be given several times.")]
+TransientOption = Annotated[bool, typer.Option("--transient", help="Only failures that may pass by themselves: networks, busy servers.")]
+
+
+@app.command(rich_help_panel=PANEL)
+def fsck(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed writers left a day ago.")
+    ] = False,
+    sample: Annotated[float, typer.Option(help="Fraction of the blobs to hash; each day looks at others. 1 is all of them.")] = 1.0,
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """Hash blobs and stage tables again. Exit code 5 where something is missing or changed and stays so.
+
+    Example: `mmlake fsck --lake ./lake`, `mmlake fsck --sample 0.05`, `mmlake fsck --repair`
+    """
+    from rich.progress import track
+
+    from mmlake.publish.ledger import lake_stamps
+    from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs, sampled
+
+    opened = open_lake(lake)
+    digests = sampled(named_blobs(opened), sample, seed=datetime.now(UTC).date().isoformat())
+    slots = list(lake_stamps(opened))
+    wrong = dict(found for digest in track(digests, "blobs", disable=as_json, transient=True) for found in check_blobs(opened, [digest]))
+    repairs = list(repair_blobs(opened, wrong)) if repair else []
+    if repair:
+        opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
+    mended = {one.digest for one in repairs if one.outcome == "repaired"}
+    told = {one.digest: one.detail for one in repairs}
+    problems = [
+        f"blob {digest} is {what}: {told.get(digest) or f'run `mmlake fsck --repair` (`mmlake why {short(digest)}` names where it came from)'}"
+        for digest, what in wrong.items()
+        if digest not in mended
+    ]
+    problems += [problem for slot in track(slots, "tables", disable=as_json, transient=True) for problem in check_tables(opened, [slot])]
+    data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": sorted(mended)}
+    lines = [*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {len(mended)} repaired, {len(problems)} problems"]
+    emit(data, as_json=as_json, draw=lambda out: out.print("\n".join(lines)))
+    if problems:
+        raise typer.Exit(BlobCorrupt.exit_code)
+
+
+@app.command(rich_help_panel=PANEL)
+def gc(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; nothing is condemned or deleted.")] = False,
+    grace_hours: Annotated[float, typer.Option(help="Hours that a blob must have been condemned before it is deleted.")] = 24.0,
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete blobs that no table, version, probe or hold names, in two looks: the first condemns, one after the grace period deletes.
+
+    Nothing is looked at while a step is running. Files in `<lake>/holds` keep the digests that stand in them, one a line.
+
+    Example: `mmlake gc --dry-run`, `mmlake gc`, `mmlake gc --grace-hours 0`
+    """
+    from rich.progress import Progress
+
+    from mmlake.upkeep import collect
+
+    with Progress(disable=as_json, transient=True) as progress:
+        task = progress.add_task("blobs", total=None)
+        found = collect(open_lake(lake), now_s=time.time(), grace_s=grace_hours * 3600, dry_run=dry_run, advance=lambda count: progress.advance(task, count))
+    emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(found.to_dict())))
+
+
+@app.command(rich_help_panel=PANEL)
+def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Bytes in the store by source and by version, how much each has alone, and how much nothing names.
+
+    Example: `mmlake usage --lake ./lake`
+    """
+    from rich.console import Console
+
+    from mmlake.upkeep import usage as measure
+
+    found = measure(open_lake(lake))
+
+    def draw(out: Console) -> None:
+        columns = ["name", "items", "blobs", "bytes", "bytes of its own"]
+        for title, shares in (("Sources", found.sources), ("Versions", found.versions)):
+            rows = [[share.name, share.num_items, share.num_blobs, share.size_bytes, share.exclusive_bytes] for share in shares]
+            out.print(table(title, columns, rows, right=columns[1:]))
+            out.print()
+        out.print(f"{found.num_blobs:,} blobs, {found.size_bytes:,} bytes; {found.unnamed_blobs:,} blobs, {found.unnamed_bytes:,} bytes that nothing names (`mmlake gc`)")
+
+    emit(found.to_dict(), as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
+def failed(code: CodeOption = None, shard: ShardOption = None, transient: TransientOption = False, lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """The dead letters: every item that could not be read, why, since when, and how often it was tried.
+
+    Example: `mmlake failed`, `mmlake failed --transient`, `mmlake failed --code 1002`
+    """
+    from mmlake.upkeep import failed_rows
+
+    rows = failed_rows(open_lake(lake), codes=code or (), shards=shard or (), transient=transient)
+    columns = ["stage", "key", "code", "name", "attempts", "since", "reason"]
+    lines = [[row["stage"], row["key"], str(row["error_code"]), row["name"], row["attempts"], row["first_failed_at"], row["reason"]] for row in rows]
+    emit(rows, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} failed", columns, lines, right=["attempts"])))

@@ -1,0 +1,102 @@
+"""The dead letters: every row that could not be read, with what is known about it, in one table for the whole lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, schemas
+from mmlake.errors import CODES
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.progress import Advance, silent
+from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
+
+CODE_VERSION = "1"
+LETTERS = Slot("dead_letters", "all")
+_STAGES = {"items": "sources", "blobs": "store", "tracks": "preprocess"}  # table -> the stage that tells of failures in it
+
+
+def letters_inputs(lake: Lake) -> dict[str, str]:
+    """Data versions of every table that failures are read from."""
+    return {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for modality in MODALITIES for table in _STAGES}
+
+
+def letters_are_current(lake: Lake) -> bool:
+    """Whether the dead letters tell of the tables as they are now."""
+    stamp = lake.tables.stamp(LETTERS)
+    return stamp is not None and stamp.code_version == CODE_VERSION and stamp.inputs == letters_inputs(lake)
+
+
+def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
+    """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried over from the table before."""
+    started, inputs = Stopwatch(), letters_inputs(lake)
+    before = {row["letter"]: row for row in read_letters(lake).to_pylist()}
+    rows = []
+    for letter in _failures(lake, advance):
+        known = before.get(letter["letter"])
+        letter["first_failed_at"] = known["first_failed_at"] if known else letter["last_failed_at"]
+        letter["attempts"] = 1 if known is None else known["attempts"] + (known["last_failed_at"] != letter["last_failed_at"])
+        rows.append(letter)
+    table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
+    counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
+    return lake.tables.write(
+        LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields()
+    )
+
+
+def read_letters(lake: Lake) -> pa.Table:
+    """The dead letters as they were last made; without rows where they never were."""
+    return lake.tables.read(LETTERS) if lake.tables.stamp(LETTERS) is not None else schemas.empty(schemas.DEAD_LETTERS)
+
+
+def recheck_letters(lake: Lake) -> int:
+    """Letters, one for each row that could not be read. Raises ContractBroken where the table on disk tells of others."""
+    return contracts.same_keys("stage tables -> dead_letters", [row["letter"] for row in _failures(lake, silent)], read_letters(lake).column("letter").to_pylist())
+
+
+def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
+    """A letter without its history for each failure; one that follows from an earlier stage's is told there alone."""
+    for modality in MODALITIES:
+        for shard in lake.tables.shards("items", modality):
+            told: set[str] = set()
+            for table in _STAGES:
+                stamp = lake.tables.stamp(Slot(table, modality, shard))
+                if stamp is None:
+                    continue
+                for row in _unreadable(lake, Slot(table, modality, shard)):
+                    if table != "items" and row["digest"] in told:
+                        continue
+                    told.add(row["digest"])
+                    yield _letter(table, modality, shard, row, stamp)
+                advance(stamp.num_rows)
+
+
+def _unreadable(lake: Lake, slot: Slot) -> list[dict[str, Any]]:
+    names = {"items": ["item_id", "digest", "source", "source_ref", "materialize_error"], "tracks": ["digest", "error"], "blobs": ["digest"]}[slot.table]
+    table = lake.tables.read(slot, columns=[*names, "status", "error_code"])
+    return table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist()
+
+
+def _letter(table: str, modality: str, shard: str, row: dict[str, Any], stamp: Stamp) -> dict[str, Any]:
+    code = CODES[row["error_code"]]
+    key = row.get("item_id") or row["digest"]
+    return {
+        "letter": f"{modality}/{table}/{shard}/{key}",
+        "stage": _STAGES[table],
+        "modality": modality,
+        "shard": shard,
+        "key": key,
+        "digest": row["digest"],
+        "source": row.get("source"),
+        "source_ref": row.get("source_ref"),
+        "error_code": code.code,
+        "name": code.name,
+        "severity": code.severity,
+        "reason": row.get("materialize_error") or row.get("error") or code.what,
+        "is_transient": code.is_transient,
+        "last_failed_at": stamp.written_at,
+    }

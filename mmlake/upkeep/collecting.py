@@ -1,0 +1,109 @@
+"""Garbage collection of blobs that nothing names, in two looks.
+
+The first look that finds a blob unnamed condemns it; a later one, no sooner than the grace period, deletes it if nothing has named it
+since. Both looks hold the lock that every step shares while it puts blobs and writes the table that names them, so a run in flight
+is never overtaken: the look is refused until the run ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+
+from mmlake.errors import SettingsError
+from mmlake.lake import Lake
+from mmlake.progress import Advance, silent
+from mmlake.records import Digest
+from mmlake.store import write_atomically
+from mmlake.upkeep.references import is_named, marks_of, referenced
+
+GRACE_S = 24 * 3600.0  # a day: long enough to notice a shard that was removed from the landing zone by mistake and land it again
+_LEFTOVER_S = 24 * 3600.0  # longer than any write takes
+_BATCH = 100_000
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collected:
+    """What one look found and did."""
+
+    blobs: int  # in the store before
+    named: int
+    condemned: int  # unnamed, waiting for the end of their grace
+    condemned_bytes: int
+    deleted: int
+    deleted_bytes: int
+    spared: int  # condemned earlier, named again since
+    leftovers: int  # unfinished files of killed writers that were removed
+
+    def to_dict(self) -> dict[str, int]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def collect(lake: Lake, *, now_s: float, grace_s: float = GRACE_S, dry_run: bool = False, advance: Advance = silent) -> Collected:
+    """What a look at the whole store found, and what it deleted. Raises LakeLocked while a step is running.
+
+    now_s: Unix time. grace_s: 0 deletes at the first look. dry_run: nothing is written, condemned or deleted; what would be is counted.
+    """
+    if grace_s < 0:
+        raise SettingsError(f"grace_s={grace_s} not in [0, inf); give the seconds that an unnamed blob is kept")
+    with lake.collecting_blobs():
+        before = _condemned(lake)
+        named = referenced(lake)
+        condemned: dict[Digest, float] = {}
+        doomed: list[Digest] = []
+        sizes, blobs = {"condemned": 0, "doomed": 0}, 0
+        for part in _parts(lake.store.digests()):
+            blobs += len(part)
+            for digest, keep in zip(part, is_named(marks_of(part), named), strict=True):
+                if keep:
+                    continue
+                since = before.get(digest, now_s)
+                over = now_s - since >= grace_s
+                sizes["doomed" if over else "condemned"] += lake.store.size(digest)
+                if over:
+                    doomed.append(digest)
+                else:
+                    condemned[digest] = since
+            advance(len(part))
+        leftovers = 0
+        if not dry_run:
+            # The list first: a collector that dies while it deletes then takes up the rest at its next look as newly condemned, never more.
+            _write(lake, condemned)
+            lake.store.remove_all(doomed)
+            leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
+            lake.store.compact()
+    return Collected(
+        blobs=blobs,
+        named=blobs - len(condemned) - len(doomed),
+        condemned=len(condemned),
+        condemned_bytes=sizes["condemned"],
+        deleted=len(doomed),
+        deleted_bytes=sizes["doomed"],
+        spared=len(before.keys() - condemned.keys() - set(doomed)),
+        leftovers=leftovers,
+    )
+
+
+def _parts(digests: Iterator[Digest]) -> Iterator[list[Digest]]:
+    while part := list(islice(digests, _BATCH)):
+        yield part
+
+
+def _condemned(lake: Lake) -> dict[Digest, float]:
+    """Digest -> Unix time of the look that condemned it."""
+    path = lake.root / "condemned.json"
+    try:
+        value = json.loads(path.read_bytes())
+        return {str(digest): float(since_s) for digest, since_s in value["condemned"].items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"{path} is damaged; delete it, and the grace period of every unnamed blob begins anew") from error
+
+
+def _write(lake: Lake, condemned: dict[Digest, float]) -> None:
+    write_atomically(lake.root / "condemned.json", json.dumps({"format": _FORMAT, "condemned": dict(sorted(condemned.items()))}, indent=0).encode())

@@ -1,0 +1,43 @@
+"""What failed, and asking for it to be tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from mmlake import sources
+from mmlake.lake import Lake
+from mmlake.publish import letters_are_current, read_letters, update_letters
+from mmlake.tables import Slot
+
+_TABLES = {"sources": "items", "preprocess": "tracks"}  # stage of a letter -> the table whose rows can be tried again
+
+
+def failed_rows(lake: Lake, *, codes: Collection[int] = (), shards: Collection[str] = (), transient: bool = False) -> list[dict[str, Any]]:
+    """The dead letters, brought up to date, sorted by their name. codes, shards: only those; empty means all. transient: only what may pass by itself."""
+    if not letters_are_current(lake):
+        update_letters(lake)
+    rows = read_letters(lake).to_pylist()
+    return [row for row in rows if (not codes or row["error_code"] in codes) and (not shards or row["shard"] in shards) and (row["is_transient"] or not transient)]
+
+
+def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
+    """Ask the steps to make these dead letters' rows again at the next run; the number of rows asked for. Lost blobs are for `mmlake fsck --repair`."""
+    wanted: dict[Slot, list[str]] = {}
+    known, codes, count = lake.registry.known(), set[int](), 0
+    for row in rows:
+        if row["stage"] not in _TABLES:
+            continue
+        count += 1
+        shard = known.get(row["shard"])
+        modalities: tuple[str, ...] = (row["modality"],)
+        if shard is not None and shard.format == sources.URL_LIST and row["stage"] == "sources":
+            codes.add(row["error_code"])
+            modalities = shard.modalities  # the answer may be of any of them
+        for modality in modalities:
+            wanted.setdefault(Slot(_TABLES[row["stage"]], modality, row["shard"]), []).append(row["key"])
+    if codes:
+        lake.downloads.forget(codes=codes)
+    for slot, keys in wanted.items():
+        lake.retries.request(slot, keys)
+    return count

@@ -1,0 +1,99 @@
+"""Lost and changed blobs put back: from their place in the landing zone, or by making them again where they were derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mmlake import sources
+from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.records import Digest, SourceRef, digest_of
+from mmlake.tables import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What became of one blob."""
+
+    digest: Digest
+    outcome: str  # repaired, requested (its table makes it again at the next run) or lost
+    detail: str = ""
+
+
+def repair_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[Repair]:
+    """The outcome for each blob. What is there but wrong goes into the store's quarantine once right bytes are at hand, or the blob is given up."""
+    wanted = set(digests)
+    places, derived = _places(lake, wanted), _derived(lake, wanted)
+    for digest in sorted(wanted):
+        data = next((found for place in places.get(digest, ()) if (found := _fetched(lake, place.ref, digest)) is not None), None)
+        if digest in lake.store:
+            extension = lake.store.extension(digest)
+            lake.store.quarantine(digest)
+        else:
+            extension = "bin"
+        if data is not None:
+            lake.store.put(data, extension=extension)
+            yield Repair(digest, "repaired")
+        elif (listed := _listed(lake, places.get(digest, ()))) is not None:
+            lake.retries.request(*listed)
+            yield Repair(digest, "requested", f"it came from an address in the list {listed[0].shard}; `mmlake run` fetches it again")
+        elif digest in derived:
+            slot, parent = derived[digest]
+            lake.retries.request(slot, [parent])
+            yield Repair(digest, "requested", f"it was derived from {parent}; `mmlake run` makes it again")
+        elif digest in places:
+            yield Repair(digest, "lost", "no shard that is still there holds these bytes")
+        else:
+            yield Repair(digest, "lost", "no table names it")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One occurrence of a blob."""
+
+    slot: Slot  # of its row
+    item_id: str
+    ref: str  # the locator in JSON
+
+
+def _places(lake: Lake, wanted: set[Digest]) -> dict[Digest, list[_Place]]:
+    """Where the bytes of these blobs were found."""
+    places: dict[Digest, list[_Place]] = {}
+    for modality in MODALITIES:
+        for shard, items in lake.tables.scan("items", modality, columns=["item_id", "digest", "source_ref"]):
+            for item_id, digest, ref in zip(*(items.column(name).to_pylist() for name in ("item_id", "digest", "source_ref")), strict=True):
+                if digest in wanted:
+                    places.setdefault(digest, []).append(_Place(Slot("items", modality, shard), item_id, ref))
+    return places
+
+
+def _listed(lake: Lake, places: Iterable[_Place]) -> tuple[Slot, list[str]] | None:
+    """(table, item ids) of an occurrence that was downloaded from a list of addresses; None where there is none."""
+    known = lake.registry.known()
+    for place in places:
+        shard = known.get(place.slot.shard)
+        if shard is not None and shard.format == sources.URL_LIST:
+            return place.slot, [place.item_id]
+    return None
+
+
+def _derived(lake: Lake, wanted: set[Digest]) -> dict[Digest, tuple[Slot, Digest]]:
+    """Of these blobs, those that decoding made: the table that makes them, and the item they are made from."""
+    found: dict[Digest, tuple[Slot, Digest]] = {}
+    for modality in ("video", "audio"):
+        for shard, tracks in lake.tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
+            for row in tracks.to_pylist():
+                for digest in (row["audio_digest"], *(frame["digest"] for frame in row["keyframes"])):
+                    if digest in wanted:
+                        found[digest] = (Slot("tracks", modality, shard), row["digest"])
+    return found
+
+
+def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
+    try:
+        data = sources.fetch(SourceRef.from_json(ref), landing=lake.landing, settings=lake.settings.sources)
+    except (UnreadableItem, MmlakeError, OSError):
+        return None  # this place is gone; another occurrence may be there
+    return data if digest_of(data) == digest else None

@@ -1,0 +1,75 @@
+"""Which blobs something names: stage tables, the catalog, versions, frozen probes, and what a person holds.
+
+A blob is told by the first 64 bits of its digest, so that ten million take 80 MB. Where two digests share them, which chance brings
+about once in a million lakes of that size, a blob is kept that nothing names; never is one lost that something does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.errors import SettingsError
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.publish import pinned_probes
+from mmlake.records import Digest, is_digest
+
+
+def marks_of(digests: Iterable[Digest]) -> np.ndarray:
+    """The first 64 bits of each digest, uint64, in the order given."""
+    joined = "".join(digest[:16] for digest in digests)
+    return np.frombuffer(bytes.fromhex(joined), dtype=">u8").astype(np.uint64)
+
+
+def referenced(lake: Lake) -> np.ndarray:
+    """The marks of every blob that something names, uint64, sorted, each once."""
+    found = np.empty(0, np.uint64)
+    for digests in _named(lake):
+        found = np.union1d(found, marks_of(digests))
+    return found
+
+
+def is_named(marks: np.ndarray, named: np.ndarray) -> np.ndarray:
+    """Which of the marks occur in the sorted marks `named`; bool, shape of `marks`."""
+    if not len(named):
+        return np.zeros(len(marks), bool)
+    at = np.minimum(np.searchsorted(named, marks), len(named) - 1)
+    return named[at] == marks
+
+
+def _named(lake: Lake) -> Iterator[list[Digest]]:
+    """Every list of digests that keeps blobs alive, one in memory at a time."""
+    for modality in MODALITIES:
+        for _, items in lake.tables.scan("items", modality, columns=["digest", "parent_digest"]):
+            yield _digests(items, "digest") + _digests(items, "parent_digest")
+        for _, tracks in lake.tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
+            frames = pc.struct_field(pc.list_flatten(tracks.column("keyframes")), "digest")
+            yield _digests(tracks, "digest") + _digests(tracks, "audio_digest") + frames.to_pylist()
+    # The catalog may be older than the tables, and a version can still be published from it.
+    yield _digests(lake.catalog.read(["digest"]), "digest")
+    for version in lake.versions.versions():
+        for items in lake.versions.iter_items(version):
+            yield _digests(items, "digest")
+    if (probes := pinned_probes(lake)) is not None:
+        yield [digest for probe in probes.probes for digest in (*probe.relevant, *probe.hard_negatives, *((probe.query_digest,) if probe.query_digest else ()))]
+    yield list(held_by_hand(lake))
+
+
+def held_by_hand(lake: Lake) -> Iterator[Digest]:
+    """Digests that stand in the files of `<lake>/holds`, one a line; text behind a digest and lines that start with # are for people."""
+    for path in sorted((lake.root / "holds").glob("*")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if not is_digest(words[0]):
+                raise SettingsError(f"{path}, line {number}: {words[0][:80]!r} is no digest of 64 hexadecimal characters; correct the line, or begin it with #")
+            yield words[0]
+
+
+def _digests(table: pa.Table, column: str) -> list[Digest]:
+    return table.column(column).drop_null().to_pylist()

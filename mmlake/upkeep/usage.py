@@ -1,0 +1,95 @@
+"""Who uses how much of the store: sources, versions, and what nobody names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.records import Digest
+from mmlake.upkeep.references import is_named, marks_of, referenced
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """What one source or one version has in the store."""
+
+    name: str
+    num_items: int  # rows of a source, items of a version
+    num_blobs: int  # distinct
+    size_bytes: int  # of the distinct blobs
+    exclusive_bytes: int  # of the blobs that no other source (or version) has: what dropping it would free
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """The store by source, by version, and in all."""
+
+    sources: tuple[Share, ...]
+    versions: tuple[Share, ...]
+    num_blobs: int
+    size_bytes: int
+    unnamed_blobs: int
+    unnamed_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def usage(lake: Lake) -> Usage:
+    """The store as it is now; blobs are looked up by size, not read."""
+    named, sizes = referenced(lake), dict[Digest, int]()
+    unnamed_blobs = unnamed_bytes = 0
+    for digest in lake.store.digests():
+        sizes[digest] = lake.store.size(digest)
+    if sizes:
+        loose = ~is_named(marks_of(sizes), named)
+        unnamed_blobs, unnamed_bytes = int(loose.sum()), int(np.fromiter(sizes.values(), np.int64, len(sizes))[loose].sum())
+    return Usage(
+        sources=_shares(_by_source(lake), sizes),
+        versions=_shares(_by_version(lake), sizes),
+        num_blobs=len(sizes),
+        size_bytes=sum(sizes.values()),
+        unnamed_blobs=unnamed_blobs,
+        unnamed_bytes=unnamed_bytes,
+    )
+
+
+def _by_source(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
+    for modality in MODALITIES:
+        for _, items in lake.tables.scan("items", modality, columns=["digest", "source"]):
+            yield from zip(items.column("source").to_pylist(), items.column("digest").to_pylist(), strict=True)
+
+
+def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
+    for name in lake.versions.tags():
+        for items in lake.versions.iter_items(name):
+            yield from ((name, digest) for digest in items.column("digest").to_pylist())
+
+
+def _shares(pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int]) -> tuple[Share, ...]:
+    held: dict[str, set[Digest]] = {}
+    counts: dict[str, int] = {}
+    for name, digest in pairs:
+        counts[name] = counts.get(name, 0) + 1
+        if digest is not None:
+            held.setdefault(name, set()).add(digest)
+    owners: dict[Digest, int] = {}
+    for digests in held.values():
+        for digest in digests:
+            owners[digest] = owners.get(digest, 0) + 1
+    return tuple(
+        Share(
+            name=name,
+            num_items=counts[name],
+            num_blobs=len(held.get(name, ())),
+            size_bytes=sum(sizes.get(digest, 0) for digest in held.get(name, ())),
+            exclusive_bytes=sum(sizes.get(digest, 0) for digest in held.get(name, ()) if owners[digest] == 1),
+        )
+        for name in sorted(counts)
+    )

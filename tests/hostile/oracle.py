@@ -1,0 +1,167 @@
+"""What rows must be, whatever the bytes were: judged by the standard library and by the schema, and by nothing of the reader under test.
+
+Every function gives the violations as sentences; none means that all is well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import zstandard
+
+from mmlake.errors import CODES
+from mmlake.records import is_digest
+
+_SHARD_FAULTS = {1001, 1002, 1003, 1008}  # codes of a row that says that reading ended before the file did
+_METADATA_NAMES = (".json", ".cls", ".id", ".index")  # members that may be metadata of their sample and no row of their own
+
+
+def expand(data: bytes) -> bytes:
+    """What stands inside one layer of gzip or Zstandard, as far as it goes; other bytes as they are."""
+    if data.startswith(b"\x1f\x8b\x08"):
+        return _gunzip(data)
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        return _unzstd(data)
+    return data
+
+
+def _gunzip(data: bytes) -> bytes:
+    found = b""
+    while data.startswith(b"\x1f\x8b") and len(found) < 1 << 24:
+        member = zlib.decompressobj(31)
+        try:
+            found += member.decompress(data, 1 << 24)
+        except zlib.error:
+            break
+        data = member.unused_data.lstrip(b"\0")
+    return found
+
+
+def _unzstd(data: bytes) -> bytes:
+    found = []
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(data), read_across_frames=True) as reader:
+            while part := reader.read(1 << 16):
+                found.append(part)
+    except zstandard.ZstdError:
+        pass
+    return b"".join(found)
+
+
+def row_faults(rows: list[dict[str, Any]], key: str) -> list[str]:
+    """What is wrong with single rows of a shard, given all of them in the order of their ids."""
+    wrong = []
+    if [row["item_id"] for row in rows] != [f"{key}#{at:06d}" for at in range(len(rows))]:
+        wrong.append("item ids do not count from 0 without gaps over all modalities")
+    for row in rows:
+        name, good = row["item_id"], row["status"] == "ok"
+        if row["status"] not in ("ok", "unreadable") or good != (row["error_code"] is None) or good != (row["materialize_error"] is None):
+            wrong.append(f"{name}: status {row['status']!r} beside code {row['error_code']} and reason {row['materialize_error']!r}")
+        if row["error_code"] is not None and row["error_code"] not in CODES:
+            wrong.append(f"{name}: code {row['error_code']} is not in the catalogue")
+        if good and not is_digest(row["digest"] or ""):
+            wrong.append(f"{name}: an ok row without bytes")
+        if not row["sample_id"].startswith(f"{key}/") or row["position"] < 0 or row["size_bytes"] < 0:
+            wrong.append(f"{name}: sample {row['sample_id']!r}, position {row['position']}, size {row['size_bytes']}")
+        if good and row["modality"] == "text" and row["text_content"] is None:
+            wrong.append(f"{name}: an ok text row without its text")
+        if not isinstance(json.loads(row["source_ref"]).get("path"), str) or not isinstance(json.loads(row["metadata_json"] or "{}"), dict):
+            wrong.append(f"{name}: locator or metadata are no objects")
+    return wrong
+
+
+def table_faults(table: pa.Table, schema: pa.Schema) -> list[str]:
+    """What breaks the contract of the table itself."""
+    if not table.schema.equals(schema):
+        return [f"the table's schema is {table.schema.names}"]
+    table.validate(full=True)
+    return [f"column {field.name} holds nulls" for field in schema if not field.nullable and table.column(field.name).null_count]
+
+
+def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
+    """What an independent lenient parser still sees in the file and no row tells of."""
+    if not rows:
+        return _unexplained_silence(data, format)
+    if any(row["error_code"] in _SHARD_FAULTS and row["sample_id"].endswith("!fault") for row in rows):
+        return []  # a row says that reading ended early, and where
+    if format == "webdataset":
+        return _lost_members(expand(data), rows)
+    return _lost_lines(expand(data), rows) if format == "jsonl" else []
+
+
+def _unexplained_silence(data: bytes, format: str) -> list[str]:
+    inner = expand(data)
+    if format == "webdataset" and not any(info.isreg() for info in _tar_members(inner)):
+        return []
+    if format == "jsonl" and not inner.strip():
+        return []
+    if format == "coco" and _all_taken(inner):
+        return []
+    return [f"{len(data)} bytes of format {format} gave no row"]
+
+
+def _all_taken(data: bytes) -> bool:
+    """Whether the annotations are sound and all of listed images, whose rows then have them."""
+    try:
+        record = json.loads(data)
+        listed = {image["id"] for image in record["images"]}
+        return all(annotation["image_id"] in listed for annotation in record["annotations"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def _lost_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
+    told = {row["digest"] for row in rows}
+    named = {(json.loads(row["source_ref"]).get("member") or "").partition("#")[0] for row in rows}
+    wrong = []
+    for info in _tar_members(data):
+        body = data[info.offset_data : info.offset_data + info.size]
+        if (
+            not info.isreg()
+            or (info.name.endswith("/") and not info.size)
+            or len(body) < info.size
+            or info.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(_METADATA_NAMES)
+        ):
+            continue
+        name = info.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("#", "%23")
+        if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and name not in named:
+            wrong.append(f"member {info.name!r} of {info.size} bytes is whole and no row tells of it")
+    return wrong
+
+
+def _tar_members(data: bytes) -> list[tarfile.TarInfo]:
+    found: list[tarfile.TarInfo] = []
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:", ignore_zeros=False, errors="surrogateescape") as archive:
+            for info in archive:
+                found.append(info)
+                if len(found) > 10_000:
+                    break
+    except (tarfile.TarError, ValueError, OSError, OverflowError, IndexError, EOFError):
+        pass  # it saw what it saw
+    return found
+
+
+def _lost_lines(data: bytes, rows: list[dict[str, Any]]) -> list[str]:
+    told = {json.loads(row["source_ref"])["member"].partition("#")[0] for row in rows}
+    digests = {row["digest"] for row in rows}
+    wrong = []
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        if f"line:{number}" not in told:
+            wrong.append(f"line {number} of {len(line)} bytes gave no row")
+        try:
+            record = json.loads(line)
+            if isinstance(record, dict) and list(record)[:2] == ["id", "text"] and hashlib.sha256(record["text"].encode()).hexdigest() not in digests:
+                wrong.append(f"the text of line {number} is whole and in no row")
+        except (ValueError, RecursionError, TypeError, AttributeError):
+            continue
+    return wrong

@@ -1,0 +1,170 @@
+"""Small valid shards of every format that a connector reads: what the fuzzer starts from."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import gzip
+import io
+import json
+import tarfile
+from dataclasses import dataclass
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from tests import make
+
+Members = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed:
+    """One valid file. Its parts are kept, so that a mutation can be made inside and the layers around it be made good again."""
+
+    name: str  # of the file in the landing zone
+    data: bytes  # the file, or what stands inside its compression
+    compression: str = ""  # "", "gz" or "zst"
+    members: Members = ()  # of a tar, in order
+    beside: Members = ()  # files that lie in the landing zone with it and stay as they are
+    dialect: int = tarfile.USTAR_FORMAT
+
+
+def compress(data: bytes, compression: str) -> bytes:
+    """The bytes in that compression; "" leaves them alone."""
+    if compression == "gz":
+        return gzip.compress(data, compresslevel=1, mtime=0)
+    return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(data) if compression == "zst" else data
+
+
+def tar(members: Members, dialect: int = tarfile.USTAR_FORMAT) -> bytes:
+    """A tar of these members that ends with its two zero blocks and nothing behind them. Names may repeat."""
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=dialect, errors="surrogateescape") as archive:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        end = archive.offset
+    return sink.getvalue()[:end] + bytes(1024)
+
+
+def parquet(columns: dict[str, object], **options: object) -> bytes:
+    """A Parquet file of these columns."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, **options)
+    return sink.getvalue()
+
+
+@cache
+def media() -> dict[str, bytes]:
+    """One small file of every kind of content, by file name."""
+    import numpy as np
+    import soundfile
+
+    found = {
+        f"p.{extension}": make.picture(at, width=24, height=18, kind=kind)
+        for at, (extension, kind) in enumerate((("png", "PNG"), ("jpg", "JPEG"), ("gif", "GIF"), ("webp", "WEBP"), ("tif", "TIFF"), ("bmp", "BMP")))
+    }
+    found["s.wav"] = make.sound(1, seconds=0.6, rate_hz=8000)
+    for extension, kind in (("flac", "FLAC"), ("ogg", "OGG")):
+        sink = io.BytesIO()
+        soundfile.write(sink, np.sin(np.arange(4000) / 9).astype(np.float32), 8000, format=kind)
+        found[f"s.{extension}"] = sink.getvalue()
+    found["v.mp4"] = make.film(1, seconds=0.5, width=48, height=36)
+    found["t.txt"] = make.prose(1, words=30).encode()
+    found["t.html"] = b"<!doctype html><html><head><title>x</title></head><body><p>" + make.prose(2, words=30).encode() + b"</p></body></html>"
+    found["t.srt"] = b"1\n00:00:00,000 --> 00:00:01,000\nA quiet river.\n\n2\n00:00:01,000 --> 00:00:02,500\nA stone bridge.\n"
+    found["t.vtt"] = b"WEBVTT\n\n00:00.000 --> 00:01.000\nA quiet river.\n"
+    found["t.json"] = json.dumps({"caption": "a bridge", "license": "CC BY 4.0", "score": 0.25, "nested": {"a": [1, None, "x"]}}).encode()
+    return found
+
+
+def _sample_members() -> Members:
+    files = media()
+    record = json.dumps({"texts": ["first", None, "third"], "images": [None, "a", None]}).encode()
+    return (
+        ("000.png", files["p.png"]), ("000.txt", b"a cat on a mat"), ("000.cls", b"7"), ("001.jpg", files["p.jpg"]), ("001.json", files["t.json"]),
+        ("002.json", record), ("002.a.tif", files["p.tif"]), ("talk/003.wav", files["s.wav"]), ("talk/003.srt", files["t.srt"]), ("004.mp4", files["v.mp4"]),
+        ("005.txt.gz", gzip.compress(b"packed text " * 9, mtime=0)), ("006.bin", bytes(range(256))), ("007.html", files["t.html"]),
+    )  # fmt: skip
+
+
+def _long_members() -> Members:
+    files = media()
+    return (
+        ("d" * 90 + "/" + "e" * 60 + ".png", files["p.png"]), ("dir/\u00fcn\u00ef \U0001f600.txt", "gr\u00fcn".encode()), ("n" * 180 + ".flac", files["s.flac"]),
+        ("dup.txt", b"one"), ("dup.txt", b"two"), ("plain.gif", files["p.gif"]), ("empty.txt", b""),
+    )  # fmt: skip
+
+
+def _parquet_seeds() -> list[Seed]:
+    files = media()
+    images = pa.array([{"bytes": files["p.png"], "path": "a.png"}, {"bytes": files["p.jpg"], "path": None}, None])
+    nested = {"id": ["a", "b", "c"], "image": images, "caption": [["one", "two"], ["three"], []], "score": pa.array([1, None, 3], pa.int32())}
+    typed = {
+        "text": pa.array([make.prose(at, words=12) for at in range(6)]).dictionary_encode(),
+        "when": pa.array([datetime.datetime(2026, 1, at + 1, tzinfo=datetime.UTC) for at in range(6)]),
+        "price": pa.array([decimal.Decimal(f"{at}.25") for at in range(6)]),
+        "flags": pa.array([[True], [], None, [False, True], [None], [True]]),
+    }
+    sound = {"audio": [files["s.wav"], files["s.flac"]], "transcript": ["a quiet river", "a stone bridge"], "language": ["en", "en"]}
+    texts = {"id": [f"i{at}" for at in range(40)], "text": [make.prose(at, words=8) for at in range(40)], "url": ["http://x"] * 40, "int_score": list(range(40))}
+    seeds = [
+        Seed(name="images.parquet", data=parquet(nested, write_page_checksum=True, compression="snappy")),
+        Seed(name="typed.parquet", data=parquet(typed, compression="zstd", data_page_version="2.0")),
+        Seed(name="sound.parquet", data=parquet(sound, compression="none", write_page_checksum=True)),
+    ]
+    seeds += [Seed(name=f"t-{codec}.parquet", data=parquet(texts, compression=codec, row_group_size=16, write_page_checksum=codec != "lz4")) for codec in ("gzip", "lz4", "brotli")]
+    return seeds
+
+
+def _warc() -> bytes:
+    """Two answers and a text record, as crawlers write them."""
+    pages = [(b"response", b"text/html", media()["t.html"]), (b"response", b"image/png", media()["p.png"]), (b"conversion", b"text/plain", media()["t.txt"])]
+    records = []
+    for number, (kind, content_type, body) in enumerate(pages):
+        block = body if kind == b"conversion" else b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (content_type, len(body)) + body
+        names = b"WARC-Type: %s\r\nWARC-Target-URI: http://example.org/%d\r\nWARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:%032x>\r\n" % (kind, number, number)
+        shape = content_type if kind == b"conversion" else b"application/http; msgtype=response"
+        records.append(b"WARC/1.0\r\n" + names + b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n" % (shape, len(block)) + block + b"\r\n\r\n")
+    return b"".join(records)
+
+
+def _corpus_seeds() -> list[Seed]:
+    """The layouts of named corpora: a file and what lies beside it."""
+    files = media()
+    coco = {
+        "images": [{"id": at, "file_name": f"{at}.jpg", "width": 24, "height": 18, "license": 1} for at in (1, 2)],
+        "licenses": [{"id": 1, "url": "http://creativecommons.org/licenses/by/2.0/"}],
+        "annotations": [{"id": at, "image_id": at % 2 + 1, "caption": f"caption number {at}"} for at in range(5)],
+    }
+    lines = b"1-2-0000 A QUIET RIVER\n1-2-0001 A STONE BRIDGE\n"
+    speech = (("LS/1/2/1-2.trans.txt", lines), ("LS/1/2/1-2-0000.flac", files["s.flac"]), ("LS/1/2/1-2-0001.flac", files["s.flac"]))
+    return [
+        Seed(name="annotations/captions_val2017.json", data=json.dumps(coco).encode(), beside=(("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"]))),
+        Seed(name="speech.tar", data=tar(speech), members=speech),
+        Seed(name="1/2/1-2.trans.txt", data=lines, beside=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"]))),
+        Seed(name="talk/a.json", data=files["t.json"], beside=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words"))),
+        Seed(name="crawl.warc", data=_warc()),
+        Seed(name="crawl.warc", data=_warc(), compression="gz"),
+    ]
+
+
+@cache
+def seeds() -> tuple[Seed, ...]:
+    """Every seed, always in one order."""
+    samples, long = _sample_members(), _long_members()
+    found = []
+    for name, members, dialect in (("u.tar", samples, tarfile.USTAR_FORMAT), ("p.tar", samples + long, tarfile.PAX_FORMAT), ("g.tar", long, tarfile.GNU_FORMAT)):
+        found.append(Seed(name=name, data=tar(members, dialect), members=members, dialect=dialect))
+    found += [Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples) for packing in ("gz", "zst")]
+    lines = b"".join(json.dumps({"id": f"d{at}", "text": make.prose(at, words=9), "meta": {"n": at}}).encode() + b"\n" for at in range(12))
+    lines += '{"text": "Gr\u00fc\u00dfe \U0001f600", "captions": ["a", "b"]}\r\n\n{"text": "\\u00fc"}\n'.encode()
+    found += [Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in ("", "gz", "zst")]
+    found += _parquet_seeds()
+    found += [Seed(name=name, data=data) for name, data in media().items()]
+    found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in ("gz", "zst")]
+    return tuple(found + _corpus_seeds())

@@ -1,0 +1,124 @@
+"""Dead letters and trying again: just the failed rows, through the same assets, with their history."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmlake import pipeline, sources
+from mmlake.errors import TableCorrupt
+from mmlake.publish import letters_are_current, read_letters, update_letters
+from mmlake.steps import ROW_STEPS, is_current, run_step
+from mmlake.tables import Slot
+from mmlake.upkeep import failed_rows, repair_blobs, request_retries
+
+
+def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
+    lake = done.lake
+    unreadable = {row["item_id"]: row for modality in ("text", "image", "video", "audio") for row in lake.tables.concat("items", modality).to_pylist() if row["status"] == "unreadable"}
+    letters = read_letters(lake).to_pylist()
+    assert {row["key"] for row in letters if row["stage"] == "sources"} == set(unreadable) != set()
+    assert all(row["reason"] == unreadable[row["key"]]["materialize_error"] for row in letters if row["stage"] == "sources")
+    assert {(row["attempts"], row["first_failed_at"] == row["last_failed_at"]) for row in letters} == {(1, True)}
+    assert letters_are_current(lake)
+
+
+def test_a_failure_is_told_once_although_later_stages_see_it_too(done) -> None:
+    digests = [row["digest"] for row in read_letters(done.lake).to_pylist() if row["digest"]]
+    assert len(digests) == len(set(digests))
+
+
+def test_failed_rows_are_chosen_by_code_and_shard(done) -> None:
+    lake = done.lake
+    every = failed_rows(lake)
+    assert failed_rows(lake, codes=[1002]) == [row for row in every if row["error_code"] == 1002] != []
+    assert failed_rows(lake, shards=["no/such"]) == []
+    assert failed_rows(lake, transient=True) == [row for row in every if row["is_transient"]]
+
+
+def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = own.lake
+    letter = failed_rows(lake, codes=[1002])[0]
+    slot = Slot("items", letter["modality"], letter["shard"])
+    before = lake.tables.read(slot)
+    assert request_retries(lake, [letter]) == 1
+    assert not is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+    read = []
+    original = sources.ingesting._row
+    monkeypatch.setattr(sources.ingesting, "_row", lambda item, *rest: read.append(item.ordinal) or original(item, *rest))
+    made = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+    assert read == [int(letter["key"].rpartition("#")[2])]
+    assert lake.tables.read(slot).equals(before)
+    assert made.stamp.data_version == lake.tables.stamp(slot).data_version
+    assert is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+
+
+def test_a_second_failure_is_counted_and_the_first_is_remembered(own) -> None:
+    lake = own.lake
+    letter = failed_rows(lake, codes=[1002])[0]
+    slot = Slot("items", letter["modality"], letter["shard"])
+    request_retries(lake, [letter])
+    stamp = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard).stamp
+    lake.tables.mark(slot, type(stamp)(**{**{name: getattr(stamp, name) for name in stamp.__dataclass_fields__}, "written_at": "2099-01-01T00:00:00+00:00"}))
+    update_letters(lake)
+    again = next(row for row in read_letters(lake).to_pylist() if row["letter"] == letter["letter"])
+    assert (again["attempts"], again["first_failed_at"], again["last_failed_at"]) == (2, letter["first_failed_at"], "2099-01-01T00:00:00+00:00")
+
+
+def test_a_track_whose_blob_came_back_is_read_on_retry(own) -> None:
+    """The blob was lost while its track was made; once it is there again, a retry makes that track alone."""
+    lake = own.lake
+    shard = lake.registry.keys("audio")[0]
+    digest = lake.tables.read(Slot("items", "audio", shard)).column("digest")[0].as_py()
+    data, extension = lake.store.read(digest), lake.store.extension(digest)
+    whole = lake.tables.read(Slot("tracks", "audio", shard))
+    lake.store.remove(digest)
+    run_step(ROW_STEPS["tracks"], lake, "audio", shard, force=True)
+    letters = [row for row in failed_rows(lake) if row["key"] == digest]
+    assert [row["stage"] for row in letters] == ["preprocess"]
+    lake.store.put(data, extension=extension)
+    request_retries(lake, letters)
+    pipeline.run_tables(lake, modalities=["audio"])
+    assert lake.tables.read(Slot("tracks", "audio", shard)).equals(whole)
+    assert [row for row in failed_rows(lake) if row["key"] == digest] == []
+
+
+def test_a_request_outlives_a_stopped_run(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = own.lake
+    letter = failed_rows(lake, codes=[1002])[0]
+    request_retries(lake, [letter])
+    slot = Slot("items", letter["modality"], letter["shard"])
+    monkeypatch.setattr(type(lake.tables), "write", lambda *args, **kwargs: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+    assert lake.retries.pending(slot) == {letter["key"]}
+    assert list(lake.retries.slots()) == [slot]
+
+
+def test_a_damaged_request_is_named(own) -> None:
+    slot = Slot("items", "text", "text/a.jsonl")
+    own.lake.retries.request(slot, ["text/a.jsonl#000000"])
+    next(own.lake.retries.root.rglob("*.retry.json")).write_text("{")
+    with pytest.raises(TableCorrupt, match="run `mmlake retry` again"):
+        own.lake.retries.pending(slot)
+
+
+def test_a_lost_keyframe_is_made_again_from_its_film(own) -> None:
+    lake = own.lake
+    shard = lake.registry.keys("video")[0]
+    track = lake.tables.read(Slot("tracks", "video", shard)).to_pylist()[0]
+    frame = track["keyframes"][0]["digest"]
+    lake.store.remove(frame)
+    repairs = list(repair_blobs(lake, [frame]))
+    assert [(repair.digest, repair.outcome) for repair in repairs] == [(frame, "requested")]
+    pipeline.run_tables(lake, modalities=["video"])
+    assert lake.store.verify(frame) is None
+
+
+def test_a_damaged_blob_without_a_source_is_set_aside(own) -> None:
+    lake = own.lake
+    digest = lake.store.put(b"x" * 1000)
+    path = next(lake.store.root.rglob(f"{digest}.*"))
+    path.write_bytes(b"y" * 1000)
+    assert [repair.outcome for repair in repair_blobs(lake, [digest])] == ["lost"]
+    assert digest not in lake.store
+    assert lake.store.read(lake.store.put(b"x" * 1000)) == b"x" * 1000
