@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
-from mmlake.errors import MmlakeError
+from mmlake.drawing import shown
+from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.settings import Settings
 
@@ -32,16 +34,27 @@ DEFAULT_LAKE = Path("lake")
 
 
 def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None = None) -> Lake:
-    """The lake of an existing directory. Raises MmlakeError where there is none."""
+    """The lake of an existing directory. Raises SettingsError where there is none."""
     if landing is None and not (root / "lake.json").exists():
-        raise MmlakeError(f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake")
+        raise SettingsError(f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake")
     return Lake(root, landing=landing, settings=Settings.load(settings))
 
 
 def console() -> Console:
-    """Where tables and bars are drawn; wide enough for a table when the output is no terminal."""
+    """Where tables and bars are drawn; wide enough for a table when the output is no terminal. Text is drawn as it is: brackets in data are no markup."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
-    return Console(width=width, highlight=False)
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def messages() -> Console:
+    """stderr, for bars and errors; text is drawn as it is."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def bars_of(as_json: bool) -> dict[str, Any]:
+    """How rich draws a bar: on stderr, and only where somebody sees it move."""
+    screen = messages()
+    return {"console": screen, "disable": as_json or not screen.is_terminal, "transient": True}
 
 
 def emit(data: Any, *, as_json: bool, draw: Callable[[Console], None]) -> None:
@@ -57,7 +70,7 @@ def main(application: typer.Typer = app) -> None:
     try:
         application(standalone_mode=True)
     except MmlakeError as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]error[/bold red] {error}", soft_wrap=True)
+        messages().print(Text.assemble(("error", "bold red"), " ", shown(str(error))), soft_wrap=True)
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
         raise SystemExit(0) from None

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
-from mmlake.drawing import short, table
+from mmlake.drawing import short, shown, table
 from mmlake.errors import CODES, SettingsError
 from mmlake.records import MODALITIES, is_digest
 
@@ -51,7 +51,7 @@ def search(
     Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`, `mmlake search --where "status = 'quarantined'"`
     """
     opened = open_lake(lake, settings)
-    rows = _search(opened, query, like, where=where, modality=modality, words_only=words_only, limit=limit)
+    rows = _search(opened, query.strip() or None if query else None, like, where=where, modality=modality, words_only=words_only, limit=limit)
     columns = ["score", "digest", "modality", "status", "what", "source", "licence"]
     lines = [[row["score"], short(row["digest"]), row["modality"], row["status"], _what(row), ", ".join(row["sources"] or []), ", ".join(row["licences"] or [])] for row in rows]
     emit(rows, as_json=as_json, draw=lambda out: out.print(table("", columns, lines, right=["score"]) if rows else "nothing found"))
@@ -71,7 +71,7 @@ def why(
 
     name = Path(digest).name.partition(".")[0]
     story = story_of(open_lake(lake), name if is_digest(name) else digest)
-    emit(story.to_dict(), as_json=as_json, draw=lambda out: out.print(story.to_text(), markup=False, soft_wrap=True))
+    emit(story.to_dict(), as_json=as_json, draw=lambda out: out.print(shown(story.to_text()), soft_wrap=True))
 
 
 @app.command(rich_help_panel=PANEL)

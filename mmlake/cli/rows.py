@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
-from mmlake.drawing import table
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, bars_of, emit, open_lake
+from mmlake.drawing import shown, table
 from mmlake.errors import SettingsError
 from mmlake.records import MODALITIES
 from mmlake.rows.batch import RowBatch
@@ -146,7 +146,7 @@ def _bar(num_shards: int, *, quiet: bool) -> Iterator[tuple[Callable[[int], None
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
+    with Progress(*columns, **bars_of(quiet)) as progress:
         task = progress.add_task("rows", total=num_shards, rows=0)
 
         def advance_rows(count: int) -> None:
@@ -160,7 +160,7 @@ def _draw(screen: Console, data: dict[str, Any]) -> None:
     lines += [[name, data[key]] for name, key in (("written without bytes (warn)", "num_failed"), ("samples", "num_samples"), ("samples renamed", "num_renamed")) if data[key]]
     screen.print(table(f"{len(data['files'])} files in {data['out']}", ["rows", "count"], lines, right=["count"]))
     for text in (*data["examples"][:3], *data["problems"]):
-        screen.print(f"[dim]{text}[/dim]", soft_wrap=True)
+        screen.print(shown(text), style="dim", soft_wrap=True)
 
 
 def _show_filters(as_json: bool) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, emit, open_lake
-from mmlake.drawing import key_values, short, table
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, bars_of, emit, open_lake
+from mmlake.drawing import key_values, short, shown, table
 from mmlake.errors import BlobCorrupt
 
 PANEL = "Keep"
@@ -39,23 +39,26 @@ def fsck(
     from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs, sampled
 
     opened = open_lake(lake)
+    rebuilt = opened.store.rebuild_indexes() if repair else 0
+    broken = [f"pack {path.name} has lost its index, or it is damaged: run `mmlake fsck --repair`" for path in opened.store.broken_packs()]
     digests = sampled(named_blobs(opened), sample, seed=datetime.now(UTC).date().isoformat())
     slots = list(lake_stamps(opened))
-    wrong = dict(found for digest in track(digests, "blobs", disable=as_json, transient=True) for found in check_blobs(opened, [digest]))
+    wrong = dict(found for digest in track(digests, "blobs", **bars_of(as_json)) for found in check_blobs(opened, [digest]))
     repairs = list(repair_blobs(opened, wrong)) if repair else []
     if repair:
         opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
     mended = {one.digest for one in repairs if one.outcome == "repaired"}
     told = {one.digest: one.detail for one in repairs}
-    problems = [
+    problems = broken + [
         f"blob {digest} is {what}: {told.get(digest) or f'run `mmlake fsck --repair` (`mmlake why {short(digest)}` names where it came from)'}"
         for digest, what in wrong.items()
         if digest not in mended
     ]
-    problems += [problem for slot in track(slots, "tables", disable=as_json, transient=True) for problem in check_tables(opened, [slot])]
-    data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": sorted(mended)}
-    lines = [*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {len(mended)} repaired, {len(problems)} problems"]
-    emit(data, as_json=as_json, draw=lambda out: out.print("\n".join(lines)))
+    problems += [problem for slot in track(slots, "tables", **bars_of(as_json)) for problem in check_tables(opened, [slot])]
+    data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": sorted(mended), "rebuilt_indexes": rebuilt}
+    done = f"{len(mended)} repaired, {f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{len(problems)} problems"
+    lines = [*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {done}"]
+    emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
     if problems:
         raise typer.Exit(BlobCorrupt.exit_code)
 
@@ -77,7 +80,7 @@ def gc(
 
     from mmlake.upkeep import collect
 
-    with Progress(disable=as_json, transient=True) as progress:
+    with Progress(**bars_of(as_json)) as progress:
         task = progress.add_task("blobs", total=None)
         found = collect(open_lake(lake), now_s=time.time(), grace_s=grace_hours * 3600, dry_run=dry_run, advance=lambda count: progress.advance(task, count))
     emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(found.to_dict())))

@@ -92,6 +92,14 @@ class Blobs(ABC):
         """The number of packs that went: small ones are merged where there are many. Readers and writers may go on meanwhile."""
         return 0
 
+    def broken_packs(self) -> list[Path]:
+        """The packs whose index is lost or damaged: blobs in them may seem missing. None where the store cannot tell without looking at every one."""
+        return []
+
+    def rebuild_indexes(self) -> int:
+        """The number of packs whose lost or damaged index was built again from the pack."""
+        return 0
+
     def read(self, digest: Digest) -> bytes:
         """The blob's bytes, checked against its name. Raises BlobMissing, BlobCorrupt."""
         with self.open(digest) as file:

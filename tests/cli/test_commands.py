@@ -220,3 +220,13 @@ def test_a_report_shows_the_diversity_of_its_own_version_and_the_severity_of_eac
     assert shown
     assert all(shown[modality] == block[modality] for modality in shown)
     assert {rule.rule: (rule.severity, rule.error_code) for rule in data.rules}["text_too_short"] == ("P1", 4102)
+
+
+def test_fsck_builds_a_lost_pack_index_again(own) -> None:
+    root = own.resource.root
+    index = next((own.lake.store.root / "packs").glob("*.idx"))
+    index.unlink()
+    problems = read("fsck", "--lake", root, code=5)["problems"]
+    assert any(f"pack {index.stem}" in problem for problem in problems)
+    data = read("fsck", "--repair", "--lake", root)
+    assert (data["problems"], data["rebuilt_indexes"]) == ([], 1)

@@ -63,7 +63,7 @@ def test_a_backfill_of_two_hundred_shards_of_one_modality_takes_few_runs(deploym
 def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) -> None:
     data = deployment.ask("{ assetNodes { assetKey { path } } repositoriesOrError { ... on RepositoryConnection { nodes { sensors { name } } } } }")
     assert {sensor["name"] for node in data["repositoriesOrError"]["nodes"] for sensor in node["sensors"]} >= {"landing_zone", "automation"}
-    assert len(data["assetNodes"]) == 4 * 10 + 1 + 8
+    assert len(data["assetNodes"]) == 4 * 10 + 2 + 8
 
 
 @pytest.fixture(scope="module")

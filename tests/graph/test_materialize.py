@@ -11,7 +11,7 @@ import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG, get_input_data_version_tag
 
 from mmlake import pipeline, publish
-from mmlake.errors import MmlakeError
+from mmlake.errors import MmlakeError, RemoteUnavailable
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish.version import publish_version
@@ -171,3 +171,18 @@ def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(own, 
     assert not result.success
     logged = [event.partition for event in result.all_events if event.is_step_materialization]
     assert logged == ["text|text/a.jsonl"]
+
+
+def test_a_failed_run_tells_its_cause_in_our_words_and_ends_with_its_exit_code(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person reads after `mmlake run` is neither a class of Dagster nor half of the story."""
+    (own.lake.landing.root / "text" / "a.jsonl").write_bytes(make.jsonl([make.prose(70)]))
+    monkeypatch.setattr("mmlake.sources.ingest", _away)
+    with pytest.raises(MmlakeError) as raised:
+        own.again()
+    assert raised.value.exit_code == RemoteUnavailable.exit_code
+    assert "1 of 1 partitions failed, the others are done; text|text/a.jsonl: the bucket does not answer" in str(raised.value)
+    assert "dagster." not in str(raised.value)
+
+
+def _away(*_: object, **__: object) -> None:
+    raise RemoteUnavailable("the bucket does not answer")

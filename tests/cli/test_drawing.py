@@ -1,0 +1,56 @@
+"""What people see: text of data is drawn as it is, whatever stands in it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import typer
+from rich.console import Console
+
+from mmlake.cli.app import bars_of, console, main
+from mmlake.drawing import key_values, shown, table
+from mmlake.errors import MissingExtra
+
+
+def drawn(part: object, **options: object) -> str:
+    sink = io.StringIO()
+    Console(file=sink, width=100, **options).print(part)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("text", ["[/b] closed", "[red]not red[/red]", "mmlake[s3]", ":fire:", "x not in [8, inf)"])
+def test_brackets_in_data_are_no_markup(text: str) -> None:
+    assert text in drawn(table("", ["what"], [[text]]))
+    assert text in drawn(key_values({"what": text}))
+    assert text in drawn(table(text, ["what"], []))
+
+
+def test_control_characters_are_spelled_out() -> None:
+    assert shown("a\x1b[2Jb\u202ec\r\ud800\té\u200d\n") == "a\\x1b[2Jb\\u202ec\\r\\ud800\té\u200d\n"
+
+
+def test_a_long_title_stays_on_one_line() -> None:
+    assert drawn(table("three files in a directory of a long name", ["n"], [["1"]])).splitlines()[0] == "three files in a directory of a long name"
+
+
+def test_an_error_keeps_the_extra_that_it_names(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    application = typer.Typer()
+
+    @application.command()
+    def fail() -> None:
+        raise MissingExtra("pip install 'mmlake[gpu]' [/x]")
+
+    monkeypatch.setattr("sys.argv", ["mmlake"])
+    with pytest.raises(SystemExit) as ended:
+        main(application)
+    assert (ended.value.code, capsys.readouterr().err) == (7, "error pip install 'mmlake[gpu]' [/x]\n")
+
+
+def test_no_bar_is_drawn_where_nobody_sees_it_move() -> None:
+    assert bars_of(as_json=False)["disable"] and bars_of(as_json=True)["disable"]
+
+
+def test_the_console_draws_text_as_it_is(capsys) -> None:
+    console().print("[/x] :fire:")
+    assert capsys.readouterr().out == "[/x] :fire:\n"
