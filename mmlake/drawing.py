@@ -1,25 +1,38 @@
-"""Plain tables for a terminal."""
+"""Plain tables for a terminal. What stands in data is drawn as it is: no markup, no control characters."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
+from rich.text import Text
+
+_UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> Table:
     """A plain table. right: columns of numbers."""
-    drawn = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    heading = Text(shown(title), style="bold", no_wrap=True, overflow="ignore") if title else None
+    drawn = Table(title=heading, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
         drawn.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(
-            *(
-                "" if cell is None else cell if isinstance(cell, str) else f"{cell:,}" if isinstance(cell, int) else f"{cell:.4g}" if isinstance(cell, float) else str(cell)
-                for cell in row
-            )
-        )
+        drawn.add_row(*(Text(_spelled(cell)) for cell in row))
     return drawn
+
+
+def _spelled(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.4g}" if isinstance(cell, float) else shown(str(cell))
+
+
+def shown(text: str) -> str:
+    """The text with what could move a terminal's cursor or turn its writing around spelled out; line breaks and tabs stay."""
+    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def short(digest: str | None) -> str:
@@ -31,5 +44,5 @@ def key_values(rows: Mapping[str, object]) -> Table:
     """Two columns: what, and its value."""
     drawn = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for name, value in rows.items():
-        drawn.add_row(f"[dim]{name}[/dim]", str(value))
+        drawn.add_row(Text(name, style="dim"), Text(shown(str(value))))
     return drawn

@@ -77,6 +77,11 @@ class Registry:
             database.executemany("INSERT INTO shards VALUES (?, ?, 1, ?) ON CONFLICT(key) DO UPDATE SET revision = excluded.revision, present = 1, shard = excluded.shard", rows)
             database.executemany("UPDATE shards SET present = 0 WHERE key = ?", [(key,) for key in gone])
 
+    def reopen(self, key: str) -> None:
+        """Let the next look at the landing zone open this shard whatever its revision: what it holds may be known wrongly."""
+        with self._open() as database:
+            database.execute("UPDATE shards SET revision = '', shard = json_set(shard, '$.revision', '') WHERE key = ?", (key,))
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         self.path.parent.mkdir(parents=True, exist_ok=True)

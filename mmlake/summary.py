@@ -1,4 +1,4 @@
-"""The lake in numbers: rows by status, duplicates by tier, versions, seconds and cost. Counts add up: in = ok + flagged + quarantined + unreadable."""
+"""The lake in numbers: rows by status, duplicates by tier, versions, seconds and cost. Counts add up: in = ok + flagged + quarantined + unreadable + waiting."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class ModalitySummary:
     statuses: dict[str, int]  # every status -> rows
     duplicates: dict[str, int]  # tier -> rows that another row stands for
     rules: dict[str, int] = field(default_factory=dict)  # gravest rule -> rows
+    num_waiting: int = 0  # rows that no verdict speaks of yet: a run is going on, or was stopped
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,11 +47,20 @@ class Summary:
 
     def tables(self) -> list[Table]:
         """The same for a terminal."""
+        is_waiting = any(row.num_waiting for row in self.modalities)
         rows: list[list[Any]] = [
-            [row.modality, row.num_shards, row.num_rows, *(row.statuses[name] for name in STATUSES), *(row.duplicates[tier] for tier in TIERS)] for row in self.modalities
+            [
+                row.modality,
+                row.num_shards,
+                row.num_rows,
+                *(row.statuses[name] for name in STATUSES),
+                *([row.num_waiting] if is_waiting else []),
+                *(row.duplicates[tier] for tier in TIERS),
+            ]
+            for row in self.modalities
         ]
         rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(rows[0])))])
-        numbers = ["shards", "rows in", *STATUSES, *(f"{tier} dup." for tier in TIERS)]
+        numbers = ["shards", "rows in", *STATUSES, *(["waiting"] if is_waiting else []), *(f"{tier} dup." for tier in TIERS)]
         drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
             columns = ["version", "id", "items", "excluded", "diversity", "nDCG@10", "decision"]
@@ -106,19 +116,38 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
     return {modality: round(score / count, 4) for modality, (score, count) in sums.items() if count}
 
 
-def statuses(lake: Lake, modality: str) -> tuple[Counter[str], Counter[str], Counter[Digest]]:
-    """(rows by status, rows by gravest rule, rows by digest) over all shards, counted by occurrence."""
-    by_status, by_rule, by_digest = Counter[str](), Counter[str](), Counter[str]()
-    for shard, items in lake.tables.scan("items", modality, columns=["digest", "error_code"]):
-        verdicts = lake.tables.read(Slot("verdicts", modality, shard), columns=["digest", "status", "rule"])
-        verdict = {row["digest"]: row for row in verdicts.to_pylist()}
+@dataclass(kw_only=True, slots=True)
+class _Counts:
+    """What the rows of one modality are, counted by occurrence over all shards."""
+
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_rule: Counter[str] = field(default_factory=Counter)  # the gravest one
+    by_digest: Counter[Digest] = field(default_factory=Counter)
+    num_bare: int = 0  # rows without bytes: nobody's duplicates
+    num_waiting: int = 0
+
+
+def _counts(lake: Lake, modality: str) -> _Counts:
+    counts = _Counts()
+    for shard, items in lake.tables.scan("items", modality, columns=["digest"]):
+        slot = Slot("verdicts", modality, shard)
+        rows = lake.tables.read(slot, columns=["digest", "status", "rule"]).to_pylist() if lake.tables.stamp(slot) is not None else []
+        verdicts = {row["digest"]: row for row in rows}
         for digest in items.column("digest").to_pylist():
-            by_status[verdict[digest]["status"] if digest else "unreadable"] += 1
-            if digest:
-                by_digest[digest] += 1
-            if rule := (verdict[digest]["rule"] if digest else "shard"):
-                by_rule[rule] += 1
-    return by_status, by_rule, by_digest
+            if digest is None:
+                counts.num_bare += 1
+                counts.by_status["unreadable"] += 1
+                counts.by_rule["shard"] += 1
+                continue
+            counts.by_digest[digest] += 1
+            verdict = verdicts.get(digest)
+            if verdict is None:
+                counts.num_waiting += 1
+                continue
+            counts.by_status[verdict["status"]] += 1
+            if verdict["rule"]:
+                counts.by_rule[verdict["rule"]] += 1
+    return counts
 
 
 def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
@@ -134,26 +163,22 @@ def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
 
 
 def _modality(lake: Lake, modality: str) -> ModalitySummary:
-    by_status, by_rule, by_digest = statuses(lake, modality)
-    num_rows = sum(by_status.values())
-    if unknown := by_status.keys() - set(STATUSES):
+    counts = _counts(lake, modality)
+    num_rows = counts.by_status.total() + counts.num_waiting
+    if unknown := counts.by_status.keys() - set(STATUSES):
         raise ContractBroken(f"{modality}: rows have the statuses {sorted(unknown)}, expected some of {STATUSES}; re-materialize the verdicts")
-    tiers = Counter(exact=num_rows - len(by_digest) - by_status_without_digest(lake, modality))
+    tiers = Counter(exact=num_rows - len(counts.by_digest) - counts.num_bare)
     if lake.tables.has("duplicate_clusters", modality):
         tiers.update(tier for tier in lake.tables.read(Slot("duplicate_clusters", modality), columns=["tier"]).column("tier").to_pylist() if tier)
     return ModalitySummary(
         modality=modality,
         num_shards=len(lake.tables.shards("items", modality)),
         num_rows=num_rows,
-        statuses={name: by_status[name] for name in STATUSES},
+        statuses={name: counts.by_status[name] for name in STATUSES},
         duplicates={tier: tiers[tier] for tier in TIERS},
-        rules=dict(sorted(by_rule.items())),
+        rules=dict(sorted(counts.by_rule.items())),
+        num_waiting=counts.num_waiting,
     )
-
-
-def by_status_without_digest(lake: Lake, modality: str) -> int:
-    """Rows of shards whose rest could not be read: they have no bytes, so they are nobody's duplicate."""
-    return sum(items.column("digest").null_count for _, items in lake.tables.scan("items", modality, columns=["digest"]))
 
 
 def _by_modality(values: dict[str, float | None]) -> str:

@@ -20,6 +20,7 @@ from mmlake_resources import CudaExecutorResource, LakeResource
 BACKFILL_SHARDS = 100  # per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
 GPU_BACKFILL_SHARDS = 64  # another number puts GPU assets into runs of their own, so that CPU stages do not wait for a GPU slot
 GPU_POOL = "gpu"
+EXIT_CODE = "exit code"  # metadata of a failed run: what a command that waits for it shall end with
 OWNERS = ["team:data-engineering"]
 
 # eager() asks for what becomes missing, which a partition that was registered before the sensor's first look never does: then, being missing is enough.
@@ -63,12 +64,14 @@ def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: st
     """Make every partition of the run; yields Dagster's own result first so that the exact events that follow are the latest."""
     made: dict[str, Made] = {}
     failed: dict[str, str] = {}
+    exit_codes: set[int] = set()
     for partition in context.partition_keys:
         try:
             made[partition] = run_step(step, lake, modality, shard_of(partition), run_id=context.run.run_id)
             context.log.info(page.line(made[partition]))
         except (MmlakeError, OSError) as error:
-            failed[partition] = f"{type(error).__name__}: {error}"
+            failed[partition] = str(error) if isinstance(error, MmlakeError) else f"{type(error).__name__}: {error}"
+            exit_codes.add(error.exit_code if isinstance(error, MmlakeError) else MmlakeError.exit_code)
     if not failed:
         yield dg.MaterializeResult(metadata={"partitions": len(made)})
     upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs}
@@ -79,8 +82,10 @@ def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: st
         # Yielded, not logged: what `context.log_event` holds back is lost when the body raises.
         yield events.materialization(context.asset_key, partition, stamp=result.stamp, metadata=metadata, inputs=versions, pointers=pointers[partition])
     if failed:
+        first, cause = next(iter(failed.items()))
         raise dg.Failure(
-            f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; re-run with the same range after the cause is mended", metadata=dict(failed)
+            f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; {first}: {cause}. Re-run with the same range after the cause is mended",
+            metadata=failed | {EXIT_CODE: exit_codes.pop() if len(exit_codes) == 1 else MmlakeError.exit_code},
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
+from mmlake import errors
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
@@ -19,7 +20,7 @@ from mmlake.registry import Listing
 from mmlake.remote import descriptors
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake_assets import definitions, jobs
-from mmlake_assets.factory import GPU_BACKFILL_SHARDS
+from mmlake_assets.factory import EXIT_CODE, GPU_BACKFILL_SHARDS
 from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, row_key
 from mmlake_resources import CudaExecutorResource, LakeResource
 
@@ -115,14 +116,27 @@ class _Runner:
         if result.success:
             return
         failures = [event for event in result.all_events if event.is_step_failure]
-        causes = [f"{event.step_key}: {_root_cause(event)}" for event in failures]
-        raise MmlakeError(
-            f"run {result.run_id} of job {job} failed in {'; '.join(causes) or 'a blocking check'}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done"
-        )
+        causes = [(event.step_key, *_root_cause(event)) for event in failures]
+        told = "; ".join(f"{step}: {cause}" for step, cause, _ in causes) or "a blocking check"
+        raised = MmlakeError(f"run {result.run_id} of job {job} failed in {told}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done")
+        if len(codes := {code for _, _, code in causes}) == 1:
+            raised.exit_code = codes.pop()
+        raise raised
 
 
-def _root_cause(event: dg.DagsterEvent) -> str:
+def _root_cause(event: dg.DagsterEvent) -> tuple[str, int]:
+    """(what went wrong in one line, exit code) of a failed step: in our words alone where the error is ours, else with its class before them."""
+    failure = event.step_failure_data.user_failure_data
+    if failure is not None and failure.description:  # of a row asset: it says itself which partitions failed
+        code = failure.metadata.get(EXIT_CODE)
+        return failure.description, int(str(code.value)) if code is not None else MmlakeError.exit_code
     error = event.step_failure_data.error
     while error is not None and error.cause is not None:
         error = error.cause
-    return error.message.strip().splitlines()[0] if error and error.message.strip() else "unknown"
+    line = (error.message.strip().splitlines() or ["unknown"])[0] if error is not None else "unknown"
+    name, _, words = line.partition(": ")
+    name = name.rpartition(".")[2]
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, MmlakeError):
+        return words, kind.exit_code
+    return f"{name}: {words}" if words else name, MmlakeError.exit_code

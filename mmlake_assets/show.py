@@ -55,10 +55,10 @@ class Shown:
             for part in self.truth.tables():
                 out.print(part)
                 out.print()
-        done = f"{len(self.runs)} Dagster runs, new: {', '.join(self.made)}" if self.runs else "nothing to do, everything is up to date"
+        done = f"{len(self.runs)} Dagster runs, new: {', '.join(self.made) or 'no version'}" if self.runs else "nothing to do, everything is up to date"
         out.print(f"{done}; {self.seconds:.1f} s")
-        out.print(f"report   {self.report}")
-        out.print(f'look on  mmlake ui --lake {self.lake.root}    mmlake search "..." --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}')
+        out.print(f"report   {self.report}", soft_wrap=True)
+        out.print(f'look on  mmlake ui --lake {self.lake.root}    mmlake search "..." --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}', soft_wrap=True)
 
 
 def run_and_show(

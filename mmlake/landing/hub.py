@@ -10,6 +10,7 @@ import copy
 import hashlib
 import io
 import logging
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +19,7 @@ from typing import IO, Any, cast
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.checked import CheckedFile
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
@@ -27,6 +28,7 @@ from mmlake.remote.settings import RemoteSettings
 
 _LOG = logging.getLogger("mmlake.landing")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_ODD = "a path that no directory tree has: absolute, with an empty, '.' or '..' part, or with a character of no file name"
 _CARD = "README.md"
 _MAX_CARD_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
@@ -53,9 +55,14 @@ class HubLanding(Landing):
 
     @cached_property
     def _files(self) -> dict[str, HubFile]:
-        """Every file below the directory by its portable path."""
+        """Every file below the directory by its portable path, as far as a directory tree has such paths."""
+        return {portable(path): file for path, file in self._tree.items() if not _is_odd(path)}
+
+    @cached_property
+    def _tree(self) -> dict[str, HubFile]:
+        """Every file below the directory by the path that the hub tells."""
         prefix = f"{self._directory}/" if self._directory else ""
-        return {portable(file.path.removeprefix(prefix)): file for file in self._repo.tree(self.revision, self._directory) if file.path.startswith(prefix)}
+        return {file.path.removeprefix(prefix): file for file in self._repo.tree(self.revision, self._directory) if file.path.startswith(prefix)}
 
     @cached_property
     def _listed(self) -> dict[str, list[Entry]]:
@@ -63,18 +70,17 @@ class HubLanding(Landing):
         found: dict[str, list[Entry]] = {}
         for path in self._files:
             directory, _, name = path.rpartition("/")
-            is_hidden = any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
+            is_hidden = any(part.startswith(".") for part in path.split("/"))
             if not is_hidden and not name.endswith(UNFINISHED) and name not in MARKERS and not (path == _CARD and not self._directory):
                 found.setdefault(directory or ".", []).append(self._entry(path))
+        for path in filter(_is_odd, self._tree):
+            found.setdefault(".", []).append(odd_entry(".", path, _ODD))
         for entries in found.values():
             entries.sort(key=lambda entry: entry.path)
         return found
 
     def _entry(self, path: str) -> Entry:
         file = self._files[path]
-        parts = native(path).split("/")
-        if ".." in parts or "." in parts or "" in parts or "\0" in path:
-            return Entry(path, 0, 0, "a path that leaves the landing zone")
         # A commit has no time of its own that a listing tells, and needs none: its files never change.
         return Entry(path, file.size_bytes, 0, version=file.sha256 or file.git_id)
 
@@ -90,10 +96,10 @@ class HubLanding(Landing):
 
     def open(self, path: str) -> IO[bytes]:
         entry = self.stat(path)
+        if entry is None and _is_odd(native(path)):
+            raise UnreadableItem(1007, f"path {path[:200]!r} leaves the landing zone")
         if entry is None:
             raise UnreadableItem(1001, "the file is missing at this revision")
-        if entry.refused is not None:
-            raise UnreadableItem(1007, entry.refused)
         file = self._files[path]
         return self._open(file) if file.size_bytes else io.BytesIO(b"")
 
@@ -158,6 +164,15 @@ def _parsed(address: str) -> Any:
     if found is None or found.type != "dataset":
         raise SettingsError(f"landing zone {without_tokens(address)!r} is no data set on the hub; write hf://datasets/<org>/<name>[@revision][/directory]")
     return found
+
+
+def _is_odd(path: str) -> bool:
+    """Whether no directory tree has the path: a part is empty, "." or "..", or a character is none that a file name can hold."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return True
+    return any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path
 
 
 def _hasher(file: HubFile) -> Any:

@@ -26,7 +26,10 @@ class LocalLanding(Landing):
         self.location = str(self.root)
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
-        pending = ["."]
+        return self._below(".")
+
+    def _below(self, directory: str) -> Iterator[tuple[str, list[Entry]]]:
+        pending = [directory]
         while pending:
             directory = pending.pop()
             entries, below = self._list(directory)
@@ -55,6 +58,12 @@ class LocalLanding(Landing):
             return sorted(self._list(native(directory))[0], key=lambda entry: entry.path)
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def has(self, path: str) -> bool:
+        try:
+            return path == "." or self.stat(path) is not None or next((True for _ in self._below(native(path))), False)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def stat(self, path: str) -> Entry | None:
         try:

@@ -6,13 +6,14 @@ cache, always at the version that was opened. Keys that no directory tree has (e
 
 from __future__ import annotations
 
+import copy
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO, Any
-from urllib.parse import quote
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
 from mmlake.remote.bucket import Bucket, Found
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.s3 import Address, Missing, is_odd
@@ -62,13 +63,13 @@ class S3Landing(Landing):
                 if name in MARKERS:
                     markers[name] = self._entry(one)
                 elif name in (".", "..") or (not name and one.size_bytes):
-                    entries[name] = self._refused(directory, name or "/")
+                    entries[name] = odd_entry(directory, name or "/", _ODD)
                 elif name and not name.startswith(".") and not name.endswith(UNFINISHED):
                     entries[name] = self._entry(one)
             for whole in prefixes:
                 name = whole.removeprefix(prefix)[:-1]
                 if is_odd(name):
-                    entries.update((one.key, self._refused(directory, one.key.removeprefix(prefix))) for one in self.bucket.objects(whole))
+                    entries.update((one.key, odd_entry(directory, one.key.removeprefix(prefix), _ODD)) for one in self.bucket.objects(whole))
                 elif not name.startswith("."):
                     below.append(name)
         for name in below:
@@ -107,6 +108,11 @@ class S3Landing(Landing):
 
         return shared_cache(self._remote).open(identity, found.size_bytes, read_range)
 
+    def sparing(self) -> S3Landing:
+        other = copy.copy(self)
+        other._remote = replace(self._remote, ahead_blocks=0)
+        return other
+
     def has(self, path: str) -> bool:
         plain = native(path)
         if path == "." or self.stat(path) is not None:
@@ -118,9 +124,3 @@ class S3Landing(Landing):
 
     def _entry(self, found: Found) -> Entry:
         return Entry(portable(found.key.removeprefix(self._root)), found.size_bytes, found.modified_ns, version=found.etag)
-
-    def _refused(self, directory: str, rest: str) -> Entry:
-        """An entry of the directory for a key that has no place in it, with its slashes and dots spelled so that it is one harmless name."""
-        name = quote(rest, safe="").replace(".", "%2E")
-        inside = "" if directory == "." else quote(directory, safe="/") + "/"
-        return Entry(f"fsencoded:{inside}{name}", 0, 0, _ODD)

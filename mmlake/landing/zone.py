@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
@@ -56,8 +56,11 @@ class Landing(ABC):
         """The file at the portable path, for reading and seeking. Raises UnreadableItem: 1007 unsafe, 1001 missing or not readable."""
 
     def has(self, path: str) -> bool:
-        """Whether there is a file, or a directory with files, at the portable path."""
-        return path == "." or self.stat(path) is not None or bool(self.files(path))
+        """Whether there is a file, or a directory with files in it or below it, at the portable path."""
+        if path == "." or self.stat(path) is not None or self.files(path):
+            return True
+        below = f"{native(path)}/"
+        return any(native(directory).startswith(below) for directory, _ in self.directories())
 
     def provenance(self) -> dict[str, str]:
         """Where the bytes come from, for the record: the location, and the revision that it is pinned to where the storage has such a thing."""
@@ -83,6 +86,13 @@ def portable(path: str) -> str:
     except UnicodeEncodeError:
         return _ENCODED + quote_from_bytes(os.fsencode(path), safe="/")
     return _ENCODED + quote_from_bytes(path.encode(), safe="/") if path.startswith(_ENCODED) else path
+
+
+def odd_entry(directory: str, rest: str, reason: str) -> Entry:
+    """A refused entry of the directory, a native path, for what has no place in a tree: its slashes and dots are spelled so that it is one harmless name."""
+    name = quote(rest, safe="", errors="surrogatepass").replace(".", "%2E")
+    inside = "" if directory == "." else quote_from_bytes(os.fsencode(directory), safe="/") + "/"
+    return Entry(f"{_ENCODED}{inside}{name}", 0, 0, reason)
 
 
 def native(path: str) -> str:

@@ -43,9 +43,7 @@ def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         rows.append(letter)
     table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
     counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
-    return lake.tables.write(
-        LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields()
-    )
+    return lake.tables.write(LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields())
 
 
 def read_letters(lake: Lake) -> pa.Table:

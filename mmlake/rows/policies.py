@@ -43,7 +43,7 @@ def apply_policy(batch: RowBatch, policy: str) -> RowBatch:
         return filter_rows(batch, ~np.isin(samples, np.unique(samples[failed])))
     told = f"{int(failed.sum())} of {batch.num_rows} rows have no bytes, the first: {'; '.join(_examples(batch.to_arrow(), failed))}"
     if policy == "error":
-        raise RowsUnreadable(f"{told}. Mend their source, or choose the policy warn, drop_row or drop_sample")
+        raise RowsUnreadable(f"{told}. Mend their source, or choose the policy warn, drop_row or drop_sample (`mmlake rows --on-error`)")
     _log.warning("%s", told)
     return batch
 

@@ -21,6 +21,7 @@ from mmlake.preprocess import PreprocessSettings
 from mmlake.records import SourceRef
 from mmlake.rows.batch import Conflict, RowBatch
 from mmlake.rows.frames import Frames
+from mmlake.rows.identity import stem_of
 from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources import texts
@@ -249,6 +250,12 @@ class _SampleMaker:
         except UnreadableItem as error:
             row["materialize_error"] = error.reason
 
+    def _is_told(self, name: str, value: Any) -> bool:
+        """Whether a reserved column says the same as this field of the record, as in every tar that this library wrote."""
+        if name == "licence":
+            return self._first.licence is not None and spdx_licence(value) == spdx_licence(self._first.licence)
+        return name == "sample_id" and isinstance(value, str) and self.sample_id in (value, f"{self._shard.key}/{stem_of(value)}")
+
     def made(self) -> _Sample:
         """The sample, the row of its fields first where it has any."""
         if self._metadata:
@@ -257,7 +264,7 @@ class _SampleMaker:
             first |= {"error_code": None, "materialize_error": None, "metadata_json": json_text(self._metadata), "size_bytes": None}
             first["source_ref"] = SourceRef(path=self._first.ref.path).to_json()
             self._rows.insert(0, first)
-            self._fields.insert(0, self._metadata)
+            self._fields.insert(0, {name: value for name, value in self._metadata.items() if not self._is_told(name, value)})
         num_bytes = sum(
             _ROW_BYTES + len(row["text_content"] or "") + len(row["binary_content"] or "") + len(row["metadata_json"] or "") + len(row["source_ref"]) for row in self._rows
         )

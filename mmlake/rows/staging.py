@@ -70,7 +70,9 @@ class Staged:
         found = sorted(path.name for path in self.directory.glob(f"*{self._suffix}"))
         self.is_ignored = self._mode == "ignore" and bool(found or self._before)
         if self._mode == "error" and (found or self._before):
-            raise SettingsError(f"{self.directory} holds rows already ({len(found)} {self._suffix} files); name another directory, or choose the mode overwrite or append")
+            raise SettingsError(
+                f"{self.directory} holds rows already ({len(found)} {self._suffix} files); name another directory, or the mode overwrite or append (`--overwrite`, `--append`)"
+            )
         if self._mode == "overwrite" and (foreign := sorted(set(found) - set(self._before))):
             raise SettingsError(f"{self.directory} holds {foreign[0]}, which no {PROVENANCE} lists: it is not ours to overwrite; move it away, or name another directory")
 
@@ -85,12 +87,18 @@ class Staged:
         with aside.open("rb+") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
-        base = base_name(sources, name)
-        self._counts[base] = self._counts.get(base, -1) + 1
-        final = f"{base}-{self._counts[base]:05d}{self._suffix}"
+        final = self._free_name(base_name(sources, name))
         done = WrittenFile(name=final, digest=digest, size_bytes=aside.stat().st_size, num_rows=num_rows, num_samples=num_samples, sources=tuple(sources))
         self._done.append((aside, done))
         return done
+
+    def _free_name(self, base: str) -> str:
+        """The next name of that base; in the mode append, which keeps what is there, none that an earlier write from the same sources has."""
+        while True:
+            self._counts[base] = self._counts.get(base, -1) + 1
+            name = f"{base}-{self._counts[base]:05d}{self._suffix}"
+            if self._mode != "append" or not (self.directory / name).exists():
+                return name
 
     def commit(self, record: Mapping[str, Any]) -> Path:
         """The provenance file, once every finished file has its name. In the mode overwrite, what earlier writes left is gone then."""

@@ -186,18 +186,21 @@ def _batches(pieces: Iterator[tuple[str, pa.Table]], making: _Splitting) -> Iter
 
 def _whole_samples(pieces: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str, pa.Table]]:
     """The pieces cut anew so that the last sample of one does not go on in the next. A sample ends with its file."""
-    held: tuple[str, pa.Table] | None = None
+    place, held = "", list[pa.Table]()  # pieces of one sample; joined once, since it may be a whole file
     for path, table in pieces:
-        if held is not None and held[0] == path:
-            table = pa.concat_tables([held[1], table])
-        elif held is not None:
-            yield held
-        last = _bounds(table)[-2] if table.num_rows else 0
-        if last:
-            yield path, table.slice(0, last)
-        held = path, table.slice(last)
-    if held is not None:
-        yield held
+        bounds = _bounds(table)
+        if held and place == path and held[-1].num_rows and table.num_rows and held[-1]["sample_id"][-1].as_py() == table["sample_id"][0].as_py():
+            held.append(table.slice(0, bounds[1]))
+            if len(bounds) == 2:
+                continue
+            table, bounds = table.slice(bounds[1]), [at - bounds[1] for at in bounds[1:]]
+        if held:
+            yield place, pa.concat_tables(held)
+        if bounds[-2]:
+            yield path, table.slice(0, bounds[-2])
+        place, held = path, [table.slice(bounds[-2])]
+    if held:
+        yield place, pa.concat_tables(held)
 
 
 def _samples(table: pa.Table) -> Iterator[tuple[pa.Table, int]]:

@@ -343,7 +343,7 @@ def index_of(landing: Landing, entry: Entry, settings: SourceSettings) -> Index:
 
 
 def holds_captions(landing: Landing, entry: Entry, settings: SourceSettings) -> bool:
-    """Whether the file's first annotation is a caption; reads no further, and once."""
+    """Whether the file's first annotation that says anything of an image is a caption; reads no further, and once."""
     key = _key(landing, entry, settings)
     with _INDEXING:
         if key not in _CAPTIONED:
@@ -360,8 +360,8 @@ def _key(landing: Landing, entry: Entry, settings: SourceSettings) -> tuple[obje
 def _first_is_caption(landing: Landing, entry: Entry, settings: SourceSettings) -> bool:
     try:
         for section, _, element in elements(landing, entry, settings):
-            if section == "annotations":
-                return isinstance(element, dict) and "caption" in element
+            if section == "annotations" and isinstance(element, dict) and ("caption" in element or "bbox" in element):
+                return "caption" in element
     except UnreadableItem:
         return False
     return False

@@ -30,6 +30,7 @@ class _Listed:
     names_digest: str
     num_files: int
     speaking: tuple[Entry, ...]  # JSON files that may speak of images elsewhere
+    tables: tuple[Entry, ...]  # of transcripts
 
 
 class Around:
@@ -50,12 +51,13 @@ class Around:
             names_digest=hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest(),
             num_files=len(names),
             speaking=tuple(speaking) if len(speaking) <= _MAX_SPEAKING else (),
+            tables=tuple(entry for entry in entries if transcripts.prefix_of(entry.name) is not None),
         )
 
-    def of(self, directory: str, entries: Sequence[Entry]) -> list[Entry]:
-        """The files elsewhere, and the tables among the entries, that speak of loose files in the directory. entries: all of its files."""
-        found = self._annotations(directory) if any(entry.name.lower().endswith(_IMAGES) for entry in entries) else []
-        tables = [entry for entry in entries if transcripts.prefix_of(entry.name) is not None]
+    def of(self, directory: str) -> list[Entry]:
+        """The files elsewhere, and the directory's own tables, that speak of loose files in it."""
+        listed = self._list(directory)
+        found, tables = self._annotations(directory) if listed.holds_images else [], listed.tables
         speakers = self._speakers_of(directory) if tables else None
         return sorted({*found, *tables, *([speakers] if speakers else [])}, key=lambda entry: entry.path)
 

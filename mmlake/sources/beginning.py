@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mmlake.landing import Entry
+from mmlake.sources import transcripts
 from mmlake.sources.rows import RawItem
 from mmlake.sources.shard import Shard
 
@@ -28,9 +29,12 @@ def _first_samples(items: Iterator[RawItem], limit: int) -> Iterator[RawItem]:
 
 
 def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
-    """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay together."""
+    """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay together.
+
+    Tables of transcripts come last: they are no samples, and speak of the others wherever those end.
+    """
     stems: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda one: one.path):
+    for entry in sorted(entries, key=lambda one: (transcripts.prefix_of(one.name) is not None, one.path)):
         stems.setdefault(entry.name.partition(".")[0], []).append(entry)
     return [entry for stem in list(stems)[:limit] for entry in stems[stem]]
 

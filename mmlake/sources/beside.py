@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from mmlake.errors import UnreadableItem
 from mmlake.sources import transcripts
 from mmlake.sources.members import Member
-from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading, printable, text_item
+from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading, printable, read_up_to, text_item
 from mmlake.sources.transcripts import Line
 
 _HEAD_BYTES = 4096
@@ -98,8 +98,7 @@ class Transcripts:
     def _parsed(self, table: Member) -> list[Line]:
         limit = self._reading.settings.max_text_bytes
         assert table.content is not None  # members with a fault are no tables
-        with table.content.open() as file:
-            data = file.read(limit + 1)
+        data = table.content.head(limit + 1)
         if len(data) > limit:
             raise UnreadableItem(1008, f"size_bytes={table.size_bytes} not in [0, {limit}]")
         return transcripts.lines_of(data, transcripts.prefix_of(table.name) or "")
@@ -139,8 +138,7 @@ def without(members: Sequence[Member], tables: Sequence[Member]) -> list[Member]
 def _speaks_of_many(member: Member, prefix: str) -> bool:
     assert member.content is not None
     try:
-        with member.content.open() as file:
-            lines = transcripts.lines_of(file.read(_HEAD_BYTES), prefix)
+        lines = transcripts.lines_of(member.content.head(_HEAD_BYTES), prefix)
     except UnreadableItem:
         return False
     return bool(lines) and lines[0].fault is None
@@ -161,7 +159,7 @@ def _once(speakers: Opener | None, reading: Reading) -> Any:
             return {}
         try:
             with speakers() as file:
-                return transcripts.speakers_of(file.read(reading.settings.max_text_bytes))
+                return transcripts.speakers_of(read_up_to(file, reading.settings.max_text_bytes))
         except UnreadableItem:
             return {}  # its own row says why
 

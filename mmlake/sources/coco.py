@@ -163,7 +163,12 @@ class Annotated:
             for image in (image for member in members if member.is_media for image in index.images_named(member.name.rpartition("/")[2])):
                 metadata.setdefault("image_id", _number(image.id))
                 media = {**_about(index, image), **media}
-                texts.extend(_caption(entry, annotation) for annotation in index.annotations_of(image.id, "caption"))
+                captions = index.annotations_of(image.id, "caption")
+                if self.has_texts:
+                    texts.extend(_caption(entry, annotation) for annotation in captions)
+                elif bodies := [annotation.body for annotation in captions]:
+                    # The file began with objects: the shard is not registered for texts, and the words are not lost.
+                    media["captions"] = [*media.get("captions", ()), *bodies]
                 for annotation in index.annotations_of(image.id, "object"):
                     objects.setdefault(annotation.id or f"{entry.path}#{annotation.number}", _object(index, annotation))
         if objects:

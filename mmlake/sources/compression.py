@@ -7,6 +7,7 @@ import zlib
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
+from mmlake.sources.streams import Kept
 
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 _INPUT_BYTES = 1 << 14  # compressed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB
@@ -138,7 +139,7 @@ class _Zstd:
     def _open(self) -> Any:
         import pyarrow as pa
 
-        return pa.CompressedInputStream(pa.PythonFile(_Kept(self._source), mode="r"), "zstd")
+        return pa.CompressedInputStream(pa.PythonFile(Kept(self._source), mode="r"), "zstd")
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
@@ -156,18 +157,3 @@ class _Zstd:
             return self.read(size)
         self._count += len(data)
         return data
-
-
-class _Kept(io.RawIOBase):
-    """A source that stays open when its reader goes."""
-
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._source.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from mmlake.errors import SettingsError
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import UNKNOWN_LICENCE
 from mmlake.sources.licences import spdx_licence
@@ -60,13 +60,14 @@ def _candidates(directory: str) -> list[str]:
 def _read(landing: Landing, path: str) -> dict[str, object]:
     if landing.stat(path) is None:
         return {}
-    with landing.open(path) as file:
-        data = file.read(_MAX_BYTES)
+    where = f"{landing.location}/{path}"
     try:
-        fields = json.loads(data)
+        with landing.open(path) as file:
+            fields = json.loads(file.read(_MAX_BYTES))
+    except UnreadableItem as error:
+        raise SettingsError(f"{where} cannot be read, and may say whose the files beside it are ({error.reason}); put a file there, or delete it") from error
     except (ValueError, RecursionError):
         fields = None
-    where = f"{landing.location}/{path}"
     if not isinstance(fields, dict):
         raise SettingsError(f"{where} is not a JSON object; write one with the fields source, licence (an SPDX id) and priority (an integer)")
     if "license" in fields:

@@ -17,15 +17,13 @@ from mmlake.records import SourceRef
 from mmlake.sources import sniff
 from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, Connector, directory_of, format_of
-from mmlake.sources.rows import Content, Fault, Reading, printable
+from mmlake.sources.rows import Content, Fault, Reading, printable, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tars import BLOCK, name_and_size
 
 _GAP_BYTES = 128 << 10  # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
 _READ_BYTES = 32 << 20  # ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails
-
-_PIECE_BYTES = 1 << 20
 _NAME_BYTES = 256  # of a long name, compared where it stands in a block of its own
 
 Found = bytes | Fault
@@ -164,15 +162,6 @@ def _bytes(content: Content, limit_bytes: int) -> Found:
 def _limited(stream: IO[bytes], limit_bytes: int) -> Found:
     data = read_up_to(stream, limit_bytes + 1)
     return data if len(data) <= limit_bytes else Fault(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
-
-
-def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
-    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much memory aside before it reads a byte."""
-    parts, left = [], size_bytes
-    while left and (part := stream.read(min(left, _PIECE_BYTES))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
 
 
 def _ranges(file: IO[bytes], refs: list[SourceRef], *, checked: bool) -> Iterator[tuple[SourceRef, Found | None]]:

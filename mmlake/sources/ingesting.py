@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -54,8 +54,11 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
     entries = [entry for entry in own if format_of(landing, entry) == LOOSE]
-    siblings = [entry for entry in listed if not is_in(entry, shard.part)]
-    return reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=Around(landing).of(shard.path, listed))
+    chosen = {entry.path for entry in own}
+    siblings = [entry for entry in listed if entry.path not in chosen]
+    around = Around(landing)
+    around.learn(shard.path, listed)
+    return reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
@@ -107,7 +110,7 @@ def rows_of(
     landing: Landing,
     store: Blobs,
     settings: SourceSettings,
-    wanted: frozenset[str] | None = None,
+    wanted: Collection[str] | None = None,
     advance: Advance = silent,
     downloads: Downloads | None = None,
 ) -> Iterator[dict[str, Any]]:
@@ -118,13 +121,14 @@ def rows_of(
             raise ContractBroken(
                 f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; its files changed, scan the landing zone again"
             )
-        if item.modality == modality and (wanted is None or _item_id(item, reading) in wanted):
+        if item.modality == modality and (wanted is None or item_id_of(shard.key, item) in wanted):
             yield _row(item, reading, store)
             advance(1)
 
 
-def _item_id(item: RawItem, reading: Reading) -> str:
-    return f"{reading.key}#{item.ordinal:06d}"
+def item_id_of(key: str, item: RawItem) -> str:
+    """The name of the row of an item of the shard with that key, unique in the lake."""
+    return f"{key}#{item.ordinal:06d}"
 
 
 def _row(item: RawItem, reading: Reading, store: Blobs) -> dict[str, Any]:
@@ -141,7 +145,7 @@ def _row(item: RawItem, reading: Reading, store: Blobs) -> dict[str, Any]:
     if fault is None and item.modality != "text" and not size:
         fault = Fault(1006, "size_bytes=0 not in [1, inf)")
     return {
-        "item_id": _item_id(item, reading),
+        "item_id": item_id_of(reading.key, item),
         "digest": digest,
         "sample_id": item.sample_id,
         "position": item.position,

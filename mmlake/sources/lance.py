@@ -29,6 +29,7 @@ from mmlake.sources.settings import SourceSettings
 SUFFIX = ".lance"
 
 _BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RuntimeError, NotImplementedError)  # pylance's ways to say that a file is damaged
+_ADDRESSED = "lance.blob"  # the extension type of blobs that may name an address in place of bytes; blobs without it are bytes
 _MANIFESTS = "_versions"
 _OLD_MANIFEST = "_latest.manifest"  # a copy of the newest manifest beside its directory, written by Lance before 0.10
 _BATCH_ROWS = 1024
@@ -60,6 +61,9 @@ def items(reading: Reading) -> Iterator[RawItem]:
         if entry.name != _OLD_MANIFEST:
             yield reading.fault(1005, "the file lies inside a Lance dataset but is no part of it", modality=home, member=entry.name)
     with _opened(reading) as dataset:
+        if dataset.unread:
+            reason = f"the columns {dataset.unread[:12]} are of a type whose values may be addresses outside of the dataset, and are not read; write them as plain bytes"
+            yield reading.fault(1007, reason, modality=dataset.columns.modalities[0] if dataset.columns.modalities else home, member=f"version:{dataset.version}/columns")
         if not dataset.columns.modalities:
             yield reading.fault(1003, f"none of the columns {dataset.schema.names[:12]} holds a text, image, video or audio", modality=home)
             return
@@ -90,7 +94,8 @@ class _Dataset:
     def __init__(self, handle: Any, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]) -> None:
         self.handle, self.reading = handle, reading
         self.version: int = handle.version
-        self.schema: pa.Schema = handle.schema
+        self.schema: pa.Schema = pa.schema([field for field in handle.schema if not _may_lead_outside(field)])
+        self.unread = [field.name for field in handle.schema if _may_lead_outside(field)]
         self.columns: Columns = columns_of(_unblobbed(self.schema), reading.settings)
         self._fetch, self._forget = fetch, forget
 
@@ -127,11 +132,21 @@ class _Dataset:
                 for path in self.paths(fragment):
                     self._fetch(path)
                 with _reading_lance(f"row {number} of version {self.version}"):
-                    batches = list(fragment.to_batches(offset=number - first - 1, limit=1, with_row_id=True, with_row_address=True, blob_handling="all_binary"))
+                    batches = list(
+                        fragment.to_batches(columns=self.schema.names, offset=number - first - 1, limit=1, with_row_id=True, with_row_address=True, blob_handling="all_binary")
+                    )
                 if batches:
                     return batches[0]
             first += num_rows
         raise UnreadableItem(1001, f"version {self.version} of the dataset has no row {number}")
+
+
+def _may_lead_outside(field: pa.Field) -> bool:
+    """Whether values of the column may be addresses that Lance itself would open: any file of this machine, any host, with our credentials."""
+    kind = field.type
+    name = kind.extension_name if isinstance(kind, pa.BaseExtensionType) else (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("ascii", "replace")
+    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return name.startswith(_ADDRESSED) or any(_may_lead_outside(storage.field(at)) for at in range(storage.num_fields))
 
 
 def _unblobbed(schema: pa.Schema) -> pa.Schema:
@@ -210,7 +225,7 @@ def _check_refused(entry: Entry | None) -> None:
 
 def _fragment(dataset: _Dataset, fragment: Any, first: int, num_rows: int, names: SampleNames) -> Iterator[RawItem]:
     number, broken, reading = first, None, dataset.reading
-    batches = _batches(fragment, reading.settings)
+    batches = _batches(fragment, dataset.schema.names, reading.settings)
     while True:
         try:
             with _reading_lance(f"fragment {fragment.fragment_id}: rows {number + 1} to {first + num_rows}"):
@@ -228,11 +243,11 @@ def _fragment(dataset: _Dataset, fragment: Any, first: int, num_rows: int, names
         yield reading.fault(1001, broken, modality=dataset.columns.modalities[0], member=f"version:{dataset.version}/fragment:{fragment.fragment_id}")
 
 
-def _batches(fragment: Any, settings: SourceSettings) -> Iterator[pa.RecordBatch]:
+def _batches(fragment: Any, names: list[str], settings: SourceSettings) -> Iterator[pa.RecordBatch]:
     size_bytes = sum(file.file_size_bytes or 0 for file in fragment.data_files())
     batch_rows = max(1, min(_BATCH_ROWS, settings.batch_bytes * fragment.physical_rows // max(1, size_bytes)))
     batches: Iterator[pa.RecordBatch] = fragment.to_batches(
-        batch_size=batch_rows, batch_readahead=1, io_buffer_size=2 * settings.batch_bytes, with_row_id=True, with_row_address=True, blob_handling="all_binary"
+        columns=names, batch_size=batch_rows, batch_readahead=1, io_buffer_size=2 * settings.batch_bytes, with_row_id=True, with_row_address=True, blob_handling="all_binary"
     )
     return batches
 

@@ -14,6 +14,7 @@ from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
+from mmlake.sources.around import Around
 from mmlake.sources.beginning import first_stems, is_named, limited, unlimited
 from mmlake.sources.connectors import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
 from mmlake.sources.ingesting import read
@@ -34,9 +35,9 @@ def scan_first(landing: Landing | str | os.PathLike[str], limit: int, *, setting
     landing, known = as_landing(landing), known or {}
     whole = {key: unlimited(shard) for key, shard in known.items()}
     found: dict[str, Shard] = {}
-    left = limit
-    for part in _parts(landing):
-        for shard in _scan_part(part, landing, left, settings=settings, known=whole) if left else ():
+    left, around = limit, Around(landing)
+    for part in _parts(landing, around):
+        for shard in _scan_part(part, landing, left, settings=settings, known=whole, around=around) if left else ():
             if left and shard.key not in found:
                 found[shard.key] = _cut(shard, left, part, landing, settings=settings, before=known.get(shard.key))
                 left -= found[shard.key].num_samples or 0
@@ -53,7 +54,7 @@ class _Part:
     is_alone: bool  # whether the directory holds nothing else
 
 
-def _parts(landing: Landing) -> Iterator[_Part]:
+def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
     """The landing zone's parts in the order of their keys."""
     found: list[_Part] = []
     single: dict[str, dict[str, list[Entry]]] = {}
@@ -61,6 +62,7 @@ def _parts(landing: Landing) -> Iterator[_Part]:
         if (root := directory_of(directory, landing)) is not None:
             single.setdefault(root, {})[directory] = entries
             continue
+        around.learn(directory, entries)
         loose = [entry for entry in entries if not is_named(entry, CONTAINER_NAMES)]
         found += [_Part(shard_key(entry.path), {directory: [entry]}, False, True) for entry in entries if is_named(entry, CONTAINER_NAMES)]
         if loose:
@@ -69,10 +71,11 @@ def _parts(landing: Landing) -> Iterator[_Part]:
     yield from sorted(found, key=lambda part: part.key)
 
 
-def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard]) -> list[Shard]:
+def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Around) -> list[Shard]:
     if part.is_loose:
-        return scan(_Excerpt(landing, {directory: first_stems(entries, left) for directory, entries in part.files.items()}), settings=settings, known=known)
-    shards = scan(_Excerpt(landing, part.files), settings=settings, known=known)
+        files = {directory: first_stems(entries, left) for directory, entries in part.files.items()}
+        return scan(_Excerpt(landing, files), settings=settings, known=known, around=around)
+    shards = scan(_Excerpt(landing, part.files), settings=settings, known=known, around=around)
     if any(shard.format == LOOSE for shard in shards):
         _LOG.warning("%s is left out under a limit: its name says that it is a container, its bytes do not", part.key)
     return [shard for shard in shards if shard.format != LOOSE]

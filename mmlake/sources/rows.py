@@ -37,6 +37,15 @@ class Fault:
         return cls(error.code, error.reason)
 
 
+def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
+    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much memory aside before it reads a byte."""
+    parts, left = [], size_bytes
+    while left > 0 and (part := stream.read(min(left, _PART_BYTES))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
 @dataclass(slots=True, eq=False)  # not frozen, which doubles what it costs to make one: there is one per member
 class Content:
     """A way to an item's bytes."""
@@ -56,11 +65,7 @@ class Content:
         if self.first is not None:
             return self.first(size_bytes)
         with self.open() as stream:
-            parts, left = [], size_bytes
-            while left > 0 and (part := stream.read(min(left, _PART_BYTES))):
-                parts.append(part)
-                left -= len(part)
-            return b"".join(parts)
+            return read_up_to(stream, size_bytes)
 
     def read(self) -> bytes:
         """The bytes, or those before decompression where that fails: what an ingest stores. Raises UnreadableItem where there are none."""
@@ -74,7 +79,10 @@ class Content:
                 return stream.read()
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: `but` is the inner loop of every reader
+_SAME: Any = object()  # the value of a field that `but` leaves alone
+
+
+@dataclass(kw_only=True, slots=True)  # not frozen: `but` is the inner loop of every reader, and nobody else changes one
 class RawItem:
     """One occurrence of one item, before its bytes were read."""
 
@@ -95,10 +103,44 @@ class RawItem:
     size_bytes: int = 0  # as the source says, for items whose bytes are not read
     ordinal: int = -1  # in the whole shard, from 0; set by `read`
 
-    def but(self, **changes: Any) -> RawItem:
-        """The item with other values in these fields; ten times faster than `dataclasses.replace`, which calls the constructor."""
+    def but(
+        self,
+        *,
+        modality: Any = _SAME,
+        ref: Any = _SAME,
+        sample_id: Any = _SAME,
+        position: Any = _SAME,
+        role: Any = _SAME,
+        content_type: Any = _SAME,
+        extension: Any = _SAME,
+        charset: Any = _SAME,
+        content: Any = _SAME,
+        beside: Any = _SAME,
+        metadata: Any = _SAME,
+        own: Any = _SAME,
+        licence: Any = _SAME,
+        fault: Any = _SAME,
+        size_bytes: Any = _SAME,
+        ordinal: Any = _SAME,
+    ) -> RawItem:
+        """The item with other values in these fields. Spelled out: 0.6 us, where copying a dict takes 3 and `dataclasses.replace` 20."""
         item = object.__new__(RawItem)
-        item.__dict__.update(self.__dict__, **changes)
+        item.modality = self.modality if modality is _SAME else modality
+        item.ref = self.ref if ref is _SAME else ref
+        item.sample_id = self.sample_id if sample_id is _SAME else sample_id
+        item.position = self.position if position is _SAME else position
+        item.role = self.role if role is _SAME else role
+        item.content_type = self.content_type if content_type is _SAME else content_type
+        item.extension = self.extension if extension is _SAME else extension
+        item.charset = self.charset if charset is _SAME else charset
+        item.content = self.content if content is _SAME else content
+        item.beside = self.beside if beside is _SAME else beside
+        item.metadata = self.metadata if metadata is _SAME else metadata
+        item.own = self.own if own is _SAME else own
+        item.licence = self.licence if licence is _SAME else licence
+        item.fault = self.fault if fault is _SAME else fault
+        item.size_bytes = self.size_bytes if size_bytes is _SAME else size_bytes
+        item.ordinal = self.ordinal if ordinal is _SAME else ordinal
         return item
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from mmlake.errors import UnreadableItem
@@ -26,6 +27,7 @@ from mmlake.sources.spreading import is_spread, not_lists, spread
 
 _MEDIA_LISTS = ("audios", "videos")  # beside `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
 _TIMED = ("application/x-subrip", "text/vtt")
+_POSITION = attrgetter("position")
 _BLANK = RawItem(modality="text", ref=SourceRef(""), sample_id="")  # what rows start from: to change a copy is cheaper than to make one
 
 
@@ -153,11 +155,11 @@ class _Sample:
             raise UnreadableItem(1008, f"size_bytes={member.size_bytes} not in [0, {limit_bytes}]")
         return data
 
-    def items(self) -> Iterator[RawItem]:
+    def items(self) -> list[RawItem]:
         """The sample's rows, positions counted from 0 in the order of the members; interleaved lists give their own positions."""
         self._rename()
         rows = [*self._listed_texts(), *self._listed_images(), *self._listed_media()]
-        behind = max((item.position for item in rows), default=-1) + 1
+        behind = max(map(_POSITION, rows), default=-1) + 1
         readers: list[tuple[str, bool, TextReader]] = []  # role, whether it has times, the text
         others: list[RawItem] = []
         for at, member in enumerate(self._members):
@@ -173,7 +175,8 @@ class _Sample:
         if not rows and not others:
             others = [self._unread(member, Fault(1003, "metadata without any text or media beside it")) for member in self._members]
         rows.extend(item if item.position == behind + at else item.but(position=behind + at) for at, item in enumerate(others))
-        yield from (self._with_beside(item, readers) for item in sorted(rows, key=lambda item: item.position))
+        rows.sort(key=_POSITION)
+        return [self._with_beside(item, readers) for item in rows] if readers else rows
 
     def _told_texts(self, readers: list[tuple[str, bool, TextReader]]) -> Iterator[RawItem]:
         """The texts that other files have for the sample."""
@@ -231,7 +234,7 @@ class _Sample:
             yield item
 
     def _with_beside(self, item: RawItem, readers: list[tuple[str, bool, TextReader]]) -> RawItem:
-        if item.role != "media" or item.fault is not None or not readers:
+        if item.role != "media" or item.fault is not None:
             return item
         order = ("caption", "transcript") if item.modality == "image" else ("transcript", "caption")
         ranked = sorted((reader for reader in readers if reader[0] in order), key=lambda reader: (order.index(reader[0]), not reader[1]))
@@ -290,7 +293,9 @@ class _Sample:
         if member is None:
             home = self._samples.home
             blank = self._blank(self._members[at], record_fields.pointer(self._settings.images_field, position))
-            return blank.but(modality=home, role="document" if home == "text" else "media", size_bytes=0, position=position, fault=Fault(1003, "an image is named but the sample has none"))
+            return blank.but(
+                modality=home, role="document" if home == "text" else "media", size_bytes=0, position=position, fault=Fault(1003, "an image is named but the sample has none")
+            )
         self._placed.add(id(member))
         item = self._file(member, [], position=position)
         explicit = token.get(self._settings.frame_field) if isinstance(token, dict) else None
@@ -337,9 +342,10 @@ class _Sample:
         return rows
 
     def _resolve(self, token: Any) -> Member | None:
-        """The member that a token names: by its whole name, its file name, or what follows the stem; else the sample's first image."""
-        name = token.get(self._settings.member_field) if isinstance(token, dict) else token
-        return self._images.get(name if isinstance(name, str) else "", self._images.get(""))
+        """The member that a token names: by its whole name, its file name, or what follows the stem; else the sample's first image, unless the token names a member outright."""
+        if isinstance(token, dict) and isinstance(name := token.get(self._settings.member_field), str):
+            return self._images.get(name)
+        return self._images.get(token if isinstance(token, str) else "", self._images.get(""))
 
     @cached_property
     def _images(self) -> dict[str, Member]:

@@ -18,23 +18,30 @@ from mmlake.sources.shard import Shard
 
 
 def scan(
-    landing: Landing | str | os.PathLike[str], *, settings: SourceSettings, known: Mapping[str, Shard] | None = None, at_most: int | None = None
+    landing: Landing | str | os.PathLike[str],
+    *,
+    settings: SourceSettings,
+    known: Mapping[str, Shard] | None = None,
+    at_most: int | None = None,
+    around: Around | None = None,
 ) -> list[Shard]:
     """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and times are equal.
 
     at_most: how many new or changed shards are opened, so that a look at very many takes a bounded time; of the others those that are known stay as
-    they were, and new ones are left for the next look. None opens all.
+    they were, and new ones are left for the next look. None opens all. around: the whole landing zone, where only a part of it is listed here.
     """
     landing = as_landing(landing)
     allowance = _Allowance(at_most)
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
-    around, speaking = Around(landing), dict[str, list[Entry]]()  # directories whose files speak of other directories: read when those are listed
+    is_whole, around = around is None, around or Around(landing)
+    speaking = dict[str, list[Entry]]()  # directories whose files speak of other directories: read when those are listed
     for directory, entries in landing.directories():
         if (whole := directory_of(directory, landing)) is not None:
             inside.setdefault(whole, []).extend(entries)
         else:
-            around.learn(directory, entries)
+            if is_whole:
+                around.learn(directory, entries)
             if around.speaks(directory):
                 speaking[directory] = entries
             else:
@@ -83,7 +90,7 @@ def _scan_directory(
             changed.append(entry)
     if not changed:
         return found
-    governing = [*defaults, *around.of(directory, entries)]
+    governing = [*defaults, *around.of(directory)]
     same = _unchanged(changed, directory, governing, known=known, settings=settings)
     loose, is_seen_whole = [], True
     for entry in changed:
@@ -108,7 +115,7 @@ def _scan_directory(
         else:
             allowance.take_one()
             others = [entry for entry in loose if not parts.is_in(entry, part)]
-            found.append(_shard(landing, directory, LOOSE, files, governing, settings, part=part, siblings=others, around=around.of(directory, entries)))
+            found.append(_shard(landing, directory, LOOSE, files, governing, settings, part=part, siblings=others, around=around.of(directory)))
     return found
 
 

@@ -129,12 +129,12 @@ def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downlo
     )
     if line.fault is not None or not urls:
         fault = line.fault or Fault(1003, f"none of the fields {sorted(fields)[:12]} is an address")
-        yield blank.but(metadata=fields, fault=fault)
+        yield blank.but(metadata=_shown(fields), fault=fault)
         return
     media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {name for _, _, expected in urls for name in expected[:1]}
     found = _texts(line, media, blank, reading)
     used = {item.own["field"] for item in found}
-    metadata = {name: shown(value) if isinstance(value, str) else value for name, value in fields.items() if name not in used}
+    metadata = _shown({name: value for name, value in fields.items() if name not in used})
     rows = [_fetched(blank, column, expected, answer, fields, reading, downloads) for (column, _, expected), answer in zip(urls, answers, strict=True)]
     rows.extend(item.but(own={}) for item in found)
     captions = [item for item in found if item.fault is None]
@@ -143,6 +143,15 @@ def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downlo
         chosen = [one for one in captions if one.role == role] or captions
         beside = tuple(reader_of(one.content.read().decode()) for one in chosen if one.content) if item.role == "media" and item.fault is None else ()
         yield item.but(position=position, metadata=metadata, beside=beside)
+
+
+def _shown(value: Any) -> Any:
+    """The value without credentials in its addresses, however deep they stand."""
+    if isinstance(value, dict):
+        return {name: _shown(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [_shown(child) for child in value]
+    return shown(value) if isinstance(value, str) else value
 
 
 def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[RawItem]:

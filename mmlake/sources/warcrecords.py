@@ -7,6 +7,7 @@ Zstandard WARC is expanded as a whole. Expanded bytes lie in a temporary file un
 from __future__ import annotations
 
 import io
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -19,13 +20,15 @@ from mmlake.records import SourceRef
 from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.rows import Fault, printable
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.web.bodies import Kept
+from mmlake.sources.streams import Kept, Slice
 from mmlake.sources.web.naming import shown
 
 MARK = b"WARC/1."
 
 _GZIP = b"\x1f\x8b\x08"
 _MAX_HEADER_BYTES = 1 << 18
+_LOOK_BYTES = 1 << 11  # read first: most headers end in it, and where marks lie close each of them costs no more
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
 _CHUNK_BYTES = 1 << 20
 _INPUT_BYTES = 1 << 16
@@ -94,34 +97,6 @@ def _place(member: str) -> tuple[int, int]:
 def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     by_name = dict(reversed(fields))
     return {name.removeprefix("warc-").replace("-", "_"): shown(by_name[name]) for name in _KEPT if name in by_name}
-
-
-class Slice(io.RawIOBase):
-    """A range of a file that others read too: it seeks before every read."""
-
-    def __init__(self, file: IO[bytes], offset: int, size_bytes: int) -> None:
-        self._file, self._offset, self._size, self._at = file, offset, size_bytes, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        self._file.seek(self._offset + self._at)
-        data = self._file.read(min(len(buffer), max(0, self._size - self._at)))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def records(file: IO[bytes], *, settings: SourceSettings, start: int = 0) -> Iterator[Record | Damage]:
@@ -202,7 +177,7 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
     for found in _occurrences(file, _GZIP, at, size):
         file.seek(found)
         try:
-            if zlib.decompressobj(31).decompress(file.read(_INPUT_BYTES), len(MARK)) == MARK:
+            if zlib.decompressobj(31).decompress(file.read(_LOOK_BYTES), len(MARK)) == MARK:
                 return found
         except zlib.error:
             continue
@@ -210,14 +185,15 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
 
 
 def _occurrences(file: IO[bytes], mark: bytes, at: int, size: int) -> Iterator[int]:
+    chunk_bytes = _LOOK_BYTES
     while at < size:
         file.seek(at)
-        data = file.read(_CHUNK_BYTES + len(mark) - 1)
+        data = file.read(chunk_bytes + len(mark) - 1)
         found = data.find(mark)
         while found >= 0:
             yield at + found
             found = data.find(mark, found + 1)
-        at += _CHUNK_BYTES
+        at, chunk_bytes = at + chunk_bytes, min(2 * chunk_bytes, _CHUNK_BYTES)
 
 
 def _is_padding(file: IO[bytes], at: int, size: int) -> bool:
@@ -240,8 +216,7 @@ def _marked(found: Iterator[Record | Damage], broken: Fault | None, member: str)
 
 def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> Iterator[Record | Damage]:
     while at < size:
-        file.seek(at)
-        head = file.read(_MAX_HEADER_BYTES)
+        head = _head(file, at)
         blank = len(head) - len(head.lstrip(b"\r\n"))
         if blank == len(head):
             at += blank
@@ -255,6 +230,18 @@ def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> It
             at = _next_record(file, at + 1, size)
 
 
+def _head(file: IO[bytes], at: int) -> bytes:
+    """The bytes from there on, as many as hold a header or the mark of another record, or may be one."""
+    size_bytes = _LOOK_BYTES
+    while True:
+        file.seek(at)
+        head = file.read(size_bytes)
+        inner = head.lstrip(b"\r\n")
+        if len(head) < size_bytes or size_bytes >= _MAX_HEADER_BYTES or _BLANK_LINE.search(inner) or b"\n" + MARK in inner:
+            return head
+        size_bytes = min(8 * size_bytes, _MAX_HEADER_BYTES)
+
+
 def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, plain: bool) -> Record | Damage:
     """The record at this byte, or why there is none. Its length must lead to the end of the file or to another record."""
     if not head.startswith(MARK):
@@ -262,18 +249,18 @@ def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, pla
             member=label(at),
             fault=Fault(1002 if MARK.startswith(head) else 1003, f"no record starts at byte {at} of the expanded file" if not plain else f"no record starts at byte {at}"),
         )
-    end, skipped = head.find(b"\r\n\r\n"), 4
-    if end < 0:
-        end, skipped = head.find(b"\n\n"), 2
-    if end < 0:
+    blank, other = _BLANK_LINE.search(head), head.find(b"\n" + MARK)
+    if other >= 0 and (blank is None or other < blank.start()):
+        return Damage(member=label(at), fault=Fault(1003, f"another record starts at byte {at + other + 1}, inside the record header at byte {at}"))
+    if blank is None:
         if at + len(head) >= size:
             return Damage(member=label(at), fault=Fault(1002, f"the file ends inside the record header at byte {at}"))
         return Damage(member=label(at), fault=Fault(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes"))
-    fields = _fields(head[:end])
+    fields = _fields(head[: blank.start()])
     length = next((value for name, value in fields if name == "content-length"), "")
     if not (length.isascii() and length.isdigit() and len(length) < 20):
         return Damage(member=label(at), fields=fields, fault=Fault(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number"))
-    start = at + end + skipped
+    start = at + blank.end()
     stop = start + int(length)
     if stop > size:
         code = 1003 if _next_record(file, start, size) < size else 1002

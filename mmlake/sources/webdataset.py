@@ -20,6 +20,7 @@ from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.members import Member, look
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, printable
 from mmlake.sources.samples import Samples
+from mmlake.sources.streams import Slice
 from mmlake.sources.tars import CutMember, TarMember, Window, walk
 
 _BUFFER_BYTES = 8192  # a look at a member costs one read of this size
@@ -140,7 +141,7 @@ class _Stored(Content):
 
     def open(self) -> IO[bytes]:
         """The member's bytes."""
-        return io.BufferedReader(_Slice(self._file, self._offset, self._size), _BUFFER_BYTES)
+        return io.BufferedReader(Slice(self._file, self._offset, self._size), _BUFFER_BYTES)
 
     def first(self, size_bytes: int) -> bytes:
         """So many of its first bytes."""
@@ -152,31 +153,3 @@ class _Stored(Content):
         if self.is_range and not pointer:
             return SourceRef(self._path, self._label, self._offset, self._size)
         return SourceRef(self._path, f"{self._label}#{pointer}" if pointer else self._label)
-
-
-class _Slice(io.RawIOBase):
-    """A range of a file that others read too: it seeks before every read."""
-
-    def __init__(self, file: IO[bytes], offset: int, size_bytes: int) -> None:
-        self._file, self._offset, self._size, self._at = file, offset, size_bytes, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        self._file.seek(self._offset + self._at)
-        data = self._file.read(min(len(buffer), max(0, self._size - self._at)))
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)

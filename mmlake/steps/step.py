@@ -72,7 +72,10 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
     """Data version of every input. Raises MmlakeError where one has not been made."""
     versions: dict[str, str] = {}
     if not step.inputs and not step.corpus_inputs:
-        versions[f"landing/{shard}"] = lake.registry.get(shard).revision
+        known = lake.registry.get(shard)
+        versions[f"landing/{shard}"] = known.revision
+        if known.format == sources.URL_LIST:
+            versions["web/reach"] = lake.settings.web.reach
     for name in step.inputs:
         if shard == ALL:
             versions[f"{modality}/{name}"] = joint_version(lake.tables.stamps(name, modality))

@@ -31,9 +31,12 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
         count += 1
         shard = known.get(row["shard"])
         modalities: tuple[str, ...] = (row["modality"],)
-        if shard is not None and shard.format == sources.URL_LIST and row["stage"] == "sources":
-            codes.add(row["error_code"])
-            modalities = shard.modalities  # the answer may be of any of them
+        if shard is not None and row["stage"] == "sources":
+            modalities = tuple({*shard.modalities, row["modality"]})  # what comes this time may be of any of them, or stand beside a medium
+            if shard.format == sources.URL_LIST:
+                codes.add(row["error_code"])
+            if _is_all(lake, row):
+                lake.registry.reopen(row["shard"])
         for modality in modalities:
             wanted.setdefault(Slot(_TABLES[row["stage"]], modality, row["shard"]), []).append(row["key"])
     if codes:
@@ -41,3 +44,9 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
     for slot, keys in wanted.items():
         lake.retries.request(slot, keys)
     return count
+
+
+def _is_all(lake: Lake, row: dict[str, Any]) -> bool:
+    """Whether the failed row is all that its shard gave: it may not have opened, and then nobody knows yet what it holds."""
+    stamp = lake.tables.stamp(Slot("items", row["modality"], row["shard"]))
+    return stamp is not None and stamp.num_rows == 1

@@ -13,6 +13,7 @@ from mmlake.errors import MissingExtra, RemoteUnavailable, SettingsError, Unread
 from mmlake.landing import HubLanding, as_landing
 from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
+from mmlake.sources import SourceSettings, read, scan
 from mmlake.sources.defaults import defaults_of
 
 ADDRESS = f"hf://datasets/{NAME}"
@@ -82,13 +83,17 @@ def test_the_version_of_a_file_is_its_sha256_or_its_git_id(hub: Hub) -> None:
     assert (small.version, small.size_bytes) == (hashlib.sha1(b"blob 5\0small").hexdigest(), 5)
 
 
-def test_a_path_that_leaves_the_landing_zone_is_listed_and_never_opened(hub: Hub) -> None:
-    hub.commit({"a/../../b.txt": b"b"})
+@pytest.mark.parametrize("path", ["a/../../b.txt", "../b.txt", "../../b.txt", "a/..", "//etc/passwd", "a//b.txt", "./b.txt", "nul\0.txt"])
+def test_a_path_that_leaves_the_landing_zone_is_a_refused_row_and_never_opened(hub: Hub, path: str) -> None:
+    hub.commit({path: b"b", "good/c.txt": b"good"})
     landing = HubLanding(ADDRESS)
-    ((_, (entry,)),) = landing.directories()
-    assert entry.refused is not None
+    found = dict(landing.directories())
+    assert list(found) == [".", "good"] and [entry.refused is None for entry in found["."]] == [False]
+    shards = scan(landing, settings=SourceSettings())
+    rows = {shard.key: [item.fault.code if item.fault else None for item in read(shard, landing=landing, settings=SourceSettings())] for shard in shards}
+    assert rows == {"root": [1007], "good": [None]}
     with pytest.raises(UnreadableItem, match="1007"):
-        landing.open(entry.path)
+        landing.open(path)
 
 
 def test_odd_names_come_back_byte_for_byte(hub: Hub) -> None:

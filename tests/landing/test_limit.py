@@ -150,3 +150,16 @@ def test_a_registry_from_before_limits_is_still_read(tmp_path: Path, mixed: Noti
             database.execute("UPDATE shards SET shard = ? WHERE key = ?", (json.dumps(old), key))
     assert sorted(registry.known()) == [shard.key for shard in shards]
     assert [asdict(shard) for shard in registry.known().values()] == [asdict(shard) for shard in shards]
+
+
+@pytest.mark.parametrize("sign", ["-", "_"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+def test_transcripts_of_a_table_come_with_the_recordings_that_a_limit_takes(tmp_path: Path, limit: int, sign: str) -> None:
+    """The table stands behind the recordings it speaks of, or before them: it is no sample, and what lies behind the limit is not missing."""
+    names = [f"84{sign}7{sign}000{number}" for number in range(3)]
+    table = "".join(f"{name} WORDS OF {name}\n" for name in names).encode()
+    root = make.land(tmp_path / "landing", {f"84/7/{name}.wav": make.sound(number) for number, name in enumerate(names)} | {f"84/7/84{sign}7.trans.txt": table})
+    (shard,) = scan_first(root, limit, settings=SETTINGS)
+    rows = [(item.modality, item.fault) for item in read(shard, landing=root, settings=SETTINGS)]
+    assert rows == [("audio", None), ("text", None)] * min(limit, 3)
+    assert shard.modalities == ("text", "audio")

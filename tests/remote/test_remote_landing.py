@@ -205,3 +205,12 @@ def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_tells_no_secre
     assert (again.store.location, again.landing.location) == (f"s3://{name}/lake", f"s3://{name}/zone")
     told = [path.read_bytes() for root in (lake.root, tmp_path / "cache") for path in root.rglob("*") if path.is_file()] + [caplog.text.encode()]
     assert not any(secret.encode() in text for text in told for secret in (KEY_ID, SECRET))
+
+
+def test_a_sparing_reader_fetches_nothing_ahead(client, name, remote, landing) -> None:
+    upload(client, name, {"zone/a.bin": bytes(20 * 1024)})
+    with landing.sparing().open("a.bin") as file:
+        while file.read(1024) and file.tell() < 3 * 1024:
+            pass
+    blocks = [path for path in (remote.directory() / "blocks").rglob("*") if path.is_file() and not path.name.startswith(".")]
+    assert len(blocks) <= 4

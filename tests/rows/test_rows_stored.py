@@ -216,3 +216,14 @@ def test_a_lance_dataset_of_another_make_is_a_source(tmp_path):
     (shard,) = sources.scan(tmp_path, settings=SETTINGS)
     (batch,) = rows.read_rows(shard, landing=tmp_path, materialize="read")
     assert column(batch, "binary_content", "image") == [png()] and column(batch, "text_content", "text") == ["c"] and column(batch, "score", "metadata") == [1]
+
+
+def test_a_sample_of_very_many_rows_is_read_in_time_that_grows_with_it(tmp_path, monkeypatch):
+    """What was held of a sample was joined and looked through anew for every 256 rows that came."""
+    looked = []
+    original = rows.stored._bounds
+    monkeypatch.setattr(rows.stored, "_bounds", lambda table: looked.append(table.num_rows) or original(table))
+    many = pa.table({"sample_id": ["a"] * 20_000 + ["b"], "position": [*range(20_000), 0], "modality": ["text"] * 20_001, "text_content": ["x"] * 20_001})
+    found = parquet(write(tmp_path, {"a.parquet": many}), "a.parquet")
+    assert sum(batch.num_rows for batch in found) == 20_001
+    assert sum(looked) < 4 * 20_001

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from rows_made import JPEG, PNG, back, batch, files, image, meta, records, rows_in, sample, text
 
+from mmlake import sources
 from mmlake.errors import LakeLocked, RowsUnreadable, SettingsError
 from mmlake.locks import holding
-from mmlake.rows import Places, RowBatch, materialize, read_parquet_rows
+from mmlake.rows import Places, RowBatch, materialize, read_parquet_rows, read_rows
 from mmlake.rows.filters import FILTERS, apply_filters
 from mmlake.rows.identity import DistinctIds
 from mmlake.rows.schema import SCHEMA
@@ -343,3 +344,24 @@ def test_parquet_comes_back_as_it_was(tmp_path: Path) -> None:
     names = [file.name for file in files(tmp_path, ".parquet")]
     back = pa.concat_tables(one.to_arrow() for one in read_parquet_rows(names, landing=tmp_path))
     assert back.select(made.columns).to_pylist() == made.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize(("to", "suffix"), FORMATS)
+def test_appending_rows_of_the_same_source_keeps_those_that_are_there(to: str, suffix: str, tmp_path: Path) -> None:
+    """The second write took the name, and so the place, of the first."""
+    for words in ("first", "second"):
+        write_rows(batch(*sample(words), origin=("1",)), tmp_path, to=to, settings=WriteSettings(mode="append"))
+    assert len(files(tmp_path, suffix)) == 2
+    (first, second) = json.loads((tmp_path / "_provenance.json").read_bytes())["writes"]
+    for write in (first, second):
+        (file,) = write["files"]
+        assert hashlib.sha256((tmp_path / file["name"]).read_bytes()).hexdigest() == file["digest"]
+
+
+def test_a_tar_of_ours_is_read_back_without_a_word_about_reserved_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its JSON says sample_id and licence, which the columns of these names say as well."""
+    write_rows(batch(*[{**row, "licence": "MIT"} for row in sample("a/b.1")], origin=("1",)), tmp_path / "tars", to="webdataset")
+    settings = sources.SourceSettings()
+    found = [one for shard in sources.scan(tmp_path / "tars", settings=settings) for one in read_rows(shard, landing=tmp_path / "tars", settings=settings)]
+    assert [one.conflicts for one in found] == [()] and {*found[0].table["licence"].to_pylist()} == {"MIT"}
+    assert "reserved" not in caplog.text

@@ -310,3 +310,17 @@ def test_a_changed_shard_beyond_the_allowance_stays_as_it_was_and_is_not_gone(tm
         make.land(root, {f"text/{number}.jsonl": make.jsonl([make.prose(number), make.prose(9)])})
     after = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=before, at_most=1)}
     assert [key for key in before if after[key] != before[key]] == ["text/0.jsonl"]
+
+
+def test_a_source_file_that_is_a_link_to_elsewhere_is_named_with_its_remedy(tmp_path):
+    """It may say another licence, so that its directory is not read without it."""
+    root = make.land(tmp_path / "in", {"a/x.txt": b"words"})
+    (root / "a" / "_source.json").symlink_to("/etc/hostname")
+    with pytest.raises(SettingsError, match="a/_source.json cannot be read"):
+        sources.scan(root, settings=SETTINGS)
+
+
+def test_a_landing_zone_has_a_directory_whose_files_lie_deeper(tmp_path):
+    zone = Landing(land(tmp_path / "in", {"pets.lance/data/0.bin": b"x", "a.txt": b"y", "hidden/.b": b"z"}))
+    assert [zone.has(path) for path in (".", "pets.lance", "pets.lance/data", "pets.lance/data/0.bin", "a.txt")] == [True] * 5
+    assert [zone.has(path) for path in ("hidden", "pets", "a.txt/b", "gone")] == [False] * 4

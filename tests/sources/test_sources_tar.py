@@ -219,3 +219,9 @@ def test_what_is_called_tar_but_is_none_is_one_row_in_its_hinted_modality(tmp_pa
 def test_a_tar_is_known_by_its_bytes(tmp_path):
     root = land(tmp_path / "in", {"shard-0001": tar({"0.png": png()}), "notes.tar": jsonl({"text": "x"})[:0] + png()})
     assert {shard.key: shard.format for shard in sources.scan(root, settings=SETTINGS)} == {"root": "folder", "shard-0001": "webdataset"}
+
+
+def test_an_object_that_names_a_missing_member_is_a_row_and_no_other_image_stands_in_for_it(tmp_path):
+    record = {"texts": [None, None], "images": [{"member": "a.png"}, {"member": "gone.png"}]}
+    rows = rows_of(land(tmp_path / "in", {"x.tar": tar({"a.png": png(), "a.json": json.dumps(record).encode()})}))
+    assert [(row["position"], row["digest"], row["error_code"]) for row in rows] == [(0, sha(png()), None), (1, None, 1003)]

@@ -14,7 +14,9 @@ from mmlake.upkeep import failed_rows, repair_blobs, request_retries
 
 def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
     lake = done.lake
-    unreadable = {row["item_id"]: row for modality in ("text", "image", "video", "audio") for row in lake.tables.concat("items", modality).to_pylist() if row["status"] == "unreadable"}
+    unreadable = {
+        row["item_id"]: row for modality in ("text", "image", "video", "audio") for row in lake.tables.concat("items", modality).to_pylist() if row["status"] == "unreadable"
+    }
     letters = read_letters(lake).to_pylist()
     assert {row["key"] for row in letters if row["stage"] == "sources"} == set(unreadable) != set()
     assert all(row["reason"] == unreadable[row["key"]]["materialize_error"] for row in letters if row["stage"] == "sources")

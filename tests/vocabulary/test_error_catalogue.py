@@ -12,7 +12,11 @@ from mmlake.records import SEVERITIES
 
 TREE = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, MmlakeError)]
 # Sources, store and preprocess live here; the rules of quality (4xxx) are told by `quality.RULES`.
-THOUSANDS = {1: ("shard", "record", "text", "content", "file", "member", "item", "address", "host", "answer", "robots"), 2: ("blob",), 3: ("undecodable", "media", "stream", "pixel", "container")}
+THOUSANDS = {
+    1: ("shard", "record", "text", "content", "file", "member", "item", "address", "host", "answer", "robots"),
+    2: ("blob",),
+    3: ("undecodable", "media", "stream", "pixel", "container"),
+}
 
 
 @pytest.mark.parametrize("entry", CODES.values(), ids=lambda entry: entry.name)

@@ -7,6 +7,7 @@ address that was checked here: names are resolved once per connection, checked, 
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -22,6 +23,7 @@ Lookup = Callable[[str, int], Awaitable[list[str]]]  # host name and port -> its
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: the last four bytes are an IPv4 address
 _PLATFORM = frozenset({"168.63.129.16"})  # public by number, but Azure's host agent answers there
+_NUMBERS = re.compile(r"[0-9.]+")
 _MAX_URL_CHARS = 8192
 
 
@@ -46,6 +48,8 @@ def checked(url: URL) -> URL:
         raise UnreadableItem(1101, "the address holds credentials, which are never sent")
     if not url.host:
         raise UnreadableItem(1101, "the address names no host")
+    if _NUMBERS.fullmatch(url.host) and not is_numeric(url.host):  # "127.1", "2130706433": what libraries resolve by themselves, past the check
+        raise UnreadableItem(1101, "the host is a number that is no address in its usual form")
     return url
 
 

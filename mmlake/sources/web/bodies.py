@@ -10,6 +10,7 @@ from typing import IO, Any
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
 from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.streams import Kept
 
 ACCEPTED = "gzip, deflate"  # what is asked for; crawls may hold br and zstd as well
 
@@ -156,27 +157,3 @@ class _Dechunked(io.RawIOBase):
         if not self.closed:
             self._source.close()
         super().close()
-
-
-class Kept(io.RawIOBase):
-    """Any binary file as the raw stream that a BufferedReader wants; it stays open when its reader goes."""
-
-    def __init__(self, source: IO[bytes]) -> None:
-        self._source = source
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._source.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seekable(self) -> bool:
-        return self._source.seekable()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._source.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._source.tell()

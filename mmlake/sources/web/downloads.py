@@ -118,7 +118,7 @@ class _Book:
     def __init__(self, downloads: JournalledDownloads, rules: SourceSettings) -> None:
         self._downloads, self._rules, self._journal, self._store = downloads, rules, downloads.journal, downloads._store
         self._manners = digest_of(canonical_json([rules.agent, rules.respect_opt_out, rules.respect_robots]).encode())[:16]
-        policy = [self._manners, rules.max_item_bytes, downloads._settings.allowed_networks, downloads._settings.max_redirects]
+        policy = [self._manners, rules.max_item_bytes, downloads._settings.reach]
         self._policy = digest_of(canonical_json(policy).encode())[:16]
         self._known: dict[str, Answer] = {}
         self.waiting: set[str] = set()  # on the way

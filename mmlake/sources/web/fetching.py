@@ -6,6 +6,7 @@ Enters: an address. Leaves: a `Fetched`, which holds the body as it came or says
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import tempfile
 import time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _SPOOL_BYTES = 1 << 17  # a body up to here stays in memory: with 256 bodies at once 32 MB
 _CHUNK_BYTES = 1 << 16
 _REDIRECTS = (301, 302, 303, 307, 308)
+_OURS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})  # this machine's disk or open files: no host's fault, and not to be written down as one
 _AGAIN = frozenset({1103, 1104, 1105, 1107})  # faults that another try in the same run may mend; a name without an address will not have one in a second
 
 
@@ -170,6 +172,8 @@ class Fetcher:
             except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
                 raise UnreadableItem(1103, "the host's certificate is not accepted, or TLS fails") from error
             except (aiohttp.ClientError, ConnectionError, OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno in _OURS:
+                    raise
                 raise UnreadableItem(1103, "the connection is refused or broken, or the answer is no HTTP") from error
             finally:
                 if body is None:

@@ -30,8 +30,8 @@ class Gates:
 
     def pause(self, host: str, pause_s: float) -> None:
         """Let no new request to the host start for so many seconds."""
-        gate = self._gates.get(host)
-        if gate is not None:
+        if pause_s > 0:
+            gate = self._gates.setdefault(host, _Gate(self._per_host))
             gate.next_s = max(gate.next_s, asyncio.get_running_loop().time() + pause_s)
 
 

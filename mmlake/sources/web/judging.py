@@ -10,6 +10,7 @@ from typing import IO
 from mmlake.errors import UnreadableItem
 from mmlake.sources import sniff
 from mmlake.sources.settings import SourceSettings
+from mmlake.sources.streams import Kept
 from mmlake.sources.web import bodies
 from mmlake.sources.web.answers import Answer
 from mmlake.sources.web.charsets import declared_charset
@@ -48,7 +49,7 @@ def _stored(found: Fetched, body: IO[bytes], bare: Answer, *, rules: SourceSetti
 
     def undone() -> IO[bytes]:
         body.seek(0)
-        return bodies.decoded(io.BufferedReader(bodies.Kept(body)), codings, limit_bytes=rules.max_item_bytes)
+        return bodies.decoded(io.BufferedReader(Kept(body)), codings, limit_bytes=rules.max_item_bytes)
 
     with undone() as stream:
         head = stream.read(_PAGE_BYTES)

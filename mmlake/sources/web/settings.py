@@ -1,4 +1,4 @@
-"""How the web is fetched: how much at once, how patiently, and from where. None of it changes what a row says."""
+"""How the web is fetched: how much at once, how patiently, and from where. Only the latter changes what a row says: see `reach`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from mmlake.errors import SettingsError
+from mmlake.records import canonical_json, digest_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,11 @@ class WebSettings:
     # seconds; the bound of a wait between two tries, and of a Retry-After that is waited for.
     allowed_networks: tuple[str, ...] = ()
     # networks that are fetched from although they are not public ("127.0.0.0/8"). Empty: nothing inside can be reached through a list.
+
+    @property
+    def reach(self) -> str:
+        """The digest of what decides which addresses give an answer at all: rows made with another reach are out of date."""
+        return digest_of(canonical_json([self.allowed_networks, self.max_redirects]).encode())
 
     def __post_init__(self) -> None:
         for network in self.allowed_networks:

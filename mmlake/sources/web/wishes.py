@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 _PAGE_BYTES = 1 << 18  # a head section with inlined styles reaches 200 kB; wishes stand in it
 _META = re.compile(rb"<meta\b[^>]{0,2000}>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""([a-z][a-z0-9_:-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)  # one that never closes ends with the page: else each start of one would be searched to there
 _AGENT = re.compile(r"\s*([a-z0-9_*-]+)\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _DIRECTIVES_WITH_COLON = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
 

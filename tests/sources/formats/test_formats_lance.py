@@ -182,3 +182,18 @@ def test_a_remote_dataset_gives_the_same_rows_and_its_manifests_alone_tell_the_m
     here, there = (list(sources.read(shard, landing=landing, settings=SETTINGS)) for landing in (root, remote))
     assert [(item.ref, item.sample_id, item.fault) for item in there] == [(item.ref, item.sample_id, item.fault) for item in here]
     assert sources.fetch(here[-2].ref, landing=remote) == png(5)
+
+
+def test_a_blob_at_an_address_is_not_fetched(tmp_path):
+    """Lance would open any file of this machine that a dataset names, and its bytes would stand in a row."""
+    import lance
+
+    (tmp_path / "secret.txt").write_bytes(b"geheim")
+    schema = pa.schema([pa.field("text", pa.string()), lance.blob.blob_field("image")])
+    columns = {"text": ["words"], "image": lance.blob.blob_array([(tmp_path / "secret.txt").as_uri()])}
+    root = tmp_path / "in"
+    root.mkdir()
+    lance.write_dataset(pa.table(columns, schema=schema), str(root / "x.lance"), data_storage_version="2.2", allow_external_blob_outside_bases=True)
+    rows = rows_of(root)
+    assert [(row["text_content"], row["error_code"]) for row in rows] == [(None, 1007), ("words", None)]
+    assert "geheim" not in str(rows) and "Z2VoZWlt" not in str(rows)

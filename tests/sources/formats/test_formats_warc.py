@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import logging
 import random
@@ -12,8 +13,20 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
+from mmlake.sources.warcrecords import Damage, records
 from tests.sources.formats.warcs import PAGE, base32, chunked, record, response
 from tests.sources.source_builders import SETTINGS, brief, gz, land, png, rows_of, sha, zst
+
+
+class Counted(io.BytesIO):
+    """Bytes that count how many of them are read."""
+
+    num_bytes = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self.num_bytes += len(data)
+        return data
 
 
 def crawl() -> list[bytes]:
@@ -286,3 +299,18 @@ def test_no_single_wrong_byte_crashes_or_loses_the_untouched_records(tmp_path, n
 def test_gzip_that_is_no_crawl_stays_what_it_is(tmp_path):
     (row,) = rows_of(land(tmp_path / "in", {"a.txt.gz": gzip.compress(b"WARC is a format of files.", mtime=0)}))
     assert (row["text_content"], row["error_code"]) == ("WARC is a format of files.", None)
+
+
+def test_a_record_written_with_bare_line_feeds_ends_its_header_before_its_http_header(tmp_path):
+    """The blank line of the HTTP header inside has carriage returns, and is not that of the record."""
+    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + PAGE
+    data = b"WARC/1.0\nWARC-Type: response\nContent-Length: %d\n\n%s\n\n" % (len(block), block)
+    assert [(row["digest"], row["error_code"]) for row in rows_of(land(tmp_path, {"a.warc": data + response(uri="http://example.org/z")}))] == [(sha(PAGE), None)] * 2
+
+
+@pytest.mark.parametrize("data", [b"\nWARC/1." * 8_000, b"WARC/1.0\nContent-Length: 9999999999\n\n" * 4_000, b"WARC/1.0\nContent-Length: x\n\n" * 6_000, b"\x1f\x8b\x08" * 50_000])
+def test_marks_without_records_cost_a_little_each(data):
+    """A header of 256 KiB was read, and a megabyte searched, for every eight bytes: a megabyte of marks took minutes."""
+    counted = Counted(data)
+    assert all(isinstance(found, Damage) for found in records(counted, settings=SETTINGS))
+    assert counted.num_bytes < 1000 * len(data)

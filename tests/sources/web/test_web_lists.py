@@ -16,7 +16,11 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import SettingsError
+from mmlake.lake import Lake
+from mmlake.pipeline import refresh
 from mmlake.records import SourceRef
+from mmlake.settings import Settings
+from mmlake.steps import ROW_STEPS, is_current, run_step
 from mmlake.store import BlobStore
 from tests.sources.source_builders import SETTINGS, brief, gz, land, mp4, parquet, png, sha
 from tests.sources.web.site import QUICK, downloads_at, listed, rows_of_lists
@@ -256,3 +260,22 @@ def test_two_who_download_at_once_do_not_ask_twice(tmp_path, site):
         thread.join()
     assert found == [[sha(png(at)) for at in range(30)]] * 2
     assert set(site.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("record", [{"link": "http://u:geheim@h.example/a?sig=geheim"}, {"url": "file:///a", "more": {"deep": ["https://u:geheim@h.example/"]}}])
+def test_no_row_holds_the_credentials_of_an_address_beside_the_one_that_is_fetched(tmp_path, record):
+    land(tmp_path / "in", {"a.urls.jsonl": json.dumps(record).encode()})
+    assert "geheim" not in str(rows_of_lists(tmp_path))
+
+
+def test_a_table_of_a_list_is_out_of_date_when_other_networks_may_be_reached(tmp_path, site):
+    """What was refused is content now, and a table knows its settings by its inputs alone."""
+    listed(tmp_path, site.serve("/a.png", png(1)))
+    closed, reaching = (
+        Lake(tmp_path / "lake", landing=tmp_path / "in", settings=Settings(web=sources.WebSettings(**{**QUICK, **more}))) for more in ({"allowed_networks": ()}, {})
+    )
+    refresh(closed)
+    run_step(ROW_STEPS["items"], closed, "image", "a.urls")
+    assert is_current(ROW_STEPS["items"], closed, "image", "a.urls") and not is_current(ROW_STEPS["items"], reaching, "image", "a.urls")
+    run_step(ROW_STEPS["items"], reaching, "image", "a.urls")
+    assert reaching.tables.concat("items", "image").column("status").to_pylist() == ["ok"]

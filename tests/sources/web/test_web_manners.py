@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gzip
+import io
 import itertools
 import json
 import threading
@@ -13,7 +16,10 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import TRANSIENT_CODES, SettingsError, UnreadableItem
+from mmlake.sources.web import fetching
 from mmlake.sources.web.addresses import Networks, parsed
+from mmlake.sources.web.gates import Gates
+from mmlake.sources.web.wishes import refusal_of
 from tests.sources.source_builders import png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists
 
@@ -356,3 +362,39 @@ def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("mmlake")]
     assert downloads.journal.counts().get(None, 0) >= 1
     downloads.close()
+
+
+def test_comments_that_never_close_are_read_in_one_go():
+    began_s = time.process_time()
+    assert refusal_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">') is None
+    assert refusal_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--") is not None
+    assert time.process_time() - began_s < 5.0
+
+
+def test_a_pause_that_a_host_asks_for_is_kept_although_nobody_waits():
+    async def waited_s() -> float:
+        gates, loop = Gates(per_host=4, delay_s=0.0), asyncio.get_running_loop()
+        async with gates.through("host"):
+            pass
+        gates.pause("host", 0.05)
+        began_s = loop.time()
+        async with gates.through("host"):
+            return loop.time() - began_s
+
+    assert asyncio.run(waited_s()) >= 0.05
+
+
+def test_a_full_disk_of_ours_is_no_fault_of_an_address(tmp_path, site, monkeypatch):
+    class Full(io.BytesIO):
+        def write(self, data: bytes) -> int:
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(fetching.tempfile, "SpooledTemporaryFile", lambda **_: Full())
+    with pytest.raises(OSError, match="full"):
+        codes_of(tmp_path, site.serve("/a.png", png(1)))
+
+
+@pytest.mark.parametrize("host", ["2130706433", "127.1", "0177.0.0.1", "127.0.0.1.", "0"])
+def test_a_host_of_digits_that_is_no_address_is_refused_before_any_library_reads_it(host):
+    with pytest.raises(UnreadableItem, match="1101"):
+        parsed(f"http://{host}/")

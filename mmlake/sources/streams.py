@@ -1,0 +1,58 @@
+"""Views of a binary file that others read too: a range of it, or all of it, that leave the file open when they are closed."""
+
+from __future__ import annotations
+
+import io
+from typing import IO, Any
+
+
+class Slice(io.RawIOBase):
+    """A range of a file that others read too: it seeks before every read."""
+
+    def __init__(self, file: IO[bytes], offset: int, size_bytes: int) -> None:
+        self._file, self._offset, self._size, self._at = file, offset, size_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._offset + self._at)
+        data = self._file.read(min(len(buffer), max(0, self._size - self._at)))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class Kept(io.RawIOBase):
+    """Any binary file as the raw stream that a BufferedReader wants; it stays open when its reader goes."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        return self._source.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._source.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._source.tell()
