@@ -98,9 +98,15 @@ def directory_of(directory: str, landing: Landing) -> str | None:
 
 def format_of(landing: Landing, entry: Entry) -> str:
     """The name of the connector that reads the file."""
-    head = b""
+    return format_and_head(landing, entry)[0]
+
+
+def format_and_head(landing: Landing, entry: Entry) -> tuple[str, bytes | None]:
+    """(name of the connector that reads the file, its first HEAD_BYTES as they lie); no bytes where it does not open."""
     if entry.refused is not None:
-        return LOOSE
+        return LOOSE, None
+    raw: bytes | None = None
+    head = b""
     try:
         with landing.open(entry.path) as file:
             raw = head = file.read(sniff.HEAD_BYTES)
@@ -108,13 +114,18 @@ def format_of(landing: Landing, entry: Entry) -> str:
                 file.seek(0)
                 head = expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES)
     except UnreadableItem:
-        raw = b""
+        raw = None
+    return _told(raw or b"", head, entry.name), raw
+
+
+def _told(raw: bytes, head: bytes, name: str) -> str:
+    """The connector of a file with these first bytes, as they lie and expanded."""
     for connector in SOURCES.values():
         # Parquet inside gzip is no Parquet file: only tars and lines are read through compression.
-        if connector.claims(raw if connector.name == "parquet" else head, entry.name):
+        if connector.claims(raw if connector.name == "parquet" else head, name):
             return connector.name
     if sniff.kind_by_magic(head) is None:
         for connector in SOURCES.values():
-            if entry.name.lower().endswith(connector.names):
+            if name.lower().endswith(connector.names):
                 return connector.name
     return LOOSE

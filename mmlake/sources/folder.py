@@ -69,7 +69,7 @@ def _member(entry: Entry, reading: Reading) -> Member:
         reason = f"size_bytes={entry.size_bytes} not in [0, {reading.settings.max_item_bytes}]"
         return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=Fault(1008, reason))
     try:
-        kind, content, fault = look(Content(open_raw), name, entry.size_bytes, reading)
+        kind, content, fault = look(Content(open_raw), name, entry.size_bytes, reading, head=reading.heads.pop(entry.path, None))
     except UnreadableItem as error:
         return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=None, content=None, locate=locate, fault=Fault.of(error))
     return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=kind, content=content, locate=locate, fault=fault)

@@ -21,7 +21,7 @@ from mmlake.progress import Advance, silent
 from mmlake.sources import texts
 from mmlake.sources.around import Around
 from mmlake.sources.beginning import first_samples, first_stems, is_named
-from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of
+from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_and_head
 from mmlake.sources.defaults import Defaults
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parts import is_in
@@ -53,12 +53,19 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
     own = [entry for entry in listed if is_in(entry, shard.part)]
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
-    entries = [entry for entry in own if format_of(landing, entry) == LOOSE]
+    entries, heads = [], {}
+    for entry in own:
+        name, head = format_and_head(landing, entry)
+        if name == LOOSE:
+            entries.append(entry)
+            if head is not None:
+                heads[entry.path] = head
     chosen = {entry.path for entry in own}
     siblings = [entry for entry in listed if entry.path not in chosen]
     around = Around(landing)
     around.learn(shard.path, listed)
-    return reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
+    reading = reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
+    return replace(reading, heads=heads)
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:

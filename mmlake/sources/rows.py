@@ -159,6 +159,7 @@ class Reading:
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
+    heads: dict[str, bytes] = field(default_factory=dict)  # path of a loose file -> its first bytes, where they were read already; taken out when used
 
     def open(self) -> IO[bytes]:
         """The shard's file."""

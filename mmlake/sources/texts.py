@@ -69,6 +69,8 @@ def _wide_encoding(data: bytes) -> str | None:
 
 def _escaped_encoding(data: bytes) -> str | None:
     """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for UTF-8."""
+    if b"\x1b" not in data:  # one look for one byte, which hardly any text has
+        return None
     if b"\x1b$)C" in data[:1024]:
         return "iso2022_kr"
     return "iso2022_jp_2" if b"\x1b$B" in data or b"\x1b$@" in data else None
