@@ -37,7 +37,7 @@ def _parquet(table: pa.Table, **options: object) -> bytes:
 def _bombs() -> dict[str, bytes]:
     repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 50_000, pa.int32()), pa.array(["x" * 900_000]))
     return {
-        "nulls": _parquet(pa.table({"text": pa.nulls(20_000_000, pa.string())}), row_group_size=20_000_000),
+        "nulls": _parquet(pa.table({"text": pa.nulls(4_000_000, pa.string())}), row_group_size=4_000_000),
         "one word of a dictionary": _parquet(pa.table({"text": repeated}), row_group_size=50_000, compression="zstd"),
         "one page of zeros": _parquet(pa.table({"text": ["\0" * 1_000_000] * 150}), use_dictionary=False, compression="zstd", data_page_size=1 << 30),
         "one list of nulls": _parquet(pa.table({"captions": pa.ListArray.from_arrays(pa.array([0, 20_000_000]), pa.nulls(20_000_000, pa.string()))})),
