@@ -57,10 +57,6 @@ class Journal:
             return self._database.execute(f"DELETE FROM downloads WHERE code IN ({marks})", (*codes,)).rowcount
         return sum(self._database.execute(f"DELETE FROM downloads WHERE address = ? AND code IN ({marks})", (_key(url), *codes)).rowcount for url in urls)
 
-    def digests(self) -> set[str]:
-        """The blobs that answers name."""
-        return {row[0] for row in self._database.execute("SELECT digest FROM downloads WHERE digest IS NOT NULL")}
-
     def counts(self) -> dict[int | None, int]:
         """How many answers there are by code, None for those with bytes."""
         return dict(self._database.execute("SELECT code, COUNT(*) FROM downloads GROUP BY code").fetchall())
