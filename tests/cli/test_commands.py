@@ -173,7 +173,7 @@ def test_errors_leave_the_program_as_one_line_and_their_own_exit_code(tmp_path: 
     command = shutil.which("mmlake", path=str(Path(sys.executable).parent)) or ""
     words = [command] if command else [sys.executable, "-c", "from mmlake_assets.console import entry; entry()"]
     result = subprocess.run([*words, "versions", "--lake", str(tmp_path)], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
-    assert (result.returncode, result.stdout) == (1, "")
+    assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
 

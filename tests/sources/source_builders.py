@@ -89,7 +89,8 @@ def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[
     """All rows of all shards of a landing zone, checked: each item once, in the modality of its row, with bytes that hash to its digest."""
     store, rows = BlobStore(root.parent / "store"), []
     for shard in sources.scan(root, settings=settings):
-        found = [row for modality in shard.modalities for row in sources.ingest(shard, modality, landing=root, store=store, settings=settings).to_pylist()]
+        with store.batch():
+            found = [row for modality in shard.modalities for row in sources.ingest(shard, modality, landing=root, store=store, settings=settings).to_pylist()]
         found.sort(key=lambda row: row["item_id"])
         items = list(sources.read(shard, landing=root, settings=settings))
         assert [row["item_id"] for row in found] == [f"{shard.key}#{at:06d}" for at in range(len(items))]
