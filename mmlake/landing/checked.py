@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
+from mmlake.streams import Seekable
 
 
-class CheckedFile(io.RawIOBase):
+class CheckedFile(Seekable):
     """The file, hashed as far as it is read in one go from its start; the read that reaches its end raises UnreadableItem 1010 where the hash is another one.
 
     Reads out of order are not hashed: `Landing.verify` reads such files through once.
@@ -17,20 +17,6 @@ class CheckedFile(io.RawIOBase):
     def __init__(self, file: IO[bytes], *, size_bytes: int, expected: str, hasher: Any) -> None:
         self._file, self._size, self._expected, self._hasher = file, size_bytes, expected, hasher
         self._at = self._hashed = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, base + offset)
-        return self._at
 
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._at)

@@ -7,7 +7,7 @@ import zlib
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
-from mmlake.sources.streams import Kept
+from mmlake.streams import Kept
 
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 _INPUT_BYTES = 1 << 14  # compressed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB

@@ -20,8 +20,8 @@ from mmlake.records import SourceRef
 from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.rows import Fault, printable
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.streams import Kept, Slice
 from mmlake.sources.web.naming import shown
+from mmlake.streams import Kept, Slice
 
 MARK = b"WARC/1."
 

@@ -20,8 +20,8 @@ from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.members import Member, look
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, printable
 from mmlake.sources.samples import Samples
-from mmlake.sources.streams import Slice
 from mmlake.sources.tars import CutMember, TarMember, Window, walk
+from mmlake.streams import Slice
 
 _BUFFER_BYTES = 8192  # a look at a member costs one read of this size
 _MEMORY_BYTES = 32 << 20  # a compressed tar up to here is expanded in memory

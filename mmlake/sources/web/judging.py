@@ -10,7 +10,6 @@ from typing import IO
 from mmlake.errors import UnreadableItem
 from mmlake.sources import sniff
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.streams import Kept
 from mmlake.sources.web import bodies
 from mmlake.sources.web.answers import Answer
 from mmlake.sources.web.charsets import declared_charset
@@ -18,6 +17,7 @@ from mmlake.sources.web.fetching import Fetched
 from mmlake.sources.web.naming import kind_of
 from mmlake.sources.web.wishes import refusal_of
 from mmlake.store import Blobs
+from mmlake.streams import Kept
 
 KEPT_HEADERS = ("content-type", "content-language", "last-modified", "etag", "x-robots-tag", "tdm-reservation", "content-disposition")
 

@@ -210,13 +210,14 @@ def test_a_limit_fetches_no_more_than_it_takes(tmp_path, site):
 
 
 _INGEST = """
-import sys
+import json, sys
 from mmlake import sources
+from mmlake.settings import Settings
 from mmlake.store import BlobStore
 from pathlib import Path
 root = Path(sys.argv[1])
 store = BlobStore(root / "store")
-downloads = sources.JournalledDownloads(root / "downloads.sqlite", store=store, settings=sources.WebSettings(**eval(sys.argv[2])))
+downloads = sources.JournalledDownloads(root / "downloads.sqlite", store=store, settings=Settings.of({'web': json.loads(sys.argv[2])}).web)
 for shard in sources.scan(root / "in", settings=sources.SourceSettings()):
     sources.ingest(shard, "image", landing=root / "in", store=store, settings=sources.SourceSettings(), downloads=downloads)
 """
@@ -228,7 +229,7 @@ def test_a_killed_ingest_goes_on_where_it_was(tmp_path, site):
     urls = [site.serve(f"/{at}.png", png(at)) for at in range(20)]
     stop = site.does("/stop.png", lambda visit: (stuck.wait(10), visit.reply(png(99))))
     listed(tmp_path, *urls, stop)
-    child = subprocess.Popen([sys.executable, "-c", _INGEST, str(tmp_path), repr(QUICK)], cwd=Path(__file__).parents[3])
+    child = subprocess.Popen([sys.executable, "-c", _INGEST, str(tmp_path), json.dumps(QUICK)], cwd=Path(__file__).parents[3])
     try:
         journal = downloads_at(tmp_path)
         deadline_s = time.monotonic() + 20

@@ -6,11 +6,11 @@ import io
 from typing import IO, Any
 
 
-class Slice(io.RawIOBase):
-    """A range of a file that others read too: it seeks before every read."""
+class Seekable(io.RawIOBase):
+    """A place in a file of known size, to be read from by whoever derives from this."""
 
-    def __init__(self, file: IO[bytes], offset: int, size_bytes: int) -> None:
-        self._file, self._offset, self._size, self._at = file, offset, size_bytes, 0
+    _size: int
+    _at: int
 
     def readable(self) -> bool:
         return True
@@ -25,6 +25,13 @@ class Slice(io.RawIOBase):
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(0, base + offset)
         return self._at
+
+
+class Slice(Seekable):
+    """A range of a file that others read too: it seeks before every read."""
+
+    def __init__(self, file: IO[bytes], offset: int, size_bytes: int) -> None:
+        self._file, self._offset, self._size, self._at = file, offset, size_bytes, 0
 
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._offset + self._at)
