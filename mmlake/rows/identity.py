@@ -1,4 +1,4 @@
-"""Sample ids in one output: two samples that share an id are told apart, and an id becomes a safe name and back.
+"""Sample ids in one output: two samples that share an id are told apart, and an id becomes a safe file name.
 
 Two shards may both have a sample "000"; written as they are, one would hide the other's rows.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -35,13 +35,6 @@ def stem_of(sample_id: str) -> str:
     if len(text) <= STEM_CHARS:
         return text
     return f"{_CUT.sub('', text[: STEM_CHARS - _HASH_CHARS - 1])}~{hashlib.sha256(data).hexdigest()[:_HASH_CHARS]}"
-
-
-def id_of(stem: str) -> str | None:
-    """The id whose stem this is; None where it was cut, and only the sample's JSON has it."""
-    if stem == _EMPTY:
-        return ""
-    return None if "~" in stem else unquote(stem, errors="surrogatepass")
 
 
 class DistinctIds:

@@ -25,7 +25,7 @@ class Repair:
 def repair_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[Repair]:
     """The outcome for each blob. What is there but wrong goes into the store's quarantine once right bytes are at hand, or the blob is given up."""
     wanted = set(digests)
-    places, derived = _places(lake, wanted), _derived(lake, wanted)
+    places, derived, lists = _places(lake, wanted), _derived(lake, wanted), _lists(lake)
     for digest in sorted(wanted):
         data = next((found for place in places.get(digest, ()) if (found := _fetched(lake, place.ref, digest)) is not None), None)
         if digest in lake.store:
@@ -36,9 +36,9 @@ def repair_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[Repair]:
         if data is not None:
             lake.store.put(data, extension=extension)
             yield Repair(digest, "repaired")
-        elif (listed := _listed(lake, places.get(digest, ()))) is not None:
-            lake.retries.request(*listed)
-            yield Repair(digest, "requested", f"it came from an address in the list {listed[0].shard}; `mmlake run` fetches it again")
+        elif (listed := next((place for place in places.get(digest, ()) if place.slot.shard in lists), None)) is not None:
+            lake.retries.request(listed.slot, [listed.item_id])
+            yield Repair(digest, "requested", f"it came from an address in the list {listed.slot.shard}; `mmlake run` fetches it again")
         elif digest in derived:
             slot, parent = derived[digest]
             lake.retries.request(slot, [parent])
@@ -69,14 +69,9 @@ def _places(lake: Lake, wanted: set[Digest]) -> dict[Digest, list[_Place]]:
     return places
 
 
-def _listed(lake: Lake, places: Iterable[_Place]) -> tuple[Slot, list[str]] | None:
-    """(table, item ids) of an occurrence that was downloaded from a list of addresses; None where there is none."""
-    known = lake.registry.known()
-    for place in places:
-        shard = known.get(place.slot.shard)
-        if shard is not None and shard.format == sources.URL_LIST:
-            return place.slot, [place.item_id]
-    return None
+def _lists(lake: Lake) -> set[str]:
+    """The shards that are lists of addresses."""
+    return {key for key, shard in lake.registry.known().items() if shard.format == sources.URL_LIST}
 
 
 def _derived(lake: Lake, wanted: set[Digest]) -> dict[Digest, tuple[Slot, Digest]]:

@@ -27,10 +27,7 @@ def marks_of(digests: Iterable[Digest]) -> np.ndarray:
 
 def referenced(lake: Lake) -> np.ndarray:
     """The marks of every blob that something names, uint64, sorted, each once."""
-    found = np.empty(0, np.uint64)
-    for digests in _named(lake):
-        found = np.union1d(found, marks_of(digests))
-    return found
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *(marks_of(digests) for digests in _named(lake))]))
 
 
 def is_named(marks: np.ndarray, named: np.ndarray) -> np.ndarray:

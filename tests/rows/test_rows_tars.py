@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from rows_made import JPEG, PNG, SETTINGS, WAV, back, batch, files, image, layou
 from mmlake import sources
 from mmlake.rows import RowBatch, read_parquet_rows, read_rows
 from mmlake.rows.columns import is_null
-from mmlake.rows.identity import STEM_CHARS, id_of, stem_of
+from mmlake.rows.identity import STEM_CHARS, stem_of
 from mmlake.rows.writing import write_rows
 from mmlake.store import BlobStore
 from tests import make
@@ -72,7 +73,7 @@ def test_stems_are_safe_distinct_and_reversible(ids: list[str]) -> None:
     stems = [stem_of(one) for one in ids]
     assert len(set(stems)) == len(ids)
     assert all(len(stem) <= STEM_CHARS and re.fullmatch(r"[A-Za-z0-9_%~-]+", stem) for stem in stems)
-    assert all(id_of(stem) in (one, None) for stem, one in zip(stems, ids, strict=True))
+    assert all(unquote(stem) == one for stem, one in zip(stems, ids, strict=True) if one and "~" not in stem)  # what is cut is told by the JSON alone
 
 
 @pytest.mark.parametrize(
