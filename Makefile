@@ -32,7 +32,9 @@ demo: .venv/installed  ## build a lake from the sample corpus: all stages, summa
 ui: .venv/installed  ## the Dagster UI on the demo's lake, at 127.0.0.1:3000
 	$(BIN)/mmlake ui --lake $(DEMO)/lake
 
-test: lint types contracts unit  ## lint, types, layer contracts, tests
+test: .venv/installed  ## lint, types, layer contracts, tests
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) lint types contracts
+	@$(MAKE) --no-print-directory unit
 
 lint: .venv/installed  ## ruff
 	$(BIN)/ruff check .
@@ -45,8 +47,9 @@ contracts: .venv/installed  ## import-linter, and the code location loads
 	$(BIN)/lint-imports
 	$(BIN)/dagster definitions validate -m mmlake_assets.definitions
 
-unit: .venv/installed chromium  ## pytest
-	$(BIN)/python -m pytest
+# Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once.
+unit: .venv/installed chromium  ## pytest, on all processors
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # The browser tests say so and skip where Chromium cannot be had; as root on Debian it is installed.
 chromium:

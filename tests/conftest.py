@@ -1,8 +1,9 @@
-"""What every test has: no telemetry, no hub, and a quiet, single-threaded machine."""
+"""What every test has: no telemetry, no hub, and a quiet machine that the workers of a parallel run share fairly."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +11,54 @@ from pathlib import Path
 import pytest
 
 os.environ |= {"DO_NOT_TRACK": "1", "DAGSTER_DISABLE_TELEMETRY": "yes", "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0", "TOKENIZERS_PARALLELISM": "false"}
+os.environ["COLUMNS"] = "120"  # the width of every table, also where a worker has no terminal to ask
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests import make` from any folder
+
+MAX_WORKERS = 8
+WORKER_BYTES = 2 << 30  # torch, Arrow and Dagster in one process
+if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+    threads = str(max(1, min(2, (os.cpu_count() or 1) // workers)))  # more would only take the other workers' processors
+    for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", threads)
+
+# A parallel run starts with these, so that none is left over for the end. The first makes the lake that many others look at.
+LONGEST = (
+    "graph/test_deployment.py",
+    "wiring/test_sample_truth.py",
+    "wiring/test_versions_published.py",
+    "sample/test_sample_corpus.py",
+    "remote/test_remote_store.py",
+    "remote/test_remote_landing.py",
+    "shards/test_shard_files.py",
+    "cli/test_commands.py",
+    "upkeep/test_upkeep_collecting.py",
+    "graph/test_materialize.py",
+    "wiring/test_killed_runs.py",
+    "examples/test_examples.py",
+    "sources/corpora/test_corpora_memory.py",
+    "report/test_report.py",
+)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors, since tests also wait for servers and disks; fewer where memory is short."""
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min((os.cpu_count() or 1) + 1, MAX_WORKERS, memory_bytes // WORKER_BYTES))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if workers:
+        rank = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
 @pytest.fixture(scope="session")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A small lake, run once; tests look at it and change nothing."""
-    from tests import make
-    from tests.lakes import run_on
+    """A small lake, run once; tests look at it and change nothing. Of a parallel run's workers one runs it, and each has a copy."""
+    from tests.lakes import copied, done_once
 
     base = tmp_path_factory.mktemp("done")
-    yield from run_on(make.small_landing(base / "landing"), base / "lake")
+    yield from copied(done_once(tmp_path_factory), base)
 
 
 @pytest.fixture
@@ -29,3 +67,17 @@ def own(done, tmp_path: Path) -> Iterator[object]:
     from tests.lakes import copied
 
     yield from copied(done, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
+    """The smallest useful sample corpus, made once: (folder, truth); tests look at it and change nothing."""
+    from mmlake import sample
+    from tests.once import once
+
+    def fill(base: Path) -> None:
+        truth = sample.generate(base / "corpus", settings=sample.SampleSettings(scale=0.15))
+        (base / "truth").write_bytes(pickle.dumps(truth))  # as it was returned; the corpus has a truth file of its own
+
+    base = once(tmp_path_factory, "small-corpus", fill)
+    return base / "corpus", pickle.loads((base / "truth").read_bytes())

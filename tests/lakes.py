@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from mmlake.lake import Lake
 from mmlake_assets.instance import open_instance
 from mmlake_assets.run import Ran, run_lake
 from mmlake_resources import CudaExecutorResource, LakeResource
+from tests import make
+from tests.once import once
 
 RECIPES = ("everything", "curated")
 
@@ -26,6 +30,11 @@ class Done:
     ran: Ran
 
     @property
+    def base(self) -> Path:
+        """The folder of lake and landing zone."""
+        return Path(self.resource.root).parent
+
+    @property
     def lake(self) -> Lake:
         return self.resource.open()
 
@@ -33,19 +42,32 @@ class Done:
         return run_lake(self.resource, CudaExecutorResource(device="cpu"), self.instance, recipes=RECIPES, phase=lambda name, total: None)
 
 
-def run_on(landing: Path, root: Path) -> Iterator[Done]:
-    resource = LakeResource(root=str(root), landing=str(landing))
+@dataclass(frozen=True)
+class Kept:
+    """Where a lake that was run lies, with its landing zone, and what the run did."""
+
+    base: Path
+    ran: Ran
+
+
+def done_once(factory: pytest.TempPathFactory) -> Kept:
+    """A small lake that one process ran."""
+    base = once(factory, "small-lake", _run)
+    return Kept(base, pickle.loads((base / "ran").read_bytes()))
+
+
+def _run(base: Path) -> None:
+    landing, root = make.small_landing(base / "landing"), base / "lake"
     with open_instance(root) as instance:
-        ran = run_lake(resource, CudaExecutorResource(device="cpu"), instance, recipes=RECIPES, phase=lambda name, total: None)
-        yield Done(resource, instance, ran)
+        ran = run_lake(LakeResource(root=str(root), landing=str(landing)), CudaExecutorResource(device="cpu"), instance, recipes=RECIPES, phase=lambda name, total: None)
+    (base / "ran").write_bytes(pickle.dumps(ran))
 
 
-def copied(done: Done, base: Path) -> Iterator[Done]:
+def copied(kept: Done | Kept, base: Path) -> Iterator[Done]:
     """The lake and its landing zone once more, times included, under another root."""
-    source = Path(done.resource.root)
-    shutil.copytree(source, base / "lake")
-    shutil.copytree(done.lake.landing.root, base / "landing")
+    shutil.copytree(kept.base / "lake", base / "lake")
+    shutil.copytree(kept.base / "landing", base / "landing")
     resource = LakeResource(root=str(base / "lake"), landing=str(base / "landing"))
     resource.open().remember_landing()
     with open_instance(base / "lake") as instance:
-        yield Done(resource, instance, done.ran)
+        yield Done(resource, instance, kept.ran)

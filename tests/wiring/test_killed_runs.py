@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from mmlake.lake import Lake
 from tests import make
-
-RUN = """
-import sys
-from mmlake import pipeline, publish
-from mmlake.lake import Lake
-from mmlake.publish.version import publish_version
-lake = Lake(sys.argv[1], landing=sys.argv[2])
-pipeline.refresh(lake)
-pipeline.run_tables(lake)
-if not publish.catalog_is_current(lake):
-    publish.update_catalog(lake)
-for recipe in ("everything", "curated"):
-    name, is_new = publish.needs_version(lake, recipe)
-    if is_new or not publish.version_is_complete(lake, name):
-        publish_version(lake, name)
-"""
-ROOT = Path(__file__).parents[2]
+from tests.wiring.plain_run import PRELOADED, run_all
 
 
-def start(lake: Path, landing: Path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-W", "ignore", "-c", RUN, str(lake), str(landing)], cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
+def start(lake: Path, landing: Path) -> BaseProcess:
+    """A process that has run nothing yet; it is forked from one that has only imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*PRELOADED])
+    process = context.Process(target=run_all, args=(lake, landing))
+    process.start()
+    return process
+
+
+def whole(lake: Path, landing: Path) -> None:
+    process = start(lake, landing)
+    process.join(300)
+    assert process.exitcode == 0
 
 
 def finished(lake: Path) -> int:
@@ -47,17 +42,17 @@ def test_a_run_killed_nine_times_ends_at_the_manifests_of_one_that_was_left_alon
         tmp_path / "landing",
         {"image/a.tar": make.tar({"0.png": make.picture(1), "1.png": make.picture(2)}), "audio/one.wav": make.sound(1), "text/a.txt": b"", "video/v.mp4": make.film(1)},
     )
-    assert start(tmp_path / "whole", landing).wait(300) == 0
+    whole(tmp_path / "whole", landing)
     steps = finished(tmp_path / "whole")
     for part in range(1, 10):
         process = start(tmp_path / "killed", landing)
-        while process.poll() is None and finished(tmp_path / "killed") < part * steps // 10:
+        while process.is_alive() and finished(tmp_path / "killed") < part * steps // 10:
             time.sleep(0.002)
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
-            pass
-        process.wait()
+            process.kill()
+        process.join()
     assert 0 < finished(tmp_path / "killed") <= steps
-    assert start(tmp_path / "killed", landing).wait(300) == 0
+    whole(tmp_path / "killed", landing)
     assert Lake(tmp_path / "killed").versions.tags() == Lake(tmp_path / "whole").versions.tags()

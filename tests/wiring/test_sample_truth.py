@@ -19,11 +19,10 @@ RECIPES = ("everything", "curated")
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> tuple[Lake, sample.Truth]:
+def whole(small, tmp_path_factory) -> tuple[Lake, sample.Truth]:
     """(lake, truth) of the smallest useful corpus, published under both recipes."""
-    folder = tmp_path_factory.mktemp("sample")
-    truth = sample.generate(folder, settings=sample.SampleSettings(scale=0.15))
-    lake = Lake(folder / "lake", landing=folder / "landing")
+    corpus, truth = small
+    lake = Lake(tmp_path_factory.mktemp("whole") / "lake", landing=corpus / "landing")
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
     publish.update_catalog(lake)

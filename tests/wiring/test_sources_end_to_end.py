@@ -60,7 +60,7 @@ EXPECTED = {
     "finevideo.parquet": {("video", None): 2, ("text", None): 2, ("video", 1003): 1},
     "fineweb.parquet": {("text", None): 3},
     "folder": {("audio", None): 1, ("text", None): 2, ("image", 1006): 1},
-    "interleaved.tar": {("text", None): 4, ("image", None): 2, ("text", 1003): 2},
+    "interleaved.tar": {("text", None): 4, ("image", None): 2, ("image", 1003): 2},
     "librispeech.tar.gz": {("audio", None): 3, ("text", None): 7},
     "libritree/LibriSpeech": {("text", None): 4},
     "libritree/LibriSpeech/dev-clean/84/121123": {("audio", None): 2, ("text", None): 2},
