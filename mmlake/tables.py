@@ -144,12 +144,15 @@ class Tables:
             raise MmlakeError(f"table {slot} has not been made in {self.root}; materialize it first")
         path = self.path(slot)
         try:
-            data = path.read_bytes()
+            # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and what is Python's
+            # would make them wait for an interpreter that may be ending, which aborts the process.
+            with pa.OSFile(os.fspath(path)) as source:
+                data = source.read_buffer()
         except FileNotFoundError as error:
             raise TableCorrupt(f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(path)} and re-materialize it") from error
         if digest_of(data) != stamp.data_version:
             raise TableCorrupt(f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete {_stamp_path(path)} and re-materialize it")
-        file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         if absent := sorted(set(columns or ()) - set(file.schema_arrow.names)):
             raise SchemaMismatch(f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this release")
         return file.read(columns=columns)

@@ -33,7 +33,7 @@ def fsck(
 
     Example: `mmlake fsck --lake ./lake`, `mmlake fsck --sample 0.05`, `mmlake fsck --repair`
     """
-    from rich.progress import track
+    from rich.progress import Progress, track
 
     from mmlake.publish.ledger import lake_stamps
     from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs, sampled
@@ -43,7 +43,9 @@ def fsck(
     broken = [f"pack {path.name} has lost its index, or it is damaged: run `mmlake fsck --repair`" for path in opened.store.broken_packs()]
     digests = sampled(named_blobs(opened), sample, seed=datetime.now(UTC).date().isoformat())
     slots = list(lake_stamps(opened))
-    wrong = dict(found for digest in track(digests, "blobs", **bars_of(as_json)) for found in check_blobs(opened, [digest]))
+    with Progress(**bars_of(as_json)) as progress:
+        task = progress.add_task("blobs", total=len(digests))
+        wrong = dict(sorted(check_blobs(opened, digests, advance=lambda count: progress.advance(task, count))))
     repairs = list(repair_blobs(opened, wrong)) if repair else []
     if repair:
         opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())

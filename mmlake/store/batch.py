@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -27,8 +28,9 @@ class PackHome(Protocol):
 class Batch:
     """What the batches of one store object, in all threads, have put since the last seal. Holds one buffer and the places in memory, the bytes in a `.part` file."""
 
-    def __init__(self, packs: PackHome, buffers: Buffers) -> None:
-        self._packs, self._buffers = packs, buffers
+    def __init__(self, packs: PackHome, buffers: Buffers, *, settle: Callable[[], None] | None = None) -> None:
+        """settle: makes durable what its store has put beside the pack."""
+        self._packs, self._buffers, self._settle = packs, buffers, settle
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._depths: dict[int, int] = {}  # thread -> batches that it has open
@@ -49,10 +51,19 @@ class Batch:
             self._depths[thread] -= 1
             if not self._depths[thread]:
                 del self._depths[thread]
-                self.seal()
+                try:
+                    if self._settle is not None:
+                        self._settle()
+                finally:
+                    self.seal()
 
     def __contains__(self, digest: Digest) -> bool:
         return digest in self._pending
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this thread has a batch open, at whose end everything will be durable."""
+        return threading.get_ident() in self._depths and os.getpid() == self._process
 
     def takes(self, size_bytes: int) -> bool:
         """Whether a blob of this size goes into a pack now."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from mmlake.errors import BlobCorrupt, BlobMissing
+from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
 
 
@@ -39,15 +40,18 @@ class Blobs(ABC):
         """
 
     @abstractmethod
-    def put_stream(self, stream: IO[bytes], *, extension: str = "bin") -> tuple[Digest, int]:
-        """(digest, size in bytes) of what the stream still holds; read in parts, never whole. Otherwise as `put`."""
+    def put_stream(self, stream: IO[bytes], *, extension: str = "bin", head: bytes = b"") -> tuple[Digest, int]:
+        """(digest, size in bytes) of `head` and what the stream still holds; read in parts, never whole. Otherwise as `put`.
+
+        head: bytes that were taken from the front of the stream already, to look at them.
+        """
 
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
         """While this lasts, small blobs go into one pack, and this object finds them at once; durable, and seen by other objects, when it ends.
 
         A batch inside of another joins it. What was put is kept when the block raises, too: equal work tried again then writes less. Raises OSError at its
-        end where the pack cannot be written: then none of its small blobs are in the store.
+        end where the pack cannot be written: then none of its small blobs are in the store; or a directory not synced: then large ones are seen and not promised.
         """
 
     @abstractmethod
@@ -131,6 +135,13 @@ class Blobs(ABC):
             return "missing"
         except BlobCorrupt:
             return "corrupt"
+
+    def verify_all(self, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
+        """(digest, "missing" or "corrupt") of each blob that `verify` finds wrong; far cheaper than one by one where many lie in a pack. advance: told of blobs done."""
+        for digest in digests:
+            if (wrong := self.verify(digest)) is not None:
+                yield digest, wrong
+            advance(1)
 
     def remove(self, digest: Digest) -> int:
         """Bytes freed by deleting the blob for good; 0 where it was absent."""

@@ -36,7 +36,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     with Aside(path.parent) as aside:
         aside.write(data)
         aside.sync()
-        os.replace(aside.path, path)
+        aside.place(path)
     for directory in (path.parent, *(above.parent for above in missing)):
         sync_directory(directory)
 
@@ -67,8 +67,10 @@ def sweep_directory(directory: Path, *, older_than_s: float, now_s: float) -> in
 class Aside:
     """A file that is not yet in its place: renamed there by its user, removed on leaving otherwise."""
 
+    _handle, _is_placed = -1, False  # here, since there is a draft for each small stream, too
+
     def __init__(self, directory: Path) -> None:
-        self._directory, self._handle = directory, -1
+        self._directory = directory
 
     def __enter__(self) -> Aside:
         self._create()
@@ -90,7 +92,13 @@ class Aside:
             try:
                 os.close(handle)
             finally:
-                self.path.unlink(missing_ok=True)
+                if not self._is_placed:
+                    self.path.unlink(missing_ok=True)
+
+    def place(self, path: str | os.PathLike[str]) -> None:
+        """Rename the file to its place, over what is there."""
+        os.replace(self.path, path)
+        self._is_placed = True
 
     def _create(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -106,10 +114,10 @@ class Buffers:
     """Aligned buffers of BUFFER_BYTES, lent and taken back: fresh ones page-fault and halve the speed. Shared by threads."""
 
     def __init__(self) -> None:
-        self._free: list[mmap.mmap] = []
+        self._free: list[memoryview] = []
         self.is_direct = True  # until a file system under this store has refused O_DIRECT
 
-    def take(self) -> mmap.mmap:
+    def take(self) -> memoryview:
         """A buffer of undefined content."""
         try:
             return self._free.pop()
@@ -117,9 +125,9 @@ class Buffers:
             buffer = mmap.mmap(-1, BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared ones would be written by forked children, too
             with suppress(OSError, AttributeError):  # a kernel without huge pages
                 buffer.madvise(mmap.MADV_HUGEPAGE)
-            return buffer
+            return memoryview(buffer)
 
-    def give_back(self, buffer: mmap.mmap) -> None:
+    def give_back(self, buffer: memoryview) -> None:
         """Keep the buffer for the next writer."""
         if len(self._free) < _KEPT_BUFFERS:
             self._free.append(buffer)
@@ -133,14 +141,13 @@ class Draft(Aside):
     is_direct: write past the page cache: half the CPU time, and the cache keeps what others need; the next reader pays by reading from the disk.
     """
 
+    _written = _filled = 0  # bytes in the file, a multiple of BLOCK_BYTES until the end; bytes in the buffer
+
     def __init__(self, directory: Path, buffers: Buffers, *, is_direct: bool = True) -> None:
-        super().__init__(directory)
-        self._buffers, self._is_direct = buffers, is_direct
-        self._written = self._filled = 0  # bytes in the file, a multiple of BLOCK_BYTES until the end; bytes in the buffer
+        self._directory, self._buffers, self._is_direct = directory, buffers, is_direct
 
     def __enter__(self) -> Draft:
-        self._buffer = self._buffers.take()
-        self._view = memoryview(self._buffer)
+        self._view = self._buffers.take()
         return self
 
     @property
@@ -160,7 +167,12 @@ class Draft(Aside):
 
     def write(self, data: bytes | memoryview) -> None:
         """Append the bytes. After an OSError nothing of them counts and a later call tries again."""
-        view, before = memoryview(data).cast("B"), self.size_bytes
+        view, filled = memoryview(data).cast("B"), self._filled
+        if len(view) <= BUFFER_BYTES - filled:  # the way of most small blobs
+            self._view[filled : filled + len(view)] = view
+            self._filled = filled + len(view)
+            return
+        before = self.size_bytes
         while view:
             try:
                 room = self.room()
@@ -172,6 +184,10 @@ class Draft(Aside):
             room[:count] = view[:count]
             self._filled += count
             view = view[count:]
+
+    def buffered(self) -> memoryview:
+        """What was taken and is not yet in the file; good until more is written."""
+        return self._view[: self._filled]
 
     def read_back(self, offset: int, size: int) -> bytes:
         """Bytes that were taken already. Must not run beside `write`."""
@@ -198,10 +214,10 @@ class Draft(Aside):
 
     def __exit__(self, *exc: object) -> None:
         try:
-            super().__exit__(*exc)
+            if self._handle >= 0:
+                super().__exit__(*exc)
         finally:
-            self._view.release()
-            self._buffers.give_back(self._buffer)
+            self._buffers.give_back(self._view)
 
     def _open(self) -> None:
         if self._handle < 0:

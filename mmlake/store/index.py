@@ -13,12 +13,15 @@ from __future__ import annotations
 import hashlib
 import mmap
 import struct
-from collections.abc import Iterator
-from itertools import accumulate
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
+
+if TYPE_CHECKING:
+    import numpy as np
 
 INDEX_MAGIC = b"mmlidx1\n"
 _FRONT = struct.Struct(">8sQQ")
@@ -28,6 +31,7 @@ _PLACE = struct.Struct(">QI")
 _ENTRIES_AT = _FRONT.size + _FANOUT.size
 _HASH_BYTES = 32
 ENTRY_BYTES = _ENTRY.size
+_SEARCHED = 32  # entries that are searched as bytes: cheaper than five more steps of bisection
 
 
 class Entry(NamedTuple):
@@ -38,19 +42,19 @@ class Entry(NamedTuple):
     size_bytes: int
 
 
+entry_bytes = _ENTRY.pack  # (the digest's 32 bytes, offset, size in bytes) as the index stores them
+
+
 def pack_entry(entry: Entry) -> bytes:
     """The entry as the index stores it."""
-    return _ENTRY.pack(bytes.fromhex(entry.digest), entry.offset, entry.size_bytes)
+    return entry_bytes(bytes.fromhex(entry.digest), entry.offset, entry.size_bytes)
 
 
-def index_bytes(entries: bytes, *, pack_bytes: int) -> bytes:
+def index_bytes(entries: Iterable[bytes], *, pack_bytes: int) -> bytes:
     """The index over packed entries, which may come in any order, each digest once."""
-    size = ENTRY_BYTES
-    ordered = sorted(entries[at : at + size] for at in range(0, len(entries), size))
-    counts = [0] * 256
-    for entry in ordered:
-        counts[entry[0]] += 1
-    content = b"".join((_FRONT.pack(INDEX_MAGIC, len(ordered), pack_bytes), _FANOUT.pack(*accumulate(counts)), *ordered))
+    ordered = sorted(entries)
+    below = [bisect_left(ordered, bytes((first + 1,))) for first in range(255)]
+    content = b"".join((_FRONT.pack(INDEX_MAGIC, len(ordered), pack_bytes), _FANOUT.pack(*below, len(ordered)), *ordered))
     return content + hashlib.sha256(content).digest()
 
 
@@ -90,20 +94,30 @@ class PackIndex:
         """Where the blob lies; None where the pack does not hold it."""
         wanted, data = bytes.fromhex(digest), self._data
         low, high = self._below[wanted[0]], self._below[wanted[0] + 1]
-        while low < high:
+        while high - low > _SEARCHED:
             middle = (low + high) // 2
-            at = _ENTRIES_AT + middle * _ENTRY.size
-            found = data[at : at + 32]
-            if found == wanted:
-                return Entry(digest, *_PLACE.unpack_from(data, at + 32))
-            if found < wanted:
-                low = middle + 1
+            at = _ENTRIES_AT + middle * ENTRY_BYTES
+            if data[at : at + 32] <= wanted:
+                low = middle
             else:
                 high = middle
+        at, end = _ENTRIES_AT + low * ENTRY_BYTES, _ENTRIES_AT + high * ENTRY_BYTES
+        while (at := data.find(wanted, at, end)) >= 0:
+            if (at - _ENTRIES_AT) % ENTRY_BYTES == 0:
+                return Entry(digest, *_PLACE.unpack_from(data, at + 32))
+            at += 1  # the same bytes across two entries: not an entry
         return None
+
+    def beginnings(self) -> tuple[np.ndarray, np.ndarray]:
+        """(the first 64 bits of each digest, the 24 after them), by digest."""
+        import numpy as np
+
+        front = np.dtype({"names": ["first", "next"], "formats": [">u8", ">u4"], "offsets": [0, 8], "itemsize": ENTRY_BYTES})
+        entries = np.frombuffer(self._data, front, self._count, _ENTRIES_AT)
+        return entries["first"].astype(np.uint64), entries["next"].astype(np.int64) >> 8
 
     def __iter__(self) -> Iterator[Entry]:
         """Every entry, by digest."""
-        for at in range(_ENTRIES_AT, _ENTRIES_AT + self._count * _ENTRY.size, _ENTRY.size):
+        for at in range(_ENTRIES_AT, _ENTRIES_AT + self._count * ENTRY_BYTES, ENTRY_BYTES):
             digest, offset, size = _ENTRY.unpack_from(self._data, at)
             yield Entry(digest.hex(), offset, size)

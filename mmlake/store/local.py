@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
 from typing import IO
 
+from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
 from mmlake.store import mending
 from mmlake.store.batch import Batch
@@ -21,6 +22,7 @@ from mmlake.store.loose import LooseFiles
 from mmlake.store.names import plain_extension
 from mmlake.store.pack import PACKED_BELOW_BYTES, Record
 from mmlake.store.packs import Packs
+from mmlake.store.verifying import wrong_blobs
 
 
 class BlobStore(Blobs):
@@ -32,7 +34,7 @@ class BlobStore(Blobs):
         self._packs = Packs(self.root / "packs")
         self._incoming = self.root / "incoming"
         self._buffers = Buffers()
-        self._batch = Batch(self._packs, self._buffers)
+        self._batch = Batch(self._packs, self._buffers, settle=self._loose.settle)
 
     @property
     def location(self) -> str:
@@ -46,22 +48,26 @@ class BlobStore(Blobs):
             return digest
         if self._batch.takes(size) and self._batch.add(digest, data, extension=plain_extension(extension)):
             return digest
-        self._put_loose(digest, data, extension=extension)
+        self._put_loose(digest, data, extension=extension, is_settled_later=self._batch.is_ours)
         return digest
 
-    def put_stream(self, stream: IO[bytes], *, extension: str = "bin") -> tuple[Digest, int]:
+    def put_stream(self, stream: IO[bytes], *, extension: str = "bin", head: bytes = b"") -> tuple[Digest, int]:
         """See `Blobs.put_stream`. The bytes are hashed and written from one buffer."""
         # Under the root, so that the rename stays within one file system.
         with Draft(self._incoming, self._buffers) as draft:
-            hasher = hashlib.sha256()
-            while count := _read_into(stream, room := draft.room()):
+            if head:
+                draft.write(head)
+            hasher, read = hashlib.sha256(head), _reader(stream)
+            while count := read(room := draft.room()):
                 hasher.update(room[:count])
                 draft.fill(count)
+            if count is None:  # would pass for the end of the stream and store a torn item
+                raise BlockingIOError(errno.EAGAIN, "the stream is in non-blocking mode and has no bytes yet; put a blocking stream")
             digest, size = hasher.hexdigest(), draft.size_bytes
             if self._holds(digest):
                 return digest, size
-            if not (self._batch.takes(size) and self._batch.add(digest, draft.read_back(0, size), extension=plain_extension(extension))):
-                self._loose.commit(draft, digest, extension)
+            if not (self._batch.takes(size) and self._batch.add(digest, draft.buffered(), extension=plain_extension(extension))):
+                self._loose.commit(draft, digest, extension, is_settled_later=self._batch.is_ours)
         return digest, size
 
     @contextmanager
@@ -138,10 +144,19 @@ class BlobStore(Blobs):
         if not is_digest(digest):
             return "missing"
         copies = [record is not None and record.is_sound for record in self._packed(digest)]
-        with suppress(FileNotFoundError):  # removed between finding and opening
-            if (path := self._loose.find(digest)) is not None:
-                copies.append(_is_sound(path, digest))
+        if (is_own_sound := self._is_own_sound(digest)) is not None:
+            copies.append(is_own_sound)
         return "missing" if not copies else None if all(copies) else "corrupt"
+
+    def verify_all(self, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
+        """See `Blobs.verify_all`. Packs are read front to back."""
+        return wrong_blobs(self, digests, packs=((pack.index, pack.read) for pack in self._packs.all()), own=self._is_own_sound, advance=advance)
+
+    def _is_own_sound(self, digest: Digest) -> bool | None:
+        with suppress(FileNotFoundError):  # removed between finding and opening
+            if is_digest(digest) and (path := self._loose.find(digest)) is not None:
+                return _is_sound(path, digest)
+        return None
 
     def quarantine(self, digest: Digest, *, reason: str = "its bytes do not hash to its name") -> int:
         """See `Blobs.quarantine`; the directory is `quarantine/` under the root."""
@@ -198,11 +213,11 @@ class BlobStore(Blobs):
         """The number of packs whose lost or damaged index was built again from the pack."""
         return mending.rebuild_indexes(self._packs)
 
-    def _put_loose(self, digest: Digest, data: bytes | memoryview, *, extension: str) -> Path:
+    def _put_loose(self, digest: Digest, data: bytes | memoryview, *, extension: str, is_settled_later: bool = False) -> Path:
         directory = self._loose.directory(digest)
         with Aside(directory) if memoryview(data).nbytes < PACKED_BELOW_BYTES else Draft(directory, self._buffers) as aside:
             aside.write(data)
-            return self._loose.commit(aside, digest, extension)
+            return self._loose.commit(aside, digest, extension, is_settled_later=is_settled_later)
 
     def _holds(self, digest: Digest) -> bool:
         """Whether the bytes are there already, and durable, or will be with this batch."""
@@ -270,12 +285,14 @@ def _is_sound(path: Path, digest: Digest) -> bool:
         return False
 
 
-def _read_into(stream: IO[bytes], room: memoryview) -> int:
-    if hasattr(stream, "readinto"):
-        count = stream.readinto(room)
-        if count is None:  # would pass for the end of the stream and store a torn item
-            raise BlockingIOError(errno.EAGAIN, "the stream is in non-blocking mode and has no bytes yet; put a blocking stream")
-        return count
-    data = stream.read(len(room))
-    room[: len(data)] = data
-    return len(data)
+def _reader(stream: IO[bytes]) -> Callable[[memoryview], int | None]:
+    """Fills a buffer from the stream and tells how far; None where the stream would block."""
+    if (into := getattr(stream, "readinto", None)) is not None:
+        return into  # type: ignore[no-any-return]
+
+    def read(room: memoryview) -> int:
+        data = stream.read(len(room))
+        room[: len(data)] = data
+        return len(data)
+
+    return read

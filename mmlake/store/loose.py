@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from mmlake.store.files import Aside, sweep_directory, sync_directory
 from mmlake.store.names import blob_name, digest_in
 from mmlake.store.packs import SETTLED_S
 
+_CLOCK_S = 2.0  # time stamps of files may be so coarse
 _TWO_HEX = re.compile(r"[0-9a-f]{2}")
 
 
@@ -22,8 +24,11 @@ class LooseFiles:
     """The files of one root directory."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root, self._root_path = root, str(root)  # the latter spares each look-up a conversion
         self._anchored: set[str] = set()  # prefixes "ab" and "abcd" whose directory entries this object has synced; at most 65,792
+        self._synced_s: dict[str, float] = {}  # prefix "abcd" -> when this object last synced the names of the files there
+        self._unsynced: set[str] = set()  # prefixes "abcd" where names wait for `settle`
+        self._settling = threading.Lock()
 
     def directory(self, digest: Digest) -> Path:
         """Where the blob's file belongs."""
@@ -31,7 +36,7 @@ class LooseFiles:
 
     def find(self, digest: Digest) -> Path | None:
         """The blob's file."""
-        directory = f"{self.root}/{digest[:2]}/{digest[2:4]}"
+        directory = f"{self._root_path}/{digest[:2]}/{digest[2:4]}"
         try:
             names = os.listdir(directory)
         except (FileNotFoundError, NotADirectoryError):
@@ -42,23 +47,27 @@ class LooseFiles:
     def holds(self, digest: Digest) -> bool:
         """Whether the bytes are there already, and durable.
 
-        A writer that was killed after its rename left an entry that nobody has synced, so a young one is synced here, once per directory and object.
+        A writer that was killed after its rename, or whose batch is open, left an entry that nobody has synced: a young one is synced here.
         """
+        if not os.access(f"{self._root_path}/{digest[:2]}/{digest[2:4]}", os.F_OK):  # a third of what a refused listing costs; what hides it will refuse the write, too
+            return False
         path = self.find(digest)
         if path is None:
             return False
-        if digest[:4] not in self._anchored and path.stat().st_ctime > time.time() - SETTLED_S:
-            sync_directory(path.parent)
-            self._anchor(digest)
+        known_s = max(time.time() - SETTLED_S, self._synced_s.get(digest[:4], 0.0) - _CLOCK_S)
+        if path.stat().st_ctime > known_s:
+            self._sync(digest[:4])
+            self._anchor({digest[:4]})
         return True
 
-    def commit(self, aside: Aside, digest: Digest, extension: str) -> Path:
-        """The file of the bytes, which get their name unless another writer was faster; durable on return."""
+    def commit(self, aside: Aside, digest: Digest, extension: str, *, is_settled_later: bool = False) -> Path:
+        """The file of the bytes, which get their name unless another writer was faster; durable on return, or after `settle`."""
         aside.sync()
         directory = self.directory(digest)
         if aside.path.parent != directory:
             directory.mkdir(parents=True, exist_ok=True)
-        self._anchor(digest)
+        if not is_settled_later:
+            self._anchor({digest[:4]})
         handle = os.open(directory, os.O_RDONLY)
         try:
             # Else two writers could give one digest two extensions, or replace a blob that a reader has open. The kernel drops the lock of a killed writer.
@@ -67,11 +76,30 @@ class LooseFiles:
             path = self.find(digest)
             if path is None:
                 path = directory / blob_name(digest, extension)
-                os.replace(aside.path, path)
-            os.fsync(handle)
+                aside.place(path)
+            if is_settled_later:
+                self._unsynced.add(digest[:4])
+            else:
+                now_s = time.time()
+                os.fsync(handle)
+                self._synced_s[digest[:4]] = now_s
             return path
         finally:
             os.close(handle)
+
+    def settle(self) -> None:
+        """Make every name durable that was left for later, by whichever thread. After an OSError the next call tries again."""
+        with self._settling:  # whoever comes meanwhile waits: its names may be among those
+            taken: set[str] = set()
+            try:
+                while self._unsynced:
+                    taken.add(self._unsynced.pop())
+                self._anchor(taken)
+                for prefix in sorted(taken):
+                    self._sync(prefix)
+            except BaseException:
+                self._unsynced |= taken
+                raise
 
     def remove(self, digest: Digest) -> int:
         """Bytes freed by deleting every file of the blob."""
@@ -100,16 +128,22 @@ class LooseFiles:
         for outer in _two_hex_directories(self.root):
             yield from _two_hex_directories(outer)
 
-    def _anchor(self, digest: Digest) -> None:
-        """Make the directories above the blob durable, once per object: each may be new, or left unsynced by a killed writer."""
-        if digest[:4] in self._anchored:
-            return
-        if digest[:2] not in self._anchored:
+    def _anchor(self, prefixes: set[str]) -> None:
+        """Make the directories above these "abcd" durable, once per object: each may be new, or left unsynced by a killed writer."""
+        fresh = prefixes - self._anchored
+        above = {prefix[:2] for prefix in fresh}
+        if above - self._anchored:
             sync_directory(self.root.parent)
             sync_directory(self.root)
-            self._anchored.add(digest[:2])
-        sync_directory(self.root / digest[:2])
-        self._anchored.add(digest[:4])
+        for prefix in sorted(above):
+            sync_directory(self.root / prefix)
+        self._anchored |= fresh | above
+
+    def _sync(self, prefix: str) -> None:
+        """Make the names in a directory "abcd" durable."""
+        now_s = time.time()
+        sync_directory(f"{self._root_path}/{prefix[:2]}/{prefix[2:]}")
+        self._synced_s[prefix] = now_s
 
 
 def _two_hex_directories(directory: Path) -> list[Path]:

@@ -129,7 +129,7 @@ def rebuild_indexes(packs: Packs) -> int:
                 for entry in scan(partial(_read_at, file.fileno()), size):
                     places.setdefault(entry.digest, entry)
             (packs.directory / f"{path.stem}.idx").unlink(missing_ok=True)
-            packs.install_index(path, index_bytes(b"".join(map(pack_entry, places.values())), pack_bytes=size))
+            packs.install_index(path, index_bytes(map(pack_entry, places.values()), pack_bytes=size))
         packs.forget()
         return len(broken)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mmlake.records import Digest, is_digest
 from mmlake.store.files import UNFINISHED
@@ -10,6 +11,7 @@ from mmlake.store.files import UNFINISHED
 _EXTENSION = re.compile(r"[a-z0-9](?:[a-z0-9+._-]{0,30}[a-z0-9])?")
 
 
+@lru_cache(maxsize=1024)  # a folder has few endings and many files
 def plain_extension(extension: str) -> str:
     """The extension in lower case without its dot, of at most 32 ASCII characters; "bin" for what is no plain file ending (a slash, "..", "part", nothing)."""
     ending = extension.lower().removeprefix(".")

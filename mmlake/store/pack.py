@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest, digest_of
-from mmlake.store.index import ENTRY_BYTES, Entry, index_bytes, pack_entry
+from mmlake.store.index import Entry, entry_bytes, index_bytes
 
 PACKED_BELOW_BYTES = 256 << 10  # larger blobs gain nothing: making a file costs less than moving their bytes
 MAX_PACK_BYTES = 1 << 30  # one object of a store's listing, and what a compaction or an erasure has to rewrite at most
@@ -27,7 +27,8 @@ MAX_PACK_RECORDS = 1 << 20  # 44 MiB of index
 PACK_MAGIC = b"mmlpak1\n"
 _MAGIC = b"\x89MMB"
 _FRONT = struct.Struct(">4sI32s32s")
-HEADER_BYTES = _FRONT.size + 4
+_CHECK = struct.Struct(">I")
+HEADER_BYTES = _FRONT.size + _CHECK.size
 _WINDOW_BYTES = 1 << 20
 
 
@@ -49,20 +50,21 @@ class PackWriter:
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
-        self._entries = bytearray()
+        self._entries: list[bytes] = []
         write(PACK_MAGIC)
         self.size_bytes = len(PACK_MAGIC)
 
     def __len__(self) -> int:
-        return len(self._entries) // ENTRY_BYTES
+        return len(self._entries)
 
     def add(self, digest: Digest, data: bytes | memoryview, *, extension: str) -> Entry:
         """Where the blob now lies. extension: as `names.plain_extension` gives it. After an OSError of the file nothing was added; the digest must be new to the pack."""
-        self._write(_header(digest, len(data), extension) + data)
-        entry = Entry(digest, self.size_bytes + HEADER_BYTES, len(data))
-        self._entries += pack_entry(entry)
-        self.size_bytes += HEADER_BYTES + len(data)
-        return entry
+        size = data.nbytes if isinstance(data, memoryview) else len(data)
+        offset, name = self.size_bytes + HEADER_BYTES, bytes.fromhex(digest)
+        self._write(b"".join((_header(name, size, extension), data)))
+        self._entries.append(entry_bytes(name, offset, size))
+        self.size_bytes = offset + size
+        return Entry(digest, offset, size)
 
     @property
     def is_full(self) -> bool:
@@ -71,12 +73,12 @@ class PackWriter:
 
     def index(self) -> bytes:
         """The index of what was added so far."""
-        return index_bytes(bytes(self._entries), pack_bytes=self.size_bytes)
+        return index_bytes(self._entries, pack_bytes=self.size_bytes)
 
 
-def _header(digest: Digest, size_bytes: int, extension: str) -> bytes:
-    front = _FRONT.pack(_MAGIC, size_bytes, bytes.fromhex(digest), extension.encode("ascii"))
-    return front + zlib.crc32(front).to_bytes(4, "big")
+def _header(name: bytes, size_bytes: int, extension: str) -> bytes:
+    front = _FRONT.pack(_MAGIC, size_bytes, name, extension.encode("ascii"))
+    return front + _CHECK.pack(zlib.crc32(front))
 
 
 def _parse_header(data: bytes) -> tuple[Digest, int, str] | None:

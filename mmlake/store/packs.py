@@ -22,11 +22,13 @@ from mmlake.records import Digest
 from mmlake.store.files import Aside, Draft, sync_directory
 from mmlake.store.index import Entry, PackIndex
 from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record
+from mmlake.store.sieve import Sieve
 
 SETTLED_S = 300  # kernels write a rename back within 30 s on their own; ten times that for slow disks
 _NAME = re.compile(r"([0-9a-f]{64})\.(idx|pack)")
 _READ_BYTES = 64 << 10  # indexes up to here are read whole: a mapped one keeps a file descriptor
 _NEAR = 8  # packs in front that are not put in a new order
+_GLANCE_S = 0.002  # about a tick of the clock that stamps directories, within which a change need not show in any case
 _CLOCK_S = 2.0  # a directory's time stamp that is younger may stay the same over another change
 
 
@@ -86,6 +88,8 @@ class Packs:
         self.directory, self._listed_path = directory, str(directory)  # the latter spares each look-up a conversion
         self._refreshing = threading.Lock()
         self._packs: tuple[Pack, ...] = ()
+        self._sieve = Sieve()  # covers at least the packs above
+        self._glanced_s = float("-inf")  # when the directory was last looked at
         self._seen: tuple[int, int] | None = None  # time stamp and inode of the directory when it was listed
         self._is_settled = False  # whether any later change must have another time stamp
         self._anchored: set[str] = set()  # packs whose directory entries this object has synced
@@ -97,6 +101,8 @@ class Packs:
 
     def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[Pack, Entry] | None:
         """The blob's place in the first pack that holds it. is_hint: the answer None may be two seconds old, which spares a directory listing."""
+        if is_hint and time.monotonic() - self._glanced_s < _GLANCE_S and self._look_up(digest) is None:
+            return None
         self._refresh(is_miss=False)
         found = self._look_up(digest)
         if found is None and not is_hint and self._refresh(is_miss=True):
@@ -143,22 +149,25 @@ class Packs:
         """Name the finished pack; durable, and found, when this returns."""
         draft.sync()
         data = writer.index()
-        pack = self._install(draft.path, data)
+        name = PackIndex(data).name
+        draft.place(self.directory / f"{name}.pack")
+        pack = self._install(name, data)
         with self._refreshing:
+            self._sieve.cover(pack.index)
             self._packs = (pack, *(other for other in self._packs if other.name != pack.name))
         return pack
 
     def install_index(self, pack_path: Path, data: bytes) -> Pack:
         """Give a pack that lost its index this one, and the name that goes with it."""
-        return self._install(pack_path, data)
-
-    def _install(self, path: Path, data: bytes) -> Pack:
         name = PackIndex(data).name
-        os.replace(path, self.directory / f"{name}.pack")
+        os.replace(pack_path, self.directory / f"{name}.pack")
+        return self._install(name, data)
+
+    def _install(self, name: str, data: bytes) -> Pack:
         with Aside(self.directory) as aside:
             aside.write(data)
             aside.sync()
-            os.replace(aside.path, self.directory / f"{name}.idx")
+            aside.place(self.directory / f"{name}.idx")
         if not self._anchored:  # the directory itself may be new
             sync_directory(self.directory.parent.parent)
             sync_directory(self.directory.parent)
@@ -175,10 +184,12 @@ class Packs:
 
     def forget(self) -> None:
         """List the directory again before the next look-up."""
-        self._seen = None
+        self._seen, self._glanced_s = None, float("-inf")
 
     def _look_up(self, digest: Digest) -> tuple[Pack, Entry] | None:
-        packs = self._packs
+        packs = self._packs  # before the sieve, which covers them by now
+        if self._sieve.excludes(digest):
+            return None
         for at, pack in enumerate(packs):
             if (entry := pack.index.find(digest)) is not None:
                 if at > _NEAR:  # blobs of one shard are asked for together
@@ -186,22 +197,27 @@ class Packs:
                         if self._packs is packs:
                             self._packs = (pack, *packs[:at], *packs[at + 1 :])
                 return pack, entry
+        if self._sieve.missed(len(packs), lambda: sum(len(pack.index) for pack in packs)):
+            with self._refreshing:
+                self._sieve.build(pack.index for pack in self._packs)
         return None
 
     def _refresh(self, *, is_miss: bool) -> bool:
         """Whether the directory was listed, since it has changed or, on a miss, may have within its clock's tick."""
+        now_s = time.monotonic()
         try:
             status = os.stat(self._listed_path)
         except (FileNotFoundError, NotADirectoryError):
-            self._packs, self._seen = (), None
+            self._packs, self._seen, self._glanced_s = (), None, now_s
             return False
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp == self._seen and (self._is_settled or not is_miss):
+            self._glanced_s = now_s
             return False
         with self._refreshing:
-            # The packs first: a thread that finds the new stamp takes the packs for listed.
+            # The packs first: a thread that finds the new stamp, or a glance that is young, takes the packs for listed.
             self._packs = self._listed(self._packs)
-            self._seen, self._is_settled = stamp, time.time() - status.st_mtime > _CLOCK_S
+            self._seen, self._is_settled, self._glanced_s = stamp, time.time() - status.st_mtime > _CLOCK_S, now_s
         return True
 
     def _listed(self, known: Iterable[Pack]) -> tuple[Pack, ...]:
@@ -210,5 +226,7 @@ class Packs:
         packs = [pack for pack in known if pack.name in there]
         for name in sorted(there - {pack.name for pack in packs}):
             with suppress(FileNotFoundError, BlobCorrupt):  # gone again; a damaged index is told and mended by `mending`
-                packs.append(Pack(self.directory, name))
+                pack = Pack(self.directory, name)
+                self._sieve.cover(pack.index)
+                packs.append(pack)
         return tuple(packs)

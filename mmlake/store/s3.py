@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from mmlake.errors import BlobMissing, RemoteUnavailable, UnreadableItem
 from mmlake.locks import holding
+from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
 from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, Found
 from mmlake.remote.cache import shared_cache
@@ -36,6 +37,7 @@ from mmlake.store.mending import MAX_SMALL_PACKS, SMALL_PACK_BYTES
 from mmlake.store.names import plain_extension
 from mmlake.store.pack import PACKED_BELOW_BYTES, Record
 from mmlake.store.s3packs import S3Packs
+from mmlake.store.verifying import wrong_blobs
 
 _LOG = logging.getLogger("mmlake.store")
 _CHUNK_BYTES = 1 << 20
@@ -79,11 +81,12 @@ class S3Store(Blobs):
             self._upload(digest, size, extension, lambda: io.BytesIO(data))
         return digest
 
-    def put_stream(self, stream: IO[bytes], *, extension: str = "bin") -> tuple[Digest, int]:
+    def put_stream(self, stream: IO[bytes], *, extension: str = "bin", head: bytes = b"") -> tuple[Digest, int]:
         """See `Blobs.put_stream`."""
-        hasher, size = hashlib.sha256(), 0
+        hasher, size = hashlib.sha256(head), len(head)
         self._spool.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self._spool) as file:  # without a name: a killed writer leaves nothing
+            file.write(head)
             while chunk := stream.read(_CHUNK_BYTES):
                 hasher.update(chunk)
                 file.write(chunk)
@@ -201,6 +204,19 @@ class S3Store(Blobs):
         if found is not None and (is_sound := self._is_sound(digest, found)) is not None:
             copies.append(is_sound)
         return "missing" if not copies else None if all(copies) else "corrupt"
+
+    def verify_all(self, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
+        """See `Blobs.verify_all`. Packs are read front to back, a request per 8 MiB; where many blobs are wanted, the store is listed and none is asked for by itself."""
+        wanted = set(digests)
+        listed = {digest: found for digest, found in self._loose() if digest in wanted} if len(wanted) > _ONE_BY_ONE else None
+
+        def own(digest: Digest) -> bool | None:
+            if listed is None:
+                self._forget(digest)
+            found = self._find(digest) if listed is None else listed.get(digest)
+            return None if found is None else self._is_sound(digest, found)
+
+        return wrong_blobs(self, wanted, packs=((pack.index, pack.read) for pack in self._packs.all()), own=own, advance=advance)
 
     def _is_sound(self, digest: Digest, found: Found) -> bool | None:
         """Whether the object hashes to the digest; None where it has gone meanwhile."""

@@ -24,6 +24,7 @@ from mmlake.store.files import Buffers, Draft, write_atomically
 from mmlake.store.index import Entry, PackIndex, index_bytes, pack_entry
 from mmlake.store.names import plain_extension
 from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record, scan
+from mmlake.store.sieve import Sieve
 
 _LISTED_S = 60.0  # a listing this young does for a hint
 _READ_BYTES = 64 << 10
@@ -83,6 +84,7 @@ class S3Packs:
         self._bucket, self._prefix, self._cache, self._clock = bucket, prefix, cache, clock
         self._lock = threading.RLock()
         self._packs: dict[str, S3Pack] = {}
+        self._sieve = Sieve()  # covers at least the packs above
         self._without_index: list[Found] = []
         self._listed_s = float("-inf")
 
@@ -151,11 +153,11 @@ class S3Packs:
         self._list()
         orphans, self._without_index = self._without_index, []
         for found in orphans:
-            pack = S3Pack("", found, PackIndex(index_bytes(b"", pack_bytes=found.size_bytes)), bucket=self._bucket, cache=self._cache)
+            pack = S3Pack("", found, PackIndex(index_bytes((), pack_bytes=found.size_bytes)), bucket=self._bucket, cache=self._cache)
             places: dict[Digest, Entry] = {}
             for entry in scan(pack.read_cached, found.size_bytes):
                 places.setdefault(entry.digest, entry)
-            data = index_bytes(b"".join(map(pack_entry, places.values())), pack_bytes=found.size_bytes)
+            data = index_bytes(map(pack_entry, places.values()), pack_bytes=found.size_bytes)
             key = f"{self._prefix}{PackIndex(data).name}.pack"
             if key != found.key:
                 self._bucket.copy(found.key, key)
@@ -213,13 +215,18 @@ class S3Packs:
         write_atomically(self.directory / f"{name}.idx", data)
         pack = S3Pack(name, found, PackIndex(_mapped(self.directory / f"{name}.idx")), bucket=self._bucket, cache=self._cache)
         with self._lock:
+            self._sieve.cover(pack.index)
             self._packs[name] = pack
         return pack
 
     def _copies(self, digest: Digest) -> list[tuple[S3Pack, Entry]]:
         with self._lock:
-            packs = list(self._packs.values())
-        return [(pack, entry) for pack in packs if (entry := pack.index.find(digest)) is not None]
+            packs = [] if self._sieve.excludes(digest) else list(self._packs.values())
+        copies = [(pack, entry) for pack in packs if (entry := pack.index.find(digest)) is not None]
+        if not copies and self._sieve.missed(len(packs), lambda: sum(len(pack.index) for pack in packs)):
+            with self._lock:
+                self._sieve.build(pack.index for pack in self._packs.values())
+        return copies
 
     def _list(self) -> None:
         files: dict[str, dict[str, Found]] = {}
@@ -244,7 +251,9 @@ class S3Packs:
             if data[-32:].hex() == name and PackIndex(data).is_sound:
                 if not is_local:
                     write_atomically(path, data)
-                return S3Pack(name, found, PackIndex(_mapped(path)), bucket=self._bucket, cache=self._cache)
+                pack = S3Pack(name, found, PackIndex(_mapped(path)), bucket=self._bucket, cache=self._cache)
+                self._sieve.cover(pack.index)
+                return pack
         raise BlobCorrupt(f"the index {index.key} of a pack does not hash to its name; delete it and run `mmlake fsck --repair`, which builds it again from its pack")
 
 

@@ -8,6 +8,7 @@ from mmlake import contracts
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
+from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
 from mmlake.tables import Slot
 
@@ -29,11 +30,9 @@ def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Di
     return sorted(sorted(digests, key=lambda digest: digest_of(f"{seed}{digest}".encode()))[:count])
 
 
-def check_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[tuple[Digest, str]]:
-    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says."""
-    for digest in digests:
-        if (wrong := lake.store.verify(digest)) is not None:
-            yield digest, wrong
+def check_blobs(lake: Lake, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
+    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says. advance: told of blobs done."""
+    return lake.store.verify_all(digests, advance=advance)
 
 
 def check_tables(lake: Lake, slots: Iterable[Slot]) -> Iterator[str]:

@@ -48,6 +48,11 @@ def test_a_stream_comes_back_whole(store, other) -> None:
     assert other.read(hashlib.sha256(LARGE).hexdigest()) == LARGE
 
 
+def test_what_was_taken_from_a_stream_before_belongs_to_its_blob(store, other) -> None:
+    assert store.put_stream(io.BytesIO(LARGE[1000:]), head=LARGE[:1000]) == (hashlib.sha256(LARGE).hexdigest(), len(LARGE))
+    assert other.read(hashlib.sha256(LARGE).hexdigest()) == LARGE
+
+
 @pytest.mark.parametrize("data", [b"", b"x"])
 def test_the_smallest_blobs_are_blobs(store, other, data) -> None:
     assert other.read(store.put(data)) == data
@@ -192,3 +197,30 @@ def test_a_wrong_location_is_refused_and_never_repeated(tmp_path, location) -> N
     with pytest.raises(SettingsError) as told:
         open_store(location, tmp_path)
     assert "hidden" not in str(told.value)
+
+
+def test_packs_are_verified_in_few_requests(store, other, proxy, monkeypatch) -> None:
+    digests = [*put_small(store), store.put(LARGE)]
+    monkeypatch.setattr(s3, "_ONE_BY_ONE", 10)
+    proxy.seen.clear()
+    assert dict(other.verify_all([*digests, "../x"])) == {"../x": "missing"}
+    assert proxy.count("GET", ".pack") == proxy.count("GET", f"blobs/{digests[-1]}") == 1
+    assert proxy.count("HEAD", "blobs/") == 0
+
+
+def test_a_sample_is_verified_by_ranges(store, other, proxy) -> None:
+    digests = put_small(store)
+    proxy.seen.clear()
+    assert dict(other.verify_all([digests[0]])) == {}
+    assert proxy.count("GET", ".pack") == proxy.count("HEAD", "blobs/") == 1
+
+
+@pytest.mark.parametrize("most_alone", [10, 500])
+def test_damage_is_found_in_packs_and_objects_at_once(store, other, most_alone, monkeypatch) -> None:
+    monkeypatch.setattr(s3, "_ONE_BY_ONE", most_alone)
+    digests = [*put_small(store), store.put(LARGE)]
+    key = next(f"lake/{key}" for key in keys(store) if key.endswith(".pack"))
+    pack = store.bucket.client.get_object(Bucket=store.bucket.name, Key=key)["Body"].read()
+    store.bucket.client.put_object(Bucket=store.bucket.name, Key=key, Body=pack.replace(SMALL[3], bytes(len(SMALL[3]))))
+    store.bucket.client.put_object(Bucket=store.bucket.name, Key=f"lake/blobs/{digests[-1]}", Body=b"!" + LARGE[1:])
+    assert dict(other.verify_all([*digests, "0" * 64])) == {digests[3]: "corrupt", digests[-1]: "corrupt", "0" * 64: "missing"}

@@ -80,6 +80,15 @@ def test_a_stream_gives_the_digest_and_size_of_its_bytes(store, data) -> None:
     assert store.put_stream(io.BytesIO(data)) == (hashlib.sha256(data).hexdigest(), len(data))
 
 
+@pytest.mark.parametrize("num_taken", [0, 1, 300_000, 5 << 20, 6 << 20])
+def test_what_was_taken_from_a_stream_before_belongs_to_its_blob(store, num_taken) -> None:
+    data = bytes(range(256)) * (6 << 12)
+    stream = io.BytesIO(data)
+    head = stream.read(num_taken)
+    assert store.put_stream(stream, head=head) == (hashlib.sha256(data).hexdigest(), len(data))
+    assert store.read(hashlib.sha256(data).hexdigest()) == data
+
+
 @pytest.mark.parametrize("stream", [io.BytesIO(FOX), Plain(FOX), io.BufferedReader(io.BytesIO(FOX))], ids=["BytesIO", "read alone", "BufferedReader"])
 def test_every_kind_of_stream_is_read_to_its_end(store, stream) -> None:
     digest, _ = store.put_stream(stream)

@@ -203,6 +203,54 @@ def test_a_pack_reaches_the_disk_before_its_index_and_both_before_the_batch_ends
     assert events == ["sync part", "rename pack", "sync part", "rename idx", f"sync {tmp_path.name}", "sync blobs", "sync packs"]
 
 
+def synced_directories(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Grows with every directory that is synced."""
+    synced: list[Path] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(Path(os.readlink(f"/proc/self/fd/{handle}"))), fsync(handle))[1])
+    return synced
+
+
+def test_large_blobs_of_a_batch_are_seen_at_once_and_durable_when_it_ends(tmp_path, monkeypatch) -> None:
+    store, large = BlobStore(tmp_path / "blobs"), bytes(300_000)
+    synced = synced_directories(monkeypatch)
+    with store.batch():
+        digest = store.put(large)
+        assert digest in BlobStore(tmp_path / "blobs")
+        assert not any(path.is_dir() for path in synced)
+    leaf = tmp_path / "blobs" / digest[:2] / digest[2:4]
+    assert {leaf, *leaf.parents[:3]} <= set(synced)
+
+
+def test_a_large_blob_of_an_open_batch_is_synced_for_whoever_puts_it_without_one(tmp_path, monkeypatch) -> None:
+    """Its put promises more than the batch has done so far."""
+    large = bytes(300_000)
+    store, other = BlobStore(tmp_path / "blobs"), BlobStore(tmp_path / "blobs")
+    with store.batch():
+        digest = store.put(large)
+        synced = synced_directories(monkeypatch)
+        other.put(large)
+        leaf = tmp_path / "blobs" / digest[:2] / digest[2:4]
+        assert {leaf, *leaf.parents[:3]} <= set(synced)
+
+
+def test_a_batch_whose_directories_cannot_be_synced_says_so_and_the_next_end_tries_again(tmp_path, monkeypatch) -> None:
+    store = BlobStore(tmp_path / "blobs")
+
+    def fill() -> None:
+        with store.batch():
+            store.put(bytes(300_000))
+            monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "failing disk")))
+
+    with pytest.raises(OSError, match="failing disk"):
+        fill()
+    monkeypatch.undo()
+    synced = synced_directories(monkeypatch)
+    with store.batch():
+        pass
+    assert any(path.parent.parent == tmp_path / "blobs" for path in synced)
+
+
 def test_a_blob_in_a_pack_that_a_killed_writer_just_named_is_synced_before_it_counts(tmp_path, monkeypatch) -> None:
     put_all(tmp_path / "blobs")
     synced: list[str] = []

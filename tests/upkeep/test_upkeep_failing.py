@@ -66,6 +66,21 @@ def test_a_second_failure_is_counted_and_the_first_is_remembered(own) -> None:
     assert (again["attempts"], again["first_failed_at"], again["last_failed_at"]) == (2, letter["first_failed_at"], "2099-01-01T00:00:00+00:00")
 
 
+def test_rows_that_were_not_asked_for_are_not_counted(own) -> None:
+    """A retry stamps the whole table anew, and the other failed rows of it were not tried."""
+    lake = own.lake
+    asked = failed_rows(lake, codes=[1002])[0]
+    slot = Slot("items", asked["modality"], asked["shard"])
+    request_retries(lake, [asked])
+    stamp = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard).stamp
+    later = "2099-01-01T00:00:00+00:00"
+    lake.tables.mark(slot, type(stamp)(**{**{name: getattr(stamp, name) for name in stamp.__dataclass_fields__}, "written_at": later}))
+    lake.retries.fulfilled(slot, ["another#000000"], at=later)
+    update_letters(lake)
+    again = next(row for row in read_letters(lake).to_pylist() if row["letter"] == asked["letter"])
+    assert (again["attempts"], again["last_failed_at"]) == (1, asked["last_failed_at"])
+
+
 def test_a_track_whose_blob_came_back_is_read_on_retry(own) -> None:
     """The blob was lost while its track was made; once it is there again, a retry makes that track alone."""
     lake = own.lake
