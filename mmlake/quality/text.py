@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Callable
+from typing import Final
 
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.store import Blobs
@@ -54,21 +56,28 @@ _LOREM_SHARE = 0.8
 def text_measures(track: dict, store: Blobs | None = None) -> dict[str, float | None]:
     """The measures of one text; everything stands in the track."""
     text: str = track["text"] or ""
-    tokens = _TOKEN.findall(text)
+    return {"num_words": float(track["num_words"] or 0), **{name: take(text) for name, take in MEASURES.items()}}
+
+
+def _mean_word_length_chars(text: str) -> float | None:
     words = _WORD.findall(text)
     is_spaced = len(_UNSPACED.findall(text)) <= 0.3 * max(1, len(text))
+    return sum(map(len, words)) / len(words) if words and is_spaced else None
+
+
+def _word_with_letter_fraction(text: str) -> float | None:
+    tokens = _TOKEN.findall(text)
+    return sum(_LETTER.search(token) is not None for token in tokens) / len(tokens) if tokens else None
+
+
+def _symbol_word_ratio(text: str) -> float | None:
+    tokens = _TOKEN.findall(text)
+    return len(_SYMBOL.findall(text)) / len(tokens) if tokens else None
+
+
+def _repeated_line_fraction(text: str) -> float | None:
     segments = _segments(text)
-    return {
-        "num_words": float(track["num_words"] or 0),
-        "mean_word_length_chars": sum(map(len, words)) / len(words) if words and is_spaced else None,
-        "word_with_letter_fraction": sum(_LETTER.search(token) is not None for token in tokens) / len(tokens) if tokens else None,
-        "symbol_word_ratio": len(_SYMBOL.findall(text)) / len(tokens) if tokens else None,
-        "repeated_line_fraction": 1 - len(set(segments)) / len(segments) if len(segments) >= _MIN_SEGMENTS else None,
-        "repeated_ngram_fraction": _repeated_ngram_fraction(text),
-        "boilerplate_fraction": _boilerplate_fraction(text),
-        "garbled_fraction": sum(map(len, _GARBLED.findall(text))) / len(text) if text else None,
-        "compressed_fraction": len(zlib.compress(data, 6)) / len(data) if len(data := text.encode("utf-8", "replace")) >= 64 else None,
-    }
+    return 1 - len(set(segments)) / len(segments) if len(segments) >= _MIN_SEGMENTS else None
 
 
 def _segments(text: str) -> list[str]:
@@ -111,6 +120,25 @@ def _boilerplate_fraction(text: str) -> float | None:
     return notice / total if total else None
 
 
+def _garbled_fraction(text: str) -> float | None:
+    return sum(map(len, _GARBLED.findall(text))) / len(text) if text else None
+
+
+def _compressed_fraction(text: str) -> float | None:
+    data = text.encode("utf-8", "replace")
+    return len(zlib.compress(data, 6)) / len(data) if len(data) >= 64 else None
+
+
+MEASURES: Final[dict[str, Callable[[str], float | None]]] = {  # those of the text alone; each can be had without the others
+    "mean_word_length_chars": _mean_word_length_chars,
+    "word_with_letter_fraction": _word_with_letter_fraction,
+    "symbol_word_ratio": _symbol_word_ratio,
+    "repeated_line_fraction": _repeated_line_fraction,
+    "repeated_ngram_fraction": _repeated_ngram_fraction,
+    "boilerplate_fraction": _boilerplate_fraction,
+    "garbled_fraction": _garbled_fraction,
+    "compressed_fraction": _compressed_fraction,
+}
 _DOCUMENT = ("document",)
 _WRITTEN = ("document", "caption", "transcript")
 TEXT_RULES = (

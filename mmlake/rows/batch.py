@@ -119,8 +119,8 @@ def empty_batch(schema: pa.Schema = SCHEMA, *, name: str = "rows") -> RowBatch:
 
 
 def _with_bytes(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The frame with null for whatever is no bytes in the column of bytes, which may hold any object."""
-    if "binary_content" not in frame or frame["binary_content"].dtype != object:
+    """The frame with null for whatever is no bytes in the column of bytes, which may hold any object, or text, which Arrow would take for bytes."""
+    if "binary_content" not in frame or "binary" in str(frame["binary_content"].dtype):  # Arrow's own types of bytes hold nothing else
         return frame
     cells = [bytes(cell) if isinstance(cell, (bytes, bytearray, memoryview)) else None for cell in frame["binary_content"]]
     return frame.assign(binary_content=cells)

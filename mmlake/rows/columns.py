@@ -117,8 +117,10 @@ def agreed(said: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[st
 
 def opened(text: str | None) -> dict[str, Any]:
     """The JSON object of a `metadata_json` cell; what is none stands under that name."""
+    if not text:
+        return {}
     try:
-        value = plain(json.loads(text or "{}"))
+        value = plain(json.loads(text))
     except (ValueError, RecursionError):
         value = text
     return value if isinstance(value, dict) else {"metadata_json": value}

@@ -23,7 +23,7 @@ from mmlake.optional import need
 from mmlake.rows import measures
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.filter import Filter
-from mmlake.rows.order import filter_rows, sample_numbers
+from mmlake.rows.order import check_columns, filter_rows, sample_numbers
 from mmlake.rows.similarity import Similarity, encoder_of
 
 _CHUNK_PICTURES = 64  # read at once; one batch of a model on a CPU
@@ -103,11 +103,12 @@ def apply_filters(
     """(what the filters leave, what they took). Filters work in their order, each on what the one before left; positions are counted anew.
 
     pictures: reads the bytes of masked rows, which then do not stay in the batch. models, executor: for clip_score.
-    Raises MissingExtra and ModelMissing before the first row is looked at.
+    Raises MissingExtra, ModelMissing, and SchemaMismatch for a batch without the columns of `REQUIRED`, before the first row is looked at.
     """
     check_needs(filters, models)
     if not batch.num_rows:
         return batch, Dropped()
+    check_columns(batch.to_arrow())
     similarity = Similarity(models or EmbedSettings(), executor or Executor("auto")) if any(one.kind == "pair" for one in filters) else None
     run = _Run(batch, pictures, similarity)
     waiting: list[Filter] = []
@@ -180,13 +181,17 @@ class _Run:
 
     def _pairs(self, data: list[bytes], rows: list[int]) -> list[float | None | Exception]:
         assert self._similarity is not None
-        samples = sample_numbers(self._table)
+        samples = self._samples
         texts: dict[int, list[str]] = {}
         of_text = np.flatnonzero(self.keep & np.isin(samples, samples[rows]) & self._of(("text",)))
         for row, text in zip(of_text, self._texts(of_text), strict=True):
             if text and text.strip():
-                texts.setdefault(int(samples[row]), []).append(text)
+                texts.setdefault(int(samples[row]), []).append(text.strip())
         return self._similarity.scores([(one, texts.get(int(samples[row]), [])) for one, row in zip(data, rows, strict=True)])
+
+    @functools.cached_property
+    def _samples(self) -> np.ndarray:
+        return sample_numbers(self._table)
 
     def _texts(self, rows: np.ndarray) -> list[str | None]:
         return self._table["text_content"].take(pa.array(rows)).to_pylist() if "text_content" in self._table.column_names else [None] * len(rows)

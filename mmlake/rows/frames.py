@@ -1,7 +1,7 @@
 """One frame of a picture that has several, as a picture of its own.
 
-A page of a TIFF stays a TIFF with the same pixels, a frame of a GIF, WebP, APNG or AVIF becomes a PNG. What cannot have frames (JPEG, a
-still PNG, anything that is no picture) is given back as it is.
+A page of a TIFF stays a TIFF with the same pixels, a frame of a GIF, WebP, APNG or AVIF becomes a PNG. A picture that cannot have frames
+(JPEG, a still PNG) is given back as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
 from mmlake.rows.tiff import MARKS, NotCopied, Tiff
+from mmlake.sources import sniff
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -24,7 +25,7 @@ _STILL = ("WEBP", "PNG", "AVIF")  # with one frame they are no animations, and a
 
 
 def pick_frame(data: bytes, index: int, *, settings: PreprocessSettings | None = None) -> bytes:
-    """The frame as a file, or the data themselves where they have no frames. Raises UnreadableItem 1003 out of range, 3001, 3002, 3004."""
+    """The frame as a file, or the picture itself where it has no frames. Raises UnreadableItem 1003 out of range, 3001 where the data are no picture, 3002, 3004."""
     return Frames(data, settings=settings or PreprocessSettings()).pick(index)
 
 
@@ -38,7 +39,7 @@ class Frames:
 
     def pick(self, index: int) -> bytes:
         """As `pick_frame`."""
-        if self._data[:4] not in MARKS and not _may_be_animated(self._data):
+        if self._data[:4] not in MARKS and not _may_be_animated(self._data) and _is_picture(self._data):
             return self._data
         try:
             with warnings.catch_warnings():
@@ -101,6 +102,11 @@ def _checked_size(picture: Image, budget: int) -> int:
 def _check_range(index: int, num_frames: int) -> None:
     if not 0 <= index < num_frames:
         raise UnreadableItem(1003, f"frame_index={index} not in [0, {num_frames - 1}]")
+
+
+def _is_picture(data: bytes) -> bool:
+    kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES])
+    return kind is not None and kind.modality == "image"
 
 
 def _may_be_animated(data: bytes) -> bool:

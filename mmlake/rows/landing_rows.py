@@ -62,7 +62,7 @@ def _holds_rows(landing: Landing, path: str) -> bool:
     try:
         with landing.open(path) as file:
             names = set(pq.read_schema(file).names)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):  # ValueError: a name that is no text
         return False  # a damaged file: its reader says why
     return names.issuperset(REQUIRED)
 

@@ -17,8 +17,8 @@ _TYPES: Final = {"path": pa.string(), "member": pa.string(), "byte_offset": pa.i
 
 
 def way_of(ref: SourceRef | None) -> str:
-    """The word of `WAYS` for one locator. A range of no bytes leads nowhere: the member is looked up instead."""
-    if ref is None:
+    """The word of `WAYS` for one locator; an empty path is none. A range of no bytes leads nowhere: the member is looked up instead."""
+    if ref is None or not ref.path:
         return "missing"
     if ref.byte_offset is not None and ref.byte_size:
         return "range"

@@ -8,10 +8,11 @@ locator is data and must not choose where the library connects to.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +23,8 @@ from mmlake.preprocess import PreprocessSettings
 from mmlake.records import Digest, SourceRef, digest_of
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.frames import Frames
+from mmlake.rows.locators import way_of
+from mmlake.rows.order import as_mask
 from mmlake.rows.schema import METADATA, SCHEMA
 from mmlake.store import Blobs
 
@@ -86,20 +89,21 @@ def materialize(batch: RowBatch, places: Places, *, content_types: Collection[st
         at = table.schema.get_field_index(name)
         kind = table.schema.field(at).type
         new = pa.chunked_array([pa.array([found.get(row) for row in range(table.num_rows)], kind)])
-        mask = pa.array([row in found for row in range(table.num_rows)])
-        table = table.set_column(at, table.schema.field(at), pc.if_else(mask, new, table.column(at)) if len(found) < table.num_rows else new)
+        if len(found) < table.num_rows and table.column(at).null_count < table.num_rows:  # else there is nothing to keep, and choosing copies all bytes
+            new = pc.if_else(pa.array([row in found for row in range(table.num_rows)]), new, table.column(at))
+        table = table.set_column(at, table.schema.field(at), new)
     return batch.replace(table)
 
 
-def iter_materialized(rows: Any, mask: Sequence[bool] | pa.BooleanArray, places: Places) -> Iterator[tuple[Any, bytes | None]]:
+def iter_materialized(rows: Any, mask: Any, places: Places) -> Iterator[tuple[Any, bytes | None]]:
     """(index, bytes or None where they cannot be had) of every row that the mask holds; other rows are not touched.
 
-    rows: a batch, or what `RowBatch.of` takes. index: the row's number, or its label where a data frame was given. Rows that have bytes
+    rows: a batch, or what `RowBatch.of` takes. mask: as for `filter_rows`. index: the row's number, or its label where a data frame was given. Rows that have bytes
     come first, then the others in the order in which their bytes are read. Memory holds one of them, and ranges that are read together.
     """
     batch = RowBatch.of(rows)
     labels = list(rows.index) if hasattr(rows, "index") and hasattr(rows, "columns") else range(batch.num_rows)
-    picked = [row for row, is_picked in enumerate(mask.to_pylist() if isinstance(mask, (pa.Array, pa.ChunkedArray)) else mask) if is_picked]
+    picked = np.flatnonzero(as_mask(mask, batch.num_rows)).tolist()
     if not picked:
         return
     table = _with_columns(batch.table)
@@ -129,7 +133,10 @@ def _chosen(table: pa.Table, content_types: Collection[str] | None, *, only_miss
 
 
 def _is_of(content_type: str | None, wanted: Collection[str] | None) -> bool:
-    return wanted is None or (content_type is not None and (content_type in wanted or f"{content_type.partition('/')[0]}/*" in wanted))
+    if wanted is None or content_type is None:
+        return wanted is None
+    plain = content_type.partition(";")[0].strip().lower()
+    return content_type in wanted or plain in wanted or f"{plain.partition('/')[0]}/*" in wanted
 
 
 def _cells(table: pa.Table, name: str) -> list[Any]:
@@ -141,7 +148,8 @@ def _wanted(table: pa.Table, chosen: list[int]) -> list[_Wanted]:
     found = []
     for row, value, digest in zip(chosen, _cells(some, "source_ref") or [None] * len(chosen), _cells(some, "digest") or [None] * len(chosen), strict=True):
         try:
-            found.append(_Wanted(row, SourceRef.parse(value), digest))
+            ref = SourceRef.parse(value)
+            found.append(_Wanted(row, None if way_of(ref) == "missing" else ref, digest))
         except ValueError:
             found.append(_Wanted(row, None, digest, "the cell of source_ref is no locator that this release reads"))
     return found

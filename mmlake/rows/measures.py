@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.text import count_words
 from mmlake.quality.image import luma
-from mmlake.quality.text import text_measures
+from mmlake.quality.text import MEASURES
 from mmlake.records import MODALITIES
 from mmlake.rows.order import content_mask, sample_numbers
 from mmlake.rows.schema import METADATA, METADATA_POSITION
@@ -90,7 +90,7 @@ def num_words(text: str) -> float:
 
 def text_measure(name: str, text: str) -> float | None:
     """The measure of that name that the quality stage takes of texts; None where it makes no sense on this one."""
-    return text_measures({"text": text, "num_words": None})[name]
+    return MEASURES[name](text)
 
 
 def images_per_word(table: pa.Table) -> np.ndarray:

@@ -5,16 +5,17 @@ Everything here is done on whole columns; a loop over rows would take minutes wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.errors import ContractBroken
+from mmlake.errors import ContractBroken, SchemaMismatch
 from mmlake.rows.batch import RowBatch
-from mmlake.rows.schema import METADATA, METADATA_POSITION
+from mmlake.rows.columns import is_null
+from mmlake.rows.schema import METADATA, METADATA_POSITION, REQUIRED
 
 _SHIFT = np.int64(1) << 32  # positions are int32: a sample's number above them makes one sortable integer
 
@@ -22,13 +23,15 @@ _SHIFT = np.int64(1) << 32  # positions are int32: a sample's number above them 
 def filter_rows(batch: RowBatch, keep: Any) -> RowBatch:
     """The rows that `keep` marks, in their order, with positions from 0 without gaps in every sample.
 
-    keep: one truth value per row (Arrow, numpy or a sequence); null means no. Rows that shared a position share one afterwards. A
-    metadata row goes with the last content row of its sample; samples that never had content go too.
+    keep: one truth value per row (Arrow, numpy, pandas or a sequence); null means no. Rows that shared a position share one afterwards. A
+    metadata row goes with the last content row of its sample; samples that never had content go too. Raises SchemaMismatch for a batch
+    without the columns of `REQUIRED`.
     """
     if not batch.num_rows:
         return batch
     marked = as_mask(keep, batch.num_rows)
     table = batch.to_arrow()
+    check_columns(table)
     samples, content = sample_numbers(table), content_mask(table)
     has_content = np.bincount(samples[marked & content], minlength=int(samples.max()) + 1) > 0
     marked &= content | has_content[samples]
@@ -59,10 +62,17 @@ def as_mask(keep: Any, num_rows: int) -> np.ndarray:
     """The truth values as a numpy array of that length, null as False. Raises ContractBroken for another length."""
     if isinstance(keep, (pa.Array, pa.ChunkedArray)):
         keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False) if isinstance(keep, pa.Array) else pc.fill_null(keep, False).to_numpy()
-    mask = np.array([bool(one) for one in keep], dtype=bool) if isinstance(keep, Sequence) else np.array(keep, dtype=bool)
+    is_plain = getattr(keep, "dtype", None) == np.dtype(bool)
+    mask = np.array(keep, dtype=bool) if is_plain else np.array([not is_null(one) and bool(one) for one in keep], dtype=bool)  # NaN would count as true
     if mask.shape != (num_rows,):
         raise ContractBroken(f"a mask of shape {mask.shape} was given for {num_rows} rows; give one truth value per row")
     return mask
+
+
+def check_columns(table: pa.Table) -> None:
+    """Raises SchemaMismatch where a column is missing that says which sample a row is of, and where in it."""
+    if missing := [name for name in REQUIRED if name not in table.column_names]:
+        raise SchemaMismatch(f"a batch of rows lacks the required columns {missing}; expected {list(REQUIRED)}, add them (`RowBatch.problems` tells such things beforehand)")
 
 
 def sample_numbers(table: pa.Table) -> np.ndarray:
@@ -99,6 +109,7 @@ def cut(batch: RowBatch, *, max_samples: int, max_bytes: int) -> Iterator[RowBat
 
     A row counts with `size_bytes`, which is known before its bytes are read, or with what it holds.
     """
+    check_columns(batch.to_arrow())
     weights = _weights(batch.to_arrow())
     if weights.sum() <= max_bytes and batch.num_samples <= max_samples:
         yield batch

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -50,7 +51,17 @@ def project(record: Mapping[str, Any], fields: Fields = None, *, excluded: Itera
     if named is None:
         left = RESERVED.union(excluded)
         named = {name: name for name in record if name not in left}
-    return {column: _cell(record.get(name), _kind(record.get(name))) for name, column in named.items()}
+    found = {column: record.get(name) for name, column in named.items()}
+    return {column: None if value is None else _cells([value], _kind(value))[0] for column, value in found.items()}
+
+
+@dataclass(slots=True)
+class _Column:
+    """The cells of one column that are not empty, and what they are of."""
+
+    kind: str = "null"
+    rows: list[int] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
 
 
 class Passthrough:
@@ -61,56 +72,68 @@ class Passthrough:
         self._named = column_names(fields)
         if self._named is not None:
             self._named |= {name: name for name in column_names(tuple(always)) or () if name not in self._named}
-        self._kinds: dict[str, str] = dict.fromkeys(self._named.values() if self._named is not None else (), "null")
-        self._rows: list[dict[str, Any]] = []
-        self._samples: list[str] = []
+        self._columns = {column: _Column() for column in (self._named or {}).values()}
+        self._samples: dict[int, str] = {}  # of the rows that have fields
         self._conflicts: list[Conflict] = []
         self._told: set[tuple[str, str]] = set()
 
-    def add(self, record: Mapping[str, Any], sample_id: str) -> None:
-        """One more row with these fields."""
+    def add(self, record: Mapping[str, Any], sample_id: str, *, row: int) -> None:
+        """The fields of the row of that number in the batch; rows without fields need no call."""
+        for name, value in self._chosen(record).items():
+            column = self._columns.get(name) or self._new(name, sample_id)
+            if column is not None and value is not None:
+                column.rows.append(row)
+                column.values.append(value)
+        self._samples[row] = sample_id
+
+    def _chosen(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The values by column."""
         if self._named is not None:
-            row = {column: record[name] for name, column in self._named.items() if record.get(name) is not None}
+            return {column: record.get(name) for name, column in self._named.items()}
+        if "".join(record).isascii():
+            return record
+        return {_storable(name): value for name, value in record.items()}
+
+    def _new(self, name: str, sample_id: str) -> _Column | None:
+        """A column of that name; None where none can be, which is told."""
+        if name in RESERVED:
+            self._tell(name, sample_id, "the name is that of a reserved column: its values are in metadata_json alone")
+        elif len(self._columns) >= MAX_COLUMNS:
+            self._tell("*", sample_id, f"num_columns not in [0, {MAX_COLUMNS}]: the fields beyond are in metadata_json alone")
         else:
-            row = {}
-            for name, value in record.items():
-                column = name if name.isascii() else name.encode("utf-8", "backslashreplace").decode()
-                if column in RESERVED:
-                    self._tell(column, sample_id, "the name is that of a reserved column: its values are in metadata_json alone")
-                elif column not in self._kinds and len(self._kinds) >= MAX_COLUMNS:
-                    self._tell("*", sample_id, f"num_columns not in [0, {MAX_COLUMNS}]: the fields beyond are in metadata_json alone")
-                else:
-                    row[column] = value
-                    self._kinds.setdefault(column, "null")
-        self._rows.append(row)
-        self._samples.append(sample_id)
+            return self._columns.setdefault(name, _Column())
+        return None
 
-    def take(self) -> tuple[dict[str, pa.Array], tuple[Conflict, ...]]:
-        """(the columns of the rows since the last call, what was resolved for them). Columns that were asked for and have no value are logged."""
-        columns = {column: self._column(column) for column in self._kinds}
-        absent = [column for column in self._kinds if self._kinds[column] == "null" and self._named is not None]
-        for column in absent:
-            if self._rows and ("absent", column) not in self._told:
-                self._told.add(("absent", column))
-                _log.warning("the field of the column %r is in none of %d rows: the column is null", column, len(self._rows))
+    def take(self, num_rows: int) -> tuple[dict[str, pa.Array], tuple[Conflict, ...]]:
+        """(the columns of a batch of so many rows, what was resolved for them). The next rows are of another batch. Columns that were asked for and have no value are logged."""
+        arrays = {name: self._array(name, column, num_rows) for name, column in self._columns.items()}
+        absent = [name for name, column in self._columns.items() if column.kind == "null" and self._named is not None]
+        for name in absent:
+            if num_rows and ("absent", name) not in self._told:
+                self._told.add(("absent", name))
+                _log.warning("the field of the column %r is in none of %d rows: the column is null", name, num_rows)
         conflicts = tuple(self._conflicts)
-        self._rows, self._samples, self._conflicts = [], [], []
-        return columns, conflicts
+        self._samples, self._conflicts = {}, []
+        for column in self._columns.values():
+            column.rows, column.values = [], []
+        return arrays, conflicts
 
-    def _column(self, column: str) -> pa.Array:
-        kind = self._kinds[column]
-        values = [row.get(column) for row in self._rows]
-        for value, sample_id in zip(values, self._samples, strict=True):
-            if value is not None and kind != "mixed" and (found := _kind(value)) != kind:
-                before, kind = kind, _common(kind, found)
-                if kind == "mixed":
-                    self._tell(column, sample_id, f"a value of kind {_kind(value)} where others are of kind {before}: the column is text")
-        if kind == "float" and any(isinstance(value, int) and abs(value) > _EXACT for value in values):
-            at = next(at for at, value in enumerate(values) if isinstance(value, int) and abs(value) > _EXACT)
-            self._tell(column, self._samples[at], "a whole number that no float holds, beside fractions: the column is text")
-            kind = "mixed"
-        self._kinds[column] = kind
-        return pa.array([_cell(value, kind) for value in values], _TYPES[kind])
+    def _array(self, name: str, column: _Column, num_rows: int) -> pa.Array:
+        kinds = [_kind(value) for value in column.values]
+        for found in dict.fromkeys(kinds):  # in the order of their first values: a kind that was met before changes nothing
+            before, column.kind = column.kind, _common(column.kind, found)
+            if column.kind == "mixed" != before:
+                sample_id = self._samples[column.rows[kinds.index(found)]]
+                self._tell(name, sample_id, f"a value of kind {found} where others are of kind {before}: the column is text")
+        if column.kind == "float":
+            at = next((at for at, value in enumerate(column.values) if isinstance(value, int) and abs(value) > _EXACT), None)
+            if at is not None:
+                self._tell(name, self._samples[column.rows[at]], "a whole number that no float holds, beside fractions: the column is text")
+                column.kind = "mixed"
+        cells: list[Any] = [None] * num_rows
+        for row, value in zip(column.rows, _cells(column.values, column.kind), strict=True):
+            cells[row] = value
+        return pa.array(cells, _TYPES[column.kind])
 
     def _tell(self, column: str, sample_id: str, reason: str) -> None:
         if (column, reason) not in self._told:
@@ -119,11 +142,12 @@ class Passthrough:
             _log.warning("field %r, sample %s: %s", column, sample_id, reason)
 
 
+_KINDS: Final = {bool: "bool", float: "float", str: "text", dict: "json", list: "json"}
+
+
 def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "bool"
+    if (found := _KINDS.get(type(value))) is not None:
+        return found
     if isinstance(value, int):
         return "int" if -(1 << 63) <= value < 1 << 63 else "json"
     return "float" if isinstance(value, float) else "text" if isinstance(value, str) else "json"
@@ -137,17 +161,20 @@ def _common(one: str, other: str) -> str:
     return "float" if {one, other} == {"int", "float"} else "mixed"
 
 
-def _cell(value: Any, kind: str) -> Any:
-    if value is None or kind in ("null", "bool", "int"):
-        return value
+def _cells(values: list[Any], kind: str) -> list[Any]:
+    """The values as a column of that kind holds them; none of them is None."""
+    if kind in ("null", "bool", "int"):
+        return values
     if kind == "float":
-        return float(value)
-    return _storable(value) if isinstance(value, str) else json_text(value)
+        return [float(value) for value in values]
+    return [_storable(value) if isinstance(value, str) else json_text(value) for value in values]
 
 
 def json_text(value: Any) -> str:
     """The value as JSON that a table can hold: halves of surrogate pairs stay escaped."""
     text = canonical_json(value)
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -156,6 +183,8 @@ def json_text(value: Any) -> str:
 
 
 def _storable(text: str) -> str:
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

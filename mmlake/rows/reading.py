@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -30,8 +31,15 @@ from mmlake.sources.licences import spdx_licence
 
 MAX_BATCH_BYTES = 64 << 20  # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower, since memory is fresh
 _ROW_BYTES = 256  # what a row takes beside its texts and bytes
-_RESERVED_TYPES = tuple((field.name, field.type) for field in SCHEMA)
+_FILLED = {  # the columns that are made here, and where their cell stands in a row; no source fills the others
+    name: at
+    for at, name in enumerate(
+        ("sample_id", "position", "modality", "content_type", "text_content", "binary_content", "source_ref", "materialize_error")
+        + ("item_id", "role", "source", "licence", "size_bytes", "metadata_json", "status", "error_code")
+    )
+}
 _NOTES = ("duplicate_member", "charset")  # what the sources note of a row: metadata, never columns
+_PLAIN_CHARSETS = ("utf-8", "utf-8-sig")
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +50,7 @@ class _Wish:
 
     settings: sources.SourceSettings
     decoding: PreprocessSettings
+    per_row: tuple[str, ...]  # the fields that are spread over rows
     with_bytes: bool
     strict_lists: bool
 
@@ -69,7 +78,7 @@ def read_rows(
     given = settings or sources.SourceSettings()
     given = replace(given, per_image_fields=tuple(per_image_fields) or given.per_image_fields, per_text_fields=tuple(per_text_fields) or given.per_text_fields)
     per_row = (*given.per_image_fields, *given.per_text_fields)
-    wish = _Wish(settings=given, decoding=decoding or PreprocessSettings(), with_bytes=materialize == "read", strict_lists=not_a_list == "raise")
+    wish = _Wish(settings=given, decoding=decoding or PreprocessSettings(), per_row=per_row, with_bytes=materialize == "read", strict_lists=not_a_list == "raise")
     chosen = [shards] if isinstance(shards, sources.Shard) else list(shards)
     if max_batch_bytes is not None and max_batch_bytes <= 0:
         raise ValueError(f"max_batch_bytes={max_batch_bytes} must be above 0, or None for one batch")
@@ -87,20 +96,10 @@ def _batches(shards: list[sources.Shard], landing: Landing, wish: _Wish, passthr
                 num_splits += 1
                 yield pending.take(f"{base}::split_{num_splits:04d}")
             pending.add(sample)
-    for name in (name for name in (*wish.settings.per_image_fields, *wish.settings.per_text_fields) if name not in seen):
+    for name in (name for name in wish.per_row if name not in seen):
         _log.warning("the field %r, which was to be spread over rows, is in no sample", name)
     if pending.num_rows or not num_splits:
         yield pending.take(f"{base}::split_{num_splits + 1:04d}" if num_splits else base)
-
-
-@dataclass(slots=True)
-class _Sample:
-    """The rows of one sample."""
-
-    rows: list[dict[str, Any]]
-    fields: list[dict[str, Any]]  # passthrough, row by row
-    conflicts: list[Conflict]
-    num_bytes: int  # what the rows take in memory, roughly
 
 
 class _Pending:
@@ -111,161 +110,179 @@ class _Pending:
         self._clear()
 
     def _clear(self) -> None:
-        # Columns and not rows: a hundred thousand dicts that live until the batch is made cost more in garbage collection than all the rest.
-        self._columns: list[tuple[str, list[Any]]] = [(name, []) for name, _ in _RESERVED_TYPES]
+        # One flat list: a hundred thousand rows that live until the batch is made cost more in garbage collection than all the rest.
+        self._cells: list[Any] = []
         self.num_rows = self.num_bytes = 0
-        self._files: dict[str, None] = {}
+        self._paths: dict[str, None] = {}
         self._conflicts: list[Conflict] = []
 
     def add(self, sample: _Sample) -> None:
-        for row, fields in zip(sample.rows, sample.fields, strict=True):
-            self._files[row["path"]] = None
-            for name, values in self._columns:
-                values.append(row.get(name))
-            self._passthrough.add(fields, row["sample_id"])
+        for row, fields in sample.fields:
+            self._passthrough.add(fields, sample.sample_id, row=self.num_rows + row)
+        self._cells += sample.cells
+        self._paths |= sample.paths
         self._conflicts += sample.conflicts
-        self.num_rows += len(sample.rows)
+        self.num_rows += len(sample.cells) // len(_FILLED)
         self.num_bytes += sample.num_bytes
 
     def take(self, name: str) -> RowBatch:
-        columns, conflicts = self._passthrough.take()
-        table = pa.Table.from_arrays([pa.array(values, kind) for (_, values), (_, kind) in zip(self._columns, _RESERVED_TYPES, strict=True)], schema=SCHEMA)
-        for column, values in columns.items():
-            table = table.append_column(column, values)
-        batch = RowBatch(table, tuple(self._files), name, (*self._conflicts, *conflicts))
+        columns, conflicts = self._passthrough.take(self.num_rows)
+        arrays = []
+        for field in SCHEMA:
+            at = _FILLED.get(field.name)
+            arrays.append(pa.nulls(self.num_rows, field.type) if at is None else pa.array(self._cells[at :: len(_FILLED)], field.type))
+        fields = [pa.field(column, values.type) for column, values in columns.items()]
+        table = pa.Table.from_arrays([*arrays, *columns.values()], schema=pa.schema([*SCHEMA, *fields], metadata=SCHEMA.metadata))
+        batch = RowBatch(table, tuple(self._paths), name, (*self._conflicts, *conflicts))
         self._clear()
         return batch
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What the samples of one shard have in common."""
+
+    key: str
+    defaults: Defaults
+    wish: _Wish
+    seen: set[str]  # the fields for rows that samples had
+
+
 def _samples(shard: sources.Shard, landing: Landing, wish: _Wish, seen: set[str]) -> Iterator[_Sample]:
     directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
-    defaults = defaults_of(landing, directory)
-    maker: _SampleMaker | None = None
+    origin = _Origin(shard.key, defaults_of(landing, directory), wish, seen)
+    sample: _Sample | None = None
     for item in sources.read(shard, landing=landing, settings=wish.settings):
-        if maker is None or maker.sample_id != item.sample_id:
-            if maker is not None:
-                yield maker.made()
-            maker = _SampleMaker(item, shard, defaults, wish, seen)
-        maker.add(item)
-    if maker is not None:
-        yield maker.made()
+        if sample is None or sample.sample_id != item.sample_id:
+            if sample is not None:
+                yield sample
+            sample = _Sample(item, origin)
+        sample.add(item)
+    if sample is not None:
+        yield sample
 
 
-class _SampleMaker:
-    """One sample in the making. Bytes are read as its items come, since they can be read at no later time."""
+class _Sample:
+    """The rows of one sample, the row of its fields first where it has any. Bytes are read as its items come, since they can be read at no later time."""
 
-    def __init__(self, first: sources.RawItem, shard: sources.Shard, defaults: Defaults, wish: _Wish, seen: set[str]) -> None:
+    __slots__ = ("_first", "_frames", "_origin", "cells", "conflicts", "fields", "num_bytes", "paths", "sample_id")
+
+    def __init__(self, first: sources.RawItem, origin: _Origin) -> None:
         self.sample_id = first.sample_id
-        self._metadata, self._shard, self._defaults, self._wish, self._seen = dict(first.metadata), shard, defaults, wish, seen
-        self._first = first
-        self._rows: list[dict[str, Any]] = []
-        self._fields: list[dict[str, Any]] = []
-        self._conflicts: list[Conflict] = []
+        self.cells: list[Any] = []  # those of `_FILLED`, row by row
+        self.fields: list[tuple[int, Mapping[str, Any]]] = []  # passthrough, of the rows that have any
+        self.conflicts: list[Conflict] = []
+        self.paths: dict[str, None] = {}
+        self.num_bytes = 0  # what the rows take in memory, roughly
+        self._first, self._origin = first, origin
         self._frames: tuple[SourceRef, bytes, Frames] | None = None
-        self._check_lists()
+        if first.metadata:
+            self._check_lists()
+            self._add_fields()
 
     def _check_lists(self) -> None:
-        for name in (*self._wish.settings.per_image_fields, *self._wish.settings.per_text_fields):
-            value = self._metadata.get(name)
+        wish = self._origin.wish
+        for name in wish.per_row:
+            value = self._first.metadata.get(name)
             if value is not None:
-                self._seen.add(name)
+                self._origin.seen.add(name)
             if value is not None and not isinstance(value, list):
                 reason = f"the field {name!r} is of type {type(value).__name__}, expected a list with one value per row"
-                if self._wish.strict_lists:
+                if wish.strict_lists:
                     raise TypeError(f'sample {self.sample_id}: {reason}; correct the record, or read with not_a_list="report"')
-                self._conflicts.append(Conflict(name, self.sample_id, reason))
+                self.conflicts.append(Conflict(name, self.sample_id, reason))
 
-    def add(self, item: sources.RawItem) -> None:
-        """One more row."""
-        # What the whole sample says stands on its metadata row; an item that says more, or otherwise, keeps that to itself.
-        own = dict(item.own)
-        if item.metadata is not self._first.metadata:
-            own = {name: value for name, value in item.metadata.items() if name not in self._metadata or self._metadata[name] != value} | own
-        self._seen.update(name for name in item.own if item.own[name] is not None)
-        row = self._blank(item, own)
-        if item.own.get("duplicate_member"):
-            self._conflicts.append(Conflict("duplicate_member", self.sample_id, f"1009: the archive has the member {item.ref.member} more than once"))
-        if item.fault is None and item.content is not None:
-            try:
-                self._read(item, row, own)
-            except UnreadableItem as error:
-                row.update(status="unreadable", error_code=error.code, materialize_error=error.reason)
-        row["metadata_json"] = texts.metadata_text(own)
-        self._rows.append(row)
-        self._fields.append({name: value for name, value in own.items() if name not in _NOTES} if own else own)
-
-    def _blank(self, item: sources.RawItem, own: dict[str, Any]) -> dict[str, Any]:
-        licence = self._defaults.licence if item.licence is None else spdx_licence(item.licence)
-        row = {
-            "path": item.ref.path,
-            "item_id": f"{self._shard.key}#{item.ordinal:06d}",
-            "sample_id": self.sample_id,
-            "position": item.position,
-            "modality": item.modality,
-            "role": item.role,
-            "content_type": item.content_type,
-            "text_content": None,
-            "binary_content": None,
-            "source_ref": item.ref.to_json(),
-            "source": self._defaults.source,
-            "licence": licence,
-            "size_bytes": item.size_bytes,
-            "status": "ok",
-        }
-        if item.fault is not None:
-            row |= {"status": "unreadable", "error_code": item.fault.code, "materialize_error": item.fault.reason}
-        return row
-
-    def _read(self, item: sources.RawItem, row: dict[str, Any], own: dict[str, Any]) -> None:
-        assert item.content is not None
-        limit = self._wish.settings.max_text_bytes if item.modality == "text" else self._wish.settings.max_item_bytes
-        if item.modality != "text" and not self._wish.with_bytes:
-            return
-        place = item.ref if item.ref.frame_index is None else replace(item.ref, frame_index=None)
-        if self._frames is not None and self._frames[0] == place:
-            data = self._frames[1]
-        else:
-            data = item.content.head(limit + 1)
-        if len(data) > limit:
-            raise UnreadableItem(1008, f"size_bytes={max(item.size_bytes, len(data))} not in [0, {limit}]")
-        row["size_bytes"] = len(data)
-        if item.modality == "text":
-            row["text_content"], charset = texts.decode_text(data, settings=self._wish.settings)
-            if charset not in ("utf-8", "utf-8-sig"):
-                own["charset"] = charset
-        elif not data:
-            raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
-        else:
-            self._keep(item, place, data, row)
-
-    def _keep(self, item: sources.RawItem, place: SourceRef, data: bytes, row: dict[str, Any]) -> None:
-        """The bytes, or those of the frame that the locator picks; those of the whole picture where it has no such frame."""
-        row["binary_content"] = data
-        if item.ref.frame_index is None:
-            return
-        if self._frames is None or self._frames[0] != place:
-            self._frames = (place, data, Frames(data, settings=self._wish.decoding))
-        try:
-            row["binary_content"] = self._frames[2].pick(item.ref.frame_index)
-        except UnreadableItem as error:
-            row["materialize_error"] = error.reason
+    def _add_fields(self) -> None:
+        """The row of what the record says of the whole sample."""
+        first, source = self._first, self._origin.defaults.source
+        said, ref = json_text(first.metadata), _locator_of(first.ref.path)
+        self.cells += (self.sample_id, METADATA_POSITION, METADATA, "application/json", None, None, ref, None)
+        self.cells += (None, None, source, self._licence(first), None, said, "ok", None)
+        told = [name for name in ("licence", "sample_id") if name in first.metadata and self._is_told(name, first.metadata[name])]
+        self.fields.append((0, {name: value for name, value in first.metadata.items() if name not in told} if told else first.metadata))
+        self.num_bytes += _ROW_BYTES + len(said) + len(ref)
 
     def _is_told(self, name: str, value: Any) -> bool:
         """Whether a reserved column says the same as this field of the record, as in every tar that this library wrote."""
         if name == "licence":
             return self._first.licence is not None and spdx_licence(value) == spdx_licence(self._first.licence)
-        return name == "sample_id" and isinstance(value, str) and self.sample_id in (value, f"{self._shard.key}/{stem_of(value)}")
+        return name == "sample_id" and isinstance(value, str) and self.sample_id in (value, f"{self._origin.key}/{stem_of(value)}")
 
-    def made(self) -> _Sample:
-        """The sample, the row of its fields first where it has any."""
-        if self._metadata:
-            first = self._blank(self._first, {})
-            first |= {"position": METADATA_POSITION, "modality": METADATA, "role": None, "content_type": "application/json", "status": "ok", "item_id": None}
-            first |= {"error_code": None, "materialize_error": None, "metadata_json": json_text(self._metadata), "size_bytes": None}
-            first["source_ref"] = SourceRef(path=self._first.ref.path).to_json()
-            self._rows.insert(0, first)
-            self._fields.insert(0, {name: value for name, value in self._metadata.items() if not self._is_told(name, value)})
-        num_bytes = sum(
-            _ROW_BYTES + len(row["text_content"] or "") + len(row["binary_content"] or "") + len(row["metadata_json"] or "") + len(row["source_ref"]) for row in self._rows
-        )
-        return _Sample(self._rows, self._fields, self._conflicts, num_bytes)
+    def _licence(self, item: sources.RawItem) -> str:
+        return self._origin.defaults.licence if item.licence is None else _spdx_of(item.licence)
+
+    def add(self, item: sources.RawItem) -> None:
+        """One more row."""
+        origin, settings, fault, is_text = self._origin, self._origin.wish.settings, item.fault, item.modality == "text"
+        own = item.own if item.metadata is self._first.metadata else self._beyond_first(item)
+        if own:
+            self._note(item)
+        text, data, size_bytes = None, None, item.size_bytes
+        status, code, reason = ("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)
+        if fault is None and item.content is not None and (is_text or origin.wish.with_bytes):
+            try:
+                found = self._bytes_of(item, settings.max_text_bytes if is_text else settings.max_item_bytes)
+                size_bytes = len(found)
+                if is_text:
+                    text, charset = texts.decode_text(found, settings=settings)
+                    own = own if charset in _PLAIN_CHARSETS else {**own, "charset": charset}
+                else:
+                    data, reason = self._medium(item, found)
+            except UnreadableItem as error:
+                status, code, reason = "unreadable", error.code, error.reason
+        ref, said = item.ref.to_json(), None
+        self.num_bytes += _ROW_BYTES + len(ref) + len(text or "") + len(data or "")
+        if own:
+            said = json_text(own)
+            self.num_bytes += len(said)
+            self.fields.append((len(self.cells) // len(_FILLED), {name: value for name, value in own.items() if name not in _NOTES}))
+        self.paths[item.ref.path] = None
+        self.cells += (self.sample_id, item.position, item.modality, item.content_type, text, data, ref, reason)
+        self.cells += (f"{origin.key}#{item.ordinal:06d}", item.role, origin.defaults.source, self._licence(item), size_bytes, said, status, code)
+
+    def _beyond_first(self, item: sources.RawItem) -> dict[str, Any]:
+        """What the item says more than the row of the sample's fields, or otherwise: it keeps that to itself."""
+        first = self._first.metadata
+        return {name: value for name, value in item.metadata.items() if name not in first or first[name] != value} | dict(item.own)
+
+    def _note(self, item: sources.RawItem) -> None:
+        self._origin.seen.update(name for name, value in item.own.items() if value is not None)
+        if item.own.get("duplicate_member"):
+            self.conflicts.append(Conflict("duplicate_member", self.sample_id, f"1009: the archive has the member {item.ref.member} more than once"))
+
+    def _bytes_of(self, item: sources.RawItem, limit: int) -> bytes:
+        """The item's bytes, those of a whole picture where the locator picks a frame. Raises UnreadableItem."""
+        assert item.content is not None
+        if self._frames is not None and self._frames[0] == _without_frame(item.ref):
+            data = self._frames[1]
+        else:
+            data = item.content.head(limit + 1)
+        if len(data) > limit:
+            raise UnreadableItem(1008, f"size_bytes={max(item.size_bytes, len(data))} not in [0, {limit}]")
+        return data
+
+    def _medium(self, item: sources.RawItem, data: bytes) -> tuple[bytes, str | None]:
+        """(the bytes, or those of the frame that the locator picks; why they are those of the whole picture although it picks one). Raises UnreadableItem."""
+        if not data:
+            raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
+        if item.ref.frame_index is None:
+            return data, None
+        place = _without_frame(item.ref)
+        if self._frames is None or self._frames[0] != place:
+            self._frames = (place, data, Frames(data, settings=self._origin.wish.decoding))
+        try:
+            return self._frames[2].pick(item.ref.frame_index), None
+        except UnreadableItem as error:
+            return data, error.reason
+
+
+_spdx_of = lru_cache(maxsize=1024)(spdx_licence)  # a shard has few licences, and every row names one
+
+
+@lru_cache(maxsize=1024)
+def _locator_of(path: str) -> str:
+    return SourceRef(path).to_json()
+
+
+def _without_frame(ref: SourceRef) -> SourceRef:
+    return ref if ref.frame_index is None else replace(ref, frame_index=None)

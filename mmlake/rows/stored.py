@@ -36,17 +36,19 @@ _log = logging.getLogger(__name__)
 
 
 def read_parquet_rows(
-    paths: Sequence[str], *, landing: Landing | str | os.PathLike[str], fields: Fields = None, max_batch_bytes: int | None = MAX_BATCH_BYTES
-) -> Iterator[RowBatch]:
-    """The rows of the files, at least one batch. No sample is in two batches, and each batch names the files that fed it.
+    paths: Sequence[str], *, landing: Landing | str | os.PathLike[str], fields: Fields = None, max_batch_bytes: int | None = MAX_BATCH_BYTES,
+    max_batch_rows: int | None = None,
+) -> Iterator[RowBatch]:  # fmt: skip
+    """The rows of the files, at least one batch, each with the names of the files that fed it. Rows of one sample that follow one another stay together.
 
     fields: the passthrough columns that are kept, null where a file has no such column; None: all. Reserved columns that a file lacks are
-    null. Raises ValueError for a field with a reserved name, TableCorrupt where a file is no sound Parquet.
+    null. max_batch_bytes, max_batch_rows: only a sample that is larger exceeds them; None: no limit. Raises ValueError for a field with a
+    reserved name, TableCorrupt where a file is no sound Parquet.
     """
-    _check_limits(max_batch_bytes=max_batch_bytes)
+    _check_limits(max_batch_bytes=max_batch_bytes, max_batch_rows=max_batch_rows)
     named, zone = column_names(fields), as_landing(landing)
     pieces = ((path, _shaped(table, named)) for path in paths for table in _parquet(zone, path))
-    return _batches(pieces, _Splitting(named, max_batch_bytes, files=tuple(paths)))
+    return _batches(pieces, _Splitting(named, max_batch_bytes, max_batch_rows, files=tuple(paths)))
 
 
 def read_lance_rows(
@@ -55,22 +57,25 @@ def read_lance_rows(
     landing: Landing | str | os.PathLike[str],
     fields: Fields = None,
     version: int | None = None,
+    fragments: Sequence[int] | None = None,
     max_batch_bytes: int | None = MAX_BATCH_BYTES,
+    max_batch_rows: int | None = None,
     scan_rows: int = _SCAN_ROWS,
 ) -> Iterator[RowBatch]:
     """As `read_parquet_rows`, with the columns `lance_row_id`, `lance_row_address` and `lance_fragment`, and with `path@version` as the name of a file.
 
-    version: of every dataset; None: its newest. Raises SchemaMismatch where a required column is missing or a sample has no id,
-    SettingsError where the landing zone is no local directory, ValueError for a limit of 0 or less.
+    version: of every dataset; None: its newest. fragments: the only ones of every dataset that are read, by their ids; None: all. Raises
+    SchemaMismatch where a required column is missing or a sample has no id, SettingsError where the landing zone is no local directory or a
+    dataset has no such fragment, ValueError for a limit of 0 or less.
     """
-    _check_limits(max_batch_bytes=max_batch_bytes, scan_rows=scan_rows, version=version)
+    _check_limits(max_batch_bytes=max_batch_bytes, max_batch_rows=max_batch_rows, scan_rows=scan_rows, version=version)
     named, zone = column_names(fields), as_landing(landing)
     if not isinstance(zone, LocalLanding):
         raise SettingsError(f"interleaved rows in Lance are read from a local directory, not from {zone.location}; copy the dataset first")
     if named is not None:
         named |= {name: name for name in (*LANCE_COLUMNS.values(), LANCE_FRAGMENT)}
-    pieces = ((place, _shaped(table, named)) for path in paths for place, table in _lance(zone, path, version, scan_rows))
-    return _batches(pieces, _Splitting(named, max_batch_bytes))
+    pieces = ((place, _shaped(table, named)) for path in paths for place, table in _lance(zone, path, version, fragments, scan_rows))
+    return _batches(pieces, _Splitting(named, max_batch_bytes, max_batch_rows))
 
 
 def _check_limits(**limits: int | None) -> None:
@@ -90,7 +95,7 @@ def _parquet(landing: Landing, path: str) -> Iterator[pa.Table]:
             raise TableCorrupt(f"{path} in {landing.location} does not read as a Parquet file; write or fetch it again") from error
 
 
-def _lance(landing: LocalLanding, path: str, version: int | None, scan_rows: int) -> Iterator[tuple[str, pa.Table]]:
+def _lance(landing: LocalLanding, path: str, version: int | None, fragments: Sequence[int] | None, scan_rows: int) -> Iterator[tuple[str, pa.Table]]:
     lance: Any = need("lance", extra="lance", purpose="interleaved rows in Lance")
     root = landing.root / native(path)
     if not root.resolve().is_relative_to(landing.root):
@@ -103,8 +108,16 @@ def _lance(landing: LocalLanding, path: str, version: int | None, scan_rows: int
     if missing := [field.name for field in SCHEMA if not field.nullable and field.name not in dataset.schema.names]:
         raise SchemaMismatch(f"{place} lacks the required columns {missing}; expected those of interleaved rows, or read it as a source")
     yield place, _addressed(dataset.schema.empty_table())
-    for batch in dataset.to_batches(batch_size=scan_rows, with_row_id=True, with_row_address=True, scan_in_order=True):
+    chosen = None if fragments is None else [_fragment(dataset, number, place) for number in fragments]
+    scanner = dataset.scanner(batch_size=scan_rows, with_row_id=True, with_row_address=True, scan_in_order=True, fragments=chosen)  # `to_batches` would pass over `fragments`
+    for batch in scanner.to_batches():
         yield place, _addressed(pa.Table.from_batches([batch]))
+
+
+def _fragment(dataset: Any, number: int, place: str) -> Any:
+    if (fragment := dataset.get_fragment(number)) is None:
+        raise SettingsError(f"{place} has no fragment {number}, only {[each.fragment_id for each in dataset.get_fragments()][:20]}; name one of those")
+    return fragment
 
 
 def _addressed(table: pa.Table) -> pa.Table:
@@ -129,21 +142,28 @@ def _shaped(table: pa.Table, named: dict[str, str] | None) -> pa.Table:
 class _Splitting:
     """The batch that is being made: whole samples up to the limit, with the files that they came from."""
 
-    def __init__(self, named: dict[str, str] | None, max_bytes: int | None, *, files: tuple[str, ...] | None = None) -> None:
+    def __init__(self, named: dict[str, str] | None, max_bytes: int | None, max_rows: int | None, *, files: tuple[str, ...] | None = None) -> None:
         """files: what a batch names whose samples have no ids; None refuses such rows."""
-        self.max_bytes, self._all_files = max_bytes, files
+        self._max_bytes, self._max_rows, self._all_files = max_bytes, max_rows, files
         self._empty = _shaped(SCHEMA.empty_table(), named or {})
         self._tables: list[pa.Table] = []
-        self._num_bytes = 0
+        self._num_bytes = self._num_rows = 0
         self._files: dict[str, None] = {}
         self._warned = False
 
-    def fits(self, num_bytes: int) -> bool:
-        return not self._num_bytes or self.max_bytes is None or self._num_bytes + num_bytes <= self.max_bytes
+    @property
+    def is_bounded(self) -> bool:
+        return self._max_bytes is not None or self._max_rows is not None
+
+    def fits(self, num_bytes: int, num_rows: int) -> bool:
+        if not self._num_rows:
+            return True
+        return (self._max_bytes is None or self._num_bytes + num_bytes <= self._max_bytes) and (self._max_rows is None or self._num_rows + num_rows <= self._max_rows)
 
     def add(self, table: pa.Table, path: str, num_bytes: int) -> None:
         self._tables.append(table)
         self._num_bytes += num_bytes
+        self._num_rows += table.num_rows
         self._files[path] = None
 
     def see(self, table: pa.Table, path: str) -> None:
@@ -165,7 +185,7 @@ class _Splitting:
         files = self._all_files if self._all_files is not None and table["sample_id"].null_count else tuple(self._files)
         kept = [field.with_nullable(SCHEMA.field(field.name).nullable) if field.name in RESERVED else field for field in table.schema]
         batch = RowBatch(pa.Table.from_arrays(table.columns, schema=pa.schema(kept, metadata=SCHEMA.metadata)), files, name)
-        self._tables, self._num_bytes, self._files = [self._tables[-1].slice(0, 0)] if self._tables else [], 0, {}
+        self._tables, self._num_bytes, self._num_rows, self._files = [self._tables[-1].slice(0, 0)] if self._tables else [], 0, 0, {}
         return batch
 
 
@@ -174,8 +194,8 @@ def _batches(pieces: Iterator[tuple[str, pa.Table]], making: _Splitting) -> Iter
     pending = False
     for path, table in _whole_samples(pieces):
         making.see(table, path)
-        for part, num_bytes in _samples(table) if making.max_bytes is not None else [(table, 1)]:
-            if pending and part.num_rows and not making.fits(num_bytes):
+        for part, num_bytes in _samples(table) if making.is_bounded else [(table, 1)]:
+            if pending and part.num_rows and not making.fits(num_bytes, part.num_rows):
                 num_splits += 1
                 yield making.take(f"rows::split_{num_splits:04d}")
             if part.num_rows:

@@ -106,8 +106,7 @@ class TarRows:
         for name in table.column_names:
             if name in RESERVED or (wanted is not None and name not in wanted):
                 continue
-            valid = table.filter(pc.is_valid(table[name]))
-            found = set(pc.unique(valid["modality"]).to_pylist())
+            found = set(pc.unique(table["modality"].filter(pc.is_valid(table[name]))).to_pylist())
             rows = found - {METADATA}
             kinds[name] = "none" if not found else "sample" if not rows else next(iter(rows)) if rows in ({"image"}, {"text"}) and METADATA not in found else "rows"
             if METADATA in found and rows:
@@ -126,7 +125,8 @@ class TarRows:
         sample_id = rows[0]["sample_id"] or ""
         present = {"text", "image"} | {rows[at]["modality"] for at in content}
         lists: dict[str, list[Any]] = {LISTS[modality]: [None] * length for modality in LISTS if modality in present}
-        for name, at in self._members(stem_of(sample_id), rows, content):
+        stem = stem_of(sample_id)
+        for name, at in self._members(stem, rows, content):
             if bytes_of is not None and bytes_of[at].is_valid:  # else its name alone stands in the JSON
                 self._tar.add(name, memoryview(bytes_of[at].as_buffer()))  # type: ignore[arg-type]  # any bytes-like object; not copied
             lists[LISTS[rows[at]["modality"]]][rows[at]["position"]] = name
@@ -134,7 +134,7 @@ class TarRows:
             if rows[at]["modality"] == "text":
                 lists["texts"][rows[at]["position"]] = rows[at]["text_content"]
         payload = {"sample_id": sample_id, **lists, **_fields(rows, content, length, kinds)}
-        self._tar.add(f"{stem_of(sample_id)}.json", json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode())
+        self._tar.add(f"{stem}.json", json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode())
 
     def _is_writable(self, row: dict[str, Any]) -> bool:
         if row["position"] is None or row["position"] < 0:

@@ -62,7 +62,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     35: ("test_a_choice_of_fields_keeps_the_reserved_columns_and_drops_the_others",),
     36: ("test_without_a_choice_every_column_stays_on_its_kind_of_row",),
     37: ("test_fields_of_samples_texts_and_images_survive_the_way_through_tars_and_parquet",),
-    38: ("test_batches_split_between_samples_and_name_the_file_that_fed_them",),
+    38: ("test_batches_split_between_samples_and_name_the_file_that_fed_them", "test_batches_end_at_a_number_of_rows_too"),
     39: ("test_no_rows_are_an_empty_batch_of_the_right_types",),
     40: ("test_rows_without_an_id_name_every_file_and_are_said",),
     41: (
@@ -72,6 +72,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
         "test_a_dataset_without_the_required_columns_says_which",
         "test_rows_of_a_dataset_without_an_id_are_refused",
         "test_limits_of_nothing_are_refused_for_lance",
+        "test_chosen_fragments_of_a_dataset_are_read_alone",
     ),
     42: ("test_the_way_to_the_bytes_is_told_by_the_locator", "test_rows_of_one_batch_go_different_ways"),
     43: ("test_each_way_leads_to_the_bytes", "test_a_batch_of_every_way_is_filled"),
@@ -82,6 +83,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     48: ("test_each_landing_zone_is_asked_once", "test_ranges_that_lie_close_are_one_read"),
     49: (
         "test_what_has_no_frames_stays_as_it_is",
+        "test_a_frame_of_what_is_no_picture_is_an_error_beside_the_bytes",
         "test_a_frame_that_is_not_there_is_named_and_the_picture_kept",
         "test_damaged_pictures_give_no_frame_and_no_crash",
         "test_a_cut_picture_gives_no_frame",
@@ -97,7 +99,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
         "test_an_empty_mask_yields_nothing",
         "test_what_is_no_bytes_counts_as_none",
     ),
-    55: ("test_rows_are_told_by_place_whatever_index_their_data_frame_has",),
+    55: ("test_rows_are_told_by_place_whatever_index_their_data_frame_has", "test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no"),
     56: (
         "test_pictures_of_any_format_are_measured",
         "test_a_corrupt_picture_is_dropped_with_a_reason",

@@ -233,14 +233,30 @@ def test_every_set_of_records_becomes_rows_that_keep_the_contract(records):
 
     made = Passthrough(None)
     for at, fields in enumerate(records):
-        made.add(fields, f"s/{at}")
-    columns, _ = made.take()
+        made.add(fields, f"s/{at}", row=at)
+    columns, _ = made.take(len(records))
     assert not RESERVED & columns.keys()
     assert all(len(values) == len(records) for values in columns.values())
     for name in {name for fields in records for name in fields} - RESERVED:
         stored = columns[name.encode("utf-8", "backslashreplace").decode()].to_pylist()
         clashing = any(other != name and other.encode("utf-8", "backslashreplace") == name.encode("utf-8", "backslashreplace") for fields in records for other in fields)
         assert clashing or [value is None for value in stored] == [fields.get(name) is None for fields in records]
+
+
+@_QUICK
+@given(st.dictionaries(st.integers(0, 9), _records, max_size=4), st.integers(10, 12))
+def test_fields_stand_on_the_rows_that_have_them_and_nowhere_else(records, num_rows):
+    from mmlake.rows.passthrough import Passthrough
+
+    made = Passthrough(["a", "b"])
+    told = {row: {"a": at, **fields} for at, (row, fields) in enumerate(records.items())}
+    for row, fields in told.items():
+        made.add(fields, "s/0", row=row)
+    columns, _ = made.take(num_rows)
+    assert list(columns) == ["a", "b"]
+    for name in columns:
+        filled = {row for row, value in enumerate(columns[name].to_pylist()) if value is not None}
+        assert len(columns[name]) == num_rows and filled == {row for row, fields in told.items() if fields.get(name) is not None}
 
 
 @_QUICK

@@ -8,14 +8,16 @@ from types import SimpleNamespace
 
 import cv2
 import numpy as np
+import pandas
 import pyarrow as pa
 import pytest
 from rows_made import JPEG, PNG, batch, drawn, flat_picture, image, layout, meta, text
 
-from mmlake.errors import ContractBroken, MissingExtra, ModelMissing, SettingsError
+from mmlake.errors import ContractBroken, MissingExtra, ModelMissing, SchemaMismatch, SettingsError
 from mmlake.rows.batch import RowBatch, empty_batch
 from mmlake.rows.filter import parse_filter
 from mmlake.rows.filters import FILTERS, apply_filters
+from mmlake.rows.materialize import Places, iter_materialized
 from mmlake.rows.order import cut, filter_rows
 
 
@@ -45,6 +47,16 @@ def test_positions_are_renumbered_without_gaps_and_in_order() -> None:
     assert layout(filter_rows(made, [True, True, False, True, True])) == [("s", -1, "metadata"), ("s", 0, "text"), ("s", 1, "text"), ("s", 2, "image")]
 
 
+@pytest.mark.parametrize("mask", [
+    pandas.Series([True, False, True, False], index=[9, 3, 5, 1]), pandas.array([True, pandas.NA, True, False], dtype="boolean"), pandas.Series([True, np.nan, True, None]),
+    pa.array([True, None, True, False]), [1, float("nan"), 1, None], np.array([1, None, 1, 0], object),
+])  # fmt: skip
+def test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no(mask) -> None:
+    made = batch(text(0), text(1), text(2), text(3))
+    assert filter_rows(made, mask).num_rows == 2
+    assert [row for row, _ in iter_materialized(made, mask, Places())] == [0, 2]
+
+
 def test_order_across_modalities_survives_rows_that_come_grouped() -> None:
     made = batch(text(0, "a"), text(2, "b"), text(4, "c"), image(1), image(3), meta())
     left = filter_rows(made, [False, True, True, True, True, True])
@@ -69,6 +81,13 @@ def test_a_sample_without_content_loses_its_metadata_row() -> None:
 
 def test_a_sample_of_metadata_alone_vanishes() -> None:
     assert layout(filter_rows(batch(meta("a"), meta("b"), text(0, sample="b")), [True, True, True])) == [("b", -1, "metadata"), ("b", 0, "text")]
+
+
+def test_rows_of_no_sample_are_refused_by_name():
+    lone = RowBatch.of(batch(text(0)).to_arrow().drop_columns(["sample_id"]))
+    for work in (lambda: apply_filters(lone, [FILTERS["image_text_ratio"]]), lambda: filter_rows(lone, [True]), lambda: list(cut(lone, max_samples=1, max_bytes=1))):
+        with pytest.raises(SchemaMismatch, match="sample_id"):
+            work()
 
 
 def test_an_empty_batch_is_returned_as_it_is() -> None:
@@ -276,6 +295,16 @@ def test_every_filter_runs_on_a_sound_sample_or_says_what_it_needs(name: str) ->
 
 
 # The model
+
+
+def test_the_model_is_given_the_texts_of_the_sample_without_blanks(monkeypatch) -> None:
+    given: list = []
+    model = SimpleNamespace(scores=lambda pictures: given.extend(beside for _, beside in pictures) or [0.2 if beside else None for _, beside in pictures])
+    monkeypatch.setattr("mmlake.rows.filters.Similarity", lambda *_: model)
+    monkeypatch.setattr("mmlake.rows.filters.encoder_of", lambda _: "clip")
+    made = batch(text(0, " padded\n"), text(1, ""), text(2, " "), text(3, "plain"), image(4), text(0, "of another", sample="t"), image(0, sample="mute"))
+    left, _ = apply_filters(made, [FILTERS["clip_score"]], executor=SimpleNamespace())
+    assert given == [["padded", "plain"], []] and left.num_rows == made.num_rows
 
 
 @pytest.mark.slow

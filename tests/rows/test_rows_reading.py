@@ -230,6 +230,19 @@ def test_small_batches_end_between_samples_and_name_the_files_that_fed_them(tmp_
     assert sum((column(batch, "text_content") for batch in batches), []) == ["t" * 50] * 12
 
 
+@pytest.mark.parametrize("max_batch_bytes", [1, 1500, 4000])
+def test_batches_of_every_size_hold_the_same_rows(tmp_path, max_batch_bytes):
+    members = [(f"{at}.json", record(texts=["t" * at, None], images=[None, "p"], alt=[at], score=value)) for at, value in enumerate([None, 1, 2.5, "x", [1]])]
+    files = {"s.tar": tar([*members, ("1.p.png", png()), ("3.p.png", b""), ("4.txt", b"\xff\xfea\0b\0")]), "t.jsonl": record(text="alone"), "u.tar": tar({})}
+    options = {"per_image_fields": ["alt"], "materialize": "read"}
+    whole = one(tmp_path, files, **options)
+    parts = read(tmp_path, max_batch_bytes=max_batch_bytes, **options)
+    for name in SCHEMA.names:
+        assert column(whole, name) == sum((column(part, name) for part in parts), [])
+    scores = sum((column(part, "score") if "score" in part.columns else [None] * part.num_rows for part in parts), [])
+    assert [value is None for value in column(whole, "score")] == [value is None for value in scores]
+
+
 def test_a_batch_that_needs_no_split_has_no_number(tmp_path):
     assert one(tmp_path, {"s.tar": tar({"0.json": record(texts=["t"])})}).name == "s.tar"
 

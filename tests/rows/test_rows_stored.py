@@ -117,6 +117,15 @@ def test_files_that_fit_are_one_batch_with_the_columns_of_all(tmp_path):
     assert back.source_files == ("a.parquet", "b.parquet") and column(back, "score", "image") == [1, None] and column(back, "other", "image") == [None, "x"]
 
 
+def test_batches_end_at_a_number_of_rows_too(tmp_path):
+    root = write(tmp_path, {"a.parquet": table("a0", "a1", "a2")})
+    assert [batch.num_rows for batch in parquet(root, "a.parquet", max_batch_rows=6)] == [6, 3]
+    assert [batch.num_rows for batch in parquet(root, "a.parquet", max_batch_rows=8, max_batch_bytes=None)] == [6, 3]
+    assert [batch.num_rows for batch in parquet(root, "a.parquet", max_batch_rows=1)] == [3, 3, 3]
+    with pytest.raises(ValueError, match="max_batch_rows"):
+        parquet(root, "a.parquet", max_batch_rows=0)
+
+
 def test_a_sample_longer_than_what_is_read_at_once_stays_whole(tmp_path):
     long = batch_of([{"sample_id": "long" if at < 700 else "next", "position": at, "modality": "text", "text_content": str(at)} for at in range(900)]).table
     batches = parquet(write(tmp_path, {"a.parquet": long}), "a.parquet", max_batch_bytes=1)
@@ -186,6 +195,15 @@ def test_lance_batches_split_between_samples(tmp_path):
     assert [set(column(batch, "sample_id")) for batch in lance_rows(tmp_path, max_batch_bytes=1, scan_rows=2)] == [{"a"}, {"b"}]
 
 
+def test_chosen_fragments_of_a_dataset_are_read_alone(tmp_path):
+    lance.write_dataset(table("a", "b", "c"), tmp_path / "a.lance", max_rows_per_file=3)
+    (back,) = lance_rows(tmp_path, fragments=[0, 2])
+    assert column(back, "lance_fragment") == [0] * 3 + [2] * 3 and set(column(back, "sample_id")) == {"a", "c"}
+    assert [batch.num_rows for batch in lance_rows(tmp_path, fragments=[1, 2], max_batch_rows=3)] == [3, 3]
+    with pytest.raises(SettingsError, match=r"no fragment 7, only \[0, 1, 2\]"):
+        lance_rows(tmp_path, fragments=[7])
+
+
 def test_a_dataset_without_the_required_columns_says_which(tmp_path):
     lance.write_dataset(pa.table({"sample_id": ["a"], "text": ["t"]}), tmp_path / "a.lance")
     with pytest.raises(SchemaMismatch, match=r"\['position', 'modality'\]"):
@@ -198,7 +216,7 @@ def test_rows_of_a_dataset_without_an_id_are_refused(tmp_path):
         lance_rows(tmp_path)
 
 
-@pytest.mark.parametrize("limits", [{"max_batch_bytes": 0}, {"scan_rows": 0}, {"version": 0}, {"scan_rows": -1}])
+@pytest.mark.parametrize("limits", [{"max_batch_bytes": 0}, {"max_batch_rows": 0}, {"scan_rows": 0}, {"version": 0}, {"scan_rows": -1}])
 def test_limits_of_nothing_are_refused_for_lance(tmp_path, limits):
     with pytest.raises(ValueError, match="must be above 0"):
         lance_rows(tmp_path, **limits)
