@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
-from mmlake.errors import SettingsError
-from mmlake.landing import Landing, as_landing, is_address
+from mmlake.errors import RemoteUnavailable, SettingsError
+from mmlake.landing import Landing, Mounts, Place, Unreachable, as_landing, is_address
 from mmlake.locks import holding, sharing
 from mmlake.modalities import MODALITIES
 from mmlake.registry import Registry
@@ -37,13 +37,17 @@ class Lake:
         self,
         root: str | os.PathLike[str],
         *,
-        landing: Landing | str | os.PathLike[str] | None = None,
+        landing: Landing | Place | Mapping[str, Landing | Place] | None = None,
         settings: Settings | None = None,
         executor: Executor | None = None,
         limit: int | None = None,
         s3_client: Callable[[], Any] | None = None,
     ) -> None:
-        """limit: samples taken from the landing zone; 0 takes all, None as many as the lake remembers. s3_client: makes the client for addresses of S3, where the environment shall not."""
+        """landing: one landing zone, or several by name, beside those that the lake remembers; an empty address takes the one of that name away.
+
+        limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake remembers.
+        s3_client: makes the client for addresses of S3, where the environment shall not.
+        """
         if limit is not None and limit < 0:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
         self.root = Path(root).absolute()
@@ -52,7 +56,7 @@ class Lake:
         self.registry = Registry(self.root / "landing.sqlite")
         self.retries = Retries(self.root / "retries")
         self._executor = executor
-        self._given = landing or None
+        self._given = landing.zones if isinstance(landing, Mounts) else landing or None
         self._given_limit = limit
         self._s3_client = s3_client
 
@@ -110,11 +114,45 @@ class Lake:
         """The landing zone: as given, or as the lake remembers it. Raises SettingsError where neither says.
 
         An address whose revision the lake has pinned before is opened at that revision, so that every process of a deployment reads the same bytes.
+        Of several by name, one that does not open raises when it is used, so that the others can be read.
         """
-        if self._given is None:
+        if (places := self._places()) is not None:
+            return Mounts({name: self._zone(name, place) for name, place in places.items()})
+        if self._given is None or isinstance(self._given, Mapping):
             return self._opened(self._remembered())
         pinned = self._memory().get("landing") if self._given == self._memory().get("asked") else None
         return self._opened(pinned if isinstance(pinned, str) else self._given)
+
+    def _places(self) -> dict[str, Landing | Place] | None:
+        """The landing zones by name, as given or else as the lake remembers them; None where it has one without a name. Raises SettingsError where the lake has the other kind."""
+        remembered, given = self._memory().get("landing"), self._given
+        before = remembered if isinstance(remembered, dict) and all(isinstance(place, str) for place in remembered.values()) else {}
+        if not isinstance(given, Mapping):
+            if given is not None and before:
+                raise SettingsError(f"lake {self.root} has the landing zones {sorted(before)} by name; give this one a name too, with --landing NAME=ADDRESS")
+            return dict(before) or None
+        if isinstance(remembered, str):
+            raise SettingsError(
+                f"lake {self.root} has one landing zone without a name, {remembered}, and the keys of its shards begin without one; "
+                f"make another lake with --lake, and give it --landing NAME={remembered} beside {' and '.join(f'{name}=...' for name in given)}"
+            )
+        places = {name: place for name, place in {**before, **given}.items() if place}
+        if not places:
+            raise SettingsError(f"lake {self.root} would have no landing zone left; give one with --landing NAME=ADDRESS")
+        return places
+
+    def _zone(self, name: str, place: Landing | Place) -> Landing:
+        """The landing zone of that name, at the revision that is pinned for its address."""
+        try:
+            return self._opened(self._pinned(name, place) or place)
+        except (SettingsError, RemoteUnavailable) as error:
+            return Unreachable(error)
+
+    def _pinned(self, name: str, place: object) -> str | None:
+        """Where the address of that name led when it was last looked up; None where another was asked for."""
+        asked, landing = self._memory().get("asked"), self._memory().get("landing")
+        is_asked = isinstance(asked, dict) and isinstance(place, str) and asked.get(name) == place
+        return landing.get(name) if is_asked and isinstance(landing, dict) else None
 
     def origin(self) -> dict[str, object]:
         """Where the rows come from, for the record: location, pinned revision and limit as far as there are any; empty where the landing zone cannot be told."""
@@ -125,11 +163,32 @@ class Lake:
         return found if self.limit is None else found | {"limit": self.limit}
 
     def pin_landing(self) -> None:
-        """Look up what the given address means now, whatever the lake has pinned before, and remember that: how a lake moves to a newer revision."""
-        if isinstance(self._given, str) and is_address(self._given):
-            self.landing = self._opened(self._given)
-            if "revision" in self.landing.provenance():
+        """Look up what the given address means now, whatever the lake has pinned before, and remember that: how a lake moves to a newer revision.
+
+        Of several by name, those that are given are looked up. One that does not answer stays where it was pinned; one that cannot be right raises SettingsError.
+        """
+        if isinstance(self._given, Mapping):
+            self.landing = Mounts.of({name: (name, place) for name, place in (self._places() or {}).items()}, self._looked_up)
+            if self.is_pinned:
                 self.remember_landing()
+        elif isinstance(self._given, str) and is_address(self._given):
+            self.landing = self._opened(self._given)
+            if self.is_pinned:
+                self.remember_landing()
+
+    def _looked_up(self, zone: tuple[str, Landing | Place]) -> Landing:
+        name, place = zone
+        if isinstance(self._given, Mapping) and name in self._given:
+            with suppress(RemoteUnavailable):
+                return self._opened(place)
+        return self._zone(name, place)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the landing zone, or one of several, is read at a revision that was looked up."""
+        told = self.landing.provenance()
+        zones = told.get("zones")
+        return any("revision" in one for one in (zones.values() if isinstance(zones, Mapping) else [told]))
 
     @property
     def limit(self) -> int | None:
@@ -155,18 +214,33 @@ class Lake:
 
     def remember_landing(self) -> None:
         """Write down where the landing zone is and how much of it is taken, so that later commands need not be told."""
-        memory: dict[str, object] = {"format": 1, "landing": self.landing.location}
+        landing, asked = self._addresses()
+        memory: dict[str, object] = {"format": 1, "landing": landing}
         if self.limit is not None:
             memory["limit"] = self.limit
         if isinstance(self.store, S3Store):
             memory["store"] = self.store.location
-        asked = self._given if self._given is not None else self._memory().get("asked")
-        if isinstance(asked, str) and is_address(asked) and asked != self.landing.location:
+        if asked:
             memory["asked"] = asked  # the address before its revision was pinned
         line = json.dumps(memory, sort_keys=True).encode()
         path = self.root / "lake.json"
         if not path.exists() or path.read_bytes() != line:
             write_atomically(path, line)
+
+    def _addresses(self) -> tuple[object, object]:
+        """(where the landing zone is, what was asked for where that is another address), each by name where there are several."""
+        before, asked_before = self._memory().get("landing"), self._memory().get("asked")
+        if not isinstance(self.landing, Mounts):
+            return self.landing.location, _unpinned(self._given if self._given is not None else asked_before, self.landing)
+        found, asked = dict[str, object](), dict[str, object]()
+        given = self._given if isinstance(self._given, Mapping) else {}
+        for name, zone in self.landing.zones.items():
+            place = asked_before.get(name) if isinstance(asked_before, dict) else None
+            if not isinstance(zone, Unreachable):
+                found[name], asked[name] = zone.location, _unpinned(given.get(name, place), zone)
+            elif isinstance(before, dict) and name in before:
+                found[name], asked[name] = before[name], place
+        return found, {name: place for name, place in asked.items() if place}
 
     def naming_blobs(self) -> AbstractContextManager[None]:
         """Held while blobs are put and until the table that names them is stamped: garbage is not collected meanwhile. Any number of steps hold it at once."""
@@ -180,7 +254,12 @@ class Lake:
         """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
         return holding(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
-    def _opened(self, landing: Landing | str | os.PathLike[str]) -> Landing:
+    def _opened(self, landing: Landing | Place) -> Landing:
         if isinstance(landing, (str, os.PathLike)) and not is_address(str(landing)) and not Path(landing).is_dir():
             raise SettingsError(f"landing zone {Path(landing).absolute()} is not a directory; name the directory that holds your shards with --landing DIR")
         return as_landing(landing, remote=self.settings.remote, s3_client=self._client_for(landing))
+
+
+def _unpinned(place: object, landing: Landing) -> str | None:
+    """The address that was asked for, where the landing zone has another since its revision was looked up."""
+    return place if isinstance(place, str) and is_address(place) and "revision" in landing.provenance() and place != landing.location else None

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mmlake import sources
+from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError
 from mmlake.lake import Lake
 from mmlake.landing import SUCCESS, Landing
 from mmlake.modalities import MODALITIES
@@ -25,30 +27,51 @@ _LOG = logging.getLogger("mmlake.pipeline")
 def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int | None = None) -> Listing:
     """Look at the landing zone and remember its shards; what was new, changed and gone since the last look.
 
+    Of several landing zones, one that cannot be looked at is in `Listing.failures`, and its shards stay what they were. Raises what it raised where none can be.
+
     at_most: new and changed shards that are opened; the others are left for the next look. None opens all.
     settled_before_s: Unix time; shards touched after it are left for a later look unless a `_SUCCESS` marker vouches for them. None takes all.
     """
     known = lake.registry.known()
-    listed = _listed(lake, known, at_most)
+    listed, failed = _listed(lake, known, at_most)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
         listed = [known[shard.key] if shard.key in waiting else shard for shard in listed if shard.key not in waiting or shard.key in known]
-    listing = lake.registry.compare(listed)
+    unseen = {key: shard for key, shard in known.items() if failed and lake.landing.part_of(shard.path) in failed}
+    listing = replace(lake.registry.compare([*listed, *unseen.values()]), failures=tuple(failed.values()), unseen=frozenset(unseen))
     counted = [shard for shard in listed if shard.key in known and shard.revision == known[shard.key].revision and shard != known[shard.key]]
     if listing.new or listing.changed or listing.gone or counted:
         lake.registry.record([*listing.new, *listing.changed, *counted], gone=listing.gone)
         _LOG.info(
             "landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing.location, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged
         )
+    for error in listing.failures:
+        _LOG.error("%s; the shards there stay what they were", error)
     return listing
 
 
-def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
-    if lake.limit is not None or "revision" in lake.landing.provenance():
+def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tuple[list[Shard], dict[Landing, MmlakeError]]:
+    """(shards of the landing zones that could be looked at, what the others raised)."""
+    if lake.limit is not None or lake.is_pinned:
         lake.remember_landing()  # what is limited or pinned now, every later look, run and sensor shall see likewise
+    listed: list[Shard] = []
+    failed: dict[Landing, MmlakeError] = {}
+    parts = lake.landing.parts()
+    for part in parts:
+        left = None if at_most is None else max(0, at_most - sum(shard.key not in known or known[shard.key].revision != shard.revision for shard in listed))
+        try:
+            listed += _shards(part, lake, known, left)
+        except (SettingsError, RemoteUnavailable) as error:
+            failed[part] = error
+            if len(failed) == len(parts):
+                raise
+    return listed, failed
+
+
+def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
     if lake.limit is None:
-        return sources.scan(lake.landing, settings=lake.settings.sources, known={key: unlimited(shard) for key, shard in known.items()}, at_most=at_most)
-    return scan_first(lake.landing, lake.limit, settings=lake.settings.sources, known=known)
+        return sources.scan(landing, settings=lake.settings.sources, known={key: unlimited(shard) for key, shard in known.items()}, at_most=at_most)
+    return scan_first(landing, lake.limit, settings=lake.settings.sources, known=known)
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:

@@ -28,6 +28,8 @@ class Listing:
     changed: tuple[Shard, ...]  # known under this key, but with other contents: a new revision
     gone: tuple[str, ...]  # keys that were there before; their rows stay in the lake
     unchanged: int
+    failures: tuple[MmlakeError, ...] = ()  # why landing zones could not be looked at, each naming its own
+    unseen: frozenset[str] = frozenset()  # keys of known shards there: counted as unchanged, and not to be read now
 
 
 class Registry:

@@ -11,6 +11,7 @@ import typer
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
 from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
+from mmlake.landing import addresses_in, addresses_of
 
 RecipeOption = Annotated[list[str] | None, typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated.")]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
@@ -20,11 +21,11 @@ DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated versio
 @app.command(rich_help_panel="Run")
 def run(
     landing: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--landing",
-            envvar="MMLAKE_LANDING",
-            help="Landing zone: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME[@REVISION], which is pinned anew when named here. Default: what the lake remembers.",
+            help="Landing zone: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME[@REVISION], which is pinned anew when named here. Several as NAME=ADDRESS, each below its "
+            "name; NAME= takes one away. Default: MMLAKE_LANDING, with blanks between several, then what the lake remembers.",
         ),
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
@@ -38,11 +39,13 @@ def run(
 
     What is done is not done again; a run that was stopped goes on where it was.
 
-    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`
+    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
+    `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
     """
     from mmlake_assets.show import run_and_show
 
-    data = run_and_show(lake, landing=landing, settings=settings, device=device, recipes=recipe or DEFAULT_RECIPES, quiet=as_json, limit=limit)
+    given = addresses_of(landing) if landing else addresses_in(os.environ.get("MMLAKE_LANDING", ""))
+    data = run_and_show(lake, landing=given, settings=settings, device=device, recipes=recipe or DEFAULT_RECIPES, quiet=as_json, limit=limit)
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
 
 
@@ -117,7 +120,6 @@ def ui(
 
     Example: `mmlake ui --lake ./lake`
     """
-    from mmlake.lake import Lake
     from mmlake_assets.instance import dagster_home
 
     if not (lake / "lake.json").exists():
@@ -125,7 +127,7 @@ def ui(
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)),
         "MMLAKE_LAKE": str(lake.absolute()),
-        "MMLAKE_LANDING": Lake(lake).landing.location,
+        "MMLAKE_LANDING": "",  # what the lake remembers
         "MMLAKE_DEVICE": device,
     }
     if settings:

@@ -52,6 +52,7 @@ def run_lake(
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))
         if not opened.registry.known() and not opened.tables.root.exists():
+            _refuse_failures(ran.listing)
             raise SettingsError(
                 f"landing zone {opened.landing.location} holds nothing to ingest; put files, tars, Parquet or JSONL there, or name another directory with --landing"
             )
@@ -60,12 +61,13 @@ def run_lake(
         for modality in MODALITIES:
             _register(instance, opened, modality)
             order = instance.get_dynamic_partitions(SHARD_SETS[modality])  # the order of arrival, in which a range run counts
-            for first, last, count in stale_ranges(order, set(stale_shards(opened, modality))):
+            for first, last, count in stale_ranges(order, set(stale_shards(opened, modality)) - ran.listing.unseen):
                 phase(f"{modality}: shards", count * len(ROW_STEPS))
                 runner.run(jobs.ROW_JOBS[modality].name, {_RANGE_START: row_key(modality, first), _RANGE_END: row_key(modality, last), "mmlake/modality": modality})
-            if stale_corpus(opened, modality):
+            if not ran.listing.failures and stale_corpus(opened, modality):
                 phase(f"{modality}: duplicates", len(CORPUS_STEPS))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
+        _refuse_failures(ran.listing)
         if not (catalog_is_current(opened) and letters_are_current(opened)):
             phase("catalog", 1)
             runner.run(jobs.CATALOG_JOB.name, {})
@@ -80,6 +82,13 @@ def run_lake(
                 runner.run(jobs.VERSION_JOB.name, {"mmlake/recipe": recipe}, partition=name)
                 ran.made.append(name)
     return ran
+
+
+def _refuse_failures(listing: Listing) -> None:
+    """Raises the error of the first landing zone that could not be looked at, with those of the others."""
+    if listing.failures:
+        told = "; ".join(str(error) for error in listing.failures)
+        raise type(listing.failures[0])(f"{told}; the shards of the other landing zones are read, and nothing is published until all can be looked at: mend it, then run again")
 
 
 def stale_ranges(order: Sequence[str], stale: set[str]) -> Iterator[tuple[str, str, int]]:

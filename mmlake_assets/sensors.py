@@ -42,7 +42,11 @@ def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
         ]
         runs += [_run(modality, key, opened.registry.get(key).revision) for key in changed[: TICK_RUNS - len(runs)]]
     gone = [_gone(modality, key) for modality in SHARDS for key in listing.gone if opened.tables.has(ROW_STEPS["items"].name, modality, key)]
+    for error in listing.failures:
+        context.log.error(str(error))
     if not additions and not runs and not gone:
+        if listing.failures:
+            raise listing.failures[0]
         return dg.SkipReason(f"nothing new in {opened.landing.location}")
     return dg.SensorResult(dynamic_partitions_requests=additions, run_requests=runs, asset_events=gone)
 

@@ -62,14 +62,23 @@ class Shown:
 
 
 def run_and_show(
-    lake_dir: Path, *, landing: str | None, settings: Path | None, device: str, recipes: Sequence[str], quiet: bool, truth: Truth | None = None, limit: int | None = None
+    lake_dir: Path,
+    *,
+    landing: str | dict[str, str] | None,
+    settings: Path | None,
+    device: str,
+    recipes: Sequence[str],
+    quiet: bool,
+    truth: Truth | None = None,
+    limit: int | None = None,
 ) -> Shown:
     """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
     from mmlake_assets.instance import open_instance
     from mmlake_assets.run import run_lake
 
     started = time.perf_counter()
-    resource = LakeResource(root=str(lake_dir), landing=absolute(landing) if landing else None, settings_file=str(settings) if settings else None, limit=limit)
+    place = {name: absolute(one) if one else "" for name, one in landing.items()} if isinstance(landing, dict) else absolute(landing) if landing else None
+    resource = LakeResource.at(str(lake_dir), place, settings_file=str(settings) if settings else None, limit=limit)
     resource.open().pin_landing()
     with open_instance(lake_dir) as instance, watching(quiet) as phase:
         ran = run_lake(

@@ -19,7 +19,12 @@ class LakeResource(dg.ConfigurableResource):
 
     root: str = Field(description="Directory of the lake: blobs, stage tables, catalog, versions, training shards.")
     landing: str | None = Field(default=None, description="Landing zone: a directory, s3://bucket/prefix or hf://datasets/org/name. Left out: the one that the lake remembers.")
-    limit: int | None = Field(default=None, description="Samples taken from the landing zone, in the order of shard keys; 0 takes all. Left out: as many as the lake remembers.")
+    landings: dict[str, str] = Field(
+        default_factory=dict, description="Several landing zones by name, in place of `landing` and beside those that the lake remembers; an empty address takes one away."
+    )
+    limit: int | None = Field(
+        default=None, description="Samples taken from the landing zone, from each of several, in the order of shard keys; 0 takes all. Left out: as many as the lake remembers."
+    )
     settings_file: str | None = Field(default=None, description="TOML file with one table per stage ([quality], [dedup], ...). Left out: the defaults.")
 
     s3_endpoint: str | None = Field(default=None, description="http(s)://host[:port] of an S3-compatible store. Left out, as the next two: what AWS_* and MMLAKE_S3_ENDPOINT say.")
@@ -27,10 +32,16 @@ class LakeResource(dg.ConfigurableResource):
     s3_profile: str | None = Field(default=None, description="Profile of ~/.aws/config whose credentials are used.")
     settle_s: float = Field(default=10.0, description="Seconds that a landed file must rest before the sensor takes it, unless a `_SUCCESS` marker vouches for it.")
 
+    @classmethod
+    def at(cls, root: str, landing: str | dict[str, str] | None, *, settings_file: str | None = None, limit: int | None = None) -> "LakeResource":
+        """The lake in that directory, on one landing zone or on several by name."""
+        one, several = (None, landing) if isinstance(landing, dict) else (landing, {})
+        return cls(root=root, landing=one, landings=several, settings_file=settings_file, limit=limit)
+
     def open(self, executor: Executor | None = None) -> Lake:
         """The lake, with the executor that its model steps shall use."""
         settings = Settings.load(Path(self.settings_file) if self.settings_file else None)
-        return Lake(self.root, landing=self.landing, settings=settings, executor=executor, limit=self.limit, s3_client=self._s3_client())
+        return Lake(self.root, landing=self.landings or self.landing, settings=settings, executor=executor, limit=self.limit, s3_client=self._s3_client())
 
     def _s3_client(self) -> Callable[[], Any] | None:
         named = (self.s3_endpoint, self.s3_region, self.s3_profile)

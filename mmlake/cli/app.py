@@ -16,6 +16,7 @@ from rich.text import Text
 from mmlake.drawing import shown
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
+from mmlake.landing import Landing, addresses_of, as_landing, is_address
 from mmlake.settings import Settings
 
 app = typer.Typer(
@@ -29,7 +30,13 @@ app = typer.Typer(
 LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
 SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=0, help="Take only that many samples, in the order of shard keys; 0 takes all. Default: what the lake remembers.")]
+LandingOption = Annotated[
+    list[str] | None,
+    typer.Option("--landing", help="A landing zone instead of a lake: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME. Several as NAME=ADDRESS, each below its name."),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=0, help="Take only that many samples of each landing zone, in the order of shard keys; 0 takes all. Default: what the lake remembers.")
+]
 DEFAULT_LAKE = Path("lake")
 
 
@@ -38,6 +45,17 @@ def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None 
     if landing is None and not (root / "lake.json").exists():
         raise SettingsError(f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake")
     return Lake(root, landing=landing, settings=Settings.load(settings))
+
+
+def open_landing(texts: list[str]) -> Landing:
+    """The landing zone that the texts of --landing name. Raises SettingsError where they do not go together, or name what is no directory."""
+    given = addresses_of([text for text in texts if text])
+    if given is None or (isinstance(given, dict) and not all(given.values())):
+        raise SettingsError("--landing names no landing zone; write --landing DIR, or --landing NAME=DIR for each of several")
+    for place in given.values() if isinstance(given, dict) else [given]:
+        if not is_address(place) and not Path(place).is_dir():
+            raise SettingsError(f"landing zone {place} is not a directory; name the directory that holds your shards")
+    return as_landing(given)
 
 
 def console() -> Console:

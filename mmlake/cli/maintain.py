@@ -8,18 +8,19 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake, open_landing
 from mmlake.drawing import key_values, table
-from mmlake.errors import SettingsError
-from mmlake.landing import is_address
 
 PANEL = "Keep"
 
 
 @app.command(rich_help_panel=PANEL)
 def scan(
-    landing: Annotated[str, typer.Option("--landing", help="Landing zone to look at: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME.")],
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop where that many samples are found, in the order of shard keys.")] = None,
+    landing: Annotated[
+        list[str],
+        typer.Option("--landing", help="Landing zone to look at: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME. Several as NAME=ADDRESS, each below its name."),
+    ],
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop where that many samples of each landing zone are found, in the order of shard keys.")] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,10 +32,8 @@ def scan(
     from mmlake.sources import scan as look
     from mmlake.sources.limiting import scan_first
 
-    if not is_address(landing) and not Path(landing).is_dir():
-        raise SettingsError(f"landing zone {landing} is not a directory; name the directory that holds your shards")
-    section = Settings.load(settings).sources
-    shards = look(landing, settings=section) if limit is None else scan_first(landing, limit, settings=section)
+    section, zone = Settings.load(settings).sources, open_landing(landing)
+    shards = look(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
     rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
     data = [{"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes} for shard in shards]
     emit(data, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} shards", ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, bars_of, emit, open_lake
+from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, LandingOption, SettingsOption, app, bars_of, emit, open_lake, open_landing
 from mmlake.drawing import shown, table
 from mmlake.errors import SettingsError
 from mmlake.records import MODALITIES
@@ -35,7 +35,7 @@ class _Source:
 def rows(
     version: Annotated[str, typer.Argument(help="Version, branch, tag or id whose items are written; everything that was ingested when left out.")] = "",
     lake: LakeOption = DEFAULT_LAKE,
-    landing: Annotated[str, typer.Option("--landing", help="Read this landing zone instead of a lake: a directory or an address.")] = "",
+    landing: LandingOption = None,
     shard: Annotated[list[str] | None, typer.Option("--shard", help="Only this shard; may be given several times.")] = None,
     to: Annotated[str, typer.Option("--to", help="parquet or webdataset.")] = "parquet",
     out: Annotated[Path, typer.Option("--out", help="Directory of the files and of their _provenance.json.")] = Path("rows"),
@@ -122,16 +122,13 @@ def _of_lake(root: Path, version: str, shards: list[str] | None, lists: dict[str
     return _Source(batches, Places(store=opened.store, settings=opened.settings.sources), len(chosen), about)
 
 
-def _of_landing(address: str, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, with_bytes: bool, batch_bytes: int) -> _Source:
-    from mmlake.landing import as_landing, is_address
+def _of_landing(addresses: list[str], version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, with_bytes: bool, batch_bytes: int) -> _Source:
     from mmlake.rows.landing_rows import landing_rows, pick_shards
     from mmlake.settings import Settings
 
     if version:
         raise SettingsError(f"version {version!r} is of a lake; give --landing or a version, not both")
-    if not is_address(address) and not Path(address).is_dir():
-        raise SettingsError(f"landing zone {address} is not a directory; name the directory that holds your shards")
-    landing, section = as_landing(address), Settings.load(settings).sources
+    landing, section = open_landing(addresses), Settings.load(settings).sources
     chosen = pick_shards(landing, shards or None, settings=section)
 
     def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:

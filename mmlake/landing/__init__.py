@@ -1,15 +1,38 @@
 """Landing zones: the one place where the library lists and opens files that it did not make.
 
-`as_landing` takes a directory or an address; another kind of storage is one more class with the methods of `Landing` and one more
+`as_landing` takes a directory or an address, or several by name; another kind of storage is one more class with the methods of `Landing` and one more
 scheme in `opening.py`.
 """
 
 from __future__ import annotations
 
+from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding
-from mmlake.landing.opening import absolute, as_landing, is_address
+from mmlake.landing.mounts import Mounts, Unreachable, addresses_in, addresses_of, naming
+from mmlake.landing.opening import Place, absolute, as_landing, is_address
 from mmlake.landing.s3 import S3Landing
+from mmlake.landing.website import WebsiteLanding
 from mmlake.landing.zone import SUCCESS, Entry, Landing, native, portable
 
-__all__ = ["SUCCESS", "Entry", "HubLanding", "Landing", "LocalLanding", "S3Landing", "absolute", "as_landing", "is_address", "native", "portable"]
+__all__ = [
+    "SUCCESS",
+    "Entry",
+    "FilesystemLanding",
+    "HubLanding",
+    "Landing",
+    "LocalLanding",
+    "Mounts",
+    "Place",
+    "S3Landing",
+    "Unreachable",
+    "WebsiteLanding",
+    "absolute",
+    "addresses_in",
+    "addresses_of",
+    "as_landing",
+    "is_address",
+    "naming",
+    "native",
+    "portable",
+]

@@ -147,7 +147,7 @@ class HubLanding(Landing):
             _LOG.warning("%s: the YAML at the head of %s cannot be read, so the data set has no default licence", self.location, _CARD)
             return {}
 
-    def defaults(self) -> dict[str, str]:
+    def defaults(self, directory: str = ".") -> dict[str, str]:
         licence = _licence(self._card)
         return {"source": self._repo.name} | ({"licence": licence} if licence else {})
 

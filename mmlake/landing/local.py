@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, por
 _CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")  # where huggingface_hub keeps data sets
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a pipe must not hang the run
 _BLOB = re.compile(r"(?:^|/)blobs/[0-9a-f]{40,64}$")
+_KEPT_S = 1.0  # how long a directory that was found to be no link is taken for the same one
 
 
 class LocalLanding(Landing):
@@ -24,6 +26,10 @@ class LocalLanding(Landing):
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.root = Path(root).resolve()
         self.location = str(self.root)
+        self._kept: _Directory | None = None  # the directory whose files were read last
+
+    def __reduce__(self) -> tuple[type[LocalLanding], tuple[Path]]:
+        return LocalLanding, (self.root,)  # an open directory stays in its process
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
         return self._below(".")
@@ -38,17 +44,19 @@ class LocalLanding(Landing):
             pending.extend(sorted(below, reverse=True))
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]]:
+        self._kept = None
         entries, below = [], []
         with os.scandir(self.root / directory) as found:
             for item in found:
-                if item.name.startswith("."):
+                name = item.name
+                if name.startswith("."):
                     continue
-                path = item.name if directory == "." else f"{directory}/{item.name}"
+                path = name if directory == "." else f"{directory}/{name}"
                 if item.is_dir(follow_symlinks=False):
                     below.append(path)
-                elif not item.name.endswith(UNFINISHED) and item.name not in MARKERS:
+                elif not name.endswith(UNFINISHED) and name not in MARKERS:
                     try:
-                        entries.append(self._entry(path))
+                        entries.append(self._entry(path, item.stat(follow_symlinks=False)))
                     except FileNotFoundError:
                         continue  # it went while the directory was read: it is no longer there to be read
         return entries, below
@@ -65,15 +73,17 @@ class LocalLanding(Landing):
         except (FileNotFoundError, NotADirectoryError):
             return False
 
+    def local_path(self, path: str) -> Path | None:
+        return self.root / native(path)
+
     def stat(self, path: str) -> Entry | None:
         try:
             return None if (self.root / native(path)).is_dir() else self._entry(native(path))
         except (OSError, ValueError):
             return None
 
-    def _entry(self, path: str) -> Entry:
-        here = os.lstat(self.root / path)
-        refused = None
+    def _entry(self, path: str, here: os.stat_result | None = None) -> Entry:
+        here, refused = here or os.lstat(self.root / path), None
         if stat.S_ISLNK(here.st_mode):
             self._refuse_hub_cache(path)
             target = self._target(path)
@@ -117,6 +127,39 @@ class LocalLanding(Landing):
         os.close(handle)
         return None
 
+    def head(self, path: str, size_bytes: int) -> bytes:
+        directory, _, name = native(path).rpartition("/")
+        if (kept := self._keep(directory)) is not None:
+            try:
+                handle = os.open(name, _FLAGS, dir_fd=kept.handle)
+            except (OSError, ValueError):
+                pass  # a link, or gone: `open` tells
+            else:
+                try:
+                    here = os.fstat(handle)
+                    if stat.S_ISREG(here.st_mode):
+                        data = os.read(handle, size_bytes)
+                        if len(data) >= min(size_bytes, here.st_size):  # else some network file systems give less than is there
+                            return data
+                finally:
+                    os.close(handle)
+        return super().head(path, size_bytes)
+
+    def _keep(self, directory: str) -> _Directory | None:
+        """The open directory, whose files are then opened at a third of the cost; None where there is a link on the way to it, or no such directory."""
+        kept = self._kept
+        if kept is not None and kept.path == directory and time.monotonic() < kept.until_s:
+            return kept
+        wanted = f"{self.location}/{directory}" if directory else self.location
+        try:
+            kept = _Directory(directory, os.open(wanted, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC), time.monotonic() + _KEPT_S)
+            if os.readlink(f"/proc/self/fd/{kept.handle}") != wanted:
+                return None
+        except (AttributeError, OSError, ValueError):  # also where the system has no O_PATH or no /proc
+            return None
+        self._kept = kept
+        return kept
+
     def open(self, path: str) -> IO[bytes]:
         real = native(path)
         if real.startswith("/") or ".." in real.split("/") or "\0" in real:
@@ -134,3 +177,15 @@ class LocalLanding(Landing):
             os.close(handle)
             raise UnreadableItem(1007, "not a regular file")
         return os.fdopen(handle, "rb")
+
+
+class _Directory:
+    """An open directory, closed with the last reference to it."""
+
+    __slots__ = ("handle", "path", "until_s")
+
+    def __init__(self, path: str, handle: int, until_s: float) -> None:
+        self.path, self.handle, self.until_s = path, handle, until_s
+
+    def __del__(self) -> None:
+        os.close(self.handle)

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmlake.errors import SettingsError
+from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding
+from mmlake.landing.mounts import Mounts
 from mmlake.landing.s3 import S3Landing
+from mmlake.landing.website import WebsiteLanding
 from mmlake.landing.zone import Landing
+from mmlake.remote.logins import without_login
 from mmlake.remote.settings import RemoteSettings
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+Place = str | os.PathLike[str]  # what a landing zone is told by: a directory or an address
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)(?:::.*)?://", re.IGNORECASE)  # fsspec's chains (simplecache::http://) are addresses too, and refused as such
 
 
-_OPENERS: dict[str, Callable[..., Landing]] = {"hf": HubLanding, "s3": S3Landing}  # scheme -> what opens an address of it: (address, remote=RemoteSettings | None)
+# scheme -> what opens an address of it: (address, remote=RemoteSettings | None); of any other, FilesystemLanding knows whether it is opened
+_OPENERS: dict[str, Callable[..., Landing]] = {"hf": HubLanding, "s3": S3Landing, "http": WebsiteLanding, "https": WebsiteLanding}
 
 
 def is_address(text: str) -> bool:
@@ -27,21 +33,21 @@ def is_address(text: str) -> bool:
 
 
 def absolute(landing: str) -> str:
-    """The address as it is, or the absolute path of the directory: what means the same from every working directory."""
-    return landing if is_address(landing) else str(Path(landing).absolute())
+    """The address without its login, which this process remembers, or the absolute path of the directory: what means the same from every working directory."""
+    return without_login(landing) if is_address(landing) else str(Path(landing).absolute())
 
 
-def as_landing(landing: Landing | str | os.PathLike[str], *, remote: RemoteSettings | None = None, s3_client: Any = None) -> Landing:
-    """The landing zone itself, or the one in that directory or at that address. Raises SettingsError for an unknown scheme.
+def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remote: RemoteSettings | None = None, s3_client: Any = None) -> Landing:
+    """The landing zone itself, or the one in that directory or at that address; of several by name, the one that has each below its name. Raises SettingsError for an unknown scheme.
 
     s3_client: a boto3 client for an address of S3; None makes one from the environment.
     """
     if isinstance(landing, Landing):
         return landing
+    if isinstance(landing, Mapping):
+        return Mounts.of(landing, lambda one: as_landing(one, remote=remote, s3_client=s3_client))
     scheme = _SCHEME.match(landing) if isinstance(landing, str) else None
     if scheme is None or not isinstance(landing, str):
         return LocalLanding(landing)
-    opener = _OPENERS.get(scheme[1].lower())
-    if opener is None:
-        raise SettingsError(f"landing zone with the scheme {scheme[1]!r}: expected a directory or one of {sorted(_OPENERS)}")
+    opener = _OPENERS.get(scheme[1].lower(), FilesystemLanding)
     return S3Landing(landing, client=s3_client, remote=remote) if opener is S3Landing else opener(landing, remote=remote)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
 MARKERS = (SUCCESS, "_source.json", "_provenance.json")  # files that say something about others; `stat` and `open` find them, listings leave them out
-_ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
+ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,15 @@ class Landing(ABC):
     def open(self, path: str) -> IO[bytes]:
         """The file at the portable path, for reading and seeking. Raises UnreadableItem: 1007 unsafe, 1001 missing or not readable."""
 
+    def head(self, path: str, size_bytes: int) -> bytes:
+        """The first bytes of the file, all of it where it has no more. Raises as `open` and as reading does."""
+        parts, left = [], size_bytes
+        with self.open(path) as file:
+            while left and (part := file.read(left)):
+                parts.append(part)
+                left -= len(part)
+        return b"".join(parts)
+
     def has(self, path: str) -> bool:
         """Whether there is a file, or a directory with files in it or below it, at the portable path."""
         if path == "." or self.stat(path) is not None or self.files(path):
@@ -62,12 +73,28 @@ class Landing(ABC):
         below = f"{native(path)}/"
         return any(native(directory).startswith(below) for directory, _ in self.directories())
 
-    def provenance(self) -> dict[str, str]:
-        """Where the bytes come from, for the record: the location, and the revision that it is pinned to where the storage has such a thing."""
+    def parts(self) -> list[Landing]:
+        """The landing zones that are looked at apart: itself, where it is not made up of several."""
+        return [self]
+
+    def part_of(self, path: str) -> Landing:
+        """The one of `parts` that has the path, whose paths are the same; one without files where none has."""
+        return self
+
+    def naming(self) -> AbstractContextManager[None]:
+        """What is raised inside names the landing zone where it is one of several."""
+        return nullcontext()
+
+    def local_path(self, path: str) -> Path | None:
+        """Where the portable path lies in the file system of this machine; None where it does not. For libraries that open files themselves."""
+        return None
+
+    def provenance(self) -> Mapping[str, object]:
+        """Where the bytes come from, for the record: the location, the revision that it is pinned to where the storage has such a thing, and the same of each of its `zones`."""
         return {"location": self.location}
 
-    def defaults(self) -> dict[str, str]:
-        """What rows get where neither their record nor a `_source.json` says: "source", "licence" in the publisher's spelling. Empty where the storage says nothing."""
+    def defaults(self, directory: str = ".") -> dict[str, str]:
+        """What rows of the directory get where neither their record nor a `_source.json` says: "source", "licence" in the publisher's spelling. Empty where nothing is known."""
         return {}
 
     def sparing(self) -> Landing:
@@ -84,17 +111,17 @@ def portable(path: str) -> str:
     try:
         path.encode()
     except UnicodeEncodeError:
-        return _ENCODED + quote_from_bytes(os.fsencode(path), safe="/")
-    return _ENCODED + quote_from_bytes(path.encode(), safe="/") if path.startswith(_ENCODED) else path
+        return ENCODED + quote_from_bytes(os.fsencode(path), safe="/")
+    return ENCODED + quote_from_bytes(path.encode(), safe="/") if path.startswith(ENCODED) else path
 
 
 def odd_entry(directory: str, rest: str, reason: str) -> Entry:
     """A refused entry of the directory, a native path, for what has no place in a tree: its slashes and dots are spelled so that it is one harmless name."""
     name = quote(rest, safe="", errors="surrogatepass").replace(".", "%2E")
     inside = "" if directory == "." else quote_from_bytes(os.fsencode(directory), safe="/") + "/"
-    return Entry(f"{_ENCODED}{inside}{name}", 0, 0, reason)
+    return Entry(f"{ENCODED}{inside}{name}", 0, 0, reason)
 
 
 def native(path: str) -> str:
     """The path as the file system spells it."""
-    return os.fsdecode(unquote_to_bytes(path.removeprefix(_ENCODED))) if path.startswith(_ENCODED) else path
+    return os.fsdecode(unquote_to_bytes(path.removeprefix(ENCODED))) if path.startswith(ENCODED) else path

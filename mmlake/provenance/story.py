@@ -79,7 +79,7 @@ class Story:
         if self.derived_from:
             lines += ["derived from", *(f"  {key}: {value}" for key, value in self.derived_from.items()), ""]
         if self.landing:
-            lines += ["landing zone", *(f"  {key}: {value}" for key, value in self.landing.items()), ""]
+            lines += ["landing zone", *_landing(self.landing), ""]
         lines += [f"occurrences ({len(self.occurrences)})", *(line for each in self.occurrences for line in _occurrence(each)), ""]
         lines += ["stages", *(line for step in self.steps for line in _step(step)), ""]
         if self.findings:
@@ -90,6 +90,13 @@ class Story:
             lines += ["duplicates", *(f"  {row['tier']} ({row['method']}) score {row['score']:.4f}, bound {row['bound']:g}: {row['other']}" for row in self.duplicates), ""]
         lines += ["versions", *([f"  {_named(each)}: {'holds it' if each.held else each.cause}" for each in self.versions] or ["  none yet"])]
         return "\n".join(_printable(line) for line in lines)
+
+
+def _landing(told: dict[str, Any]) -> list[str]:
+    """The lines of a landing zone; each by its name where there are several."""
+    zones = told.get("zones", {})
+    lines = [f"  {name}: {zone['location']}" + (f", revision {zone['revision']}" if "revision" in zone else "") for name, zone in zones.items()]
+    return lines + [f"  {key}: {value}" for key, value in told.items() if not zones or key not in ("location", "zones")]
 
 
 def _occurrence(each: Occurrence) -> list[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mmlake.errors import SettingsError
 
@@ -27,9 +29,13 @@ class RemoteSettings:
     # requests of the read-ahead in flight at once in one process, and parts of an upload; 4 x 85 MB/s fill 2.5 Gbit/s
     connections: int = 16
     # open connections per process, uploads and reads together
+    spool_bytes: int = 4 << 30
+    # bound of a file of a web server without byte ranges: it is copied to a temporary file in cache_dir as far as it is read. A shard of a gigabyte, four times
+    storage_options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    # options of fsspec by scheme or beginning of an address, {"gs": {"project": "corpus"}}; a secret is written "env:NAME" (docs/remote.md)
 
     def __post_init__(self) -> None:
-        for name in ("cache_bytes", "block_bytes", "request_blocks", "threads", "connections"):
+        for name in ("cache_bytes", "block_bytes", "request_blocks", "threads", "connections", "spool_bytes"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"remote.{name} is {getattr(self, name)}, expected 1 or more; correct the settings")
         if self.ahead_blocks < 0 or self.cache_bytes < 2 * self.block_bytes:

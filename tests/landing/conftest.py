@@ -9,6 +9,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 from hub_server import Hub, serving
+from site_server import Site, serving_site
 
 from mmlake.remote.backoff import Budget, Retries
 from mmlake.remote.cache import shared_cache
@@ -25,6 +26,20 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         monkeypatch.delenv("HF_TOKEN", raising=False)
         monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        shared_cache.cache_clear()
+        yield server
+        shared_cache.cache_clear()
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Site]:
+    """An empty web server; the cache of remote blocks, netrc and proxies are the test's."""
+    with serving_site() as server:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "MMLAKE_STORAGE_OPTIONS"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
         shared_cache.cache_clear()
         yield server
         shared_cache.cache_clear()

@@ -38,6 +38,8 @@ class Hub:
 
     url: str = ""
     cdn_url: str = ""
+    name: str = NAME
+    others: list[Hub] = field(default_factory=list)  # data sets of other names on the same server
     commits: dict[str, dict[str, bytes]] = field(default_factory=dict)  # commit -> path -> bytes
     refs: dict[str, str] = field(default_factory=dict)
     lfs_from_bytes: int = 64  # files from this size on are in large file storage and so at the content network
@@ -46,8 +48,15 @@ class Hub:
     stated: dict[str, str] = field(default_factory=dict)  # path -> a SHA-256 that the tree states although it is wrong
     faults: list[tuple[str, object]] = field(default_factory=list)  # taken one per request that matches: (kind, value)
     faults_at: str = "cdn"  # "hub", "cdn" or "tree"
+    is_down: bool = False  # every request is answered with 503
     signature: int = 0  # the one that the content network takes; counting it up expires what was signed before
     seen: list[Seen] = field(default_factory=list)
+
+    def beside(self, name: str) -> Hub:
+        """Another data set on the same server."""
+        other = Hub(url=self.url, cdn_url=self.cdn_url, name=name, commits=self.commits)
+        self.others.append(other)
+        return other
 
     def commit(self, files: dict[str, bytes], *, ref: str = "main") -> str:
         """The hash of a new commit that holds these files; the branch moves to it."""
@@ -83,6 +92,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.one = Seen(self.host, self.command, unquote(parts.path), parts.query, {name.lower(): value for name, value in self.headers.items()})
         self.hub.seen.append(self.one)
         self.with_body = with_body
+        if self.hub.is_down:
+            return self._send(503, b"try later")
         where = "tree" if "/tree/" in parts.path else self.host
         if self.hub.faults and self.hub.faults_at == where:
             kind, value = self.hub.faults.pop(0)
@@ -124,22 +135,23 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _HubHandler(_Handler):
     def _route(self, parts, cut: int | None = None) -> None:
-        hub, path = self.hub, unquote(parts.path)
+        path = unquote(parts.path)
+        hub = self.data_set = next((one for one in self.hub.others if path.removeprefix("/api").startswith(f"/datasets/{one.name}/")), self.hub)
         if hub.gated and self.one.headers.get("authorization") != f"Bearer {TOKEN}":
             return self._send(401, b"", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access to dataset is restricted"})
-        if not path.removeprefix("/api").startswith(f"/datasets/{NAME}/"):
+        if not path.removeprefix("/api").startswith(f"/datasets/{hub.name}/"):
             return self._send(401, b"", {"X-Error-Code": "RepoNotFound"})
-        if found := re.fullmatch(rf"/api/datasets/{NAME}/revision/(.+)", path):
+        if found := re.fullmatch(rf"/api/datasets/{hub.name}/revision/(.+)", path):
             sha = self._sha(found[1])
-            return self._send(404, b"", {"X-Error-Code": "RevisionNotFound"}) if sha is None else self._json({"id": NAME, "sha": sha, "siblings": [], "tags": []})
-        if found := re.fullmatch(rf"/api/datasets/{NAME}/tree/([0-9a-f]{{40}})(?:/(.+))?", path):
+            return self._send(404, b"", {"X-Error-Code": "RevisionNotFound"}) if sha is None else self._json({"id": hub.name, "sha": sha, "siblings": [], "tags": []})
+        if found := re.fullmatch(rf"/api/datasets/{hub.name}/tree/([0-9a-f]{{40}})(?:/(.+))?", path):
             return self._tree(found[1], found[2] or "", parse_qs(parts.query))
-        if found := re.fullmatch(rf"/datasets/{NAME}/resolve/([^/]+)/(.+)", path):
+        if found := re.fullmatch(rf"/datasets/{hub.name}/resolve/([^/]+)/(.+)", path):
             return self._resolve(found[1], found[2], cut)
         return self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
 
     def _sha(self, revision: str) -> str | None:
-        return revision if revision in self.hub.commits else self.hub.refs.get(revision)
+        return revision if revision in self.hub.commits else self.data_set.refs.get(revision)
 
     def _json(self, document: object, headers: dict[str, str] | None = None) -> None:
         self._send(200, json.dumps(document).encode(), {"Content-Type": "application/json"} | (headers or {}))
@@ -158,7 +170,7 @@ class _HubHandler(_Handler):
         more = {}
         if start + self.hub.page_size < len(entries):
             below = f"/{quote(directory, safe='')}" if directory else ""
-            more = {"Link": f'<{self.hub.url}/api/datasets/{NAME}/tree/{sha}{below}?recursive=true&expand=false&cursor={start + self.hub.page_size}>; rel="next"'}
+            more = {"Link": f'<{self.hub.url}/api/datasets/{self.data_set.name}/tree/{sha}{below}?recursive=true&expand=false&cursor={start + self.hub.page_size}>; rel="next"'}
         return self._json(page, more)
 
     def _entry(self, path: str, data: bytes) -> dict[str, object]:

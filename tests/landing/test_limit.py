@@ -32,6 +32,10 @@ class Noting(LocalLanding):
         self.opened.append(path)
         return super().open(path)
 
+    def head(self, path: str, size_bytes: int) -> bytes:
+        self.opened.append(path)
+        return super().head(path, size_bytes)
+
 
 def lines(name: str, count: int) -> bytes:
     return "".join(json.dumps({"id": f"{name}{number}", "text": f"text {number} of {name}"}) + "\n" for number in range(count)).encode()

@@ -1,0 +1,203 @@
+"""Several landing zones as one: each lies below a directory that bears its name.
+
+Enters: landing zones by name. Leaves: one landing zone whose paths begin with those names. Nothing is read across the border of two:
+`parts` and `part_of` give each by itself, which is what a limit counts in and where annotations look for their images.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, NoReturn, TypeVar
+
+from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError, UnreadableItem
+from mmlake.landing.zone import ENCODED, Entry, Landing, portable
+from mmlake.remote.logins import without_login
+
+T = TypeVar("T")
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_GIVEN = re.compile(rf"({_NAME})=(.*)", re.DOTALL)
+_NEXT = re.compile(rf"\s+(?={_NAME}=)")
+_MAX_NAME_CHARS = 64  # it begins every key and path
+_TAKEN = ("root", "ALL")  # keys of a landing zone's own loose files, and of tables of the whole corpus
+
+
+class Mounts(Landing):
+    """The landing zones below directories of their names. What one of them raises names it."""
+
+    def __init__(self, zones: Mapping[str, Landing]) -> None:
+        for name in zones:
+            check_name(name)
+        self.zones = dict(sorted(zones.items()))
+        self.location = ", ".join(f"{name}={zone.location}" for name, zone in self.zones.items())
+        self._parts = {name: self if len(zones) == 1 else Mounts({name: zone}) for name, zone in self.zones.items()}
+
+    @classmethod
+    def of(cls, places: Mapping[str, T], opener: Callable[[T], Landing]) -> Mounts:
+        """The landing zones that the opener makes of places by name."""
+        zones = {}
+        for name, place in places.items():
+            with naming(name):
+                zones[name] = opener(place)
+        return cls(zones)
+
+    def parts(self) -> list[Landing]:
+        return list(self._parts.values())
+
+    def part_of(self, path: str) -> Landing:
+        return self._parts.get(_split(path)[0]) or Mounts({})
+
+    def naming(self) -> AbstractContextManager[None]:
+        return naming(*self.zones) if len(self.zones) == 1 else nullcontext()
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        for name, zone in self.zones.items():
+            with naming(name):
+                for directory, entries in zone.directories():
+                    yield _below(name, directory), _moved(name, entries)
+
+    def files(self, directory: str) -> list[Entry]:
+        name, zone, inside = self._find(directory)
+        with naming(name):
+            return _moved(name, zone.files(inside)) if zone is not None else []
+
+    def stat(self, path: str) -> Entry | None:
+        name, zone, inside = self._find(path)
+        with naming(name):
+            found = zone.stat(inside) if zone is not None else None
+        return None if found is None else _moved(name, [found])[0]
+
+    def open(self, path: str) -> IO[bytes]:
+        name, zone, inside = self._find(path)
+        if zone is None:
+            raise UnreadableItem(1007 if name in ("", ".", "..") else 1001, f"path {path[:200]!r} is in none of the landing zones {list(self.zones)}")
+        with naming(name):
+            return zone.open(inside)
+
+    def head(self, path: str, size_bytes: int) -> bytes:
+        name, zone, inside = self._find(path)
+        with naming(name):
+            return zone.head(inside, size_bytes) if zone is not None else super().head(path, size_bytes)
+
+    def has(self, path: str) -> bool:
+        name, zone, inside = self._find(path)
+        with naming(name):
+            return zone.has(inside) if zone is not None else path == "."
+
+    def local_path(self, path: str) -> Path | None:
+        _, zone, inside = self._find(path)
+        return None if zone is None else zone.local_path(inside)
+
+    def provenance(self) -> dict[str, object]:
+        return {"location": self.location, "zones": {name: zone.provenance() for name, zone in self.zones.items()}}
+
+    def defaults(self, directory: str = ".") -> dict[str, str]:
+        name, zone, inside = self._find(directory)
+        with naming(name):
+            return {} if zone is None else {"source": name} | zone.defaults(inside)
+
+    def sparing(self) -> Mounts:
+        return Mounts.of(self.zones, lambda zone: zone.sparing())
+
+    def verify(self, path: str) -> None:
+        name, zone, inside = self._find(path)
+        with naming(name):
+            if zone is not None:
+                zone.verify(inside)
+
+    def _find(self, path: str) -> tuple[str, Landing | None, str]:
+        name, inside = _split(path)
+        return name, self.zones.get(name), inside
+
+
+class Unreachable(Landing):
+    """A landing zone that could not be opened: whatever is asked of it raises that error, so that others beside it can be read.
+
+    location: as it is known for certain to hold no credential.
+    """
+
+    def __init__(self, error: MmlakeError, *, location: str = "not reachable") -> None:
+        self.error, self.location = error, location
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        self._raise()
+
+    def files(self, directory: str) -> list[Entry]:
+        self._raise()
+
+    def stat(self, path: str) -> Entry | None:
+        self._raise()
+
+    def open(self, path: str) -> IO[bytes]:
+        self._raise()
+
+    def _raise(self) -> NoReturn:
+        raise type(self.error)(str(self.error)) from self.error
+
+
+def check_name(name: str) -> None:
+    """Raises SettingsError where a landing zone cannot be called that."""
+    if re.fullmatch(_NAME, name) is None or len(name) > _MAX_NAME_CHARS or name in _TAKEN:
+        raise SettingsError(
+            f"landing zone name {name[:200]!r}: expected a letter or digit and then letters, digits, '.', '_' and '-', at most {_MAX_NAME_CHARS} characters, and none of "
+            f"{list(_TAKEN)}; write --landing NAME=ADDRESS with such a name, or ./{name[:60]}=... for a directory that is called so"
+        )
+
+
+def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
+    """What options say: the address of one landing zone without a name, several by name, None for no text at all.
+
+    A text names a landing zone where it begins with NAME=; an empty address behind that takes one away. Logins are taken out, and remembered by the process. Raises SettingsError for texts that do not go together.
+    """
+    given: dict[str, str] = {}
+    for text in texts:
+        match = _GIVEN.fullmatch(text)
+        if match is None:
+            if len(texts) > 1:
+                raise SettingsError(f"--landing was given {len(texts)} times and not each time with a name; write --landing NAME=ADDRESS for each")
+            return without_login(text) or None
+        name, address = match.groups()
+        check_name(name)
+        if name in given:
+            raise SettingsError(f"--landing {name}= was given twice; give each landing zone a name of its own")
+        if Path(text).is_dir():
+            raise SettingsError(f"--landing {text} is a directory, and reads as the landing zone {address!r} under the name {name!r}; write ./{text}, or {name}=./{address}")
+        given[name] = without_login(address)
+    return given or None
+
+
+def addresses_in(text: str) -> str | dict[str, str] | None:
+    """What an environment variable says: as options do, several with blanks or line ends between them."""
+    return addresses_of(_NEXT.split(text.strip()) if _GIVEN.fullmatch(text.strip()) else [text] if text else [])
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Raises what the landing zone of that name raises, with the name before it."""
+    try:
+        yield
+    except (SettingsError, RemoteUnavailable) as error:
+        if str(error).startswith(f"landing zone {name!r}: "):
+            raise
+        raise type(error)(f"landing zone {name!r}: {error}") from error
+
+
+def _moved(name: str, entries: Sequence[Entry]) -> list[Entry]:
+    return [Entry(_below(name, entry.path), entry.size_bytes, entry.modified_ns, entry.refused, entry.version) for entry in entries]
+
+
+def _below(name: str, path: str) -> str:
+    """The portable path of a landing zone, as it is in the whole."""
+    if path.startswith(ENCODED):
+        return f"{ENCODED}{name}/{path.removeprefix(ENCODED)}"
+    return name if path == "." else f"{name}/{path}"
+
+
+def _split(path: str) -> tuple[str, str]:
+    """(name, portable path inside). Refused entries are spelled as no other path is, so an encoded path stays as it is."""
+    mark = ENCODED if path.startswith(ENCODED) else ""
+    name, _, inside = path.removeprefix(mark).partition("/")
+    return name, (mark + inside if mark else portable(inside)) if inside else "."

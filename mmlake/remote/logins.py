@@ -1,0 +1,151 @@
+"""What opens remote storage: logins that were written into an address, and storage options, whose secrets come from the environment.
+
+Enters: an address as a person writes it, `remote.storage_options` of the settings, MMLAKE_STORAGE_OPTIONS. Leaves: the address without
+its login, and the options for it. A login is kept in this process's memory alone: no table, file or log ever has it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import netrc
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from mmlake.errors import SettingsError
+from mmlake.remote.settings import RemoteSettings
+
+_LOG = logging.getLogger("mmlake.remote")
+VARIABLE = "MMLAKE_STORAGE_OPTIONS"
+_FROM_ENVIRONMENT = "env:"
+_WEB = ("http", "https")  # a user name is often the token itself, so none of the login is shown
+_ACCOUNT = ("ftp", "sftp", "ssh", "smb", "webhdfs")  # a user name says which account's files are meant, so it stays
+_LOGIN = re.compile(rf"(?P<scheme>{'|'.join((*_WEB, *_ACCOUNT))})://(?P<login>[^/?#]*)@", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"(?i)token|secret|passw|passphrase|key|credential|auth|cookie|signature|sas|connection_string")
+_PLAIN = ("anon", "cache", "cloud", "google_default", "browser")  # values of gcsfs's `token` that name a way and are no token
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user and a password."""
+
+    user: str
+    password: str = field(repr=False)
+
+    @property
+    def basic(self) -> str:
+        """The value of an Authorization header (RFC 7617)."""
+        return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+
+_SEEN: dict[str, Login] = {}  # scheme://user@host:port or scheme://host:port -> the login that an address of it had
+
+
+def split_login(address: str) -> tuple[str, Login | None]:
+    """(the address without its password, nor its user where that may be a token: http, https; the login)."""
+    found = _LOGIN.match(address)
+    if found is None:
+        return address, None
+    user, colon, password = found["login"].partition(":")
+    scheme = found["scheme"].lower()
+    shown = "" if scheme in _WEB else f"{user}@"
+    login = Login(unquote(user), unquote(password)) if colon or scheme in _WEB else None
+    return f"{scheme}://{shown}{address[found.end() :]}", login
+
+
+def without_login(address: str) -> str:
+    """The address as it may be shown and kept. This process remembers the login for `login_of`."""
+    plain, login = split_login(address)
+    if login is not None:
+        _SEEN[_origin(plain)] = login
+    return plain
+
+
+def login_of(address: str) -> Login | None:
+    """The login that an address of this host had in this process; None where none had one."""
+    return _SEEN.get(_origin(address))
+
+
+def netrc_login(host: str) -> Login | None:
+    """The login for the host in the file that NETRC names, else in ~/.netrc; None where it has none or cannot be read."""
+    path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
+    try:
+        found = netrc.netrc(path).authenticators(host)
+    except FileNotFoundError:
+        return None
+    except (OSError, netrc.NetrcParseError, UnicodeDecodeError):
+        _LOG.warning("%s cannot be read as a netrc file; its logins are not used", path)
+        return None
+    return None if found is None else Login(found[0], found[2] or "")
+
+
+def options_of(address: str, settings: RemoteSettings) -> dict[str, Any]:
+    """The storage options for an address, with values of the environment in the place of `env:NAME`.
+
+    They are looked up by the longest key that the address begins with, else by its scheme; MMLAKE_STORAGE_OPTIONS goes before the settings.
+    Raises SettingsError for a secret in the settings, a variable that is not set, and options of a bare "http" or "https".
+    """
+    for given, where, is_secret in ((_of_environment(), VARIABLE, True), (settings.storage_options, "remote.storage_options", False)):
+        key = _key_for(address, given)
+        if key is None:
+            continue
+        options = given[key]
+        if not isinstance(options, Mapping):
+            raise SettingsError(f"{where} has no table of options under {split_login(key)[0]!r}; write one name = value for each option")
+        return {str(name): _resolved(value, f"{where} for {split_login(key)[0]!r}", str(name), is_secret) for name, value in options.items()}
+    return {}
+
+
+def _key_for(address: str, given: Mapping[str, Any]) -> str | None:
+    scheme = address.partition("://")[0].lower()
+    if scheme in _WEB and scheme in given:
+        raise SettingsError(f'storage options of {scheme!r} would be sent to every host; write the host, as in "{scheme}://data.example.org"')
+    longest = max((key for key in given if "://" in key and _begins(address, key)), key=len, default=None)
+    return longest or (scheme if scheme in given else None)
+
+
+def _begins(address: str, key: str) -> bool:
+    """Whether the address is at the key or below it: `https://host` is no beginning of `https://host.example.org`."""
+    whole, start = f"{address.rstrip('/')}/", f"{key.rstrip('/')}/"
+    return whole.startswith(start)
+
+
+def _of_environment() -> Mapping[str, Any]:
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SettingsError(f'{VARIABLE} is no JSON object; write {{"gs": {{"project": "corpus"}}}}')
+    return found
+
+
+def _resolved(value: Any, where: str, name: str, is_secret: bool) -> Any:
+    """The value, with every `env:NAME` in it replaced. is_secret: a secret may stand there as it is."""
+    if isinstance(value, Mapping):
+        return {str(key): _resolved(one, where, str(key), is_secret) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_resolved(one, where, name, is_secret) for one in value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith(_FROM_ENVIRONMENT):
+        variable = value.removeprefix(_FROM_ENVIRONMENT)
+        if variable not in os.environ:
+            raise SettingsError(f"{where}: option {name!r} is taken from the variable {variable[:80]!r}, which is not set; export it")
+        return os.environ[variable]
+    if not is_secret and _SECRET_NAME.search(name) and value not in _PLAIN:
+        raise SettingsError(f'{where}: option {name!r} looks like a secret, which settings must not hold; write "env:NAME" and export NAME')
+    return value
+
+
+def _origin(address: str) -> str:
+    return re.match(r"[^:]*://[^/?#]*", address)[0].lower() if "://" in address else address  # type: ignore[index]

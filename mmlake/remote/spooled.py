@@ -1,0 +1,100 @@
+"""A file of a web server without byte ranges: its body is copied to a temporary file as far as it is read, and sought there.
+
+Reading the head fetches the head. A body that breaks is asked for anew from its start, and what came before must come again: bytes of two
+versions never meet. The temporary file has no name and goes with the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import replace
+from typing import IO, Any
+
+from mmlake.errors import UnreadableItem
+from mmlake.remote.backoff import Transient
+from mmlake.remote.settings import RemoteSettings
+from mmlake.remote.website import Stated, Website
+from mmlake.streams import Seekable
+
+
+class SpooledFile(Seekable):
+    """The file in order as it comes, and any of it that came before. Raises UnreadableItem 1001 above `remote.spool_bytes`."""
+
+    def __init__(self, website: Website, url: str, stated: Stated, *, size_bytes: int, settings: RemoteSettings) -> None:
+        if size_bytes > settings.spool_bytes:
+            raise UnreadableItem(1001, f"size_bytes={size_bytes} not in [0, {settings.spool_bytes}], the bound of `remote.spool_bytes`; the server has no byte ranges")
+        self._website, self._url, self._stated, self._size = website, url, stated, size_bytes
+        self._at = self._have = 0  # bytes in the temporary file
+        self._position = 0  # in the body that is under way
+        self._answer: Any = None
+        self._attempts = website.attempts(url)
+        directory = settings.directory()
+        directory.mkdir(parents=True, exist_ok=True)
+        self._spool: IO[bytes] = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        while self._have < end:
+            self._grow()
+        self._spool.seek(self._at)
+        data = self._spool.read(max(0, end - self._at))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stop()
+            self._spool.close()
+        super().close()
+
+    def _grow(self) -> None:
+        """Take the next piece of the body."""
+        try:
+            if self._answer is None:
+                self._answer, self._position = self._website.start(self._url, self._stated), 0
+            chunk = self._website.more(self._answer)
+            if not chunk:
+                raise Transient("a body that ended early")
+        except self._website.transient as error:
+            self._stop()
+            self._attempts.wait(error)
+            return
+        known = max(0, min(self._have - self._position, len(chunk)))
+        if known:
+            self._spool.seek(self._position)
+            if self._spool.read(known) != chunk[:known]:
+                raise UnreadableItem(1001, "the file changed while it was read: its beginning is another one")
+        fresh = chunk[known : known + self._size - self._have]
+        if fresh:
+            self._spool.seek(self._have)
+            self._spool.write(fresh)
+            self._have += len(fresh)
+            self._attempts.progress()
+        self._position += len(chunk)
+
+    def _stop(self) -> None:
+        if self._answer is not None:
+            self._website.stop(self._answer)
+            self._answer = None
+
+
+def measured(website: Website, url: str, stated: Stated, *, settings: RemoteSettings) -> Stated | None:
+    """What is stated, with the size, and the SHA-256 as the version where none is stated, of the body read through once; None above `remote.spool_bytes`."""
+    attempts = website.attempts(url)
+    while True:
+        answer, size, hasher = None, 0, hashlib.sha256()
+        try:
+            answer = website.start(url, stated)
+            while chunk := website.more(answer):
+                size += len(chunk)
+                hasher.update(chunk)
+                if size > settings.spool_bytes:
+                    return None
+            return replace(stated, size_bytes=size, etag=stated.etag or f"sha256:{hasher.hexdigest()}", has_ranges=False)
+        except website.transient as error:
+            attempts.wait(error)
+        finally:
+            if answer is not None:
+                website.stop(answer)

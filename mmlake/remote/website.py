@@ -1,0 +1,302 @@
+"""One web server: what it states of a file, ranges of its bytes, whole bodies in order, directory pages.
+
+Requests go through aiohttp in fsspec's I/O thread. fsspec's own HTTPFileSystem is not used: it takes the answer 200 for a range, holds
+whole bodies in memory and does not notice a file that changes between two ranges. Login and headers go to the server's own origin only.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
+from mmlake.optional import need
+from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Attempts, Retries, Transient, retry_after_s
+from mmlake.remote.client import Neighbourhood, http_client, proxy_for, run
+from mmlake.remote.logins import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.pages import Link, links_of, origin
+from mmlake.remote.settings import RemoteSettings
+
+_Result = TypeVar("_Result")
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MAX_REDIRECTS = 5
+_NO_HEAD = (400, 403, 405, 501)  # what servers and signed addresses answer that take GET only
+_GONE = (404, 410)
+_MAX_PAGE_BYTES = 64 << 20  # half a million links
+_CHUNK_BYTES = 256 << 10
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+)")
+_PAGES = ("text/html", "application/xhtml+xml", "")
+_PURPOSE = "a landing zone at an http(s):// address"
+_CHANGED = "the file changed while it was read: the version that was opened is gone"
+
+
+class NoRanges(UnreadableItem):
+    """The server answered with the whole file where a range was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(1001, "the server has no byte ranges")
+
+
+class IsDirectory(UnreadableItem):
+    """The server redirects to the same address with a slash at its end."""
+
+    def __init__(self) -> None:
+        super().__init__(1001, "the address is that of a directory")
+
+
+class NoPage(Exception):
+    """There is no directory page. reason: our words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a server states of a file."""
+
+    size_bytes: int | None  # of its bytes as they are stored; None where it does not say, or compresses them on the way
+    etag: str  # "" where it states none
+    modified: str  # Last-Modified, as it stands there
+    has_ranges: bool | None = None  # by Accept-Ranges; None where it does not say
+
+    def differs(self, other: Stated) -> bool:
+        """Whether both state something, and not the same: the file changed."""
+        pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.size_bytes, other.size_bytes))
+        return any(one not in ("", None) and two not in ("", None) and one != two for one, two in pairs)
+
+
+class Website:
+    """A web server at one origin. Threads may share it, and forked processes."""
+
+    def __init__(self, url: str, *, settings: RemoteSettings, retries: Retries | None = None) -> None:
+        """url: without login; the one that this process saw for it, and the storage options for it, are used. Raises SettingsError, MissingExtra."""
+        self._aiohttp = need("aiohttp", extra="web", purpose=_PURPOSE)
+        need("fsspec", extra="web", purpose=_PURPOSE)
+        self._origin = origin(url)
+        self._settings, self._retries = settings, retries or Retries()
+        options = options_of(url, settings)
+        self._headers = {str(name): str(value) for name, value in dict(options.pop("headers", {})).items()}
+        user, password = options.pop("username", None), options.pop("password", None)
+        if (login := login_of(url) or (netrc_login(self._origin[1]) if user is None else None)) is not None:
+            user, password = login.user, login.password
+        if user is not None and "authorization" not in map(str.lower, self._headers):
+            self._headers["Authorization"] = Login(str(user), str(password or "")).basic
+        if options:
+            raise SettingsError(f"storage options {sorted(options)} of {url}: expected some of headers, username, password; correct remote.storage_options")
+        self.transient = (*TRANSIENT, self._aiohttp.ClientConnectionError, self._aiohttp.ClientPayloadError)
+        self._neighbourhood = Neighbourhood(self._origin[1])
+
+    def head(self, url: str) -> Stated | None:
+        """What is stated of the file; None where there is none. Raises IsDirectory, UnreadableItem where it is refused."""
+        return self._call(lambda: self._head(url), f"HEAD {url}")
+
+    def links(self, url: str) -> list[Link]:
+        """The links of a directory page. Raises NoPage where there is none."""
+        return list(links_of(self._call(lambda: self._page(url), f"GET {url}"), url))
+
+    def read_range(self, url: str, stated: Stated, *, offset: int, size: int) -> bytes:
+        """Exactly these bytes of that version. Raises NoRanges, UnreadableItem 1001 where the file changed or is refused, RemoteUnavailable."""
+        data, attempts = bytearray(), self.attempts(url)
+        while len(data) < size:
+            before = len(data)
+            try:
+                run(lambda: self._range(url, stated, offset, size, data))
+            except self.transient as error:
+                if len(data) > before:
+                    attempts.progress()
+                self._wait(attempts, error, url)
+        return bytes(data)
+
+    def attempts(self, url: str) -> Attempts:
+        """The tries of one body, for a caller that resumes it."""
+        return self._retries.begin(f"GET {url}")
+
+    def start(self, url: str, stated: Stated) -> Any:
+        """The answer with the whole body, which `more` reads on; compression on the way is undone. Raises UnreadableItem 1001, Transient."""
+        return run(lambda: self._start(url, stated))
+
+    def more(self, answer: Any) -> bytes:
+        """The next bytes of the body; none at its end. Raises one of `transient` where it breaks."""
+        return run(lambda: answer.content.read(_CHUNK_BYTES))
+
+    def stop(self, answer: Any) -> None:
+        """Leave the rest of the body where it is."""
+        run(lambda: _release(answer))
+
+    def _call(self, action: Callable[[], Awaitable[_Result]], what: str) -> _Result:
+        try:
+            return self._retries.call(lambda: run(action), what=what, transient=self.transient)
+        except self._aiohttp.ClientError as error:
+            raise RemoteUnavailable(f"{what}: no sound answer ({type(error).__name__}); see whether a web server is at the address") from None
+
+    def _wait(self, attempts: Attempts, error: BaseException, url: str) -> None:
+        if isinstance(error, self._aiohttp.ClientSSLError):
+            raise self._unsafe(url)
+        attempts.wait(error)
+
+    def _unsafe(self, url: str) -> RemoteUnavailable:
+        return RemoteUnavailable(f"GET {url}: no safe connection; see whether the server's certificate is valid and its authority known to this machine")
+
+    async def _ask(self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS, is_decoded: bool = False) -> Any:
+        """The answer, its body not read yet, after redirects that keep to the rules: no downgrade, no login for another origin, none from outside into a private network."""
+        client, asked = await http_client(self._settings.connections), url
+        for _ in range(max_redirects + 1):
+            own = self._headers if origin(asked) == self._origin else {}
+            try:
+                answer = await client.request(
+                    method,
+                    need("yarl", extra="web", purpose=_PURPOSE).URL(asked, encoded=True),
+                    headers=own | {"Accept-Encoding": "identity"} | (headers or {}),
+                    **proxy_for(asked),
+                    allow_redirects=False,
+                    auto_decompress=is_decoded,
+                )
+            except self._aiohttp.ClientSSLError:
+                raise self._unsafe(url) from None
+            if answer.status not in _REDIRECTS or not max_redirects:
+                return answer
+            answer.release()
+            asked = await self._following(url, asked, answer.headers.get("Location", ""))
+        raise UnreadableItem(1001, f"the server redirects more than {_MAX_REDIRECTS} times")
+
+    async def _following(self, url: str, asked: str, target: str) -> str:
+        """The address that a redirect leads to."""
+        try:
+            found = split_login(urljoin(asked, target))[0]
+            there, here = origin(found), origin(asked)
+        except ValueError:
+            raise UnreadableItem(1001, "the server redirects to an address that is none") from None
+        if there[1] == here[1] and urlsplit(found).path == f"{urlsplit(url).path}/":
+            raise IsDirectory
+        if there[0] not in ("http", "https") or not there[1] or (here[0] == "https" and there[0] == "http"):
+            raise UnreadableItem(1001, "the server redirects to an unencrypted or unknown kind of address")
+        if not await self._neighbourhood.admits(there[1]):
+            raise UnreadableItem(1001, "a public server redirects into a private network")
+        return found
+
+    async def _head(self, url: str) -> Stated | None:
+        answer = await self._ask("HEAD", url)
+        answer.release()
+        if answer.status in _GONE:
+            return None
+        stated = _stated(answer, url) if answer.status == 200 else None
+        if stated is not None and stated.size_bytes:
+            return stated  # 0 is what frameworks answer that do not know
+        if stated is None and answer.status not in _NO_HEAD:
+            self._check(answer, f"HEAD {url}")
+        answer = await self._ask("GET", url, headers={"Range": "bytes=0-0"})
+        answer.release()  # of what the server sends, its head alone is wanted
+        if answer.status in _GONE:
+            return None
+        if answer.status != 416:
+            self._check(answer, f"GET {url}")
+        return _stated(answer, url)
+
+    async def _page(self, url: str) -> str:
+        answer = await self._ask("GET", url, max_redirects=0, is_decoded=True)
+        try:
+            if answer.status in _REDIRECTS:
+                target = split_login(urljoin(url, answer.headers.get("Location", "")))[0].partition("?")[0]
+                raise NoPage(f"the server redirects it to {target[:200]}")
+            if answer.status in (*_GONE, 403, 405, 406):
+                raise NoPage(f"the server answers status={answer.status}")
+            self._check(answer, f"GET {url}")
+            if (kind := answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()) not in _PAGES:
+                raise NoPage(f"the server answers with {kind[:60]!r} and no HTML page")
+            data = bytearray()
+            while chunk := await answer.content.read(_CHUNK_BYTES):
+                data += chunk
+                if len(data) > _MAX_PAGE_BYTES:
+                    raise NoPage(f"its page is larger than {_MAX_PAGE_BYTES} bytes")
+            text = data.decode("utf-8", "replace")
+            is_delimited = "Content-Length" in answer.headers or "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
+            if not is_delimited and "</html" not in text.lower():
+                raise Transient("a page that ended early")
+            return text
+        finally:
+            answer.release()
+
+    async def _range(self, url: str, stated: Stated, offset: int, size: int, data: bytearray) -> None:
+        """Adds what comes of the range to the data, which holds its beginning already."""
+        start, end = offset + len(data), offset + size
+        answer = await self._ask("GET", url, headers={"Range": f"bytes={start}-{end - 1}"})
+        try:
+            if answer.status in (*_GONE, 412, 416):
+                raise UnreadableItem(1001, _CHANGED)
+            self._check(answer, f"GET {url}")
+            found = _stated(answer, url)
+            if found.differs(stated):
+                raise UnreadableItem(1001, _CHANGED)
+            told = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+            if answer.status == 200 or told is None or _is_encoded(answer, url):
+                if answer.status != 200 or start or end != found.size_bytes or _is_encoded(answer, url):
+                    raise NoRanges
+            elif (told[1], told[2]) != (str(start), str(end - 1)):
+                raise NoRanges
+            while len(data) < size and (chunk := await answer.content.read(_CHUNK_BYTES)):
+                data += chunk[: size - len(data)]
+            if len(data) < size:
+                raise Transient("a body that ended early")
+        finally:
+            answer.release()
+
+    async def _start(self, url: str, stated: Stated) -> Any:
+        answer = await self._ask("GET", url, is_decoded=not _is_compressed(url))
+        try:
+            if answer.status in _GONE:
+                raise UnreadableItem(1001, _CHANGED)
+            self._check(answer, f"GET {url}")
+            if answer.status != 200:
+                raise Transient(f"HTTP {answer.status}")
+            if _stated(answer, url).differs(stated):
+                raise UnreadableItem(1001, _CHANGED)
+        except (UnreadableItem, RemoteUnavailable, Transient):
+            answer.release()
+            raise
+        return answer
+
+    def _check(self, answer: Any, what: str) -> None:
+        """Nothing for a success; else Transient, UnreadableItem, RemoteUnavailable in our own words."""
+        status = answer.status
+        if 200 <= status < 300:
+            return
+        answer.release()
+        if status in TRANSIENT_STATUSES:
+            raise Transient(f"HTTP {status}", retry_after_s=retry_after_s(answer.headers.get("Retry-After"), now_s=time.time()))
+        if status in (401, 407):
+            raise RemoteUnavailable(
+                f"{what}: the server wants a login, or refuses the one it got (status {status}); give one in ~/.netrc, in remote.storage_options or as https://user:password@host"
+            )
+        if 400 <= status < 500:
+            raise UnreadableItem(1001, f"the server refuses to give the file (status={status})")
+        raise RemoteUnavailable(f"{what}: status {status}, expected success; see the server's own log, then run again: what is done stays done")
+
+
+async def _release(answer: Any) -> None:
+    answer.release()
+
+
+def _is_encoded(answer: Any, url: str) -> bool:
+    """Whether the body is compressed on the way."""
+    return answer.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity") and not _is_compressed(url)
+
+
+def _is_compressed(url: str) -> bool:
+    """Whether the file itself is compressed by its name: Apache calls a stored `.tar.gz` encoded, and its bytes are wanted as they are."""
+    return urlsplit(url).path.lower().endswith((".gz", ".tgz", ".br", ".zst", ".z", ".bz2", ".xz", ".svgz"))
+
+
+def _stated(answer: Any, url: str) -> Stated:
+    headers = answer.headers
+    told = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+    length = headers.get("Content-Length", "")
+    size = int(told[3]) if told is not None else int(length) if answer.status == 200 and length.isascii() and length.isdigit() else None
+    ranges = headers.get("Accept-Ranges", "").lower()
+    has_ranges = True if answer.status == 206 or ranges == "bytes" else False if ranges == "none" else None
+    return Stated(None if _is_encoded(answer, url) else size, headers.get("ETag", "").strip(), headers.get("Last-Modified", "").strip(), has_ranges)

@@ -1,0 +1,76 @@
+"""`--landing`, once or with names, on the command line and in the environment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mmlake.cli.app import app
+from mmlake.errors import SettingsError
+from mmlake_assets import console, show
+from mmlake_resources import LakeResource
+from tests import make
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `mmlake run` takes for the landing zone, run after run."""
+    seen: list[Any] = []
+
+    def note(lake: Path, *, landing: object, **rest: object) -> SimpleNamespace:
+        seen.append(landing)
+        return SimpleNamespace(to_dict=dict, draw=lambda out: None)
+
+    monkeypatch.setattr(show, "run_and_show", note)
+    monkeypatch.delenv("MMLAKE_LANDING", raising=False)
+    return seen
+
+
+def run(*words: str) -> None:
+    assert console.app is app
+    result = RUNNER.invoke(app, ["run", *words, "--json"])
+    assert result.exit_code == 0, result.output
+
+
+def test_run_takes_one_several_or_none(given: list[Any]) -> None:
+    run()
+    run("--landing", "/data/my shards")
+    run("--landing", "coco=/data/coco", "--landing", "web=hf://datasets/HuggingFaceFW/fineweb-edu@main", "--landing", "old=")
+    assert given == [None, "/data/my shards", {"coco": "/data/coco", "web": "hf://datasets/HuggingFaceFW/fineweb-edu@main", "old": ""}]
+
+
+def test_the_environment_names_them_where_no_option_does(given: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMLAKE_LANDING", "coco=/data/coco speech=s3://corpora/LibriSpeech")
+    run()
+    run("--landing", "/data")
+    monkeypatch.setenv("MMLAKE_LANDING", "/data/my shards")
+    run()
+    assert given == [{"coco": "/data/coco", "speech": "s3://corpora/LibriSpeech"}, "/data", "/data/my shards"]
+
+
+def test_the_resource_opens_one_or_several(tmp_path: Path) -> None:
+    make.land(tmp_path / "one", {"a.txt": b"a"})
+    plain = LakeResource.at(str(tmp_path / "plain"), str(tmp_path / "one")).open()
+    named = LakeResource.at(str(tmp_path / "named"), {"one": str(tmp_path / "one")}).open()
+    assert [entry.path for _, entries in plain.landing.directories() for entry in entries] == ["a.txt"]
+    assert [entry.path for _, entries in named.landing.directories() for entry in entries] == ["one/a.txt"]
+    assert LakeResource.at(str(tmp_path / "plain"), None).landing is None
+
+
+def test_scan_looks_at_several(tmp_path: Path) -> None:
+    make.land(tmp_path, {"one/a.jsonl": make.jsonl(["a"]), "two/b.jsonl": make.jsonl(["b"])})
+    result = RUNNER.invoke(app, ["scan", "--landing", f"x={tmp_path / 'one'}", "--landing", f"y={tmp_path / 'two'}", "--json"])
+    assert [shard["key"] for shard in json.loads(result.stdout)] == ["x/a.jsonl", "y/b.jsonl"]
+
+
+@pytest.mark.parametrize(("texts", "told"), [(["x="], "names no landing zone"), (["x=/nowhere"], "/nowhere is not a directory"), (["/a", "/b"], "given 2 times")])
+def test_scan_refuses_what_is_no_place(texts: list[str], told: str) -> None:
+    result = RUNNER.invoke(app, ["scan", *(word for text in texts for word in ("--landing", text))])
+    assert isinstance(result.exception, SettingsError) and told in str(result.exception)

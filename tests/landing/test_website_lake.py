@@ -1,0 +1,118 @@
+"""A lake on a web server: the rows of the same files in a directory, and no credential anywhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from site_server import PASSWORD, USER, Site
+from typer.testing import CliRunner
+
+from mmlake.cli import app
+from mmlake.lake import Lake
+from mmlake.landing import addresses_of
+from mmlake.pipeline import refresh
+from mmlake.steps import ROW_STEPS, run_step
+from mmlake.tables import Slot
+from mmlake_assets.instance import open_instance
+from mmlake_assets.sensors import landing_zone
+from mmlake_resources import LakeResource
+from tests import make
+
+
+def with_login(site: Site) -> str:
+    return site.url.replace("//", f"//{USER}:{PASSWORD}@")
+
+
+def ingested(lake: Lake) -> dict[str, list[dict[str, object]]]:
+    """Shard -> rows of its items, without what tells when they were read."""
+    refresh(lake)
+    found = {}
+    for modality in ("text", "image", "video", "audio"):
+        for key in lake.registry.keys(modality):
+            run_step(ROW_STEPS["items"], lake, modality, key)
+            found[f"{modality} {key}"] = lake.tables.read(Slot("items", modality, key)).to_pylist()
+    return found
+
+
+def holding_secrets(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def corpus(site: Site, tmp_path: Path) -> Path:
+    """A small corpus in a directory and on the site."""
+    root = make.small_landing(tmp_path / "in")
+    make.land(root, {"_source.json": json.dumps({"source": "ours", "licence": "CC-BY-4.0"}).encode(), "notes/one file.txt": make.prose(9).encode(), "image/gone.bin": b""})
+    site.files = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return root
+
+
+def test_the_rows_are_those_of_the_directory(site: Site, corpus: Path, tmp_path: Path) -> None:
+    expected = ingested(Lake(tmp_path / "local", landing=corpus))
+    assert ingested(Lake(tmp_path / "remote", landing=site.url)) == expected
+    assert sum(map(len, expected.values())) >= 15
+    site.has_ranges = False
+    assert ingested(Lake(tmp_path / "streamed", landing=site.url)) == expected
+
+
+def test_a_changed_file_makes_its_shard_new_and_no_other_is_opened(site: Site, corpus: Path, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake", landing=site.url)
+    assert len(refresh(lake).new) == 8
+    site.files["text/b.jsonl"] = make.jsonl([make.prose(40)])
+    site.seen.clear()
+    listing = refresh(Lake(tmp_path / "lake", landing=site.url))
+    assert [shard.key for shard in listing.changed] == ["text/b.jsonl"] and not listing.new
+    assert {one.path for one in site.seen if one.num_bytes and not one.path.endswith("/")} <= {"/text/b.jsonl", "/_source.json"}
+    del site.files["text/b.jsonl"]
+    assert refresh(Lake(tmp_path / "lake", landing=site.url)).gone == ("text/b.jsonl",)
+
+
+def test_the_sensor_registers_what_the_site_lists(site: Site, corpus: Path, tmp_path: Path) -> None:
+    resource = LakeResource.at(str(tmp_path / "lake"), addresses_of([site.url]))
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = landing_zone(dg.build_sensor_context(instance=instance), lake=resource)
+        assert isinstance(found, dg.SensorResult)
+        assert sum(len(one.partition_keys) for one in found.dynamic_partitions_requests) == 8
+
+
+def test_scan_and_rows_take_an_address_with_a_login(site: Site, corpus: Path, tmp_path: Path) -> None:
+    site.login = (USER, PASSWORD)
+    scanned = CliRunner().invoke(app, ["scan", "--landing", with_login(site), "--json"])
+    assert scanned.exit_code == 0, scanned.output
+    assert len(json.loads(scanned.stdout)) == 8
+    written = CliRunner().invoke(app, ["rows", "--landing", with_login(site), "--out", str(tmp_path / "rows"), "--on-error", "warn", "--json"])
+    assert written.exit_code == 0, written.output
+    assert f'"{site.url}"' in (tmp_path / "rows" / "_provenance.json").read_text()
+    assert PASSWORD not in scanned.output + written.output and not holding_secrets(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_whole_run_leaves_no_credential(site: Site, corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    from mmlake_assets.show import run_and_show
+
+    for name in ("mmlake", "aiohttp", "fsspec", "asyncio", "dagster"):  # not all: numba would tell of every instruction
+        caplog.set_level(logging.DEBUG, logger=name)
+    site.login, site.files = (USER, PASSWORD), {"text/a.jsonl": site.files["text/a.jsonl"]}
+    root = tmp_path / "lake"
+    shown = run_and_show(root, landing=addresses_of([with_login(site)]), settings=None, device="cpu", recipes=("everything",), quiet=True)
+    assert shown.to_dict() and json.loads((root / "lake.json").read_text()) == {"format": 1, "landing": site.url}
+    assert Lake(root).tables.concat("items", "text").num_rows == 4
+    assert not holding_secrets(root) and not holding_secrets(Path(os.environ["XDG_CACHE_HOME"]))
+    assert PASSWORD not in caplog.text + "".join(capfd.readouterr())
+    with open_instance(root) as instance:
+        assert PASSWORD not in repr([record.dagster_run for record in instance.get_run_records()])
+
+
+def test_a_lake_told_of_a_login_remembers_the_address_alone(site: Site, corpus: Path, tmp_path: Path) -> None:
+    site.login = (USER, PASSWORD)
+    lake = Lake(tmp_path / "lake", landing=with_login(site))
+    refresh(lake)
+    lake.remember_landing()
+    assert json.loads((tmp_path / "lake" / "lake.json").read_text()) == {"format": 1, "landing": site.url}
+    assert Lake(tmp_path / "lake").landing.open("text/a.jsonl").read() == site.files["text/a.jsonl"]
+    assert not holding_secrets(tmp_path)
