@@ -72,10 +72,10 @@ class _Hashing:
 
         return digest_of(data)
 
-    def put_stream(self, stream: io.BufferedIOBase, *, extension: str = "bin") -> tuple[str, int]:
+    def put_stream(self, stream: io.BufferedIOBase, *, extension: str = "bin", head: bytes = b"") -> tuple[str, int]:
         import hashlib
 
-        hasher, size = hashlib.sha256(), 0
+        hasher, size = hashlib.sha256(head), len(head)
         while data := stream.read(1 << 20):
             hasher.update(data)
             size += len(data)

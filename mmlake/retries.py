@@ -1,7 +1,7 @@
 """What a person asked to try again: rows of finished tables that failed.
 
-Enters: keys of failed rows. Leaves: a small file per table, which its step reads, obeys and removes once the new table is stamped; so a
-request outlives whatever stops the run that should fulfil it.
+Enters: keys of failed rows. Leaves: a small file per table, which its step reads, obeys and puts away once the new table is stamped; so a
+request outlives whatever stops the run that should fulfil it. What the last one asked for is kept, to tell which rows were tried again.
 """
 
 from __future__ import annotations
@@ -41,9 +41,21 @@ class Retries:
         for path in sorted(self.root.rglob("*.retry.json")):
             yield Slot.parse(json.loads(path.read_bytes())["slot"])
 
-    def fulfilled(self, slot: Slot) -> None:
-        """Forget the request."""
+    def fulfilled(self, slot: Slot, keys: Iterable[str], *, at: str) -> None:
+        """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the others; none where it is all new."""
+        if keys := sorted(keys):
+            write_atomically(self._path(slot, "retried"), json.dumps({"at": at, "keys": keys}, indent=0).encode())
+        else:
+            self._path(slot, "retried").unlink(missing_ok=True)
         self._path(slot).unlink(missing_ok=True)
 
-    def _path(self, slot: Slot) -> Path:
-        return self.root / slot.table / slot.modality / f"{slot.shard}.retry.json"
+    def tried(self, slot: Slot, *, at: str) -> frozenset[str] | None:
+        """The rows that the table stamped at this time tried again; None where that is all of them, or cannot be told."""
+        try:
+            told = json.loads(self._path(slot, "retried").read_bytes())
+            return frozenset(str(key) for key in told["keys"]) if told["at"] == at else None
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+
+    def _path(self, slot: Slot, what: str = "retry") -> Path:
+        return self.root / slot.table / slot.modality / f"{slot.shard}.{what}.json"

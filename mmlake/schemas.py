@@ -7,7 +7,9 @@ Every table but `items` has one row per distinct digest of its partition (or sev
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -247,7 +249,7 @@ DEAD_LETTERS = TableSchema(
             _must("severity", pa.string()),
             _must("reason", pa.string()),
             _must("is_transient", pa.bool_(), "whether trying again may help although nothing was changed"),
-            _must("attempts", pa.int32(), "runs that have failed on it"),
+            _must("attempts", pa.int32(), "runs that tried it and failed"),
             _must("first_failed_at", pa.string(), "ISO 8601, UTC"),
             _must("last_failed_at", pa.string(), "ISO 8601, UTC"),
         ]
@@ -274,6 +276,13 @@ def from_rows(schema: TableSchema, rows: list[dict]) -> pa.Table:
             values = [[] if value is None else value for value in values]
         columns.append(pa.array(values, field.type))
     return conform(schema, pa.Table.from_arrays(columns, schema=schema.arrow))
+
+
+def from_columns(schema: TableSchema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """The columns as a table of the schema, absent ones null; not yet sorted or checked, which `conform` does."""
+    num_rows = len(next(iter(columns.values())))
+    arrays = [pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(num_rows, field.type) for field in schema.arrow]
+    return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
 def conform(schema: TableSchema, table: pa.Table) -> pa.Table:

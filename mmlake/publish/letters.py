@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,13 @@ from mmlake.errors import CODES
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
+from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
 CODE_VERSION = "1"
 LETTERS = Slot("dead_letters", "all")
 _STAGES = {"items": "sources", "blobs": "store", "tracks": "preprocess"}  # table -> the stage that tells of failures in it
+_TABLE_OF = {stage: table for table, stage in _STAGES.items()}
 
 
 def letters_inputs(lake: Lake) -> dict[str, str]:
@@ -35,15 +38,41 @@ def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
     """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried over from the table before."""
     started, inputs = Stopwatch(), letters_inputs(lake)
     before = {row["letter"]: row for row in read_letters(lake).to_pylist()}
-    rows = []
+    rows, tries = [], _Tries(lake, before)
     for letter in _failures(lake, advance):
         known = before.get(letter["letter"])
-        letter["first_failed_at"] = known["first_failed_at"] if known else letter["last_failed_at"]
-        letter["attempts"] = 1 if known is None else known["attempts"] + (known["last_failed_at"] != letter["last_failed_at"])
+        letter["first_failed_at"], letter["attempts"] = letter["last_failed_at"], 1
+        if known is not None:
+            again = known["last_failed_at"] != letter["last_failed_at"] and tries.has(known, at=letter["last_failed_at"])
+            letter["first_failed_at"], letter["attempts"] = known["first_failed_at"], known["attempts"] + again
+            letter["last_failed_at"] = letter["last_failed_at"] if again else known["last_failed_at"]
         rows.append(letter)
     table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
     counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
     return lake.tables.write(LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields())
+
+
+class _Tries:
+    """Which rows were tried again when their table was made the last time: a table is stamped anew although most of its rows were taken over."""
+
+    def __init__(self, lake: Lake, before: dict[str, dict[str, Any]]) -> None:
+        self._lake = lake
+        self._lists = {key for key, shard in lake.registry.known().items() if shard.format == URL_LIST}
+        self._codes = {(row["shard"], row["key"]): row["error_code"] for row in before.values()}
+        self._tried = lru_cache(maxsize=None)(self._read)
+
+    def has(self, known: dict[str, Any], *, at: str) -> bool:
+        """Whether the row of a letter was tried again by the table stamped at this time."""
+        tried = self._tried(_TABLE_OF[known["stage"]], known["modality"], known["shard"], at)
+        return tried is None or known["key"] in tried[0] or known["error_code"] in tried[1]
+
+    def _read(self, table: str, modality: str, shard: str, at: str) -> tuple[frozenset[str], frozenset[int]] | None:
+        """(keys, codes whose rows were tried as well), or None for all rows. A retry forgets every answer with the codes of the addresses that it names."""
+        keys = self._lake.retries.tried(Slot(table, modality, shard), at=at)
+        if keys is None:
+            return None
+        is_list = table == "items" and shard in self._lists
+        return keys, frozenset(self._codes[shard, key] for key in keys if (shard, key) in self._codes) if is_list else frozenset()
 
 
 def read_letters(lake: Lake) -> pa.Table:

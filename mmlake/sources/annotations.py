@@ -10,7 +10,7 @@ import json
 import math
 import sqlite3
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
@@ -23,17 +23,21 @@ from mmlake.sources.rows import Fault
 from mmlake.sources.settings import SourceSettings
 
 SECTIONS = ("images", "annotations", "licenses", "categories")
+_ABOUT_THE_FILE = frozenset({"info", "type"})  # known, and without items
+_NAME_CHARS = 60  # of an unknown section, in a reason
 _UNREAD = frozenset({"segmentation", "keypoints", "counts", "segments_info"})  # nine tenths of a file of instances, and no part of a row
 _CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary directory
 _INDEXES_KEPT = 4  # captions, instances, key points of one split and one more
 _ANSWERS_KEPT = 64
 _BATCH_ROWS = 1000
+_MAX_PER_IMAGE = 10_000  # captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
 _BOM = b"\xef\xbb\xbf"
 _TABLES = """
 CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, is_first INTEGER);
 CREATE TABLE annotations (number INTEGER PRIMARY KEY, id TEXT, image TEXT, kind TEXT, body TEXT, reason TEXT, is_first INTEGER);
 CREATE TABLE licenses (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
 CREATE TABLE categories (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
+CREATE TABLE unread (number INTEGER PRIMARY KEY, reason TEXT);
 """
 _INDICES = """
 CREATE INDEX image_ids ON images (id);
@@ -45,6 +49,9 @@ CREATE INDEX category_ids ON categories (id);
 UPDATE images SET is_first = NOT EXISTS (SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
 UPDATE annotations SET is_first = NOT EXISTS (SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
 """
+
+
+_LISTED = "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +98,20 @@ class Index:
         self._database.executescript(_INDICES)
 
     def _fill(self, found: Iterator[tuple[str, int, Any]]) -> None:
-        waiting: dict[str, list[tuple[Any, ...]]] = {section: [] for section in SECTIONS}
-        marks = {"images": "?,?,?,?,?,NULL", "annotations": "?,?,?,?,?,?,NULL", "licenses": "?,?,?", "categories": "?,?,?"}
+        waiting: dict[str, list[tuple[Any, ...]]] = {section: [] for section in _ROWS}
         try:
             for section, number, element in found:
                 rows = waiting[section]
                 rows.append(_ROWS[section](number, element))
                 if len(rows) == _BATCH_ROWS:
-                    self._write(section, marks[section], rows)
+                    self._write(section, rows)
         finally:
             for section, rows in waiting.items():
-                self._write(section, marks[section], rows)
+                self._write(section, rows)
 
-    def _write(self, section: str, marks: str, rows: list[tuple[Any, ...]]) -> None:
+    def _write(self, section: str, rows: list[tuple[Any, ...]]) -> None:
         self._database.execute("BEGIN")
-        # OR IGNORE: a key that stands twice in the object starts its numbers anew; the first list counts.
-        self._database.executemany(f"INSERT OR IGNORE INTO {section} VALUES ({marks})", rows)
+        self._database.executemany(f"INSERT INTO {section} VALUES ({_MARKS[section]})", rows)
         self._database.execute("COMMIT")
         rows.clear()
 
@@ -139,9 +144,19 @@ class Index:
         return self._pages("SELECT number, id, name FROM images WHERE is_first AND reason IS NULL")
 
     def annotations_of(self, image: str, kind: str) -> list[Annotation]:
-        """What is said of the image, in the file's order."""
-        sql = "SELECT number, id, image, kind, body FROM annotations WHERE image = ? AND kind = ? AND is_first ORDER BY number"
-        return [Annotation(*row) for row in self._select(sql, image, kind)]
+        """What is said of the image, in the file's order, as far as it is not `beyond`."""
+        sql = "SELECT number, id, image, kind, body FROM annotations WHERE image = ? AND kind = ? AND is_first ORDER BY number LIMIT ?"
+        return [Annotation(*row) for row in self._select(sql, image, kind, _MAX_PER_IMAGE)]
+
+    def beyond(self) -> Iterator[tuple[Annotation, str]]:
+        """(annotation, reason) of what is said of images of which more is said than one sample may hold."""
+        crowded = f"SELECT image FROM annotations GROUP BY image HAVING count(*) > {_MAX_PER_IMAGE}"
+        counts = Counter[tuple[str | None, str]]()
+        for row in self._pages(f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind IN ('caption', 'object') AND {_LISTED} AND image IN ({crowded})"):
+            found = Annotation(*row)
+            counts[found.image, found.kind] += 1
+            if counts[found.image, found.kind] > _MAX_PER_IMAGE:
+                yield found, f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {str(found.image)[:60]}"
 
     def broken_images(self) -> Iterator[tuple[int, str, str]]:
         """(number, reason, JSON) of entries that say nothing usable, or repeat an id."""
@@ -155,13 +170,17 @@ class Index:
             yield found, found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
 
     def strays(self) -> Iterator[Annotation]:
-        """Annotations of images that the file does not list."""
-        sql = "SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind != 'broken' AND NOT EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image)"
+        """Annotations of images that the file does not list, or lists without a name."""
+        sql = f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind != 'broken' AND NOT {_LISTED}"
         return (Annotation(*row) for row in self._pages(sql))
 
     def num_other(self) -> int:
         """Annotations that are neither a caption nor a box."""
         return int(self._value("SELECT count(*) FROM annotations WHERE kind = 'other'"))
+
+    def unread_sections(self) -> Iterator[tuple[int, str]]:
+        """(place among the file's sections, reason) of every list that is not read, and of images and annotations that are none."""
+        return self._pages("SELECT number, reason FROM unread WHERE TRUE")
 
     def licence(self, identity: object) -> dict[str, Any] | None:
         """The licence of that id: id, name, url."""
@@ -213,7 +232,12 @@ def _named_row(number: int, element: Any) -> tuple[Any, ...]:
     return number, _identity(fields.get("id")), canonical_json(fields)
 
 
-_ROWS = {"images": _image_row, "annotations": _annotation_row, "licenses": _named_row, "categories": _named_row}
+def _unread_row(number: int, reason: str) -> tuple[Any, ...]:
+    return number, reason
+
+
+_ROWS = {"images": _image_row, "annotations": _annotation_row, "licenses": _named_row, "categories": _named_row, "unread": _unread_row}
+_MARKS = {"images": "?,?,?,?,?,NULL", "annotations": "?,?,?,?,?,?,NULL", "licenses": "?,?,?", "categories": "?,?,?", "unread": "?,?"}
 
 
 class _Source:
@@ -237,7 +261,10 @@ class _Source:
 
 
 def elements(landing: Landing, entry: Entry, settings: SourceSettings) -> Iterator[tuple[str, int, Any]]:
-    """(section, place in it, element) of the file's lists, in its own order. Raises UnreadableItem where it cannot be read on."""
+    """(section, place in it, element) of the file's lists, in its own order. Raises UnreadableItem where it cannot be read on.
+
+    Of a section that is not read: ("unread", its place among the file's sections, the reason).
+    """
     import ijson
 
     with landing.open(entry.path) as file:
@@ -258,22 +285,34 @@ def elements(landing: Landing, entry: Entry, settings: SourceSettings) -> Iterat
 def _walk(events: Iterator[tuple[str, Any]], source: _Source, max_depth: int) -> Iterator[tuple[str, int, Any]]:
     if _next(events)[0] != "start_map":
         raise UnreadableItem(1003, "the file holds no JSON object")
-    for event, key in events:
+    seen: set[str] = set()
+    for place, (event, key) in enumerate(events):
         if event == "end_map":
             continue
         event, value = _next(events)
+        is_known = key in SECTIONS
         if event != "start_array":
             _skip(events, event)
             source.mark()
+            if is_known and event != "null":
+                yield "unread", place, f"the section {key} is no list and is not read"
             continue
+        num_unread = 0
         for number, (event, value) in enumerate(events):
             if event == "end_array":
                 break
-            if key in SECTIONS:
+            if is_known and key not in seen:
                 yield key, number, _built(events, event, value, max_depth)
             else:
                 _skip(events, event)
+                num_unread += 1
             source.mark()
+        if is_known and key in seen:
+            yield "unread", place, f"the section {key} stands in the file before; the {num_unread} elements of this one are not read"
+        elif is_known:
+            seen.add(key)
+        elif key not in _ABOUT_THE_FILE:
+            yield "unread", place, f"the section {key[:_NAME_CHARS]!r} is none that COCO has; its {num_unread} elements are not read"
 
 
 def _next(events: Iterator[tuple[str, Any]]) -> tuple[str, Any]:

@@ -17,6 +17,8 @@ from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading, printa
 from mmlake.sources.transcripts import Line
 
 _HEAD_BYTES = 4096
+_SPEAKERS_BYTES = 4 << 20  # in memory forty times as much; LibriSpeech's table is 150 kB
+_MAX_LINES = 200_000  # of a table of transcripts, all in memory; LibriSpeech's have a hundred
 _TABLES_KEPT = 8  # parsed tables in memory; the files of one folder follow one another
 
 
@@ -101,6 +103,8 @@ class Transcripts:
         data = table.content.head(limit + 1)
         if len(data) > limit:
             raise UnreadableItem(1008, f"size_bytes={table.size_bytes} not in [0, {limit}]")
+        if (num_lines := data.count(b"\n") + data.count(b"\r")) > _MAX_LINES:
+            raise UnreadableItem(1008, f"num_lines={num_lines} not in [0, {_MAX_LINES}]")
         return transcripts.lines_of(data, transcripts.prefix_of(table.name) or "")
 
     def _blank(self, table: Member, line: Line) -> RawItem:
@@ -159,7 +163,7 @@ def _once(speakers: Opener | None, reading: Reading) -> Any:
             return {}
         try:
             with speakers() as file:
-                return transcripts.speakers_of(read_up_to(file, reading.settings.max_text_bytes))
+                return transcripts.speakers_of(read_up_to(file, _SPEAKERS_BYTES))
         except UnreadableItem:
             return {}  # its own row says why
 

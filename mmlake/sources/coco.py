@@ -2,7 +2,7 @@
 
 The images are the shards of their directory, and their captions and objects are looked up in the annotation files that belong to it
 (`around.py`). An annotation file is a shard of its own, whose rows are what no image took: captions of missing images, repeated ids,
-broken records. Polygons are not kept.
+broken records, lists under names that COCO does not have. Polygons are not kept; other fields at the top describe the file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mmlake.errors import UnreadableItem
@@ -23,7 +22,7 @@ from mmlake.sources.around import Around
 from mmlake.sources.beside import Told
 from mmlake.sources.compression import compression_of, expanded_head
 from mmlake.sources.members import Member
-from mmlake.sources.rows import Fault, RawItem, Reading, text_item
+from mmlake.sources.rows import Fault, RawItem, Reading, become_text
 
 _START = re.compile(rb'\s*\{\s*"(?:info|licenses|images|annotations|categories|type)"\s*:\s*[\[{"]')
 _TOLD_MISSING = 3  # names of missing files that a reason lists
@@ -72,12 +71,15 @@ def items(reading: Reading) -> Iterator[RawItem]:
     for annotation, reason in index.broken_annotations():
         yield _row(reading, annotation.pointer, annotation.body, Fault(1003, reason), annotation)
     for annotation in index.strays():
-        yield _row(
-            reading, annotation.pointer, annotation.body, Fault(1011, f"annotations/{annotation.number} is of image {annotation.image}, which the file does not list"), annotation
-        )
+        reason = f"annotations/{annotation.number} is of image {str(annotation.image)[:60]}, which the file does not list by name"
+        yield _row(reading, annotation.pointer, annotation.body, Fault(1011, reason), annotation)
+    for annotation, reason in index.beyond():
+        yield _row(reading, annotation.pointer, annotation.body, Fault(1008, reason), annotation)
     yield from _missing(reading, entry, index)
     if num_other := index.num_other():
         yield reading.fault(1003, f"{num_other} annotations have neither a caption nor a bbox and are not read", modality="text", member="annotations")
+    for place, reason in index.unread_sections():
+        yield reading.fault(1003, reason, modality="text", member=f"section:{place}")
     if index.fault is not None:
         yield reading.fault(index.fault.code, index.fault.reason, modality="text")
 
@@ -123,14 +125,11 @@ def _row(reading: Reading, pointer: str, body: str, fault: Fault, annotation: An
     name = f"{reading.key}/{image}" if image is not None and len(image) <= 200 else f"{reading.key}{pointer}"
     caption = annotation is not None and annotation.kind == "caption"
     blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=f"#{pointer}"), sample_id=name, metadata=_ids(annotation))
-    item = text_item(blank, body, "caption" if caption else "document")
-    if caption:
-        return _faulted(item, fault)
-    return _faulted(item, fault, content_type="application/json", extension="json")
-
-
-def _faulted(item: RawItem, fault: Fault, **changes: Any) -> RawItem:
-    return replace(item, fault=item.fault or fault, **changes)
+    item = become_text(blank, body, "caption" if caption else "document")
+    item.fault = item.fault or fault
+    if not caption:
+        item.content_type, item.extension = "application/json", "json"
+    return item
 
 
 def _ids(annotation: Annotation | None) -> dict[str, Any]:
@@ -212,7 +211,7 @@ def _about(index: Index, image: Image) -> dict[str, Any]:
 def _caption(entry: Entry, annotation: Annotation) -> RawItem:
     own = {"annotation_id": _number(annotation.id)} if annotation.id is not None else {}
     blank = RawItem(modality="text", ref=SourceRef(path=entry.path, member=f"#{annotation.pointer}"), sample_id="", own=own)
-    return text_item(blank, annotation.body, "caption")
+    return become_text(blank, annotation.body, "caption")
 
 
 def _object(index: Index, annotation: Annotation) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from mmlake.sources import shard as shards
 from mmlake.sources import sniff, texts, timed
 from mmlake.sources.rows import Content, Fault, RawItem, first_field, licence_field, media_item, reader_of, text_item
 from mmlake.sources.settings import SourceSettings
+from mmlake.sources.weights import weight_of
 
 Locate = Callable[[str], SourceRef]  # column of a record, "" for the record itself -> its locator
 
@@ -44,8 +45,25 @@ class Columns:
         return shards.ordered([*self.media.values(), *(["text"] if self.texts or self.record_texts else [])])
 
 
-def cells_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Fault]:
-    """The rows as Python values; a row whose cells have none (bytes in a text column, times beyond the calendar) is a fault of its own."""
+def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings) -> Iterator[dict[str, Any] | Fault]:
+    """The rows as Python values, some at a time. Faults of their own are rows whose cells have none (bytes in a text column, times beyond
+    the calendar) and rows whose cells, those of media left out, would take twice the bytes that a line of JSON may have."""
+    media = set(columns.media) if columns is not None else set()
+    pending = [batch]
+    while pending:
+        part = pending.pop()
+        weights = {name: weight_of(part.column(at)) for at, name in enumerate(part.schema.names)}
+        if part.num_rows > 1 and sum(weights.values()) > settings.batch_bytes:
+            half = part.num_rows // 2
+            pending += [part.slice(half), part.slice(0, half)]
+        elif part.num_rows == 1 and (size := sum(weight for name, weight in weights.items() if name not in media)) > 2 * settings.max_line_bytes:
+            yield Fault(1008, f"row_bytes={size} not in [0, {2 * settings.max_line_bytes}] as values in memory")
+        else:
+            yield from _values(part)
+            del part
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Fault]:
     try:
         yield from batch.to_pylist()
         return
@@ -108,7 +126,7 @@ def items_of(fields: dict[str, Any], columns: Columns, *, sample_id: str, locate
     inner = record_fields.text_fields(record, present, settings=settings)
     found = [*((field, field.pointer[1:]) for field in own), *((field, f"{columns.record}{field.pointer}") for field in inner)]
     metadata = metadata_of(fields, {*cells, *(field.name for field in own), *unreadable, *([columns.record] if columns.record else [])})
-    metadata.update({name: {"path": fields[name]["path"]} for name in cells if isinstance(fields[name], dict) and fields[name].get("path")})
+    metadata.update({name: {"path": plain_of(fields[name]["path"])} for name in cells if isinstance(fields[name], dict) and fields[name].get("path")})
     metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, {field.name for field in inner})))
     rows = [_media(blank.but(ref=locate(name), metadata=metadata), columns.media[name], data, fields[name]) for name, data in cells.items() if data is not None]
     for field, column in found:
@@ -182,7 +200,8 @@ def _decoded(fields: dict[str, Any], columns: Columns, settings: SourceSettings)
 
 
 def _media(item: RawItem, modality: str, data: bytes, cell: Any) -> RawItem:
-    name = str(cell.get("path") or "") if isinstance(cell, dict) else ""
+    path = cell.get("path") if isinstance(cell, dict) else None
+    name = path if isinstance(path, str) else ""
     item = item.but(modality=modality, content=Content.of_bytes(data), size_bytes=len(data))
     if not data:
         return item.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))

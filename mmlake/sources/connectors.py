@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import coco, folder, jsonl, lance, parquet, sniff, urllists, urls, warc, webdataset
 from mmlake.sources.compression import compression_of, expanded_head
-from mmlake.sources.rows import RawItem, Reading
+from mmlake.sources.rows import Opener, RawItem, Reading
 from mmlake.sources.warcrecords import MARK
 
 LOOSE = "folder"
 URL_LIST = "urls"
 LANCE = "lance"
+_LISTS, _LINES = ("urls", "txt", "jsonl", "csv", "tsv", "parquet"), ("jsonl", "ndjson", "json", "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +31,7 @@ class Connector:
     name: str
     names: tuple[str, ...]  # endings of file names that claim the format where the bytes say nothing
     claims: Callable[[bytes, str], bool]  # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
+    extensions: tuple[str, ...] | None = None  # files with other extensions are never claimed; None: all may be
     modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
     items: Callable[[Reading], Iterator[RawItem]]  # every row, in one order, always the same for the same bytes
     num_samples: Callable[[Reading], int | None] | None = None  # how many samples there are, where the format says so at little cost
@@ -37,7 +40,7 @@ class Connector:
 
 def _is_json_lines(head: bytes, name: str) -> bool:
     """Two JSON objects on lines of their own, in a file whose name does not say something else."""
-    if sniff.extension_of(name) not in ("jsonl", "ndjson", "json", ""):
+    if sniff.extension_of(name) not in _LINES:
         return False
     first, newline, rest = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
     if not first.startswith(b"{") or not newline or not rest.lstrip().startswith(b"{"):
@@ -52,7 +55,16 @@ SOURCES: dict[str, Connector] = {
     connector.name: connector
     for connector in (
         # By its name alone: the bytes of a list are those of any text or Parquet file.
-        Connector(name=URL_LIST, names=urllists.ENDINGS, claims=urllists.claims, modalities=urls.modalities, items=urls.items, num_samples=urls.num_samples, take=urls.take),
+        Connector(
+            name=URL_LIST,
+            names=urllists.ENDINGS,
+            claims=urllists.claims,
+            extensions=_LISTS,
+            modalities=urls.modalities,
+            items=urls.items,
+            num_samples=urls.num_samples,
+            take=urls.take,
+        ),
         Connector(
             name="webdataset",
             names=(".tar", ".tar.gz", ".tgz", ".tar.zst"),
@@ -69,7 +81,12 @@ SOURCES: dict[str, Connector] = {
             num_samples=parquet.num_samples,
         ),
         Connector(
-            name="jsonl", names=(".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"), claims=_is_json_lines, modalities=jsonl.modalities, items=jsonl.items
+            name="jsonl",
+            names=(".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"),
+            claims=_is_json_lines,
+            extensions=_LINES,
+            modalities=jsonl.modalities,
+            items=jsonl.items,
         ),
         Connector(
             name="warc",
@@ -80,14 +97,20 @@ SOURCES: dict[str, Connector] = {
             take=warc.take,
         ),
         # What is said of images that lie elsewhere; before loose files, which would take it for a sidecar.
-        Connector(name="coco", names=(), claims=coco.claims, modalities=coco.modalities, items=coco.items, take=coco.take),
+        Connector(name="coco", names=(), claims=coco.claims, extensions=("json",), modalities=coco.modalities, items=coco.items, take=coco.take),
         # A directory, known by what lies in it: see `directory_of`.
-        Connector(name=LANCE, names=(), claims=lambda head, name: False, modalities=lance.modalities, items=lance.items, take=lance.take),
+        Connector(name=LANCE, names=(), claims=lambda head, name: False, extensions=(), modalities=lance.modalities, items=lance.items, take=lance.take),
         # Everything that no other row claims: loose files.
-        Connector(name=LOOSE, names=(), claims=lambda head, name: False, modalities=folder.modalities, items=folder.items),
+        Connector(name=LOOSE, names=(), claims=lambda head, name: False, extensions=(), modalities=folder.modalities, items=folder.items),
     )
 }
 CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in connector.names)
+
+
+@lru_cache(maxsize=1024)
+def _candidates(extension: str) -> list[Connector]:
+    """The connectors that may claim a file with the extension."""
+    return [connector for connector in SOURCES.values() if connector.extensions is None or extension in connector.extensions]
 
 
 def directory_of(directory: str, landing: Landing) -> str | None:
@@ -98,34 +121,33 @@ def directory_of(directory: str, landing: Landing) -> str | None:
 
 def format_of(landing: Landing, entry: Entry) -> str:
     """The name of the connector that reads the file."""
-    return format_and_head(landing, entry)[0]
-
-
-def format_and_head(landing: Landing, entry: Entry) -> tuple[str, bytes | None]:
-    """(name of the connector that reads the file, its first HEAD_BYTES as they lie); no bytes where it does not open."""
     if entry.refused is not None:
-        return LOOSE, None
-    raw: bytes | None = None
-    head = b""
+        return LOOSE
     try:
-        with landing.open(entry.path) as file:
-            raw = head = file.read(sniff.HEAD_BYTES)
-            if (compression := compression_of(head)) is not None:
-                file.seek(0)
-                head = expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES)
+        return _format_by_head(landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path))
     except UnreadableItem:
-        raw = None
-    return _told(raw or b"", head, entry.name), raw
+        return _told(b"", b"", entry.name)
+
+
+def is_container(head: bytes, name: str, open_file: Opener) -> bool:
+    """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
+    return _format_by_head(head, name, open_file) != LOOSE
+
+
+def _format_by_head(raw: bytes, name: str, open_file: Opener) -> str:
+    compression = compression_of(raw)
+    if compression is None:
+        return _told(raw, raw, name)
+    with open_file() as file:
+        return _told(raw, expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES), name)
 
 
 def _told(raw: bytes, head: bytes, name: str) -> str:
     """The connector of a file with these first bytes, as they lie and expanded."""
-    for connector in SOURCES.values():
+    for connector in _candidates(sniff.extension_of(name)):
         # Parquet inside gzip is no Parquet file: only tars and lines are read through compression.
         if connector.claims(raw if connector.name == "parquet" else head, name):
             return connector.name
-    if sniff.kind_by_magic(head) is None:
-        for connector in SOURCES.values():
-            if name.lower().endswith(connector.names):
-                return connector.name
+    if name.lower().endswith(CONTAINER_NAMES) and sniff.kind_by_magic(head) is None:
+        return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
     return LOOSE

@@ -31,7 +31,7 @@ def defaults_of(landing: Landing, directory: str) -> Defaults:
     for path in _candidates(directory):
         for name, value in _read(landing, path).items():
             fields.setdefault(name, value)
-    for name, value in landing.defaults().items():
+    for name, value in landing.defaults(directory).items():
         fields.setdefault(name, value)
     source = fields.get("source", "root" if directory == "." else directory.split("/")[0])
     return Defaults(str(source), spdx_licence(fields["licence"]) if "licence" in fields else UNKNOWN_LICENCE, int(str(fields.get("priority", DEFAULT_PRIORITY))))
@@ -60,7 +60,7 @@ def _candidates(directory: str) -> list[str]:
 def _read(landing: Landing, path: str) -> dict[str, object]:
     if landing.stat(path) is None:
         return {}
-    where = f"{landing.location}/{path}"
+    where = f"{landing.location}: {path}"
     try:
         with landing.open(path) as file:
             fields = json.loads(file.read(_MAX_BYTES))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mmlake.sources.rows import first_field
+from mmlake.sources.rows import first_of, spellings
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.timed import transcript_of
 
@@ -37,15 +37,18 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
 
     A transcript with times is the only one: without them the same words stand in the metadata.
     """
-    found = []
-    own = first_field(fields, settings.text_fields)
+    own_names, timed_names, captions, transcripts = spellings(tuple(fields), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields)
+    found: list[TextField] = []
+    if not (own_names or timed_names or captions or transcripts):
+        return found
+    own = first_of(fields, own_names)
     if own is not None and isinstance(fields[own], str):
         found.append(TextField(own, None, fields[own], role_beside(media)))
-    timed_name = first_field(fields, settings.timed_fields)
+    timed_name = first_of(fields, timed_names)
     timed = transcript_of(fields[timed_name]) if timed_name is not None else None
     has_times = timed is not None and timed.num_cues > 0
-    for names, role in ((settings.caption_fields, "caption"), (() if has_times else settings.transcript_fields, "transcript")):
-        name = first_field(fields, names)
+    for names, role in ((captions, "caption"), (() if has_times else transcripts, "transcript")):
+        name = first_of(fields, names)
         value = fields[name] if name is not None else None
         if name is not None and isinstance(value, str):
             found.append(TextField(name, None, value, role))

@@ -1,20 +1,26 @@
-"""Loose files: those of one directory are one shard, and files with one stem are one sample (a medium and its sidecars)."""
+"""Loose files: those of one directory are one shard, and files with one stem are one sample (a medium and its sidecars).
+
+Samples follow from the names alone, so that a file is opened when its sample's turn comes, and a small one only once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing import Entry
+from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import coco, sniff, transcripts
 from mmlake.sources.beside import Teller, Transcripts, tables_among, without
 from mmlake.sources.members import ARCHIVES, Member, look
-from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading
-from mmlake.sources.samples import Samples
+from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading, read_up_to
+from mmlake.sources.samples import Samples, record_endings
 
 _SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
+_ONCE_BYTES = 1 << 15  # files up to here are read whole when they are looked at: to open a file again costs as much as to read this
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -28,24 +34,72 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def _samples(reading: Reading) -> Samples:
-    members = [_member(entry, reading) for entry in sorted(reading.entries, key=lambda entry: entry.path)]
-    media = {member.stem for member in members if member.is_media}
-    for member in members:
+    entries = sorted(reading.entries, key=lambda entry: entry.path)
+    stems = _stems(entries, reading)
+    is_mixed = _is_mixed(entries, stems, reading)
+    has_tables = any(transcripts.prefix_of(entry.path) is not None for entry in entries)
+    here = {entry.path for entry in entries} if reading.around else set[str]()
+    borrowed = [entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None]
+    tellers: list[Teller] = [] if (annotated := coco.annotated(reading)) is None else [annotated]
+    if not has_tables and not borrowed:
+        return Samples(lambda: _groups(entries, stems, reading, is_listed=is_mixed), reading, tellers=tellers, is_mixed=is_mixed)
+    # What a table says is looked up by stem, and what is a table by what the others are: all are looked at first.
+    members = sorted((member for group in _groups(entries, stems, reading, is_listed=True) for member in group), key=lambda member: member.name)
+    found = tables_among(members)
+    groups: dict[str, list[Member]] = {}
+    for member in without(members, found):
+        groups.setdefault(member.stem, []).append(member)
+    told = tables_among([*_looked_at(borrowed, reading, is_listed=True), *(member for group in groups.values() for member in group)])
+    if found or borrowed:
+        all_stems = frozenset([*groups, *(_stem(entry.name) for entry in reading.siblings)])
+        tellers.insert(0, Transcripts(found, reading, stems=all_stems, speakers=_speakers(reading), borrowed=told))
+    return Samples(lambda: iter(groups.values()), reading, tellers=tellers, is_mixed=is_mixed)
+
+
+def _stems(entries: Sequence[Entry], reading: Reading) -> list[str]:
+    """What the sample of each file is called."""
+    stems = [_stem(entry.name) for entry in entries]
+    by_stem: dict[str, list[Entry]] | None = None
+    for at, entry in enumerate(entries):
         # "talk.en.srt" belongs to "talk.mp4" although its stem is longer.
-        shorter = member.stem.rpartition(".")[0]
-        if member.stem not in media and shorter in media and member.extension in _SIDECARS and not member.is_media:
-            member.stem = shorter
-    tables = tables_among(members)
-    others = without(members, tables)
-    tellers: list[Teller] = []
-    here = {entry.path for entry in reading.entries}
-    borrowed = [_member(entry, reading) for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None]
-    if tables or borrowed:
-        stems = frozenset([*(member.stem for member in others), *(_stem(entry.name) for entry in reading.siblings)])
-        tellers.append(Transcripts(tables, reading, stems=stems, speakers=_speakers(reading), borrowed=tables_among([*borrowed, *others])))
-    if (annotated := coco.annotated(reading)) is not None:
-        tellers.append(annotated)
-    return Samples(others, reading, tellers=tellers)
+        if "." not in stems[at] or sniff.extension_of(entry.name) not in _SIDECARS:
+            continue
+        shorter = stems[at].rpartition(".")[0]
+        if by_stem is None:
+            by_stem = {}
+            for stem, one in zip(stems, entries, strict=True):
+                by_stem.setdefault(stem, []).append(one)
+        if shorter in by_stem and _holds_media(by_stem[shorter], reading) and not _holds_media(by_stem[_stem(entry.name)], reading):
+            stems[at] = shorter
+    return stems
+
+
+def _is_mixed(entries: Sequence[Entry], stems: Sequence[str], reading: Reading) -> bool:
+    """Whether some samples have a record and others none, or some have several, by their names."""
+    endings = record_endings(reading.settings)
+    counts = Counter(stem for stem, entry in zip(stems, entries, strict=True) if entry.path.lower().endswith(endings))
+    return bool(counts) and (len(counts) < len(set(stems)) or max(counts.values()) > 1)
+
+
+def _holds_media(entries: Iterable[Entry], reading: Reading) -> bool:
+    return any(member.is_media for member in _looked_at(entries, reading, is_listed=False))
+
+
+def _groups(entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *, is_listed: bool) -> Iterator[list[Member]]:
+    groups: dict[str, list[Entry]] = {}
+    for entry, stem in zip(entries, stems, strict=True):
+        groups.setdefault(stem, []).append(entry)
+    for stem, group in groups.items():
+        if members := list(_looked_at(group, reading, stem=stem, is_listed=is_listed)):
+            yield members
+
+
+def _looked_at(entries: Iterable[Entry], reading: Reading, *, stem: str | None = None, is_listed: bool) -> Iterator[Member]:
+    """The files that are loose indeed; containers are shards of their own. is_listed: whether all are kept, so that none may hold its bytes."""
+    for entry in entries:
+        member = _member(entry, _stem(entry.name) if stem is None else stem, reading, is_listed=is_listed)
+        if member is not None:
+            yield member
 
 
 def _speakers(reading: Reading) -> Opener | None:
@@ -55,34 +109,57 @@ def _speakers(reading: Reading) -> Opener | None:
     return None
 
 
-def _member(entry: Entry, reading: Reading) -> Member:
-    def open_raw() -> IO[bytes]:
-        return reading.landing.open(entry.path)
+class _File(Content):
+    """A file of a directory, with its first bytes."""
 
-    name, locate = entry.name, _locator(entry.path)
-    stem = _stem(name)
+    __slots__ = ("_head", "_is_whole", "_landing", "_path")
+    raw = None
+    stored = None
+
+    def __init__(self, landing: Landing, entry: Entry) -> None:
+        self._landing, self._path = landing, entry.path
+        asked = min(entry.size_bytes, _ONCE_BYTES) + sniff.HEAD_BYTES
+        self._head = landing.head(entry.path, asked)
+        self._is_whole = len(self._head) < asked
+
+    def forget(self) -> None:
+        """Let the first bytes go."""
+        self._head, self._is_whole = b"", False
+
+    def open(self) -> IO[bytes]:
+        """The file's bytes."""
+        return io.BytesIO(self._head) if self._is_whole else self._landing.open(self._path)
+
+    def first(self, size_bytes: int) -> bytes:
+        """So many of its first bytes."""
+        if self._is_whole or size_bytes <= len(self._head):
+            return self._head if size_bytes >= len(self._head) else self._head[:size_bytes]
+        with self._landing.open(self._path) as file:
+            return read_up_to(file, size_bytes)
+
+
+def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Member | None:
+    """The file by its first bytes; None for a container."""
+    name, size, locate, limit = entry.name, entry.size_bytes, _locator(entry.path), reading.settings.max_item_bytes
     if entry.refused is not None:
-        return Member(name=name, stem=stem, size_bytes=0, kind=None, content=None, locate=locate, fault=Fault(1007, entry.refused))
-    if entry.size_bytes > reading.settings.max_item_bytes and (packed := _packed(open_raw)) is not None:
-        return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=packed, content=None, locate=locate)
-    if entry.size_bytes > reading.settings.max_item_bytes:
-        reason = f"size_bytes={entry.size_bytes} not in [0, {reading.settings.max_item_bytes}]"
-        return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=Fault(1008, reason))
+        return Member(name, stem, size_bytes=0, kind=None, content=None, locate=locate, fault=Fault(1007, entry.refused))
     try:
-        kind, content, fault = look(Content(open_raw), name, entry.size_bytes, reading, head=reading.heads.pop(entry.path, None))
+        file = _File(reading.landing, entry)
+        head = file.first(sniff.HEAD_BYTES)
+        if reading.is_container is not None and reading.is_container(head, name, file.open):
+            return None
+        if size > limit:
+            packed = sniff.kind_by_magic(head)
+            if packed is not None and packed.content_type in ARCHIVES:  # what to do about an archive is to unpack it, however large it is
+                return Member(name, stem, size_bytes=size, kind=packed, content=None, locate=locate)
+            fault: Fault | None = Fault(1008, f"size_bytes={size} not in [0, {limit}]")
+            return Member(name, stem, size_bytes=size, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=fault)
+        kind, content, fault = look(file, name, size, reading, head=head)
+        if is_listed:
+            file.forget()
     except UnreadableItem as error:
-        return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=None, content=None, locate=locate, fault=Fault.of(error))
-    return Member(name=name, stem=stem, size_bytes=entry.size_bytes, kind=kind, content=content, locate=locate, fault=fault)
-
-
-def _packed(open_raw: Opener) -> sniff.Kind | None:
-    """The kind of a file that is an archive: what to do about it is to unpack it, however large it is."""
-    try:
-        with open_raw() as file:
-            kind = sniff.kind_by_magic(file.read(sniff.HEAD_BYTES))
-    except UnreadableItem:
-        return None
-    return kind if kind is not None and kind.content_type in ARCHIVES else None
+        return Member(name, stem, size_bytes=size, kind=None, content=None, locate=locate, fault=Fault.of(error))
+    return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=locate, fault=fault)
 
 
 def _stem(name: str) -> str:

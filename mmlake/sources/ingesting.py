@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +21,11 @@ from mmlake.progress import Advance, silent
 from mmlake.sources import texts
 from mmlake.sources.around import Around
 from mmlake.sources.beginning import first_samples, first_stems, is_named
-from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_and_head
+from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container
 from mmlake.sources.defaults import Defaults
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parts import is_in
-from mmlake.sources.rows import Content, Fault, RawItem, Reading
+from mmlake.sources.rows import Content, Fault, RawItem, Reading, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
@@ -33,7 +33,7 @@ from mmlake.sources.web.answers import Downloads
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 
 _SMALL_BYTES = PACKED_BELOW_BYTES  # items up to here are hashed in memory, larger ones while they are written
-_BATCH_ROWS = 1024
+_BATCH_ROWS, _BATCH_CHARS = 4096, 16 << 20  # rows and characters that wait to become columns
 DUPLICATE_MARK = '"duplicate_member":true'  # in the metadata of a member whose name the archive had before
 
 _log = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ def read(shard: Shard, *, landing: Landing | str | os.PathLike[str], settings: S
 
 
 def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads: Downloads | None) -> Reading:
+    landing = landing.part_of(shard.path)
     if shard.limit is not None:
         landing = landing.sparing()
     if shard.format != LOOSE:
@@ -53,19 +54,14 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
     own = [entry for entry in listed if is_in(entry, shard.part)]
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
-    entries, heads = [], {}
-    for entry in own:
-        name, head = format_and_head(landing, entry)
-        if name == LOOSE:
-            entries.append(entry)
-            if head is not None:
-                heads[entry.path] = head
+    # Those whose name claims a container are looked at here; the others are told by their bytes when their turn comes.
+    entries = [entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry) == LOOSE]
     chosen = {entry.path for entry in own}
     siblings = [entry for entry in listed if entry.path not in chosen]
     around = Around(landing)
     around.learn(shard.path, listed)
     reading = reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
-    return replace(reading, heads=heads)
+    return replace(reading, is_container=is_container)
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
@@ -73,8 +69,10 @@ def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
     try:
         if shard.limit is None and shard.format not in (LOOSE, LANCE):  # those are verified file by file, as they are read
             reading.landing.verify(shard.path)
-        for ordinal, item in enumerate(first_samples(SOURCES[shard.format].items(reading), shard.limit), 1):
-            yield item.but(ordinal=ordinal - 1)
+        for item in first_samples(SOURCES[shard.format].items(reading), shard.limit):
+            item.ordinal = ordinal
+            ordinal += 1
+            yield item
     except UnreadableItem as error:
         # Connectors tell of every part that they cannot read; what arrives here is a file that does not open at all.
         home = reading.hint if reading.hint in shard.modalities else shard.modalities[0]
@@ -97,17 +95,48 @@ def ingest(
 
     Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the scan.
     """
-    parts, rows = [], []
+    parts: list[pa.Table] = []
+    rows: list[ItemRow] = []
+    num_chars = 0
     for row in rows_of(shard, modality, landing=as_landing(landing), store=store, settings=settings, advance=advance, downloads=downloads):
         rows.append(row)
-        if len(rows) == _BATCH_ROWS:
-            parts.append(schemas.from_rows(schemas.ITEMS, rows))
-            rows = []
-    parts.append(schemas.from_rows(schemas.ITEMS, rows))
+        num_chars += len(row.text_content or "")
+        if len(rows) == _BATCH_ROWS or num_chars > _BATCH_CHARS:
+            parts.append(table_of(rows))
+            rows, num_chars = [], 0
+    parts.append(table_of(rows))
     items = schemas.conform(schemas.ITEMS, pa.concat_tables(parts))
     if num_repeated := pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py():
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
     return items
+
+
+class ItemRow(NamedTuple):
+    """One row of ITEMS; the columns that are not here are null."""
+
+    item_id: str
+    digest: str | None
+    sample_id: str
+    position: int
+    modality: str
+    role: str
+    content_type: str | None
+    text_content: str | None
+    sample_text: str | None
+    source_ref: str
+    source: str
+    licence: str
+    size_bytes: int
+    metadata_json: str | None
+    status: str
+    error_code: int | None
+    materialize_error: str | None
+
+
+def table_of(rows: list[ItemRow]) -> pa.Table:
+    """The rows as columns of ITEMS, in their order."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(ItemRow._fields)
+    return schemas.from_columns(schemas.ITEMS, dict(zip(ItemRow._fields, columns, strict=True)))
 
 
 def rows_of(
@@ -120,7 +149,7 @@ def rows_of(
     wanted: Collection[str] | None = None,
     advance: Advance = silent,
     downloads: Downloads | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ItemRow]:
     """The rows of `ingest`, one by one. wanted: only those with these item ids; the bytes of others are not read."""
     reading = _reading(shard, landing, settings, downloads)
     for item in _read(reading, shard):
@@ -138,38 +167,38 @@ def item_id_of(key: str, item: RawItem) -> str:
     return f"{key}#{item.ordinal:06d}"
 
 
-def _row(item: RawItem, reading: Reading, store: Blobs) -> dict[str, Any]:
-    metadata = {**item.metadata, **item.own}
-    digest, size, text, fault = None, item.size_bytes, None, item.fault
+def _row(item: RawItem, reading: Reading, store: Blobs) -> ItemRow:
+    metadata = {**item.metadata, **item.own} if item.metadata or item.own else {}
+    digest, size, text, fault, content = None, item.size_bytes, None, item.fault, item.content
     # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do (OSError) still raises.
     try:
-        if item.content is not None and fault is None and item.modality == "text":
-            digest, size, text, fault = _keep_text(item, item.content, metadata, reading.settings, store)
-        elif item.content is not None:
-            digest, size, fault = _keep(item, item.content, store)
+        if content is not None and fault is None and item.modality == "text":
+            digest, size, text, fault = _keep_text(item, content, metadata, reading.settings, store)
+        elif content is not None:
+            digest, size, fault = _keep(item, content, store)
     except UnreadableItem as error:
         digest, fault = None, Fault.of(error)
     if fault is None and item.modality != "text" and not size:
         fault = Fault(1006, "size_bytes=0 not in [1, inf)")
-    return {
-        "item_id": item_id_of(reading.key, item),
-        "digest": digest,
-        "sample_id": item.sample_id,
-        "position": item.position,
-        "modality": item.modality,
-        "role": item.role,
-        "content_type": item.content_type,
-        "text_content": text,
-        "sample_text": _sample_text(item),
-        "source_ref": item.ref.to_json(),
-        "source": reading.defaults.source,
-        "licence": _licence(item, reading.defaults),
-        "size_bytes": size,
-        "metadata_json": texts.metadata_text(metadata),
-        "status": "ok" if fault is None else "unreadable",
-        "error_code": fault.code if fault else None,
-        "materialize_error": fault.reason if fault else None,
-    }
+    return ItemRow(
+        item_id_of(reading.key, item),
+        digest,
+        item.sample_id,
+        item.position,
+        item.modality,
+        item.role,
+        item.content_type,
+        text,
+        _sample_text(item) if item.beside else None,
+        item.ref.to_json(),
+        reading.defaults.source,
+        _licence(item, reading.defaults),
+        size,
+        texts.metadata_text(metadata) if metadata else None,
+        "ok" if fault is None else "unreadable",
+        None if fault is None else fault.code,
+        None if fault is None else fault.reason,
+    )
 
 
 def _licence(item: RawItem, defaults: Defaults) -> str:
@@ -217,8 +246,10 @@ def _keep(item: RawItem, content: Content, store: Blobs) -> tuple[str | None, in
 
 
 def _put(content: Content, store: Blobs, extension: str) -> tuple[str, int]:
-    data = content.head(_SMALL_BYTES + 1)
-    if len(data) <= _SMALL_BYTES:
+    if content.first is not None and len(data := content.first(_SMALL_BYTES + 1)) <= _SMALL_BYTES:
         return store.put(data, extension=extension), len(data)
     with content.open() as stream:
-        return store.put_stream(stream, extension=extension)
+        data = read_up_to(stream, _SMALL_BYTES + 1)
+        if len(data) <= _SMALL_BYTES:
+            return store.put(data, extension=extension), len(data)
+        return store.put_stream(stream, extension=extension, head=data)

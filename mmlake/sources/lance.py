@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing import Entry, Landing, LocalLanding, native
+from mmlake.landing import Entry, Landing
 from mmlake.optional import need
 from mmlake.records import SourceRef
 from mmlake.sources.columns import Columns, cells_of, columns_of, items_of
@@ -202,8 +202,8 @@ def _on_disk(reading: Reading) -> Iterator[tuple[Path, Callable[[str], None], Ca
     manifests = landing.files(f"{reading.path}/{_MANIFESTS}")
     for entry in manifests:
         _check_refused(entry)
-    if isinstance(landing, LocalLanding):
-        yield landing.root / native(reading.path), lambda path: None, lambda path: None
+    if (local := landing.local_path(reading.path)) is not None:
+        yield local, lambda path: None, lambda path: None
         return
     with tempfile.TemporaryDirectory(prefix="mmlake-lance-") as name:
         root = Path(name)
@@ -255,7 +255,7 @@ def _batches(fragment: Any, names: list[str], settings: SourceSettings) -> Itera
 def _rows(dataset: _Dataset, batch: pa.RecordBatch, number: int, names: SampleNames) -> Iterator[RawItem]:
     """The items of a batch whose first row has this number."""
     reading = dataset.reading
-    for at, fields in enumerate(cells_of(batch), number):
+    for at, fields in enumerate(cells_of(batch, dataset.columns, settings=reading.settings), number):
         member = f"version:{dataset.version}/row:{at}"
         if isinstance(fields, Fault):
             yield reading.fault(fields.code, fields.reason, modality=dataset.columns.modalities[0], member=member)

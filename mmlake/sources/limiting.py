@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
@@ -17,31 +18,42 @@ from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.around import Around
 from mmlake.sources.beginning import first_stems, is_named, limited, unlimited
 from mmlake.sources.connectors import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
+from mmlake.sources.defaults import default_files
 from mmlake.sources.ingesting import read
+from mmlake.sources.parts import is_in
 from mmlake.sources.scanning import reading_of, scan
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, shard_key
+from mmlake.sources.shard import Shard, revision_of, shard_key
 
 _LOG = logging.getLogger("mmlake.sources")
 
 
 def scan_first(landing: Landing | str | os.PathLike[str], limit: int, *, settings: SourceSettings, known: Mapping[str, Shard] | None = None) -> list[Shard]:
-    """The shards with the landing zone's first samples, sorted by key: at most `limit` samples in all, and nothing behind them opened.
+    """The shards with the landing zone's first samples, sorted by key: at most `limit` samples of each of its parts, and nothing behind them opened.
 
     known: earlier results by key; where files and limit are equal, nothing is opened or counted again. Raises SettingsError under 1.
     """
     if limit < 1:
         raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or none to take everything")
-    landing, known = as_landing(landing), known or {}
+    found: list[Shard] = []
+    for part in as_landing(landing).parts():
+        with part.naming():
+            found += _scan_first(part, limit, settings=settings, known=known or {})
+    return sorted(found, key=lambda shard: shard.key)
+
+
+def _scan_first(landing: Landing, limit: int, *, settings: SourceSettings, known: Mapping[str, Shard]) -> list[Shard]:
     whole = {key: unlimited(shard) for key, shard in known.items()}
     found: dict[str, Shard] = {}
     left, around = limit, Around(landing)
     for part in _parts(landing, around):
+        looked_at = left
         for shard in _scan_part(part, landing, left, settings=settings, known=whole, around=around) if left else ():
             if left and shard.key not in found:
-                found[shard.key] = _cut(shard, left, part, landing, settings=settings, before=known.get(shard.key))
+                cut = _cut(shard, left, part, landing, settings=settings, before=known.get(shard.key), looked_at=looked_at)
+                found[shard.key] = _of_part(cut, part, landing, around) if shard.part and cut.limit is not None else cut
                 left -= found[shard.key].num_samples or 0
-    return sorted(found.values(), key=lambda shard: shard.key)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +93,33 @@ def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSett
     return [shard for shard in shards if shard.format != LOOSE]
 
 
-def _cut(shard: Shard, left: int, part: _Part, landing: Landing, *, settings: SourceSettings, before: Shard | None) -> Shard:
+def _num_stems(shard: Shard, part: _Part, looked_at: int) -> int:
+    """How many stems of a part of a directory are among the first of the directory: so many of its own first ones are read, and are those."""
+    entries = (entry for entries in part.files.values() for entry in first_stems(entries, looked_at) if is_in(entry, shard.part))
+    return len({entry.name.partition(".")[0] for entry in entries})
+
+
+def _of_part(shard: Shard, part: _Part, landing: Landing, around: Around) -> Shard:
+    """The part of a directory with the revision of the files that are read of it under its limit, and of no others."""
+    own = [entry for entries in part.files.values() for entry in entries if is_in(entry, shard.part)]
+    read_files = first_stems(own, shard.limit or 0)
+    return limited(replace(shard, revision=revision_of([*read_files, *default_files(landing, shard.path), *around.of(shard.path)])), shard.limit or 0)
+
+
+def _cut(shard: Shard, left: int, part: _Part, landing: Landing, *, settings: SourceSettings, before: Shard | None, looked_at: int) -> Shard:
     """The shard with its `num_samples`, and with a limit where not all of it is taken."""
     if before is not None and unlimited(before).revision != shard.revision:
         before = None
     if before is not None and before.limit == left == before.num_samples:
         return before
     counted = before.num_samples if before is not None and before.limit is None else None  # under a limit it was counted no further than that
-    all_scanned = not part.is_loose or (part.is_alone and all(len(first_stems(entries, left)) == len(entries) for entries in part.files.values()))
+    all_scanned = not part.is_loose or (part.is_alone and all(len(first_stems(entries, looked_at)) == len(entries) for entries in part.files.values()))
+    if shard.part and not all_scanned:
+        left = min(left, _num_stems(shard, part, looked_at))
     # One more than there is room for tells that there are more; where more files lie there anyway, nothing needs to be opened for that.
     count = counted if counted is not None else _count(shard, landing, left + 1 if all_scanned else left, settings=settings)
     shard = replace(shard, num_samples=min(count, left))
-    return shard if all_scanned and count <= left else limited(shard, min(count, left))
+    return shard if all_scanned and count <= left else limited(shard, left if shard.part else min(count, left))
 
 
 def _count(shard: Shard, landing: Landing, at_most: int, *, settings: SourceSettings) -> int:
@@ -126,11 +153,17 @@ class _Excerpt(Landing):
     def open(self, path: str) -> IO[bytes]:
         return self._landing.open(path)
 
+    def head(self, path: str, size_bytes: int) -> bytes:
+        return self._landing.head(path, size_bytes)
+
     def has(self, path: str) -> bool:
         return self._landing.has(path)
 
-    def defaults(self) -> dict[str, str]:
-        return self._landing.defaults()
+    def local_path(self, path: str) -> Path | None:
+        return self._landing.local_path(path)
+
+    def defaults(self, directory: str = ".") -> dict[str, str]:
+        return self._landing.defaults(directory)
 
     def sparing(self) -> Landing:
         return self._landing.sparing()

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from mmlake import schemas
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
-from mmlake.sources.ingesting import ingest, item_id_of, read, rows_of
+from mmlake.sources.ingesting import ingest, item_id_of, read, rows_of, table_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
 from mmlake.sources.web.answers import Downloads
@@ -42,5 +42,5 @@ def reingest(
     samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
     chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
     again = list(rows_of(shard, modality, landing=landing, store=store, settings=settings, wanted=chosen, advance=advance, downloads=downloads))
-    kept = items.filter(pc.invert(pc.is_in(items.column("item_id"), value_set=pa.array([row["item_id"] for row in again], pa.string()))))
-    return schemas.conform(schemas.ITEMS, pa.concat_tables([kept, schemas.from_rows(schemas.ITEMS, again)]))
+    kept = items.filter(pc.invert(pc.is_in(items.column("item_id"), value_set=pa.array([row.item_id for row in again], pa.string()))))
+    return schemas.conform(schemas.ITEMS, pa.concat_tables([kept, table_of(again)]))

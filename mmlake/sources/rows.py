@@ -58,7 +58,7 @@ class Content:
     @classmethod
     def of_bytes(cls, data: bytes) -> Content:
         """Bytes that are in memory already."""
-        return cls(lambda: io.BytesIO(data), first=lambda size_bytes: data[:size_bytes])
+        return _Held(data)
 
     def head(self, size_bytes: int) -> bytes:
         """At most so many of the first bytes. Raises UnreadableItem."""
@@ -77,6 +77,22 @@ class Content:
                 raise
             with self.raw() as stream:
                 return stream.read()
+
+
+class _Held(Content):
+    """Bytes that are in memory already."""
+
+    __slots__ = ("_data",)
+    raw = stored = None
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def open(self) -> IO[bytes]:
+        return io.BytesIO(self._data)
+
+    def first(self, size_bytes: int) -> bytes:
+        return self._data if size_bytes >= len(self._data) else self._data[:size_bytes]
 
 
 _SAME: Any = object()  # the value of a field that `but` leaves alone
@@ -159,7 +175,7 @@ class Reading:
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
-    heads: dict[str, bytes] = field(default_factory=dict)  # path of a loose file -> its first bytes, where they were read already; taken out when used
+    is_container: Callable[[bytes, str, Opener], bool] | None = None  # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
 
     def open(self) -> IO[bytes]:
         """The shard's file."""
@@ -185,14 +201,21 @@ def printable(name: str) -> str:
 
 def text_item(item: RawItem, text: str, role: str, **changes: Any) -> RawItem:
     """The item as a text row whose bytes are the text's UTF-8; unreadable where the text has none. changes: as for `RawItem.but`."""
+    return become_text(item.but(**changes), text, role)
+
+
+def become_text(item: RawItem, text: str, role: str) -> RawItem:
+    """The same item, which nobody else has yet, made a text row as by `text_item`."""
+    item.modality, item.role = "text", role
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        reason = f"character {error.start} of the text is half of a surrogate pair"
-        return item.but(modality="text", role=role, content=None, fault=Fault(1003, reason), **changes)
-    content_type = sniff.text_content_type(data)
-    extension = _TEXT_EXTENSIONS.get(content_type, "txt")
-    return item.but(modality="text", role=role, content_type=content_type, extension=extension, content=Content.of_bytes(data), size_bytes=len(data), **changes)
+        item.content, item.fault = None, Fault(1003, f"character {error.start} of the text is half of a surrogate pair")
+        return item
+    item.content_type = content_type = sniff.text_content_type(data)
+    item.extension = _TEXT_EXTENSIONS.get(content_type, "txt")
+    item.content, item.size_bytes = _Held(data), len(data)
+    return item
 
 
 def media_item(item: RawItem, kind: Kind, content: Content) -> RawItem:
@@ -213,15 +236,21 @@ def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | 
 
 def first_field(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     """The record's own spelling of the first of these names that it has with a value, compared without regard to case."""
-    for name in _spellings(tuple(fields), names):
+    return first_of(fields, spellings(tuple(fields), names)[0])
+
+
+def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first of these fields that has a value."""
+    for name in names:
         if fields[name] is not None:
             return name
     return None
 
 
 @lru_cache(maxsize=4096)  # the records of a shard have few sets of fields
-def _spellings(fields: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+def spellings(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """For each group of names, those that are among the fields, as the record spells them and in the order of the group."""
     by_lower: dict[str, str] = {}
     for name in fields:
         by_lower.setdefault(name.lower(), name)
-    return tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower)
+    return tuple(tuple(by_lower[name.lower()] for name in names if name.lower() in by_lower) for names in groups)

@@ -30,8 +30,15 @@ def scan(
     at_most: how many new or changed shards are opened, so that a look at very many takes a bounded time; of the others those that are known stay as
     they were, and new ones are left for the next look. None opens all. around: the whole landing zone, where only a part of it is listed here.
     """
-    landing = as_landing(landing)
     allowance = _Allowance(at_most)
+    found: list[Shard] = []
+    for part in as_landing(landing).parts():
+        with part.naming():
+            found += _scan(part, settings=settings, known=known or {}, allowance=allowance, around=around)
+    return sorted(found, key=lambda shard: shard.key)
+
+
+def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Shard], allowance: _Allowance, around: Around | None) -> list[Shard]:
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
     is_whole, around = around is None, around or Around(landing)
@@ -45,19 +52,19 @@ def scan(
             if around.speaks(directory):
                 speaking[directory] = entries
             else:
-                found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known or {}, around=around, allowance=allowance))
+                found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance))
     for directory, entries in speaking.items():
-        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known or {}, around=around, allowance=allowance))
+        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance))
     for path, entries in inside.items():
         governing = default_files(landing, path.rpartition("/")[0] or ".")
-        old = (known or {}).get(shards.shard_key(path))
+        old = known.get(shards.shard_key(path))
         same = old is not None and old.format == LANCE and old.revision == shards.revision_of([*entries, *governing])
         if old is not None and (same or allowance.is_used_up):
             found.append(old)
         elif not allowance.is_used_up:
             allowance.take_one()
             found.append(_shard(landing, path, LANCE, entries, governing, settings))
-    return sorted(found, key=lambda shard: shard.key)
+    return found
 
 
 class _Allowance:
@@ -169,6 +176,7 @@ def reading_of(
     around: Sequence[Entry] = (),
 ) -> Reading:
     """What a connector needs to read the container or the loose files at the path."""
+    landing = landing.part_of(path)
     directory = path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
     return Reading(
         landing=landing,

@@ -13,8 +13,10 @@ class SourceSettings:
     # bytes; one item, also after decompression. A two-hour 1080p film is about 4 GB.
     max_text_bytes: int = 16 << 20
     # bytes; text is held in memory. The longest book of Project Gutenberg is about 10 MB.
-    max_line_bytes: int = 64 << 20
-    # bytes; one JSONL line with its metadata, held in memory once.
+    max_line_bytes: int = 32 << 20
+    # bytes; one JSONL line with its metadata. With one emoji in it, it takes ten times that in memory.
+    max_json_values: int = 500_000
+    # values of one JSON record: they may have three bytes each in the file, and take up to 400 in memory.
     max_shard_bytes: int = 64 << 30
     # bytes; what a compressed tar may expand to in the temporary directory.
     max_loose_files: int = 10_000
@@ -27,6 +29,8 @@ class SourceSettings:
     # bytes; how much of a Parquet row group is decoded at a time.
     max_expansion: int = 100
     # times its bytes in the file; what a Parquet row group above 64 MiB may decode to. Texts reach 10, a column of one repeated word more.
+    max_decoded_bytes: int = 384 << 20
+    # bytes; what reading a Parquet row group may hold at once, or four times its bytes in the file where that is more: pages are expanded whole.
     max_charset_mess_fraction: float = 0.2
     # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
     text_fields: tuple[str, ...] = ("text", "content", "document")
@@ -71,6 +75,8 @@ class SourceSettings:
     # interleaved samples: list of image tokens, null where a text stands.
     member_field: str = "member"
     # interleaved samples: names the member in an image token that is an object.
+    default_image_field: str = ""
+    # interleaved samples: field of the record that names the member for which tokens stand that name none; "": the sample's first image.
     frame_field: str = "frame_index"
     # interleaved samples: picks a frame, from 0, in an image token that is an object.
     per_image_fields: tuple[str, ...] = ()
@@ -78,6 +84,6 @@ class SourceSettings:
     per_text_fields: tuple[str, ...] = ()
     # lists with one value per entry of the list of texts; each text's row gets its own.
     json_extensions: tuple[str, ...] = ("json",)
-    # members of tars and loose files that describe their sample.
+    # members of tars and loose files that describe their sample; "meta.json" is the end of a name too, and a dot before it says nothing.
     sample_id_field: str = ""
     # field of that description that names the sample; "": the sample is called by its stem. A repeated name gets a number behind it.

@@ -75,7 +75,9 @@ for _prefix, _found in _PREFIXES:
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {b"avif": "avif", b"avis": "avif", b"heic": "heic", b"heix": "heic", b"hevc": "heic", b"mif1": "heic", b"msf1": "heic"}
 _AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ", b"F4A ")
-_TAR = _kind("application/x-tar")
+_TAR, _PLAIN, _PAGE, _VTT = _kind("application/x-tar"), _kind("text/plain", "txt"), _kind("text/html"), _kind("text/vtt")
+_SUBTITLES = Kind("application/x-subrip", "text", "srt")
+_BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")  # what a file of markup may begin with: a mark, white space, a byte order mark
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL)
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg[^>]*>\s*)*<svg[\s>]", re.IGNORECASE | re.DOTALL)
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
@@ -96,9 +98,20 @@ _MEDIA_NAMES = {
     "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma",
     "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
 }
+_NAME_TYPES = {  # of names whose extension is not the end of their type
+    "jpg": "image/jpeg", "jpe": "image/jpeg", "tif": "image/tiff", "jp2": "image/jp2", "ppm": "image/x-portable-pixmap", "pgm": "image/x-portable-graymap",
+    "pnm": "image/x-portable-anymap", "wave": "audio/wav", "mp3": "audio/mpeg", "oga": "audio/ogg", "opus": "audio/ogg", "m4a": "audio/mp4", "m4b": "audio/mp4",
+    "aif": "audio/aiff", "au": "audio/basic", "mka": "audio/x-matroska", "weba": "audio/webm", "wma": "audio/x-ms-wma", "m4v": "video/mp4", "mov": "video/quicktime",
+    "mkv": "video/x-matroska", "avi": "video/x-msvideo", "ts": "video/mp2t", "m2ts": "video/mp2t", "mts": "video/mp2t", "mpg": "video/mpeg", "vob": "video/mpeg",
+    "flv": "video/x-flv", "wmv": "video/x-ms-wmv", "ogv": "video/ogg", "3gp": "video/3gpp", "asf": "video/x-ms-asf",
+}  # fmt: skip
 _NAMES: dict[str, Kind] = {
     **{extension: Kind(content_type, "text", extension, by_name=True) for extension, content_type in _TEXT_NAMES.items()},
-    **{extension: Kind(None, modality, extension, by_name=True) for modality, extensions in _MEDIA_NAMES.items() for extension in extensions.split()},
+    **{
+        extension: Kind(_NAME_TYPES.get(extension, f"{modality}/{extension}"), modality, extension, by_name=True)
+        for modality, extensions in _MEDIA_NAMES.items()
+        for extension in extensions.split()
+    },
 }
 _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"])
 
@@ -139,15 +152,16 @@ def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[byte
     for prefix, kind in _BY_FIRST.get(head[0], ()):
         if head.startswith(prefix):
             return kind
-    if head[:4] in (b"RIFF", b"RF64") and head[8:12] in _RIFF:
+    four = head[:4]
+    if four in (b"RIFF", b"RF64") and head[8:12] in _RIFF:
         return _RIFF[head[8:12]]
-    if head[:4] == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
+    if four == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
         return _kind("audio/aiff", "aif")
     if head[4:8] == b"ftyp":
         return _iso_kind(head, extension, stream)
-    if head[:4] == b"\x1a\x45\xdf\xa3":
+    if four == b"\x1a\x45\xdf\xa3":
         return _matroska_kind(head, extension, stream)
-    if head[:4] == b"OggS":
+    if four == b"OggS":
         return _kind("video/ogg", "ogv") if b"\x80theora" in head or b"\x01video" in head else _kind("audio/ogg", "opus" if b"OpusHead" in head else "ogg")
     if is_tar_header(head):
         return _TAR
@@ -175,31 +189,32 @@ def _matroska_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] 
 def _weak_magic(head: bytes) -> Kind | None:
     if head[:2] == b"BM" and len(head) >= 18 and head[6:10] == b"\0\0\0\0" and head[14] in (12, 40, 52, 56, 64, 108, 124) and head[15:18] == b"\0\0\0":
         return _kind("image/bmp")
-    if head[0] == 0x47 and len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):
+    first = head[0]
+    if first == 0x47 and len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):
         return _kind("video/mp2t", "ts")
     if len(head) >= 389 and head[4] == 0x47 and head[196] == 0x47 and head[388] == 0x47:
         return _kind("video/mp2t", "m2ts")
-    if head[0] == 0xFF and containers.is_mpeg_audio(head):
+    if first == 0xFF and containers.is_mpeg_audio(head):
         return _kind("audio/mpeg", "mp3")
-    if head[0] == 0xFF and containers.is_adts(head):
+    if first == 0xFF and containers.is_adts(head):
         return _kind("audio/aac")
     if head.startswith((b"WEBVTT", b"\xef\xbb\xbfWEBVTT")):
-        return _kind("text/vtt")
-    if _SVG.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return _VTT
+    if first in _BEFORE_MARKUP and _SVG.match(head.removeprefix(b"\xef\xbb\xbf")):
         return Kind("image/svg+xml", None, "svg")  # a program for a renderer, not a picture
     return None
 
 
 def _text_kind(head: bytes) -> Kind | None:
     """Text as far as the first bytes go: no control characters but white space, or a byte order mark."""
-    if head.startswith(_BOMS) or is_textual(head):
-        body = head.removeprefix(b"\xef\xbb\xbf")
-        if _HTML.match(body):
-            return _kind("text/html")
-        if _SRT.match(body):
-            return Kind("application/x-subrip", "text", "srt")
-        return _kind("text/plain", "txt")
-    return None
+    if not (head.startswith(_BOMS) or is_textual(head)):
+        return None
+    first = head[0]
+    if first in _BEFORE_MARKUP and _HTML.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return _PAGE
+    if (first in _BEFORE_MARKUP or 48 <= first < 58) and _SRT.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return _SUBTITLES
+    return _PLAIN
 
 
 def _is_utf8(head: bytes) -> bool:
@@ -219,6 +234,8 @@ def is_textual(head: bytes) -> bool:
 
 def text_content_type(data: bytes) -> str:
     """text/html, text/vtt, application/x-subrip or text/plain, told from the first bytes of a text."""
+    if data[:1].isalpha() and not data.startswith(b"WEBVTT"):
+        return "text/plain"  # as nearly every text begins
     head = data[:HEAD_BYTES].removeprefix(_BOMS[0])
     if head.startswith(b"WEBVTT"):
         return "text/vtt"
@@ -235,7 +252,7 @@ def is_tar_header(head: bytes) -> bool:
         return False
     if head[257:262] == b"ustar":
         return True
-    field = head[148:156].strip(b" \0")
-    if not field or not all(48 <= byte < 56 for byte in field) or not head[0]:
+    digits = head[148:156].strip(b" \0")
+    if not digits.isdigit() or b"8" in digits or b"9" in digits or not head[0]:
         return False
-    return int(field, 8) == sum(head[:148]) + 8 * 32 + sum(head[156:512])
+    return int(digits, 8) == sum(head[:148]) + 8 * 32 + sum(head[156:512])

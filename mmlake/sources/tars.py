@@ -8,6 +8,7 @@ A million headers are walked per shard: what runs once per header is written for
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 from zlib import adler32
@@ -22,27 +23,32 @@ _REGULAR = b"0\x007"
 _LINKS = {ord("1"): "hard link", ord("2"): "symbolic link", ord("3"): "character device", ord("4"): "block device", ord("6"): "pipe"}
 _SKIPPED = b"VD"  # volume label, GNU directory listing: no member of their own
 _MAX_TAIL_BYTES = 1 << 20  # zeros behind the end mark; archives are padded to 10,240 bytes
-_NEAR_BYTES = 1 << 15  # bodies up to here are cheaper to read along than to seek over
+_NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
-_LOOK_BYTES = 1 << 13  # read at a time while they are not: a header and the first bytes of what follows it
+_LOOK_BYTES = 1 << 13  # read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
 
 
 class Window:
-    """The part of a file that was read last, so that headers and the first bytes of members cost one read for many."""
+    """The part of a file that was read last, so that headers and the first bytes of small members cost one read for many."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.size_bytes = file, file.seek(0, io.SEEK_END)
         self._start, self._data, self._last = 0, b"", 0
+        is_local = isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO)
+        self._handle = file.fileno() if is_local else None
 
     def read(self, at: int, size_bytes: int) -> bytes:
         """The bytes from there on; fewer only where the file ends."""
         begin = at - self._start
         end = begin + size_bytes
         if begin < 0 or end > len(self._data):
-            near = 0 <= at - self._last <= _NEAR_BYTES
+            is_near = 0 <= at - self._last <= _NEAR_BYTES
+            if self._handle is not None and not is_near:
+                self._last = at
+                return os.pread(self._handle, size_bytes, at)  # a third of what seek and read take
             self.file.seek(at)
             self._start, begin, end = at, 0, size_bytes
-            self._data = self.file.read(max(size_bytes, _RUN_BYTES if near else _LOOK_BYTES))
+            self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _LOOK_BYTES))
         self._last = at
         return self._data[begin:end]
 
@@ -54,6 +60,7 @@ class TarMember(NamedTuple):
     offset: int
     size_bytes: int
     unsafe: str | None = None  # why it is refused, in our words
+    is_plain: bool = False  # whether the header before its bytes says all of this by itself
 
 
 class CutMember(UnreadableItem):
@@ -73,20 +80,25 @@ def walk(window: Window) -> Iterator[TarMember]:
     at = 0
     given: dict[str, str] = {}  # what GNU long names and PAX records say of the next member
     always: dict[str, str] = {}
+    read, is_given = window.read, False
     while True:
+        header, body = read(at, BLOCK) if at + BLOCK <= end else b"", at + BLOCK
+        # Nearly every header: a file whose size is eleven octal digits, and nothing said before it.
+        if not is_given and len(header) == BLOCK and header[156] == _FILE and header[135] in b" \0" and header[124:135].isdigit():
+            _check_sum(header, at)
+            size = _octal(header[124:136], at)
+            if body + size <= end:
+                name = plain_name(header)
+                if size or name[-1:] != "/":
+                    yield TarMember(name, body, size, _unsafe_name(name), True)
+                at = body + size + -size % BLOCK
+                continue
         header = _block(window, at, end)
         if header == _ZEROS:
             _check_end(window, at, end)
             return
         _check_sum(header, at)
-        flag = header[156]
-        size, body = _octal(header[124:136], at), at + BLOCK
-        if flag == _FILE and not given and not always and body + size <= end:  # nearly every header
-            name = _name(header)
-            if size or name[-1:] != "/":
-                yield TarMember(name, body, size, _unsafe_name(name))
-            at = body + _padded(size)
-            continue
+        flag, size = header[156], _octal(header[124:136], at)
         if flag in b"xgLK":
             data = _extension(window, body, size, end, at)
             if flag == ord("g"):
@@ -95,6 +107,7 @@ def walk(window: Window) -> Iterator[TarMember]:
                 given.update(_pax(data, at))
             elif flag == ord("L"):
                 given["path"] = _text(data.split(b"\0")[0])
+            is_given = bool(given or always)
             at = body + _padded(size)
             continue
         fields = {**always, **given} if always or given else {}
@@ -105,13 +118,12 @@ def walk(window: Window) -> Iterator[TarMember]:
         if member is not None:
             yield member
         at = body + _padded(size)
-        if given:
-            given = {}
+        given, is_given = {}, bool(always)
 
 
 def _member(window: Window, header: bytes, fields: dict[str, str], body: int, size: int, end: int) -> tuple[TarMember | None, int, int]:
     """(the member or None for what is none, offset of its data, bytes of data that follow)."""
-    flag, name = header[156], fields.get("path") or _name(header)
+    flag, name = header[156], fields.get("path") or plain_name(header)
     if flag == ord("5") or (flag in b"0\0" and name.endswith("/") and (not size or not flag)):
         return None, body, 0  # old archives know directories by their name alone
     if flag in _SKIPPED:
@@ -155,15 +167,19 @@ def _check_end(window: Window, at: int, end: int) -> None:
 
 
 def _check_sum(header: bytes, at: int) -> None:
-    field = header[148:156].strip(b" \0")
-    # The low half of Adler-32 is 1 + the sum of the bytes modulo 65,521, which 256 bytes cannot reach.
-    unsigned = (adler32(header[:256]) & 0xFFFF) + (adler32(header[256:]) & 0xFFFF) - 1 - (adler32(header[148:156]) & 0xFFFF) + 8 * 32
-    stored = int(field, 8) if field.isdigit() and not field.translate(None, b"01234567") else -1
-    if stored == unsigned:
+    field = header[148:156]
+    digits = field.strip(b" \0")
+    try:
+        stored = int(digits, 8) if digits.isdigit() else -1
+    except ValueError:  # 8 and 9
+        stored = -1
+    # The low half of Adler-32 is 1 + the sum of the bytes modulo 65,521, which only a header full of high bytes reaches.
+    if stored == (adler32(header) & 0xFFFF) - (adler32(field) & 0xFFFF) + 8 * 32:
         return
+    unsigned = sum(header) - sum(field) + 8 * 32
     # Some old programs summed signed characters.
-    if stored != unsigned - 256 * sum(byte > 127 for byte in header[:148] + header[156:]):
-        raise UnreadableItem(1001, f"the header at byte {at} sums to {unsigned}, its checksum field says {field[:8]!r}")
+    if stored not in (unsigned, unsigned - 256 * sum(byte > 127 for byte in header[:148] + header[156:])):
+        raise UnreadableItem(1001, f"the header at byte {at} sums to {unsigned}, its checksum field says {digits[:8]!r}")
 
 
 def _octal(field: bytes, at: int) -> int:
@@ -173,9 +189,12 @@ def _octal(field: bytes, at: int) -> int:
             raise UnreadableItem(1001, f"the header at byte {at} gives an impossible size")
         return value
     digits = field.strip(b" \0")
-    if digits.translate(None, b"01234567"):
-        raise UnreadableItem(1001, f"the header at byte {at} gives the size {digits[:12]!r}, which is no octal number")
-    return int(digits, 8) if digits else 0
+    try:
+        if digits.isdigit() or not digits:
+            return int(digits or b"0", 8)
+    except ValueError:  # 8 and 9
+        pass
+    raise UnreadableItem(1001, f"the header at byte {at} gives the size {digits[:12]!r}, which is no octal number")
 
 
 def _number(text: str, at: int) -> int:
@@ -208,11 +227,13 @@ def _pax(data: bytes, at: int) -> dict[str, str]:
     return {key: value for key, value in fields.items() if key in ("path", "size") or key.startswith("GNU.sparse.")}
 
 
-def _name(header: bytes) -> str:
-    name = header[:100].partition(b"\0")[0]
-    # Only POSIX headers have a prefix; GNU headers keep times in its place.
-    prefix = header[345:500].partition(b"\0")[0] if header[345] and header[257:263] == b"ustar\0" else b""
-    return _text(prefix + b"/" + name if prefix else name)
+def plain_name(header: bytes) -> str:
+    """The name that the header says by itself."""
+    end = header.find(b"\0", 0, 100)
+    name = header[: end if end >= 0 else 100]
+    if header[345] and header[257:263] == b"ustar\0":  # only POSIX headers have a prefix; GNU headers keep times in its place
+        name = header[345:500].partition(b"\0")[0] + b"/" + name
+    return name.decode("utf-8", "surrogateescape")
 
 
 def _text(raw: bytes) -> str:
@@ -228,4 +249,4 @@ def name_and_size(header: bytes) -> tuple[str, int]:
     if len(header) != BLOCK or header[156] not in _REGULAR:
         raise UnreadableItem(1001, "the block is no header of a regular member")
     _check_sum(header, 0)
-    return _name(header), _octal(header[124:136], 0)
+    return plain_name(header), _octal(header[124:136], 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from mmlake.errors import UnreadableItem
@@ -18,6 +19,8 @@ _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xf
 _FIRST_OF_BOMS = frozenset(mark[:1] for mark, _ in _BOMS)
 _GUESS_BYTES = 1 << 16  # a guess needs no more; the whole text must then decode
 _COMMONEST = "cp1252"
+_BEFORE_VALUES = (b",", b"[", b"{")
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
 
 
@@ -96,7 +99,9 @@ def _guess(data: bytes, settings: SourceSettings) -> str:
 
 
 def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
-    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1003 everything else."""
+    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1008 more values than the settings allow, 1003 everything else."""
+    if len(data) > settings.max_json_values:
+        _check_values(data, settings)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -114,6 +119,19 @@ def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
     if text.count("{") + text.count("[") > settings.max_json_depth:
         _check_depth(value, settings)
     return value
+
+
+def _check_values(data: bytes, settings: SourceSettings) -> None:
+    """A value is behind a comma or begins a list or an object: where the record has many of these, those inside of strings are left out."""
+    limit, num_strings = settings.max_json_values, 0
+    num_values = sum(map(data.count, _BEFORE_VALUES))
+    for found in _STRINGS.finditer(data) if num_values > limit else ():
+        num_values -= sum(map(found[0].count, _BEFORE_VALUES))
+        num_strings += 1
+        if num_values <= limit or num_strings > 2 * limit:
+            break
+    if num_values > limit or num_strings > 2 * limit:
+        raise UnreadableItem(1008, f"num_values>={max(num_values, num_strings // 2)} not in [0, {limit}]")
 
 
 def _refuse_constant(name: str) -> NoReturn:

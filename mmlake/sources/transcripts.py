@@ -39,6 +39,8 @@ class Line:
 
 def prefix_of(name: str) -> str | None:
     """What the stems of the recordings begin with that a table of this name speaks of; None for the name of something else."""
+    if name[-4:].lower() != ".txt":  # soon told of nearly every file
+        return None
     base = name.rpartition("/")[2]
     return base[: -len(_SUFFIX)] if base.lower().endswith(_SUFFIX) and len(base) > len(_SUFFIX) else None
 

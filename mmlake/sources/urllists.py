@@ -10,22 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from mmlake.errors import UnreadableItem
 from mmlake.sources import texts
 from mmlake.sources.columns import cells_of, plain_of
 from mmlake.sources.compression import compression_of
 from mmlake.sources.jsonl import lines_of, stream_of
+from mmlake.sources.rowgroups import BROKEN, opened, plan
 from mmlake.sources.rows import Fault, Reading
 from mmlake.sources.sniff import is_textual
 
 _ENDINGS = (".urls", ".urls.txt", ".urls.jsonl", ".urls.csv", ".urls.tsv")
 ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in (".gz", ".zst")), ".urls.parquet")
 
-_BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)  # pyarrow's ways to say that a file is damaged
-_BATCH_ROWS = 4096
 _URL = "url"
 
 
@@ -147,22 +143,30 @@ def _separated(reading: Reading) -> Iterator[Line]:
 def _parquet(reading: Reading) -> Iterator[Line]:
     with reading.open() as stream:
         try:
-            file = pq.ParquetFile(stream, page_checksum_verification=True)
-        except _BROKEN:
-            yield Line("row:1", 1, fault=Fault(1001, "the footer of the Parquet file cannot be read"))
+            file = opened(stream)
+        except UnreadableItem as error:
+            yield Line("row:1", 1, fault=Fault.of(error))
             return
         first = 0
         for group in range(file.num_row_groups):
             num_rows, number = file.metadata.row_group(group).num_rows, first
+            where = f"row group {group} of {file.num_row_groups}"
+            fault = None
             try:
-                for batch in file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group]):
-                    for cells in cells_of(batch):
+                for batch in plan(file, group, stream, reading.settings).batches(file, stream, group):
+                    for cells in cells_of(batch, settings=reading.settings):
                         number += 1
-                        if isinstance(cells, Fault):
-                            yield Line(f"row:{number}", number, fault=cells)
-                        else:
-                            yield Line(f"row:{number}", number, {name: plain_of(value) for name, value in cells.items() if value is not None})
-            except _BROKEN:
-                reason = f"row group {group} of {file.num_row_groups}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum"
-                yield Line(f"group:{group}", number + 1, fault=Fault(1001, reason))
+                        yield _row(number, cells)
+            except UnreadableItem as error:
+                fault = Fault(error.code, f"{where}: {error.reason}; its {num_rows} rows are not read")
+            except BROKEN:
+                fault = Fault(1001, f"{where}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum")
+            if fault is not None:
+                yield Line(f"group:{group}", number + 1, fault=fault)
             first += num_rows
+
+
+def _row(number: int, cells: dict[str, Any] | Fault) -> Line:
+    if isinstance(cells, Fault):
+        return Line(f"row:{number}", number, fault=cells)
+    return Line(f"row:{number}", number, {name: plain_of(value) for name, value in cells.items() if value is not None})

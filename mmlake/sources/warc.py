@@ -11,7 +11,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO
 
 from mmlake.errors import UnreadableItem
@@ -91,7 +91,8 @@ def _about_the_crawl(record: Record) -> str | None:
 def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNames) -> RawItem:
     if isinstance(found, Damage):
         item = reading.fault(found.fault.code, found.fault.reason, modality=reading.hint or "text", member=found.member)
-        return replace(item, metadata=found.metadata)
+        item.metadata = found.metadata
+        return item
     identity = (found.field("warc-record-id") or "").strip("<>").removeprefix("urn:uuid:")
     blank = RawItem(
         modality=reading.hint or "text",
@@ -104,7 +105,7 @@ def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNa
     try:
         return _content_item(found, blank, reading)
     except UnreadableItem as error:
-        return replace(blank, content=Content(found.block), fault=Fault.of(error))
+        return blank.but(content=Content(found.block), fault=Fault.of(error))
 
 
 def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
@@ -119,7 +120,7 @@ def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
     metadata = dict(blank.metadata)
     if answer is not None:
         metadata.update({"http_status": answer.status, "http_headers": {name: value for name in _KEPT_HEADERS if (value := answer.header(name)) is not None}})
-    return _body_item(record, answer, replace(blank, metadata=metadata), reading)
+    return _body_item(record, answer, blank.but(metadata=metadata), reading)
 
 
 def _answer(record: Record) -> _Answer:
@@ -143,27 +144,27 @@ def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: R
     content = _content(record, answer, limit)
     declared = (answer.header("content-type") if answer else record.field("content-type")) or ""
     if answer is not None and answer.status != 200:
-        return replace(item, fault=Fault(1106, f"http_status={answer.status} not in [200, 200]"))
+        return item.but(fault=Fault(1106, f"http_status={answer.status} not in [200, 200]"))
     if record.size_bytes > limit:
-        return replace(item, fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
+        return item.but(fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
     head, broken = _head(content)
     kind = kind_of(head[: sniff.HEAD_BYTES], content_type=declared, url=record.field("warc-target-uri") or "", stream=None if broken else content.open)
     modality = kind.modality if kind else None
     wish = refusal_of(answer.headers, agent=reading.settings.agent, modality=modality, page=head if modality == "text" else b"") if answer else None
-    placed = replace(item, modality=modality or item.modality, content_type=kind.content_type if kind else None, extension=kind.extension if kind else "bin")
-    placed = replace(placed, role="document" if placed.modality == "text" else "media")
+    placed = item.but(modality=modality or item.modality, content_type=kind.content_type if kind else None, extension=kind.extension if kind else "bin")
+    placed = placed.but(role="document" if placed.modality == "text" else "media")
     if wish is not None and reading.settings.respect_opt_out:
-        return replace(placed, fault=Fault(1108, wish))
+        return placed.but(fault=Fault(1108, wish))
     ref, plain = record.range_of(item.ref, answer.size_bytes if answer else 0), content.raw is None
-    placed = replace(placed, content=content, ref=ref if plain else item.ref)
+    placed = placed.but(content=content, ref=ref if plain else item.ref)
     if broken is not None:
-        return replace(placed, fault=broken)
+        return placed.but(fault=broken)
     if modality is None:
         told = kind.content_type if kind else None
-        return replace(placed, fault=Fault(1005, f"content is {told or declared[:80] or 'of no declared type'}, which no modality takes"))
+        return placed.but(fault=Fault(1005, f"content is {told or declared[:80] or 'of no declared type'}, which no modality takes"))
     if not head:
-        return replace(placed, fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
-    return replace(placed, charset=declared_charset(declared, head) if modality == "text" else None)
+        return placed.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
+    return placed.but(charset=declared_charset(declared, head) if modality == "text" else None)
 
 
 def _head(content: Content) -> tuple[bytes, Fault | None]:

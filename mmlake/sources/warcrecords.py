@@ -29,6 +29,7 @@ _GZIP = b"\x1f\x8b\x08"
 _MAX_HEADER_BYTES = 1 << 18
 _LOOK_BYTES = 1 << 11  # read first: most headers end in it, and where marks lie close each of them costs no more
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
 _CHUNK_BYTES = 1 << 20
 _INPUT_BYTES = 1 << 16
@@ -43,6 +44,7 @@ class Damage:
     member: str
     fault: Fault
     fields: tuple[tuple[str, str], ...] = ()  # of its header, where that was read
+    stop: int | None = None  # the byte behind it, where that was sought already
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -227,7 +229,7 @@ def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> It
         if isinstance(found, Record):
             at = found.start + found.size_bytes
         else:
-            at = _next_record(file, at + 1, size)
+            at = _next_record(file, at + 1, size) if found.stop is None else found.stop
 
 
 def _head(file: IO[bytes], at: int) -> bytes:
@@ -251,7 +253,9 @@ def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, pla
         )
     blank, other = _BLANK_LINE.search(head), head.find(b"\n" + MARK)
     if other >= 0 and (blank is None or other < blank.start()):
-        return Damage(member=label(at), fault=Fault(1003, f"another record starts at byte {at + other + 1}, inside the record header at byte {at}"))
+        count, last = _cut_headers(file, at + other + 1, size)
+        cut = f"{count} record headers from byte {at} to {last} each end" if count > 1 else f"the record header at byte {at} ends"
+        return Damage(member=label(at), fault=Fault(1003, f"{cut} where another record starts"), stop=last)
     if blank is None:
         if at + len(head) >= size:
             return Damage(member=label(at), fault=Fault(1002, f"the file ends inside the record header at byte {at}"))
@@ -263,14 +267,34 @@ def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, pla
     start = at + blank.end()
     stop = start + int(length)
     if stop > size:
-        code = 1003 if _next_record(file, start, size) < size else 1002
-        return Damage(member=label(at), fields=fields, fault=Fault(code, f"the record at byte {at} states {length} bytes, {size - start} are there"))
+        found = _next_record(file, start, size)  # the header holds no record, as was seen
+        reason = f"the record at byte {at} states {length} bytes, {size - start} are there"
+        return Damage(member=label(at), fields=fields, fault=Fault(1003 if found < size else 1002, reason), stop=found)
     file.seek(stop)
     behind = file.read(4 + len(MARK))
     # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or the end follows.
     if not behind.startswith(b"\r\n\r\n") and stop < size and not (behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)])):
         return Damage(member=label(at), fields=fields, fault=Fault(1003, f"the record at byte {at} states {length} bytes, behind which no record ends"))
     return Record(member=label(at), fields=fields, file=file, start=start, size_bytes=int(length), plain=plain)
+
+
+def _cut_headers(file: IO[bytes], at: int, size: int) -> tuple[int, int]:
+    """(headers that another one cuts, the byte where the last of this run of headers starts, whose own end comes first). at: where the second starts.
+
+    Marks may stand eight bytes apart for gigabytes, and a row for each of them would say nothing that their number does not.
+    """
+    count, last, begin = 1, at, at
+    while begin < size:
+        file.seek(begin)
+        data = file.read(_CHUNK_BYTES)
+        for found in _MARK_OR_END.finditer(data):
+            if not found[0].endswith(MARK):
+                return count, last
+            count, last = count + 1, begin + found.end() - len(MARK)
+        if begin + len(data) - last > _MAX_HEADER_BYTES:
+            return count, last
+        begin += max(1, len(data) - len(MARK))  # what stands across two chunks is found in the second
+    return count, last
 
 
 def _fields(head: bytes) -> tuple[tuple[str, str], ...]:

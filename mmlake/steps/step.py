@@ -129,7 +129,7 @@ def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance
             device=lake.executor.device if step.gpu else "cpu",
             **started.fields(),
         )
-    lake.retries.fulfilled(slot)
+    lake.retries.fulfilled(slot, wanted if same and step.remake is not None else (), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
     return Made(slot, stamp, False, inputs)
 

@@ -23,9 +23,9 @@ class MemoryStore:
         self.blobs[digest] = bytes(data)
         return digest
 
-    def put_stream(self, stream: IO[bytes], *, extension: str = "bin") -> tuple[str, int]:
-        """(digest, size) of what the stream still holds."""
-        data = stream.read()
+    def put_stream(self, stream: IO[bytes], *, extension: str = "bin", head: bytes = b"") -> tuple[str, int]:
+        """(digest, size) of the head and what the stream still holds."""
+        data = head + stream.read()
         return self.put(data), len(data)
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from tests import make
+from tests.hostile.addresses import lists
 
 Members = tuple[tuple[str, bytes], ...]
 
@@ -167,4 +168,5 @@ def seeds() -> tuple[Seed, ...]:
     found += _parquet_seeds()
     found += [Seed(name=name, data=data) for name, data in media().items()]
     found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in ("gz", "zst")]
+    found += [Seed(name=name, data=data) for name, data in lists()]
     return tuple(found + _corpus_seeds())

@@ -105,7 +105,7 @@ def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
         ("x", b"RIFF\4\0\0\0AVI LIST", "video", "video/x-msvideo"),
         ("x", (b"G" + bytes(187)) * 4, "video", "video/mp2t"),
         ("x", b"\0\0\1\xba" + bytes(9), "video", "video/mpeg"),
-        ("x.mp4", b"ffconcat version 1.0\nfile /etc/passwd\n", "video", None),
+        ("x.mp4", b"ffconcat version 1.0\nfile /etc/passwd\n", "video", "video/mp4"),
         ("x.csv", b"a,b\n1,2\n", "text", "text/csv"),
         ("x", "grüß Gott".encode(), "text", "text/plain"),
         ("x.txt", "Wide".encode("utf-16"), "text", "text/plain"),

@@ -84,12 +84,13 @@ class _Stepwise(io.RawIOBase):
     def __init__(self, source: IO[bytes], step: Step, name: str, limit_bytes: int) -> None:
         self._source, self._step, self._name, self._limit = source, step, name, limit_bytes
         self._input, self._count, self._ended = b"", 0, False
+        self._output = b""  # expanded already: Brotli gives more at a time than it is asked for
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data, dry = b"", False
+        data, dry = self._output, False
         while not data and not self._ended:
             if not self._input:
                 self._input = self._source.read(_STEP_BYTES)
@@ -100,6 +101,7 @@ class _Stepwise(io.RawIOBase):
                 data, self._input, self._ended = self._step(self._input, len(buffer))
             except ValueError as error:
                 raise UnreadableItem(1003, f"the {self._name} stream is damaged after {self._count} expanded bytes") from error
+        data, self._output = data[: len(buffer)], data[len(buffer) :]
         self._count += len(data)
         if self._count > self._limit:
             raise UnreadableItem(1008, f"expanded_bytes>={self._count} not in [0, {self._limit}]")

@@ -44,4 +44,5 @@ def path_of(url: str) -> str:
 
 def shown(url: str) -> str:
     """The address as rows, tables and logs may hold it: without user, password and the secrets of a signed query."""
-    return _SECRET.sub(r"\1-", _USER.sub("", url))
+    found = _USER.sub("", url) if "@" in url else url  # most have neither, and this is asked of every field of every record
+    return _SECRET.sub(r"\1-", found) if "=" in found else found

@@ -158,6 +158,29 @@ def test_panoptic_annotations_are_counted_and_not_read(tmp_path):
     assert [row["materialize_error"] for row in rest] == ["1 annotations have neither a caption nor a bbox and are not read"]
 
 
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"annotatins": coco_captions(9)}, "the section 'annotatins' is none that COCO has; its 5 elements are not read"),
+        ({"\u202e/~" * 40: []}, "the section '" + "\\u202e/~" * 20 + "' is none that COCO has; its 0 elements are not read"),
+        ({"annotations": {"1": coco_captions(9)}}, "the section annotations is no list and is not read"),
+        ({"annotations": None, "contributors": "many", "made": {"by": ["us"]}, "type": ["captions"], "info": [1]}, None),
+    ],
+)
+def test_a_list_that_is_not_read_is_a_row_and_a_field_of_the_file_is_none(tmp_path, changes, reason):
+    files = {CAPTIONS: json.dumps({"images": [coco_image(9)], "categories": [], "licenses": []} | changes).encode(), "coco/train2017/000000000009.jpg": png()}
+    rows, rest = found(tmp_path, files)
+    assert [row["status"] for row in rows] == ["ok"]
+    assert [(row["error_code"], row["materialize_error"]) for row in rest] == ([(1003, reason)] if reason else [])
+
+
+def test_a_list_that_stands_twice_counts_once_and_the_other_is_a_row(tmp_path):
+    data = coco_json([coco_image(9)], coco_captions(9, count=2))[:-1] + b', "annotations": ' + json.dumps(coco_captions(9)).encode() + b"}"
+    rows, rest = found(tmp_path, {CAPTIONS: data, "coco/train2017/000000000009.jpg": png()})
+    assert len(rows) == 3
+    assert [(row["error_code"], row["materialize_error"]) for row in rest] == [(1003, "the section annotations stands in the file before; the 5 elements of this one are not read")]
+
+
 def test_one_huge_element_is_refused_and_what_came_before_stays(tmp_path):
     small = sources.SourceSettings(max_text_bytes=1 << 18)
     images = [coco_image(9), coco_image(25, date_captured="x" * (1 << 19))]

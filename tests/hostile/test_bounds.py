@@ -1,0 +1,116 @@
+"""What one row, line or group may take in memory is bounded, and what stands before and behind it is kept."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mmlake import sources
+from mmlake.errors import UnreadableItem
+from mmlake.sources import texts
+from mmlake.sources.limiting import scan_first
+from mmlake.sources.rowgroups import opened, plan
+from mmlake.sources.shard import revision_of
+from mmlake.sources.web import bodies
+from mmlake.sources.weights import weight_of
+from tests.hostile.memory import SETTINGS, rows_of
+
+
+def _file(table: pa.Table, **options: object) -> io.BytesIO:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink
+
+
+def _rows(root: Path, data: bytes, name: str) -> list[dict]:
+    (root / "in").mkdir()
+    (root / "in" / name).write_bytes(data)
+    return rows_of(root / "in")
+
+
+def test_a_row_that_repeats_one_word_without_end_is_alone_in_being_refused(tmp_path):
+    """1.8 GB of tags in one row between two good ones, from 100 kB."""
+    words = pa.array(["x" * 900_000, *(f"v{at}" for at in range(100_000))])
+    numbers = np.concatenate([[1], np.zeros(2000), np.arange(1, 100_001)]).astype(np.int32)
+    tags = pa.ListArray.from_arrays(pa.array([0, 1, 2001, 102_001], pa.int32()), pa.DictionaryArray.from_arrays(pa.array(numbers), words))
+    data = _file(pa.table({"text": ["first", "bomb", "last"], "tags": tags}), compression="zstd", dictionary_pagesize_limit=1 << 24).getvalue()
+    assert [(row["text_content"], row["error_code"]) for row in _rows(tmp_path, data, "a.parquet")] == [("first", None), (None, 1008), ("last", None)]
+
+
+def test_rows_are_read_one_at_a_time_where_a_few_hold_everything():
+    """30 texts of 20 MB stand before 5,000 of one letter: the average says nothing."""
+    table = pa.table({"text": ["\0" * (20 << 20)] * 30 + ["t"] * 5000, "pad": [np.random.default_rng(at).bytes(1400) for at in range(5030)]})
+    stream = _file(table, compression={"text": "zstd", "pad": "none"}, use_dictionary=False, data_page_size=1 << 20, write_batch_size=1)
+    assert plan(opened(stream), 0, stream, SETTINGS).batch_rows <= 3
+
+
+def test_many_short_values_in_one_large_page_are_read_many_at_a_time():
+    """Page headers leave open whether 80 MB are one value: the page is looked into."""
+    stream = _file(pa.table({"text": [f"word {at} " * 100 for at in range(80_000)]}), use_dictionary=False, data_page_size=1 << 30, max_rows_per_page=1 << 20)
+    assert plan(opened(stream), 0, stream, SETTINGS).batch_rows > 64
+
+
+def test_paths_inside_of_cells_are_never_followed(tmp_path):
+    rows = _rows(tmp_path, _file(pa.table({"image": [{"bytes": None, "path": "../../etc/passwd"}], "text": ["a"]})).getvalue(), "a.parquet")
+    assert [row["text_content"] for row in rows] == ["a"]
+
+
+def test_a_column_that_stands_twice_is_told(tmp_path):
+    data = _file(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])).getvalue()
+    assert sorted((row["text_content"], row["error_code"]) for row in _rows(tmp_path, data, "a.parquet") if row["error_code"] is None) == [("b", None)]
+    assert [row["error_code"] for row in rows_of(tmp_path / "in")].count(1003) == 1
+
+
+@pytest.mark.parametrize(
+    ("array", "least"),
+    [
+        (pa.array([[1] * 1000], pa.list_(pa.int8())), 40_000),
+        (pa.nulls(1000), 40_000),
+        (pa.array([[("k", 1)] * 10], pa.map_(pa.string(), pa.int8())), 1000),
+        (pa.DictionaryArray.from_arrays(pa.array([0] * 50, pa.int32()), pa.array(["x" * 1000])), 50_000),
+        (pa.array(["a" * 5000, None]), 5000),
+    ],
+    ids=["list", "nulls", "map", "references", "text"],
+)
+def test_the_weight_of_an_array_is_that_of_its_values_in_python(array, least):
+    assert least <= weight_of(array) <= 4 * least + 1000
+
+
+@pytest.mark.parametrize("fill", ["[]", "{}", "0", '"a"'])
+def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(fill):
+    settings = sources.SourceSettings(max_json_values=1000)
+    data = json.dumps({"text": "a"})[:-1].encode() + f', "x": [{",".join([fill] * 1100)}]}}'.encode()
+    with pytest.raises(UnreadableItem) as told:
+        texts.parse_object(data, settings=settings)
+    assert told.value.code == 1008
+
+
+def test_commas_inside_of_a_text_are_no_values():
+    record = {"text": 'a,b,"c",[{' * 500}
+    assert texts.parse_object(json.dumps(record).encode(), settings=sources.SourceSettings(max_json_values=1000)) == record
+
+
+def test_brotli_gives_no_more_than_there_is_room_for():
+    brotli = pytest.importorskip("brotli")
+    stream = bodies.decoded(io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20)
+    assert sum(len(part) for part in iter(lambda: stream.read(1 << 16), b"")) == 3 << 20
+
+
+@pytest.mark.parametrize("limit", [5, 11, 25, 40, 60])
+def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, limit):
+    from mmlake.landing import as_landing
+    from mmlake.sources import ingesting
+
+    for at in range(60):
+        (tmp_path / f"{at:03d}.txt").write_text(f"text {at}")
+    settings = sources.SourceSettings(max_loose_files=10)
+    shards = scan_first(tmp_path, limit, settings=settings)
+    assert sum(shard.num_samples or 0 for shard in shards) == min(limit, 60)
+    for shard in shards:
+        assert revision_of(ingesting._reading(shard, as_landing(tmp_path), settings, None).entries) == shard.revision.partition("~")[0]

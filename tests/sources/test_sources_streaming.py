@@ -1,0 +1,114 @@
+"""What readers hold and open: one sample of a tar, one look at a small file."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+
+import pytest
+
+from mmlake import sources
+from mmlake.errors import UnreadableItem
+from mmlake.landing import LocalLanding
+from tests.sources.source_builders import SETTINGS, land, png, tar
+
+JPEG = b"\xff\xd8\xff" + bytes(600)
+
+
+class CountedLanding(LocalLanding):
+    """Counts how files are opened."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.calls = []
+
+    def open(self, path):
+        self.calls.append(("open", path))
+        return super().open(path)
+
+    def head(self, path, size_bytes):
+        self.calls.append(("head", path))
+        return super().head(path, size_bytes)
+
+
+def items(root, key):
+    (shard,) = [shard for shard in sources.scan(root, settings=SETTINGS) if shard.key == key]
+    return sources.read(shard, landing=root, settings=SETTINGS)
+
+
+def peak_bytes(root, num_samples):
+    land(root, {"s.tar": tar({f"{number:06d}.{extension}": JPEG for number in range(num_samples) for extension in ("jpg", "2.jpg")})})
+    (shard,) = sources.scan(root, settings=SETTINGS)
+    tracemalloc.start()
+    num_items = sum(1 for _ in sources.read(shard, landing=root, settings=SETTINGS))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert num_items == 2 * num_samples
+    return peak
+
+
+def test_a_tar_of_many_members_takes_a_few_bytes_for_each(tmp_path):
+    few, many = peak_bytes(tmp_path / "few", 500), peak_bytes(tmp_path / "many", 4500)
+    assert (many - few) / 8000 < 150  # bytes per member: its place, its hashes and what sorting them takes; an object for each took 700
+
+
+def test_members_of_one_sample_may_lie_apart(tmp_path):
+    land(tmp_path, {"s.tar": tar({"a.jpg": JPEG, "b.jpg": png(), "c.jpg": JPEG, "a.txt": b"of a", "b.txt": b"of b"})})
+    found = [(item.sample_id.rpartition("/")[2], item.position, [read() for read in item.beside]) for item in items(tmp_path, "s.tar")]
+    assert found == [("a", 0, ["of a"]), ("a", 1, []), ("b", 0, ["of b"]), ("b", 1, []), ("c", 0, [])]
+
+
+def test_a_tar_that_becomes_shorter_while_it_is_read_gives_no_short_members(tmp_path):
+    land(tmp_path, {"s.tar": tar({f"{number}.txt": b"x" * 40_000 for number in range(5)})})
+    told = []
+    for number, item in enumerate(items(tmp_path, "s.tar")):
+        if number == 1:
+            os.truncate(tmp_path / "s.tar", 3 * 41_000)
+        try:
+            told.append(item.fault.code if item.fault else len(item.content.head(1 << 20)))
+        except UnreadableItem as error:
+            told.append(error.code)
+    assert told[:2] == [40_000, 40_000] and set(told[2:]) <= {40_000, 1002} and told[-1] == 1002
+
+
+def test_a_small_file_is_looked_at_once_when_it_is_read(tmp_path):
+    land(tmp_path / "in", {"d/a.jpg": JPEG, "d/a.txt": b"a caption", "d/b.txt": b"alone"})
+    landing = CountedLanding(tmp_path / "in")
+    (shard,) = sources.scan(landing, settings=SETTINGS)
+    landing.calls.clear()
+    assert [item.content.head(1000) for item in sources.read(shard, landing=landing, settings=SETTINGS)] == [JPEG, b"a caption", b"alone"]
+    assert landing.calls == [("head", f"d/{name}") for name in ("a.jpg", "a.txt", "b.txt")]
+
+
+def test_a_container_among_loose_files_is_no_item_of_theirs_whatever_it_is_called(tmp_path):
+    land(tmp_path, {"a.jpg": JPEG, "b.dat": tar({"0.png": png()}), "c.txt": b"text"})
+    assert [item.ref.path for item in items(tmp_path, "root")] == ["a.jpg", "c.txt"]
+    assert [item.ref.member for item in items(tmp_path, "b.dat")] == ["0.png"]
+
+
+@pytest.mark.parametrize("swapped", ["file", "directory"])
+def test_the_first_bytes_of_a_file_never_come_through_a_link(tmp_path, swapped):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "f.txt").write_bytes(b"secret")
+    land(tmp_path / "in", {"d/f.txt": b"mine"})
+    landing = LocalLanding(tmp_path / "in")
+    assert landing.head("d/f.txt", 100) == b"mine"
+    if swapped == "file":
+        (tmp_path / "in/d/f.txt").unlink()
+        (tmp_path / "in/d/f.txt").symlink_to(tmp_path / "secret/f.txt")
+    else:
+        (tmp_path / "in/d").rename(tmp_path / "gone")
+        (tmp_path / "in/d").symlink_to(tmp_path / "secret")
+        landing.files(".")  # a listing ends what was known of directories
+    with pytest.raises(UnreadableItem) as refused:
+        landing.head("d/f.txt", 100)
+    assert refused.value.code in (1001, 1007)
+
+
+def test_a_landing_zone_is_sent_to_another_process_without_what_it_has_open(tmp_path):
+    import pickle
+
+    land(tmp_path, {"d/f.txt": b"mine"})
+    landing = LocalLanding(tmp_path)
+    landing.head("d/f.txt", 100)
+    assert pickle.loads(pickle.dumps(landing)).head("d/f.txt", 100) == b"mine"
