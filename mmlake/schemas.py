@@ -49,7 +49,7 @@ ITEMS = TableSchema(
             _must("position", pa.int32(), "order within the sample, from 0; -1 for metadata rows"),
             _must("modality", pa.string(), "text, image, video, audio or metadata"),
             _must("role", pa.string(), "document, caption, transcript or media"),
-            _field("content_type", pa.string(), "MIME type told from the bytes, not from the name"),
+            _field("content_type", pa.string(), "MIME type told from the bytes; where they are silent, what the name claims"),
             _field("text_content", pa.large_string(), "the text of a text row; null for media"),
             _field("binary_content", pa.large_binary(), "lazy: always null in stage tables, filled by materialization"),
             _field("sample_text", pa.large_string(), "on media rows: the caption or transcript that came in the same sample (plain, SRT or VTT)"),

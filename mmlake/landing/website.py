@@ -219,7 +219,7 @@ class WebsiteLanding(Landing):
     def _told(self, path: str, stated: Stated) -> Entry:
         if stated.size_bytes is None:
             return Entry(portable(path), 0, 0, _UNMEASURED)
-        return Entry(portable(path), stated.size_bytes, _modified_ns(stated.modified), version=stated.etag or None)
+        return Entry(portable(path), stated.size_bytes, _modified_ns(stated.modified), version=stated.version or None)
 
     def _stated(self, path: str) -> Stated | None:
         """What is stated of the file; a file of unknown size is read through once to measure it."""
@@ -283,7 +283,7 @@ class _WebFile(Seekable):
 
     def _identity(self) -> str:
         """Where neither ETag nor time tell versions apart, the cache serves this open file alone."""
-        version = self._stated.etag or self._stated.modified or f"unknown {secrets.token_hex(8)}"
+        version = self._stated.version or self._stated.modified or f"unknown {secrets.token_hex(8)}"
         return f"{self._url}@{version}"
 
 
@@ -291,9 +291,9 @@ def _checked(address: str) -> str:
     """The address in one spelling. Raises SettingsError, which repeats nothing that may be a credential."""
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
     except ValueError:
-        host, port, parts = None, None, urlsplit("")
+        host, port, parts = "", None, urlsplit("")
     if not host or "@" in parts.netloc or any(character.isspace() for character in parts.netloc):
         raise SettingsError(f"an http(s):// address has no host, or a host or port that is none, {_EXAMPLE}; correct it, and percent-encode what is special in a password")
     shown = f"{parts.scheme.lower()}://{f'[{host}]' if ':' in host else host}{'' if port is None else f':{port}'}"
@@ -337,8 +337,9 @@ def _refuse_doubles(directory: str, found: dict[str, _Page], directories: set[st
 
 
 def _modified_ns(header: str) -> int:
-    """Nanoseconds since 1970 of an HTTP date; 0 where it is none."""
+    """Nanoseconds since 1970 of an HTTP date; 0 where it is none, or one that a table's integer does not hold."""
     try:
-        return int(parsedate_to_datetime(header).timestamp()) * 1_000_000_000
+        found = int(parsedate_to_datetime(header).timestamp()) * 1_000_000_000
+        return found if abs(found) < 1 << 63 else 0
     except (ValueError, OverflowError):
         return 0

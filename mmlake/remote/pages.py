@@ -7,10 +7,11 @@ and the page itself are left out. Nothing is followed here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
+
+from mmlake.optional import need
 
 PATH = "/-._~!$&'()*+,;=:@"  # what RFC 3986 lets stand in a path
 
@@ -28,30 +29,43 @@ class Link:
         return any(part in ("", ".", "..") or "/" in part or "\0" in part for part in self.parts)
 
 
-class _Anchors(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.targets: dict[str, None] = {}
+class _Anchors:
+    """What lxml tells of a page's tags."""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            self.targets.update((value, None) for name, value in attrs if name == "href" and value)
+    def __init__(self) -> None:
+        self.targets: dict[str, None] = {}
+        self.base = ""  # where links begin, if the page says so
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        target = attributes.get("href")
+        if tag == "a" and target:
+            self.targets[target.strip()] = None
+        elif tag == "base" and target and not self.base:
+            self.base = target.strip()
+
+    def close(self) -> _Anchors:
+        return self
 
 
 def links_of(page: str, url: str) -> Iterator[Link]:
-    """The links of the page below its address, which ends in a slash; each once."""
-    anchors = _Anchors()
-    anchors.feed(page)
-    anchors.close()
-    here, seen = _segments(urlsplit(url).path), set[Link]()
+    """The links of the page below its address, which ends in a slash; each once.
+
+    Parsed by lxml, whose time grows with the page; html.parser's grows with its square where tags are left open.
+    """
+    etree = need("lxml.etree", extra="web", purpose="reading the directory page of a web server")
+    parser = etree.HTMLParser(target=_Anchors(), encoding="utf-8", huge_tree=True)
+    parser.feed(page.encode() or b" ")  # lxml raises for a document of nothing
+    anchors: _Anchors = parser.close()
+    here, own, seen = _segments(urlsplit(url).path), origin(url), set[Link]()
     for target in anchors.targets:
         try:
-            whole = urlsplit(urljoin(url, target.strip()))
-            is_here = origin(whole.geturl()) == origin(url)
+            whole = urljoin(urljoin(url, anchors.base), target)
+            is_here = origin(whole) == own
         except ValueError:  # no address at all
             continue
-        there = _segments(whole.path)
-        if whole.query or not is_here or there[: len(here) - 1] != here[:-1] or len(there) < len(here):
+        parts = urlsplit(whole)
+        there = _segments(parts.path)
+        if parts.query or not is_here or there[: len(here) - 1] != here[:-1] or len(there) < len(here):
             continue
         below = there[len(here) - 1 :]
         is_directory = below[-1] == ""

@@ -13,13 +13,20 @@ from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.remote.backoff import Transient
+from mmlake.remote.bodies import Body
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.website import Stated, Website
 from mmlake.streams import Seekable
 
+_MEASURED = "sha256:"  # begins the version of a file whose server states none
+_CHANGED = "the file changed while it was read: "
+
 
 class SpooledFile(Seekable):
-    """The file in order as it comes, and any of it that came before. Raises UnreadableItem 1001 above `remote.spool_bytes`."""
+    """The file in order as it comes, and any of it that came before. Raises UnreadableItem 1001 above `remote.spool_bytes`.
+
+    Whoever reads to its end has the whole file: the body ends where its stated size does, and is what was measured where it was.
+    """
 
     def __init__(self, website: Website, url: str, stated: Stated, *, size_bytes: int, settings: RemoteSettings) -> None:
         if size_bytes > settings.spool_bytes:
@@ -27,7 +34,9 @@ class SpooledFile(Seekable):
         self._website, self._url, self._stated, self._size = website, url, stated, size_bytes
         self._at = self._have = 0  # bytes in the temporary file
         self._position = 0  # in the body that is under way
-        self._answer: Any = None
+        self._body: Body | None = None
+        self._hasher = hashlib.sha256()  # of what is in the temporary file
+        self._is_whole = False
         self._attempts = website.attempts(url)
         directory = settings.directory()
         directory.mkdir(parents=True, exist_ok=True)
@@ -35,7 +44,7 @@ class SpooledFile(Seekable):
 
     def readinto(self, buffer: Any) -> int:
         end = min(self._at + len(buffer), self._size)
-        while self._have < end:
+        while self._have < end or (end == self._size and not self._is_whole):
             self._grow()
         self._spool.seek(self._at)
         data = self._spool.read(max(0, end - self._at))
@@ -52,10 +61,10 @@ class SpooledFile(Seekable):
     def _grow(self) -> None:
         """Take the next piece of the body."""
         try:
-            if self._answer is None:
-                self._answer, self._position = self._website.start(self._url, self._stated), 0
-            chunk = self._website.more(self._answer)
-            if not chunk:
+            if self._body is None:
+                self._body, self._position = self._website.start(self._url, self._stated), 0
+            chunk = self._website.more(self._body, self._url)
+            if not chunk and self._position < self._size:
                 raise Transient("a body that ended early")
         except self._website.transient as error:
             self._stop()
@@ -65,36 +74,46 @@ class SpooledFile(Seekable):
         if known:
             self._spool.seek(self._position)
             if self._spool.read(known) != chunk[:known]:
-                raise UnreadableItem(1001, "the file changed while it was read: its beginning is another one")
-        fresh = chunk[known : known + self._size - self._have]
-        if fresh:
+                raise UnreadableItem(1001, f"{_CHANGED}its beginning is another one")
+        self._position += len(chunk)
+        if self._position > self._size:
+            raise UnreadableItem(1001, f"{_CHANGED}it is longer than {self._size} bytes")
+        if not chunk:
+            self._finish()
+        elif fresh := chunk[known:]:
             self._spool.seek(self._have)
             self._spool.write(fresh)
+            self._hasher.update(fresh)
             self._have += len(fresh)
             self._attempts.progress()
-        self._position += len(chunk)
+
+    def _finish(self) -> None:
+        self._stop()
+        if self._stated.etag.startswith(_MEASURED) and self._stated.etag != _MEASURED + self._hasher.hexdigest():
+            raise UnreadableItem(1001, f"{_CHANGED}it is not what was measured")
+        self._is_whole = True
 
     def _stop(self) -> None:
-        if self._answer is not None:
-            self._website.stop(self._answer)
-            self._answer = None
+        if self._body is not None:
+            self._website.stop(self._body)
+            self._body = None
 
 
 def measured(website: Website, url: str, stated: Stated, *, settings: RemoteSettings) -> Stated | None:
     """What is stated, with the size, and the SHA-256 as the version where none is stated, of the body read through once; None above `remote.spool_bytes`."""
     attempts = website.attempts(url)
     while True:
-        answer, size, hasher = None, 0, hashlib.sha256()
+        body, size, hasher = None, 0, hashlib.sha256()
         try:
-            answer = website.start(url, stated)
-            while chunk := website.more(answer):
+            body = website.start(url, stated)
+            while chunk := website.more(body, url):
                 size += len(chunk)
                 hasher.update(chunk)
                 if size > settings.spool_bytes:
                     return None
-            return replace(stated, size_bytes=size, etag=stated.etag or f"sha256:{hasher.hexdigest()}", has_ranges=False)
+            return replace(stated, size_bytes=size, etag=stated.etag or _MEASURED + hasher.hexdigest(), has_ranges=False)
         except website.transient as error:
             attempts.wait(error)
         finally:
-            if answer is not None:
-                website.stop(answer)
+            if body is not None:
+                website.stop(body)

@@ -11,14 +11,15 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Attempts, Retries, Transient, retry_after_s
+from mmlake.remote.bodies import CHUNK_BYTES, Body, coding_of
 from mmlake.remote.client import Neighbourhood, http_client, proxy_for, run
 from mmlake.remote.logins import Login, login_of, netrc_login, options_of, split_login
-from mmlake.remote.pages import Link, links_of, origin
+from mmlake.remote.pages import PATH, Link, links_of, origin
 from mmlake.remote.settings import RemoteSettings
 
 _Result = TypeVar("_Result")
@@ -27,8 +28,9 @@ _MAX_REDIRECTS = 5
 _NO_HEAD = (400, 403, 405, 501)  # what servers and signed addresses answer that take GET only
 _GONE = (404, 410)
 _MAX_PAGE_BYTES = 64 << 20  # half a million links
-_CHUNK_BYTES = 256 << 10
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+)")
+_NUMBER = "[0-9]{1,18}"  # below 2^63: a size of more digits is none that can be stored
+_LENGTH = re.compile(_NUMBER)
+_CONTENT_RANGE = re.compile(rf"bytes (?:({_NUMBER})-({_NUMBER})|\*)/({_NUMBER})")
 _PAGES = ("text/html", "application/xhtml+xml", "")
 _PURPOSE = "a landing zone at an http(s):// address"
 _CHANGED = "the file changed while it was read: the version that was opened is gone"
@@ -65,6 +67,11 @@ class Stated:
     modified: str  # Last-Modified, as it stands there
     has_ranges: bool | None = None  # by Accept-Ranges; None where it does not say
 
+    @property
+    def version(self) -> str:
+        """What the server names the content by; "" where it states no ETag. A weak one holds for more than one content, and its time tells them apart."""
+        return f"{self.etag} {self.modified}".strip() if self.etag.startswith("W/") else self.etag
+
     def differs(self, other: Stated) -> bool:
         """Whether both state something, and not the same: the file changed."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.size_bytes, other.size_bytes))
@@ -85,6 +92,8 @@ class Website:
         user, password = options.pop("username", None), options.pop("password", None)
         if (login := login_of(url) or (netrc_login(self._origin[1]) if user is None else None)) is not None:
             user, password = login.user, login.password
+        if any(character in "\r\n\0" for value in self._headers.values() for character in value):
+            raise SettingsError(f"storage options of {url}: a header has a line end in it, expected one line; correct remote.storage_options or the variable that it names")
         if user is not None and "authorization" not in map(str.lower, self._headers):
             self._headers["Authorization"] = Login(str(user), str(password or "")).basic
         if options:
@@ -102,48 +111,47 @@ class Website:
 
     def read_range(self, url: str, stated: Stated, *, offset: int, size: int) -> bytes:
         """Exactly these bytes of that version. Raises NoRanges, UnreadableItem 1001 where the file changed or is refused, RemoteUnavailable."""
-        data, attempts = bytearray(), self.attempts(url)
+        data, attempts, is_named = bytearray(), self.attempts(url), True
         while len(data) < size:
             before = len(data)
             try:
-                run(lambda: self._range(url, stated, offset, size, data))
+                is_named &= self._run(lambda: self._range(url, stated, offset, size, data), f"GET {url}")
             except self.transient as error:
                 if len(data) > before:
                     attempts.progress()
-                self._wait(attempts, error, url)
+                attempts.wait(error)
+        if not is_named and ((now := self.head(url)) is None or now.differs(stated)):
+            raise UnreadableItem(1001, _CHANGED)
         return bytes(data)
 
     def attempts(self, url: str) -> Attempts:
         """The tries of one body, for a caller that resumes it."""
         return self._retries.begin(f"GET {url}")
 
-    def start(self, url: str, stated: Stated) -> Any:
-        """The answer with the whole body, which `more` reads on; compression on the way is undone. Raises UnreadableItem 1001, Transient."""
-        return run(lambda: self._start(url, stated))
+    def start(self, url: str, stated: Stated) -> Body:
+        """The whole body, which `more` reads. Raises UnreadableItem 1001, RemoteUnavailable, one of `transient`."""
+        return self._run(lambda: self._start(url, stated), f"GET {url}")
 
-    def more(self, answer: Any) -> bytes:
-        """The next bytes of the body; none at its end. Raises one of `transient` where it breaks."""
-        return run(lambda: answer.content.read(_CHUNK_BYTES))
+    def more(self, body: Body, url: str) -> bytes:
+        """The next bytes of the body; none at its end. Raises one of `transient` where it breaks, UnreadableItem 1001 where its compression does."""
+        return self._run(body.more, f"GET {url}")
 
-    def stop(self, answer: Any) -> None:
+    def stop(self, body: Body) -> None:
         """Leave the rest of the body where it is."""
-        run(lambda: _release(answer))
+        run(lambda: _release(body.answer))
 
     def _call(self, action: Callable[[], Awaitable[_Result]], what: str) -> _Result:
+        return self._retries.call(lambda: self._run(action, what), what=what, transient=self.transient)
+
+    def _run(self, action: Callable[[], Awaitable[_Result]], what: str) -> _Result:
         try:
-            return self._retries.call(lambda: run(action), what=what, transient=self.transient)
+            return run(action)
         except self._aiohttp.ClientError as error:
+            if isinstance(error, self.transient):
+                raise
             raise RemoteUnavailable(f"{what}: no sound answer ({type(error).__name__}); see whether a web server is at the address") from None
 
-    def _wait(self, attempts: Attempts, error: BaseException, url: str) -> None:
-        if isinstance(error, self._aiohttp.ClientSSLError):
-            raise self._unsafe(url)
-        attempts.wait(error)
-
-    def _unsafe(self, url: str) -> RemoteUnavailable:
-        return RemoteUnavailable(f"GET {url}: no safe connection; see whether the server's certificate is valid and its authority known to this machine")
-
-    async def _ask(self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS, is_decoded: bool = False) -> Any:
+    async def _ask(self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS) -> Any:
         """The answer, its body not read yet, after redirects that keep to the rules: no downgrade, no login for another origin, none from outside into a private network."""
         client, asked = await http_client(self._settings.connections), url
         for _ in range(max_redirects + 1):
@@ -155,10 +163,12 @@ class Website:
                     headers=own | {"Accept-Encoding": "identity"} | (headers or {}),
                     **proxy_for(asked),
                     allow_redirects=False,
-                    auto_decompress=is_decoded,
+                    auto_decompress=False,
                 )
             except self._aiohttp.ClientSSLError:
-                raise self._unsafe(url) from None
+                raise RemoteUnavailable(
+                    f"{method} {url}: no safe connection; see whether the server's certificate is valid and its authority known to this machine, or whether the address begins with http://"
+                ) from None
             if answer.status not in _REDIRECTS or not max_redirects:
                 return answer
             answer.release()
@@ -168,7 +178,7 @@ class Website:
     async def _following(self, url: str, asked: str, target: str) -> str:
         """The address that a redirect leads to."""
         try:
-            found = split_login(urljoin(asked, target))[0]
+            found = _led_to(asked, target)
             there, here = origin(found), origin(asked)
         except ValueError:
             raise UnreadableItem(1001, "the server redirects to an address that is none") from None
@@ -199,18 +209,17 @@ class Website:
         return _stated(answer, url)
 
     async def _page(self, url: str) -> str:
-        answer = await self._ask("GET", url, max_redirects=0, is_decoded=True)
+        answer = await self._ask("GET", url, max_redirects=0)
         try:
             if answer.status in _REDIRECTS:
-                target = split_login(urljoin(url, answer.headers.get("Location", "")))[0].partition("?")[0]
-                raise NoPage(f"the server redirects it to {target[:200]}")
+                raise NoPage(f"the server redirects it to {_shown(url, answer.headers.get('Location', ''))}")
             if answer.status in (*_GONE, 403, 405, 406):
                 raise NoPage(f"the server answers status={answer.status}")
             self._check(answer, f"GET {url}")
             if (kind := answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()) not in _PAGES:
                 raise NoPage(f"the server answers with {kind[:60]!r} and no HTML page")
-            data = bytearray()
-            while chunk := await answer.content.read(_CHUNK_BYTES):
+            body, data = Body(answer, url), bytearray()
+            while chunk := await body.more():
                 data += chunk
                 if len(data) > _MAX_PAGE_BYTES:
                     raise NoPage(f"its page is larger than {_MAX_PAGE_BYTES} bytes")
@@ -222,8 +231,8 @@ class Website:
         finally:
             answer.release()
 
-    async def _range(self, url: str, stated: Stated, offset: int, size: int, data: bytearray) -> None:
-        """Adds what comes of the range to the data, which holds its beginning already."""
+    async def _range(self, url: str, stated: Stated, offset: int, size: int, data: bytearray) -> bool:
+        """Adds what comes of the range to the data, which holds its beginning already. Whether the answer says of which version it is, where the file has one."""
         start, end = offset + len(data), offset + size
         answer = await self._ask("GET", url, headers={"Range": f"bytes={start}-{end - 1}"})
         try:
@@ -234,32 +243,33 @@ class Website:
             if found.differs(stated):
                 raise UnreadableItem(1001, _CHANGED)
             told = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-            if answer.status == 200 or told is None or _is_encoded(answer, url):
-                if answer.status != 200 or start or end != found.size_bytes or _is_encoded(answer, url):
+            if answer.status == 200 or told is None or coding_of(answer, url):
+                if answer.status != 200 or start or end != found.size_bytes or coding_of(answer, url):
                     raise NoRanges
             elif (told[1], told[2]) != (str(start), str(end - 1)):
                 raise NoRanges
-            while len(data) < size and (chunk := await answer.content.read(_CHUNK_BYTES)):
+            while len(data) < size and (chunk := await answer.content.read(CHUNK_BYTES)):
                 data += chunk[: size - len(data)]
             if len(data) < size:
                 raise Transient("a body that ended early")
+            return bool(found.etag or found.modified or not (stated.etag or stated.modified))
         finally:
             answer.release()
 
-    async def _start(self, url: str, stated: Stated) -> Any:
-        answer = await self._ask("GET", url, is_decoded=not _is_compressed(url))
+    async def _start(self, url: str, stated: Stated) -> Body:
+        answer = await self._ask("GET", url)
         try:
             if answer.status in _GONE:
                 raise UnreadableItem(1001, _CHANGED)
             self._check(answer, f"GET {url}")
             if answer.status != 200:
-                raise Transient(f"HTTP {answer.status}")
+                raise UnreadableItem(1001, f"status={answer.status} for the whole file, expected 200")
             if _stated(answer, url).differs(stated):
                 raise UnreadableItem(1001, _CHANGED)
+            return Body(answer, url)
         except (UnreadableItem, RemoteUnavailable, Transient):
             answer.release()
             raise
-        return answer
 
     def _check(self, answer: Any, what: str) -> None:
         """Nothing for a success; else Transient, UnreadableItem, RemoteUnavailable in our own words."""
@@ -282,21 +292,29 @@ async def _release(answer: Any) -> None:
     answer.release()
 
 
-def _is_encoded(answer: Any, url: str) -> bool:
-    """Whether the body is compressed on the way."""
-    return answer.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity") and not _is_compressed(url)
+def _led_to(asked: str, target: str) -> str:
+    """The address that a Location header leads to, without a login, in ASCII. Raises ValueError where it is none."""
+    found = split_login(urljoin(asked, quote(target, safe=f"{PATH}%?#[]", errors="surrogateescape")))[0]
+    origin(found)[1].encode("idna")
+    return found
 
 
-def _is_compressed(url: str) -> bool:
-    """Whether the file itself is compressed by its name: Apache calls a stored `.tar.gz` encoded, and its bytes are wanted as they are."""
-    return urlsplit(url).path.lower().endswith((".gz", ".tgz", ".br", ".zst", ".z", ".bz2", ".xz", ".svgz"))
+def _shown(asked: str, target: str) -> str:
+    """Where a Location header leads, for a message: without login and query."""
+    try:
+        return _led_to(asked, target).partition("?")[0][:200]
+    except ValueError:
+        return "an address that is none"
+
+
+def _text(answer: Any, name: str) -> str:
+    """The header in characters that a table can hold: servers send any byte."""
+    return str(answer.headers.get(name, "")).strip().encode("utf-8", "backslashreplace").decode()
 
 
 def _stated(answer: Any, url: str) -> Stated:
-    headers = answer.headers
-    told = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
-    length = headers.get("Content-Length", "")
-    size = int(told[3]) if told is not None else int(length) if answer.status == 200 and length.isascii() and length.isdigit() else None
-    ranges = headers.get("Accept-Ranges", "").lower()
+    told, length = _CONTENT_RANGE.fullmatch(_text(answer, "Content-Range")), _text(answer, "Content-Length")
+    size = int(told[3]) if told is not None else int(length) if answer.status == 200 and _LENGTH.fullmatch(length) else None
+    ranges = _text(answer, "Accept-Ranges").lower()
     has_ranges = True if answer.status == 206 or ranges == "bytes" else False if ranges == "none" else None
-    return Stated(None if _is_encoded(answer, url) else size, headers.get("ETag", "").strip(), headers.get("Last-Modified", "").strip(), has_ranges)
+    return Stated(None if coding_of(answer, url) else size, _text(answer, "ETag"), _text(answer, "Last-Modified"), has_ranges)

@@ -56,8 +56,8 @@ def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings:
         if part.num_rows > 1 and sum(weights.values()) > settings.batch_bytes:
             half = part.num_rows // 2
             pending += [part.slice(half), part.slice(0, half)]
-        elif part.num_rows == 1 and (size := sum(weight for name, weight in weights.items() if name not in media)) > 2 * settings.max_line_bytes:
-            yield Fault(1008, f"row_bytes={size} not in [0, {2 * settings.max_line_bytes}] as values in memory")
+        elif part.num_rows == 1 and (size := sum(weight for name, weight in weights.items() if name not in media)) > settings.max_line_bytes:
+            yield Fault(1008, f"row_bytes={size} not in [0, {settings.max_line_bytes}] as values in memory")
         else:
             yield from _values(part)
             del part

@@ -49,12 +49,13 @@ def stream_of(reading: Reading) -> IO[bytes]:
 def lines_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
     """Each line without its end, or the size of one that is over the limit. Iterating raises what reading raises, after the whole lines."""
     while line := stream.readline(limit_bytes + 2):
-        if len(line.rstrip(b"\r\n")) <= limit_bytes:
-            yield line.rstrip(b"\r\n")
+        size, ended = len(line), line.endswith(b"\n")
+        line = line.rstrip(b"\r\n")  # under the same name: the line would be held twice while its record is read
+        if len(line) <= limit_bytes:
+            yield line
             continue
-        size = len(line)
-        while not line.endswith(b"\n") and (line := stream.readline(1 << 20)):
-            size += len(line)
+        while not ended and (line := stream.readline(1 << 20)):
+            size, ended = size + len(line), line.endswith(b"\n")
         yield size
 
 

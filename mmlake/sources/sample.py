@@ -39,9 +39,7 @@ class Sample:
         self._broken: dict[int, Fault] = {}  # index of a JSON or label member -> why it says nothing
         self._licence: str | None = None
         self._placed: set[int] = set()  # ids of members that an interleaved list has given a place
-        records = [member for member in members if samples.is_json(member)]
-        bases = {members[0].stem.rpartition("/")[2], *(samples.base_of(member).rpartition("/")[2] for member in records)}
-        self._tokens = Tokens(members, tuple(bases), shard=samples.pictures, settings=self._settings)
+        self._tokens = Tokens(members, samples.bases_of, shard=samples.pictures, settings=self._settings)
         for at, member in enumerate(members):
             if member.is_label or samples.is_json(member):
                 self._describe(at, member)

@@ -76,6 +76,10 @@ class Samples:
         """The name of a record without what makes it one."""
         return next((member.name[: -len(one)] for one in self._extensions if member.name.lower().endswith(one)), member.name).removeprefix("./")
 
+    def bases_of(self, members: Sequence[Member]) -> set[str]:
+        """What the names of one sample's members begin with: its stem, and what its records are called."""
+        return {members[0].stem.rpartition("/")[2], *(self.base_of(member).rpartition("/")[2] for member in members if self.is_json(member))}
+
     def _settle(self, groups: list[list[Member]]) -> None:
         """Give records the images that they name. One whose own sample has no record is then a row of theirs alone."""
         described = [group for group in groups if any(self.is_json(member) for member in group)]

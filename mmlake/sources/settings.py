@@ -13,8 +13,8 @@ class SourceSettings:
     # bytes; one item, also after decompression. A two-hour 1080p film is about 4 GB.
     max_text_bytes: int = 16 << 20
     # bytes; text is held in memory. The longest book of Project Gutenberg is about 10 MB.
-    max_line_bytes: int = 32 << 20
-    # bytes; one JSONL line with its metadata. With one emoji in it, it takes ten times that in memory.
+    max_line_bytes: int = 64 << 20
+    # bytes; one JSONL line with its metadata. What it takes in memory is bounded by max_json_values and max_decoded_bytes.
     max_json_values: int = 500_000
     # values of one JSON record: they may have three bytes each in the file, and take up to 400 in memory.
     max_shard_bytes: int = 64 << 30
@@ -31,6 +31,7 @@ class SourceSettings:
     # times its bytes in the file; what a Parquet row group above 64 MiB may decode to. Texts reach 10, a column of one repeated word more.
     max_decoded_bytes: int = 384 << 20
     # bytes; what reading a Parquet row group may hold at once, or four times its bytes in the file where that is more: pages are expanded whole.
+    # Also what one JSON record may: 42 MiB of text with one emoji in it, whose characters then take four bytes each; other texts reach max_line_bytes.
     max_charset_mess_fraction: float = 0.2
     # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
     text_fields: tuple[str, ...] = ("text", "content", "document")

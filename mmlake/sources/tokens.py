@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -38,10 +38,15 @@ class Pictures:
 
 
 class Tokens:
-    """The names that one sample's lists may use. bases: what the names of its members begin with before the position."""
+    """The names that one sample's lists may use."""
 
-    def __init__(self, members: Sequence[Member], bases: Sequence[str], *, shard: Pictures, settings: SourceSettings) -> None:
-        self._members, self._bases, self._shard, self._settings = members, bases, shard, settings
+    def __init__(self, members: Sequence[Member], bases_of: Callable[[Sequence[Member]], set[str]], *, shard: Pictures, settings: SourceSettings) -> None:
+        """bases_of: what the names of these members begin with before the position."""
+        self._members, self._bases_of, self._shard, self._settings = members, bases_of, shard, settings
+
+    @cached_property
+    def _bases(self) -> set[str]:
+        return self._bases_of(self._members)
 
     def image(self, token: Any, position: int, fields: Mapping[str, Any]) -> Member | None:
         """The image that a token of the record's list names: one of the sample's own by its whole name, its file name, or what follows the stem; else one of the shard by its whole name.

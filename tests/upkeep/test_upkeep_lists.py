@@ -10,6 +10,7 @@ import pytest
 
 from mmlake import pipeline
 from mmlake.lake import Lake
+from mmlake.publish import update_letters
 from mmlake.settings import Settings
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.upkeep import failed_rows, repair_blobs, request_retries
@@ -44,6 +45,27 @@ def listed(tmp_path: Path) -> Iterator[Listed]:
         lake = Lake(tmp_path / "lake", landing=landing, settings=Settings.of({"web": dict(QUICK)}))
         pipeline.refresh(lake)
         yield Listed(lake, site)
+
+
+def test_only_what_was_asked_again_was_tried_again(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retry asks every address of the list that failed with the same code; the table is stamped anew with the rows of the others in it."""
+    list_at = Path(listed.lake.landing.location) / "web.urls"
+    list_at.write_text(f"{list_at.read_text()}{listed.site.does('/late', lambda visit: visit.reply(status=503))}\n")
+    pipeline.refresh(listed.lake)
+    shard = listed.lake.registry.get("web.urls")
+    first = [run_step(ROW_STEPS["items"], listed.lake, modality, shard.key) for modality in shard.modalities]
+    assert len(first) == 4
+    letters = {row["key"]: row for row in failed_rows(listed.lake)}
+    busy, gone, late = sorted(letters)
+    request_retries(listed.lake, [letters[busy]])
+    before = dict(listed.site.asked)
+    monkeypatch.setattr("mmlake.tables.Stopwatch.fields", lambda self: {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": "2099-01-01T00:00:00+00:00"})
+    for modality in shard.modalities:
+        run_step(ROW_STEPS["items"], listed.lake, modality, shard.key)
+    assert {path for path, count in listed.site.asked.items() if count != before[path]} == {"/busy", "/late"}
+    update_letters(listed.lake)
+    found = {row["key"]: (row["attempts"], row["last_failed_at"]) for row in failed_rows(listed.lake)}
+    assert found == {busy: (2, "2099-01-01T00:00:00+00:00"), late: (2, "2099-01-01T00:00:00+00:00"), gone: (1, letters[gone]["last_failed_at"])}
 
 
 def test_an_address_that_was_busy_is_read_on_retry_whatever_it_holds_and_the_others_are_not_asked(listed: Listed) -> None:
