@@ -223,7 +223,9 @@ class _Sample:
             try:
                 found = self._bytes_of(item, settings.max_text_bytes if is_text else settings.max_item_bytes)
                 size_bytes = len(found)
-                if is_text:
+                if is_text and item.content.text is not None:
+                    text = item.content.text
+                elif is_text:
                     text, charset = texts.decode_text(found, settings=settings)
                     own = own if charset in _PLAIN_CHARSETS else {**own, "charset": charset}
                 else:

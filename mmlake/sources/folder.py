@@ -113,8 +113,7 @@ class _File(Content):
     """A file of a directory, with its first bytes."""
 
     __slots__ = ("_head", "_is_whole", "_landing", "_path")
-    raw = None
-    stored = None
+    raw = stored = text = None
 
     def __init__(self, landing: Landing, entry: Entry) -> None:
         self._landing, self._path = landing, entry.path

@@ -151,7 +151,7 @@ def rows_of(
     downloads: Downloads | None = None,
 ) -> Iterator[ItemRow]:
     """The rows of `ingest`, one by one. wanted: only those with these item ids; the bytes of others are not read."""
-    reading = _reading(shard, landing, settings, downloads)
+    reading = _reading(shard, landing, settings, downloads and downloads.telling(shard.key, modality, rules=settings))
     for item in _read(reading, shard):
         if item.modality not in shard.modalities:
             raise ContractBroken(
@@ -224,6 +224,8 @@ def _keep_text(item: RawItem, content: Content, metadata: dict[str, Any], settin
         digest, size, fault = _keep(item, content, store)
         return digest, size, None, fault or Fault(1008, f"text_bytes={size} not in [0, {settings.max_text_bytes}]")
     digest = content.stored[0] if content.stored else store.put(data, extension=item.extension)
+    if content.text is not None:
+        return digest, len(data), content.text, None
     try:
         text, encoding = texts.decode_text(data, settings=settings, declared=item.charset)
     except UnreadableItem as error:

@@ -54,6 +54,7 @@ class Content:
     raw: Opener | None = None  # the bytes before decompression, kept where decompression fails
     stored: tuple[str, int] | None = None  # digest and size, where the store of the ingest has the bytes already
     first: Callable[[int], bytes] | None = None  # gives so many of the first bytes in one read, where that is cheaper than to open a file
+    text: str | None = None  # what the bytes decode to, where they were encoded from it
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Content:
@@ -82,11 +83,11 @@ class Content:
 class _Held(Content):
     """Bytes that are in memory already."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data", "text")
     raw = stored = None
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, data: bytes, text: str | None = None) -> None:
+        self._data, self.text = data, text
 
     def open(self) -> IO[bytes]:
         return io.BytesIO(self._data)
@@ -214,7 +215,9 @@ def become_text(item: RawItem, text: str, role: str) -> RawItem:
         return item
     item.content_type = content_type = sniff.text_content_type(data)
     item.extension = _TEXT_EXTENSIONS.get(content_type, "txt")
-    item.content, item.size_bytes = _Held(data), len(data)
+    # A mark at the start, zeros and escapes are what `decode_text` tells encodings by.
+    is_plain = text[:1] != "\ufeff" and "\0" not in text and "\x1b" not in text
+    item.content, item.size_bytes = _Held(data, text if is_plain else None), len(data)
     return item
 
 

@@ -234,8 +234,7 @@ class _Stored(Content):
     """A member as it lies in the archive: its place and the way to its bytes in one object."""
 
     __slots__ = ("_file", "_head", "_label", "_offset", "_path", "_size", "is_range")
-    raw = None
-    stored = None
+    raw = stored = text = None
 
     def __init__(self, file: IO[bytes], path: str, label: str, offset: int, size_bytes: int, head: bytes) -> None:
         self._file, self._path, self._label, self._offset, self._size, self._head = file, path, label, offset, size_bytes, head
