@@ -59,6 +59,7 @@ class Lake:
         self._given = landing.zones if isinstance(landing, Mounts) else landing or None
         self._given_limit = limit
         self._s3_client = s3_client
+        self._seen: set[str] = set()  # names of landing zones that were listed
 
     @cached_property
     def store(self) -> Blobs:
@@ -168,6 +169,7 @@ class Lake:
         Of several by name, those that are given are looked up. One that does not answer stays where it was pinned; one that cannot be right raises SettingsError.
         """
         if isinstance(self._given, Mapping):
+            self._refuse_unknown(self._given)
             self.landing = Mounts.of({name: (name, place) for name, place in (self._places() or {}).items()}, self._looked_up)
             if self.is_pinned:
                 self.remember_landing()
@@ -175,6 +177,18 @@ class Lake:
             self.landing = self._opened(self._given)
             if self.is_pinned:
                 self.remember_landing()
+
+    def _refuse_unknown(self, given: Mapping[str, Landing | Place]) -> None:
+        """Raises SettingsError where a landing zone is to be taken away that the lake does not have."""
+        remembered = self._memory().get("landing")
+        names = sorted(remembered) if isinstance(remembered, dict) else []
+        if unknown := [name for name, place in given.items() if not place and name not in names]:
+            raise SettingsError(f"lake {self.root} has no landing zone {unknown[0]!r} to take away, but {names}; write --landing NAME= with one of these names")
+
+    def saw(self, landing: Landing) -> None:
+        """Take note that the landing zone, or each of several by name, was listed: from now on `remember_landing` writes down its address."""
+        if isinstance(landing, Mounts):
+            self._seen.update(landing.zones)
 
     def _looked_up(self, zone: tuple[str, Landing | Place]) -> Landing:
         name, place = zone
@@ -228,7 +242,10 @@ class Lake:
             write_atomically(path, line)
 
     def _addresses(self) -> tuple[object, object]:
-        """(where the landing zone is, what was asked for where that is another address), each by name where there are several."""
+        """(where the landing zone is, what was asked for where that is another address), each by name where there are several.
+
+        Of one that nothing was heard of yet, what was remembered before stays: an address that leads nowhere would fail every later run.
+        """
         before, asked_before = self._memory().get("landing"), self._memory().get("asked")
         if not isinstance(self.landing, Mounts):
             return self.landing.location, _unpinned(self._given if self._given is not None else asked_before, self.landing)
@@ -236,7 +253,7 @@ class Lake:
         given = self._given if isinstance(self._given, Mapping) else {}
         for name, zone in self.landing.zones.items():
             place = asked_before.get(name) if isinstance(asked_before, dict) else None
-            if not isinstance(zone, Unreachable):
+            if name in self._seen or "revision" in zone.provenance() or zone.local_path(".") is not None:
                 found[name], asked[name] = zone.location, _unpinned(given.get(name, place), zone)
             elif isinstance(before, dict) and name in before:
                 found[name], asked[name] = before[name], place
@@ -255,8 +272,6 @@ class Lake:
         return holding(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
     def _opened(self, landing: Landing | Place) -> Landing:
-        if isinstance(landing, (str, os.PathLike)) and not is_address(str(landing)) and not Path(landing).is_dir():
-            raise SettingsError(f"landing zone {Path(landing).absolute()} is not a directory; name the directory that holds your shards with --landing DIR")
         return as_landing(landing, remote=self.settings.remote, s3_client=self._client_for(landing))
 
 

@@ -52,8 +52,6 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
 
 def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tuple[list[Shard], dict[Landing, MmlakeError]]:
     """(shards of the landing zones that could be looked at, what the others raised)."""
-    if lake.limit is not None or lake.is_pinned:
-        lake.remember_landing()  # what is limited or pinned now, every later look, run and sensor shall see likewise
     listed: list[Shard] = []
     failed: dict[Landing, MmlakeError] = {}
     parts = lake.landing.parts()
@@ -61,10 +59,13 @@ def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tupl
         left = None if at_most is None else max(0, at_most - sum(shard.key not in known or known[shard.key].revision != shard.revision for shard in listed))
         try:
             listed += _shards(part, lake, known, left)
+            lake.saw(part)
         except (SettingsError, RemoteUnavailable) as error:
             failed[part] = error
             if len(failed) == len(parts):
                 raise
+    if lake.limit is not None or lake.is_pinned:
+        lake.remember_landing()  # what is limited or pinned now, every later look, run and sensor shall see likewise
     return listed, failed
 
 

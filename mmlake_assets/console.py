@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
+from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
 from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
 from mmlake.landing import addresses_in, addresses_of
@@ -24,7 +24,7 @@ def run(
         list[str] | None,
         typer.Option(
             "--landing",
-            help="Landing zone: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME[@REVISION], which is pinned anew when named here. Several as NAME=ADDRESS, each below its "
+            help=f"Landing zone: {LANDING_KINDS}. The revision of a data set on the hub is pinned anew when it is named here. Several as NAME=ADDRESS, each below its "
             "name; NAME= takes one away. Default: MMLAKE_LANDING, with blanks between several, then what the lake remembers.",
         ),
     ] = None,

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mmlake.compute import Executor
 from mmlake.lake import Lake
+from mmlake.remote.logins import without_login
 from mmlake.settings import Settings
 from mmlake_resources.s3 import s3_client
 
@@ -18,7 +19,10 @@ class LakeResource(dg.ConfigurableResource):
     """The lake that the assets read and write."""
 
     root: str = Field(description="Directory of the lake: blobs, stage tables, catalog, versions, training shards.")
-    landing: str | None = Field(default=None, description="Landing zone: a directory, s3://bucket/prefix or hf://datasets/org/name. Left out: the one that the lake remembers.")
+    landing: str | None = Field(
+        default=None,
+        description="Landing zone: a directory, s3://bucket/prefix, hf://datasets/org/name, http(s)://host/directory/ or another storage of docs/remote.md. A login in an address is used and not kept. Left out: the one that the lake remembers.",
+    )
     landings: dict[str, str] = Field(
         default_factory=dict, description="Several landing zones by name, in place of `landing` and beside those that the lake remembers; an empty address takes one away."
     )
@@ -31,6 +35,14 @@ class LakeResource(dg.ConfigurableResource):
     s3_region: str | None = Field(default=None, description="Region of the buckets.")
     s3_profile: str | None = Field(default=None, description="Profile of ~/.aws/config whose credentials are used.")
     settle_s: float = Field(default=10.0, description="Seconds that a landed file must rest before the sensor takes it, unless a `_SUCCESS` marker vouches for it.")
+
+    @field_validator("landing", "landings")
+    @classmethod
+    def _without_logins(cls, value: str | dict[str, str] | None) -> str | dict[str, str] | None:
+        """The addresses without their logins, which the process remembers: Dagster writes the configuration of resources into its database."""
+        if isinstance(value, dict):
+            return {name: without_login(place) for name, place in value.items()}
+        return without_login(value) if value else value
 
     @classmethod
     def at(cls, root: str, landing: str | dict[str, str] | None, *, settings_file: str | None = None, limit: int | None = None) -> "LakeResource":

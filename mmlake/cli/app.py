@@ -16,7 +16,7 @@ from rich.text import Text
 from mmlake.drawing import shown
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
-from mmlake.landing import Landing, addresses_of, as_landing, is_address
+from mmlake.landing import Landing, addresses_of, as_landing
 from mmlake.settings import Settings
 
 app = typer.Typer(
@@ -30,9 +30,10 @@ app = typer.Typer(
 LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
 SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+LANDING_KINDS = "a directory, s3://BUCKET/PREFIX, hf://datasets/ORG/NAME, http(s)://HOST/DIRECTORY/ or another storage of docs/remote.md (gs://, az://, sftp://, ...)"
 LandingOption = Annotated[
     list[str] | None,
-    typer.Option("--landing", help="A landing zone instead of a lake: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME. Several as NAME=ADDRESS, each below its name."),
+    typer.Option("--landing", help=f"A landing zone instead of a lake: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."),
 ]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=0, help="Take only that many samples of each landing zone, in the order of shard keys; 0 takes all. Default: what the lake remembers.")
@@ -52,9 +53,6 @@ def open_landing(texts: list[str]) -> Landing:
     given = addresses_of([text for text in texts if text])
     if given is None or (isinstance(given, dict) and not all(given.values())):
         raise SettingsError("--landing names no landing zone; write --landing DIR, or --landing NAME=DIR for each of several")
-    for place in given.values() if isinstance(given, dict) else [given]:
-        if not is_address(place) and not Path(place).is_dir():
-            raise SettingsError(f"landing zone {place} is not a directory; name the directory that holds your shards")
     return as_landing(given)
 
 

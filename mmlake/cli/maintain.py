@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake, open_landing
+from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, JsonOption, LakeOption, SettingsOption, app, emit, open_lake, open_landing
 from mmlake.drawing import key_values, table
 
 PANEL = "Keep"
@@ -18,7 +18,7 @@ PANEL = "Keep"
 def scan(
     landing: Annotated[
         list[str],
-        typer.Option("--landing", help="Landing zone to look at: a directory, s3://BUCKET/PREFIX or hf://datasets/ORG/NAME. Several as NAME=ADDRESS, each below its name."),
+        typer.Option("--landing", help=f"Landing zone to look at: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."),
     ],
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop where that many samples of each landing zone are found, in the order of shard keys.")] = None,
     settings: SettingsOption = None,

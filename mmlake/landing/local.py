@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -128,8 +128,9 @@ class LocalLanding(Landing):
         return None
 
     def head(self, path: str, size_bytes: int) -> bytes:
-        directory, _, name = native(path).rpartition("/")
-        if (kept := self._keep(directory)) is not None:
+        directory, slash, name = native(path).rpartition("/")
+        kept = None if slash and not directory else self._keep(directory)
+        if kept is not None:
             try:
                 handle = os.open(name, _FLAGS, dir_fd=kept.handle)
             except (OSError, ValueError):
@@ -187,5 +188,5 @@ class _Directory:
     def __init__(self, path: str, handle: int, until_s: float) -> None:
         self.path, self.handle, self.until_s = path, handle, until_s
 
-    def __del__(self) -> None:
-        os.close(self.handle)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.handle)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mmlake.errors import SettingsError
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding
@@ -22,6 +23,7 @@ Place = str | os.PathLike[str]  # what a landing zone is told by: a directory or
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)(?:::.*)?://", re.IGNORECASE)  # fsspec's chains (simplecache::http://) are addresses too, and refused as such
 
+_MAYBE_LOGIN = re.compile(r":.*@", re.DOTALL)
 
 # scheme -> what opens an address of it: (address, remote=RemoteSettings | None); of any other, FilesystemLanding knows whether it is opened
 _OPENERS: dict[str, Callable[..., Landing]] = {"hf": HubLanding, "s3": S3Landing, "http": WebsiteLanding, "https": WebsiteLanding}
@@ -38,7 +40,7 @@ def absolute(landing: str) -> str:
 
 
 def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remote: RemoteSettings | None = None, s3_client: Any = None) -> Landing:
-    """The landing zone itself, or the one in that directory or at that address; of several by name, the one that has each below its name. Raises SettingsError for an unknown scheme.
+    """The landing zone itself, or the one in that directory or at that address; of several by name, the one that has each below its name. Raises SettingsError for an unknown scheme, and where there is no such directory.
 
     s3_client: a boto3 client for an address of S3; None makes one from the environment.
     """
@@ -48,6 +50,17 @@ def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remo
         return Mounts.of(landing, lambda one: as_landing(one, remote=remote, s3_client=s3_client))
     scheme = _SCHEME.match(landing) if isinstance(landing, str) else None
     if scheme is None or not isinstance(landing, str):
+        if not Path(landing).is_dir():
+            raise _no_directory(landing)
         return LocalLanding(landing)
     opener = _OPENERS.get(scheme[1].lower(), FilesystemLanding)
     return S3Landing(landing, client=s3_client, remote=remote) if opener is S3Landing else opener(landing, remote=remote)
+
+
+def _no_directory(place: Place) -> SettingsError:
+    """Says so. A mistyped address may have a password in it, so nothing between a colon and an @ is repeated."""
+    shown = _MAYBE_LOGIN.sub(":...@", str(Path(place).absolute()))
+    hint = "; a name before '=' has letters, digits, '.', '_' and '-' alone, and begins with a letter or digit" if "=" in str(place) else ""
+    return SettingsError(
+        f"landing zone {shown} is not a directory; name the directory that holds your shards with --landing DIR, or an address such as https://host/directory/{hint}"
+    )

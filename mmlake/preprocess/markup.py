@@ -10,6 +10,8 @@ _SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "head", 
 _BREAKS = frozenset("address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p pre section table td th tr ul".split())
 _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
 _LINES = re.compile(r"\s*\n\s*")
+_LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_MAX_LEFT_OPEN = 100  # tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
 
 
 def is_html(text: str, content_type: str | None) -> bool:
@@ -30,6 +32,8 @@ def main_text(page: str) -> str:
 
 def strip_tags(page: str) -> str:
     """All visible text of the page, one line per block element."""
+    if page.count("<") > page.count(">") + _MAX_LEFT_OPEN:
+        page = _LEFT_OPEN.sub("&lt;", page)
     stripper = _Stripper()
     stripper.feed(page)
     stripper.close()

@@ -44,7 +44,7 @@ class Login:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
-_SEEN: dict[str, Login] = {}  # scheme://user@host:port or scheme://host:port -> the login that an address of it had
+_SEEN: dict[str, Login] = {}  # address without login, and its scheme://user@host:port or scheme://host:port -> the login that it had
 
 
 def split_login(address: str) -> tuple[str, Login | None]:
@@ -63,13 +63,13 @@ def without_login(address: str) -> str:
     """The address as it may be shown and kept. This process remembers the login for `login_of`."""
     plain, login = split_login(address)
     if login is not None:
-        _SEEN[_origin(plain)] = login
+        _SEEN[_origin(plain)] = _SEEN[plain] = login
     return plain
 
 
 def login_of(address: str) -> Login | None:
-    """The login that an address of this host had in this process; None where none had one."""
-    return _SEEN.get(_origin(address))
+    """The login that this address had in this process, else the last that one of its host had; None where none had one."""
+    return _SEEN.get(address) or _SEEN.get(_origin(address))
 
 
 def netrc_login(host: str) -> Login | None:

@@ -90,9 +90,16 @@ def _parquet(landing: Landing, path: str) -> Iterator[pa.Table]:
             file = pq.ParquetFile(stream)
             yield file.schema_arrow.empty_table()
             for batch in file.iter_batches(batch_size=_SCAN_ROWS):
+                for column in batch.columns:
+                    if _has_references(column.type):
+                        column.validate(full=True)  # pyarrow hands out references to values that the file does not have
                 yield pa.Table.from_batches([batch])
         except _BROKEN as error:
             raise TableCorrupt(f"{path} in {landing.location} does not read as a Parquet file; write or fetch it again") from error
+
+
+def _has_references(kind: pa.DataType) -> bool:
+    return pa.types.is_dictionary(kind) or any(_has_references(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _lance(landing: LocalLanding, path: str, version: int | None, fragments: Sequence[int] | None, scan_rows: int) -> Iterator[tuple[str, pa.Table]]:

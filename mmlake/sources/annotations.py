@@ -24,7 +24,6 @@ from mmlake.sources.settings import SourceSettings
 
 SECTIONS = ("images", "annotations", "licenses", "categories")
 _ABOUT_THE_FILE = frozenset({"info", "type"})  # known, and without items
-_NAME_CHARS = 60  # of an unknown section, in a reason
 _UNREAD = frozenset({"segmentation", "keypoints", "counts", "segments_info"})  # nine tenths of a file of instances, and no part of a row
 _CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary directory
 _INDEXES_KEPT = 4  # captions, instances, key points of one split and one more
@@ -150,10 +149,11 @@ class Index:
 
     def beyond(self) -> Iterator[tuple[Annotation, str]]:
         """(annotation, reason) of what is said of images of which more is said than one sample may hold."""
-        crowded = f"SELECT image FROM annotations GROUP BY image HAVING count(*) > {_MAX_PER_IMAGE}"
+        # Written down first: the pages of a query each make its inner ones anew.
+        self._select("CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image HAVING count(*) > ?", _MAX_PER_IMAGE)
         counts = Counter[tuple[str | None, str]]()
-        for row in self._pages(f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind IN ('caption', 'object') AND {_LISTED} AND image IN ({crowded})"):
-            found = Annotation(*row)
+        sql = f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded) AND {_LISTED}"
+        for found in (Annotation(*row) for row in self._pages(sql)):
             counts[found.image, found.kind] += 1
             if counts[found.image, found.kind] > _MAX_PER_IMAGE:
                 yield found, f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {str(found.image)[:60]}"
@@ -232,11 +232,7 @@ def _named_row(number: int, element: Any) -> tuple[Any, ...]:
     return number, _identity(fields.get("id")), canonical_json(fields)
 
 
-def _unread_row(number: int, reason: str) -> tuple[Any, ...]:
-    return number, reason
-
-
-_ROWS = {"images": _image_row, "annotations": _annotation_row, "licenses": _named_row, "categories": _named_row, "unread": _unread_row}
+_ROWS = {"images": _image_row, "annotations": _annotation_row, "licenses": _named_row, "categories": _named_row, "unread": lambda number, reason: (number, reason)}
 _MARKS = {"images": "?,?,?,?,?,NULL", "annotations": "?,?,?,?,?,?,NULL", "licenses": "?,?,?", "categories": "?,?,?", "unread": "?,?"}
 
 
@@ -261,10 +257,7 @@ class _Source:
 
 
 def elements(landing: Landing, entry: Entry, settings: SourceSettings) -> Iterator[tuple[str, int, Any]]:
-    """(section, place in it, element) of the file's lists, in its own order. Raises UnreadableItem where it cannot be read on.
-
-    Of a section that is not read: ("unread", its place among the file's sections, the reason).
-    """
+    """(section, place in it, element) of the file's lists; ("unread", place among the sections, reason) of one that is not read. Raises UnreadableItem where it breaks."""
     import ijson
 
     with landing.open(entry.path) as file:
@@ -312,7 +305,7 @@ def _walk(events: Iterator[tuple[str, Any]], source: _Source, max_depth: int) ->
         elif is_known:
             seen.add(key)
         elif key not in _ABOUT_THE_FILE:
-            yield "unread", place, f"the section {key[:_NAME_CHARS]!r} is none that COCO has; its {num_unread} elements are not read"
+            yield "unread", place, f"the section {key[:60]!r} is none that COCO has; its {num_unread} elements are not read"
 
 
 def _next(events: Iterator[tuple[str, Any]]) -> tuple[str, Any]:

@@ -250,9 +250,15 @@ def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return None
 
 
-@lru_cache(maxsize=4096)  # the records of a shard have few sets of fields
 def spellings(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """For each group of names, those that are among the fields, as the record spells them and in the order of the group."""
+    # The records of a shard have few sets of fields; of keys that are data, which differ from record to record, none are kept.
+    is_kept = len(fields) <= 64 and sum(map(len, fields)) <= 4096
+    return _spelled(fields, *groups) if is_kept else _spelled.__wrapped__(fields, *groups)
+
+
+@lru_cache(maxsize=4096)
+def _spelled(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     by_lower: dict[str, str] = {}
     for name in fields:
         by_lower.setdefault(name.lower(), name)

@@ -26,6 +26,7 @@ _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LONG_BYTES = 8 << 20  # of a record; shorter ones take less than the bounds in whatever way they are written
 _LONG_CHARS = 1 << 20  # of a string in metadata, from which on it matters how often it is copied; of a field's name, which is compared in lower case
 _ESCAPED_CHARS = 12  # of a character beyond the first 65,536, as JSON escapes it
+_VALUE_BYTES = 200  # of a number with its name in an object, or of an object around one; measured
 _CONTINUING = bytes(range(0x80, 0xC0))  # the bytes of UTF-8 that begin no character
 _WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # a character that makes its whole string take four bytes for each
 _BROAD = re.compile(rb"[\xc4-\xef]|\\u")  # one that makes it take two
@@ -153,6 +154,10 @@ def _check_memory(data: bytes, settings: SourceSettings) -> None:
     num_escaped = num_chars - len(data.translate(None, delete=bytes(range(0x80, 0x100))))
     written = min(decoded, num_chars + (_ESCAPED_CHARS - 1) * num_escaped)  # as `metadata_text` chooses
     most = len(data) + decoded + max(decoded, 2 * written)
+    num_values = sum(map(data.count, _BEFORE_VALUES))
+    if num_values and most + _VALUE_BYTES * num_values > settings.max_decoded_bytes:
+        num_values -= sum(sum(map(found[0].count, _BEFORE_VALUES)) for found in _STRINGS.finditer(data))
+    most += _VALUE_BYTES * num_values
     if most > settings.max_decoded_bytes:
         raise UnreadableItem(1008, f"decoded_bytes={most} not in [0, {settings.max_decoded_bytes}]")
 

@@ -166,7 +166,7 @@ def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[Raw
 def _fetched(blank: RawItem, column: str, expected: tuple[str, ...], answer: Answer, fields: dict[str, Any], reading: Reading, downloads: Downloads) -> RawItem:
     """The row of one address."""
     ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{column}")
-    home = expected[0] if expected else "text"
+    home = expected[0] if expected else downloads.home(answer)
     item = blank.but(ref=ref, modality=home, role="document" if home == "text" else "media", own=_about(answer))
     if answer.digest is None:
         return item.but(fault=Fault(answer.code or 1103, answer.reason or "no answer"))
@@ -176,6 +176,8 @@ def _fetched(blank: RawItem, column: str, expected: tuple[str, ...], answer: Ans
         return item.but(fault=Fault(1005, f"content is {answer.content_type or 'of no known type'}, which no modality takes"))
     if expected and answer.modality not in expected:
         return item.but(fault=Fault(1003, f"the content is {answer.content_type}, expected one of {list(expected)}"))
+    if not expected and answer.modality != home:
+        return item.but(fault=Fault(1003, f"the content is {answer.content_type} now, and was told as {home} in the other tables of the list; try it again to move it"))
     item = item.but(modality=answer.modality, role="document" if answer.modality == "text" else "media", charset=answer.charset)
     return item.but(fault=_mismatch(answer, column, fields, content, reading.settings))
 

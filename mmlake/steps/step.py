@@ -76,6 +76,8 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
         versions[f"landing/{shard}"] = known.revision
         if known.format == sources.URL_LIST:
             versions["web/reach"] = lake.settings.web.reach
+            if turn := lake.downloads.turn(shard, modality, rules=lake.settings.sources):
+                versions["web/turn"] = str(turn)
     for name in step.inputs:
         if shard == ALL:
             versions[f"{modality}/{name}"] = joint_version(lake.tables.stamps(name, modality))

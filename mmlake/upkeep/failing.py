@@ -24,7 +24,7 @@ def failed_rows(lake: Lake, *, codes: Collection[int] = (), shards: Collection[s
 def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
     """Ask the steps to make these dead letters' rows again at the next run; the number of rows asked for. Lost blobs are for `mmlake fsck --repair`."""
     wanted: dict[Slot, list[str]] = {}
-    known, codes, count = lake.registry.known(), set[int](), 0
+    known, codes, lists, count = lake.registry.known(), set[int](), set[str](), 0
     for row in rows:
         if row["stage"] not in _TABLES:
             continue
@@ -35,12 +35,13 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
             modalities = tuple({*shard.modalities, row["modality"]})  # what comes this time may be of any of them, or stand beside a medium
             if shard.format == sources.URL_LIST:
                 codes.add(row["error_code"])
+                lists.add(shard.key)
             if _is_all(lake, row):
                 lake.registry.reopen(row["shard"])
         for modality in modalities:
             wanted.setdefault(Slot(_TABLES[row["stage"]], modality, row["shard"]), []).append(row["key"])
     if codes:
-        lake.downloads.forget(codes=codes)
+        lake.downloads.forget(codes=codes, lists=lists)
     for slot, keys in wanted.items():
         lake.retries.request(slot, keys)
     return count

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from mmlake.cli.app import app
 from mmlake.errors import SettingsError
+from mmlake.remote.logins import login_of
 from mmlake_assets import console, show
 from mmlake_resources import LakeResource
 from tests import make
@@ -62,6 +63,27 @@ def test_the_resource_opens_one_or_several(tmp_path: Path) -> None:
     assert [entry.path for _, entries in plain.landing.directories() for entry in entries] == ["a.txt"]
     assert [entry.path for _, entries in named.landing.directories() for entry in entries] == ["one/a.txt"]
     assert LakeResource.at(str(tmp_path / "plain"), None).landing is None
+
+
+def test_the_resource_keeps_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    resource = LakeResource(root="lake", landing="https://ann:secret@host.example/a/")
+    several = LakeResource(root="lake", landings={"a": "https://ann:secret@host.example/a/", "old": ""})
+    assert (resource.landing, several.landings) == ("https://host.example/a/", {"a": "https://host.example/a/", "old": ""})
+    assert login_of("https://host.example/a/").password == "secret"
+
+
+@pytest.mark.parametrize("text", ["https:/ann:secret@host.example/a/", " https//ann:secret@host", "a=htps:/ann:sec/ret@host"])
+def test_a_mistyped_address_is_told_without_its_password(text: str) -> None:
+    result = RUNNER.invoke(app, ["scan", "--landing", text])
+    assert isinstance(result.exception, SettingsError) and "is not a directory" in str(result.exception)
+    assert "secret" not in str(result.exception) and "sec/ret" not in str(result.exception)
+
+
+@pytest.mark.parametrize("command", ["run", "scan", "rows"])
+def test_help_names_every_kind_of_landing_zone(command: str) -> None:
+    told = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "2000"}).output
+    assert all(kind in told for kind in ("s3://", "hf://", "http(s)://", "gs://", "sftp://", "NAME=ADDRESS"))
 
 
 def test_scan_looks_at_several(tmp_path: Path) -> None:

@@ -80,6 +80,14 @@ class Answers:
         told = (kind.content_type, kind.modality, kind.extension) if kind else (None, None, "bin")
         return replace(bare, status=200, digest=digest, size_bytes=len(body), content_type=told[0], modality=told[1], extension=told[2])
 
+    def telling(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
+        """Itself: its answers never change."""
+        return self
+
+    def home(self, answer: Answer) -> str:
+        """The modality whose table has the row."""
+        return answer.modality or "text"
+
     def open(self, answer: Answer) -> IO[bytes]:
         """The bytes of an answer that has a digest."""
         assert answer.digest is not None

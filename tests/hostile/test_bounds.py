@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.sources import texts
+from mmlake.sources.jsonl import lines_of
 from mmlake.sources.limiting import scan_first
 from mmlake.sources.rowgroups import opened, plan
 from mmlake.sources.shard import revision_of
@@ -94,6 +96,62 @@ def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(fill):
 def test_commas_inside_of_a_text_are_no_values():
     record = {"text": 'a,b,"c",[{' * 500}
     assert texts.parse_object(json.dumps(record).encode(), settings=sources.SourceSettings(max_json_values=1000)) == record
+
+
+@pytest.mark.parametrize(
+    ("start", "fill", "code"), [("", "a", None), ("\U0001f600", "a", 1008), ("\\ud83d\\ude00", "a", 1008), ("\U0001f600", "\U0001f600", None), ("\u0430", "a", None)]
+)
+def test_a_record_is_refused_by_what_it_takes_in_memory_and_not_by_its_bytes(start, fill, code):
+    """One emoji in nine megabytes makes 36 of them, each time that they are copied."""
+    data = f'{{"text":"{start}{fill * ((9 << 20) // len(fill.encode()))}"}}'.encode()
+    settings = sources.SourceSettings(max_decoded_bytes=7 * len(data))
+    try:
+        told = texts.parse_object(data, settings=settings) and None
+    except UnreadableItem as error:
+        told = error.code
+    assert told == code
+
+
+def test_a_book_with_an_emoji_in_forty_megabytes_of_metadata_is_read():
+    data = '{"text":"a","notes":"\U0001f600'.encode() + b"n" * 40_000_000 + b'"}'
+    assert len(texts.parse_object(data, settings=SETTINGS)["notes"]) == 40_000_001
+
+
+@pytest.mark.parametrize("inside, code", [(True, None), (False, 1008)])
+def test_values_count_beside_the_long_text_of_their_record_and_commas_in_it_do_not(inside, code):
+    commas = "," * 100_000 if inside else '","x":[' + ",".join("1" * 100_000) + '],"y":"'
+    data = b'{"text":"' + b"a" * (9 << 20) + commas.encode() + b'"}'
+    try:
+        told = texts.parse_object(data, settings=sources.SourceSettings(max_decoded_bytes=50 << 20)) and None
+    except UnreadableItem as error:
+        told = error.code
+    assert told == code
+
+
+def test_a_field_whose_name_is_a_book_is_refused():
+    with pytest.raises(UnreadableItem) as told:
+        texts.parse_object(b'{"text":"a","' + b"n" * (9 << 20) + b'":1}', settings=SETTINGS)
+    assert told.value.code == 1008
+
+
+@pytest.mark.parametrize("place", [lambda text: {"m": text}, lambda text: {"m": [{"n": text}]}, lambda text: {"m": {text: 1}}])
+def test_a_wide_character_in_long_metadata_is_escaped_and_the_rest_is_not_widened(place):
+    metadata = place("\U0001f600" + "a" * (2 << 20))
+    tracemalloc.start()
+    text = texts.metadata_text(metadata)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert json.loads(text) == metadata and peak_bytes < 5 * (2 << 20)  # as it is, eight in each of two copies
+
+
+def test_a_line_is_held_once_while_its_record_is_read():
+    stream = io.BytesIO(b"a" * (4 << 20) + b"\n")
+    tracemalloc.start()
+    lines = lines_of(stream, 8 << 20)
+    line = next(lines)
+    held_bytes = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(line) == 4 << 20 and held_bytes < 5 << 20
 
 
 def test_brotli_gives_no_more_than_there_is_room_for():

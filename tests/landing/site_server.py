@@ -151,7 +151,7 @@ def serving_site() -> Iterator[Site]:
     site = Site()
     server = QuietServer(("127.0.0.1", 0), type("_Bound", (_SiteHandler,), {"hub": site}))
     site.url = f"http://127.0.0.1:{server.server_port}/"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
     thread.start()
     try:
         yield site

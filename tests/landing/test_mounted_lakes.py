@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from hub_server import NAME, TOKEN, Hub
+from site_server import serving_site
 
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.lake import Lake
@@ -193,6 +194,25 @@ def test_the_address_of_one_that_was_never_reached_is_not_remembered(places: dic
     assert memory(lake) == {"format": 1, "landing": {"notes": places["notes"]}}
 
 
+def test_an_address_that_leads_nowhere_is_not_remembered_and_replaces_none(places: dict[str, str], tmp_path: Path) -> None:
+    with serving_site() as site:
+        site.files = {"c.jsonl": make.jsonl([make.prose(8)])}
+        first = Lake(tmp_path / "lake", landing={"notes": places["notes"], "site": site.url}, limit=5)
+        refresh(first)
+        assert memory(first)["landing"] == {"notes": places["notes"], "site": site.url}
+        wrong = Lake(tmp_path / "lake", landing={"site": f"{site.url}gone/", "typo": f"{site.url}nothing/"})
+        listing = refresh(wrong)
+        wrong.remember_landing()
+        assert [str(error).partition(":")[0] for error in listing.failures] == ["landing zone 'site'", "landing zone 'typo'"]
+        assert memory(wrong)["landing"] == {"notes": places["notes"], "site": site.url}
+
+
+def test_a_name_that_the_lake_does_not_have_cannot_be_taken_away_by_hand(places: dict[str, str], tmp_path: Path) -> None:
+    refresh(Lake(tmp_path / "lake", landing=places))
+    with pytest.raises(SettingsError, match=r"no landing zone 'nots' to take away, but \['notes', 'web'\]"):
+        Lake(tmp_path / "lake", landing={"nots": ""}).pin_landing()
+
+
 def test_a_changed_blob_is_read_again_from_its_own_landing_zone(places: dict[str, str], tmp_path: Path) -> None:
     make.land(Path(places["notes"]), {"pics/a.png": make.picture(1)})
     lake = Lake(tmp_path / "lake", landing=places)
@@ -239,13 +259,15 @@ def test_the_sensor_registers_what_it_reaches_and_its_tick_fails_where_that_is_a
 
 @pytest.mark.slow
 def test_a_run_reads_the_others_publishes_nothing_and_ends_in_the_error(places: dict[str, str], outage: Callable[[], None], hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "notes" / "b.jsonl").unlink()
+    make.land(tmp_path / "notes", {"a.png": make.picture(1)})  # the vector of an image needs no model to be loaded
     resource = LakeResource(root=str(tmp_path / "lake"), landings=places)
     refresh(resource.open())
     outage()
     with open_instance(tmp_path / "lake") as instance, pytest.raises(RemoteUnavailable, match="landing zone 'web'.*nothing is published until all can be looked at"):
         run_lake(resource, CudaExecutorResource(device="cpu"), instance, recipes=("everything",), phase=lambda name, total: None)
     tables = resource.open().tables
-    assert tables.has("items", "text", "notes/b.jsonl") and not tables.has("items", "text", "web/a.jsonl")
+    assert tables.has("items", "image", "notes") and not tables.has("items", "text", "web/a.jsonl")
     assert resource.open().versions.tags() == {}
     hub.is_down = False
     assert refresh(resource.open()).failures == ()

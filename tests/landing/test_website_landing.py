@@ -21,6 +21,7 @@ from mmlake.landing import Landing, LocalLanding, as_landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.client import Neighbourhood, proxy_for, run
+from mmlake.remote.logins import without_login
 from mmlake.remote.pages import links_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.spooled import SpooledFile
@@ -297,6 +298,15 @@ def test_a_login_opens_the_site_and_is_told_nowhere(site: Site, tmp_path: Path, 
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes() and path.name != "no-netrc"]
 
 
+def test_two_places_of_one_host_have_each_their_login(site: Site) -> None:
+    first, second = (site.url.replace("//", f"//{user}:pw@") for user in ("ann", "bob"))
+    landing = as_landing({name: without_login(place) for name, place in {"a": f"{first}one/", "b": f"{second}two/"}.items()})
+    site.files = {"one/a.bin": b"a", "two/b.bin": b"b"}
+    assert (landing.open("a/a.bin").read(), landing.open("b/b.bin").read()) == (b"a", b"b")
+    users = {one.path: base64.b64decode(one.headers["authorization"].removeprefix("Basic ")).decode() for one in site.seen}
+    assert users == {"/one/a.bin": "ann:pw", "/two/b.bin": "bob:pw"}
+
+
 def test_a_redirect_is_followed_and_the_login_does_not_go_along(site: Site) -> None:
     with serving_site() as other:
         other.files = {"cdn/big.bin": BIG}
@@ -374,7 +384,7 @@ def test_pythons_own_file_server_is_a_landing_zone(site: Site, tmp_path: Path) -
     make.land(tmp_path / "in", TREE | {"odd/a&b;'\"<>?#.txt": b"odd"})
     handler = type("_Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *args: None})
     server = QuietServer(("127.0.0.1", 0), partial(handler, directory=str(tmp_path / "in")))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
     thread.start()
     try:
         here, there = LocalLanding(tmp_path / "in"), WebsiteLanding(f"http://127.0.0.1:{server.server_port}/", remote=SMALL)

@@ -105,3 +105,9 @@ def test_srt_cues_keep_their_times_and_lose_their_markup():
 def test_vtt_headers_notes_and_settings_are_no_words():
     cues = parse_cues("WEBVTT\n\nNOTE a remark\n\nid-7\n00:01.000 --> 00:02.000 align:start\n<v Anna>Good morning\n\n00:03.000 --> 00:02.000\nbackwards\n")
     assert [(cue.text, cue.start_s, cue.end_s) for cue in cues] == [("Good morning", 1.0, 2.0)]
+
+
+@pytest.mark.parametrize("opened", ["<a ", '<a href="', "<!-- ", "<p x='"])
+def test_tags_that_nobody_closes_take_no_more_than_their_number(opened):
+    # a minute and more where each of them is sought to the end of the page
+    assert strip_tags(f"<p>words</p>{opened * 60_000}").startswith("words")

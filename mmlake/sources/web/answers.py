@@ -36,3 +36,9 @@ class Downloads(Protocol):
 
     def open(self, answer: Answer) -> IO[bytes]:
         """The bytes of an answer that has a digest."""
+
+    def telling(self, name: str, modality: str, *, rules: SourceSettings) -> Downloads:
+        """The same downloads for whoever makes the table of that modality of the list of that name: they know where the other tables have its addresses."""
+
+    def home(self, answer: Answer) -> str:
+        """The modality whose table has the row of the address, of which only the content tells any."""

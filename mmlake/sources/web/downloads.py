@@ -20,14 +20,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from mmlake.errors import TRANSIENT_CODES, LakeLocked, UnreadableItem
 from mmlake.locks import holding
 from mmlake.records import canonical_json, digest_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.web.addresses import Lookup
-from mmlake.sources.web.answers import Answer
+from mmlake.sources.web.answers import Answer, Downloads
 from mmlake.sources.web.fetching import Fetched, Fetcher
 from mmlake.sources.web.journal import Journal
 from mmlake.sources.web.judging import answer_of
@@ -101,8 +101,28 @@ class JournalledDownloads:
         assert answer.digest is not None
         return self._store.open(answer.digest)
 
-    def forget(self, urls: Iterable[str] | None = None, *, codes: Collection[int] = TRANSIENT_CODES) -> int:
-        """How many failures were forgotten, of these addresses or of all; the next ingest asks again."""
+    def telling(self, name: str, modality: str, *, rules: SourceSettings) -> Downloads:
+        """The same downloads, for making the table of that modality of the list of that name."""
+        return _Telling(self, name, modality, rules)
+
+    def home(self, answer: Answer) -> str:
+        """The modality whose table has the row of the address, as far as its answer tells."""
+        return answer.modality or "text"
+
+    def turn(self, name: str, modality: str, *, rules: SourceSettings) -> int:
+        """The turn in which the table of that modality would be made of the list of that name: one that was made in another is out of date."""
+        return self.journal.turn(name, modality, policy=self.policy(rules)) if self.path.exists() else 0
+
+    def policy(self, rules: SourceSettings) -> str:
+        """The digest of the settings that decide which addresses have an answer."""
+        return _digest_of([_manners_of(rules), rules.max_item_bytes, self._settings.reach])
+
+    def forget(self, urls: Iterable[str] | None = None, *, codes: Collection[int] = TRANSIENT_CODES, lists: Collection[str] | None = None) -> int:
+        """How many failures were forgotten, of these addresses or of all; the next ingest asks again.
+
+        lists: names of those whose tables will all be made anew, None for all: only in these an address may move to another table.
+        """
+        self.journal.release(lists)
         return self.journal.forget(urls, codes=codes)
 
     def close(self) -> None:
@@ -112,14 +132,37 @@ class JournalledDownloads:
             del self.__dict__["journal"]
 
 
+def _manners_of(rules: SourceSettings) -> str:
+    """The digest of what may forbid an answer although it came."""
+    return _digest_of([rules.agent, rules.respect_opt_out, rules.respect_robots])
+
+
+def _digest_of(values: list[Any]) -> str:
+    return digest_of(canonical_json(values).encode())[:16]
+
+
+class _Telling:
+    """The downloads of a lake while one table of a list is made."""
+
+    def __init__(self, downloads: JournalledDownloads, name: str, modality: str, rules: SourceSettings) -> None:
+        self._downloads, self._name, self._modality, self._rules = downloads, name, modality, rules
+        self._begun = False
+        self.answers, self.open, self.telling = downloads.answers, downloads.open, downloads.telling
+
+    def home(self, answer: Answer) -> str:
+        journal = self._downloads.journal
+        if not self._begun:  # most lists tell their modality, and take no turns
+            journal.begin(self._name, self._modality, policy=self._downloads.policy(self._rules))
+            self._begun = True
+        return journal.home(self._name, answer.url, answer.modality or "text")
+
+
 class _Book:
     """What is known of the addresses of one call of `answers`."""
 
     def __init__(self, downloads: JournalledDownloads, rules: SourceSettings) -> None:
         self._downloads, self._rules, self._journal, self._store = downloads, rules, downloads.journal, downloads._store
-        self._manners = digest_of(canonical_json([rules.agent, rules.respect_opt_out, rules.respect_robots]).encode())[:16]
-        policy = [self._manners, rules.max_item_bytes, downloads._settings.reach]
-        self._policy = digest_of(canonical_json(policy).encode())[:16]
+        self._manners, self._policy = _manners_of(rules), downloads.policy(rules)
         self._known: dict[str, Answer] = {}
         self.waiting: set[str] = set()  # on the way
         self.wanted = Counter[str]()  # how often each address stands in the window

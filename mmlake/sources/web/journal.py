@@ -1,6 +1,10 @@
 """What came of every address that was ever asked: one SQLite file, so that nothing is downloaded twice and a killed run goes on.
 
 An answer with bytes counts for ever, one without until what decided it changes: the settings that the row `policy` is the digest of.
+
+Of an address that says nothing of its content, the content tells the table that has its row; and answers change. So the tables of a list
+are made in turns: in one turn, whoever makes a table finds each address in the table where it was first told. A table that is made once
+more with other settings opens the next turn, and the others of its list are out of date.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from mmlake.sources.web.naming import shown
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS downloads (
     address TEXT PRIMARY KEY, manners TEXT NOT NULL, policy TEXT NOT NULL, code INTEGER, digest TEXT, fetched_s REAL NOT NULL, answer TEXT NOT NULL
-) WITHOUT ROWID
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS turns (list TEXT PRIMARY KEY, turn INTEGER NOT NULL, policy TEXT NOT NULL, made TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS homes (list TEXT, address TEXT, modality TEXT NOT NULL, PRIMARY KEY (list, address)) WITHOUT ROWID;
 """
 _WAIT_S = 30.0  # for another process that writes; a group of answers takes milliseconds
 
@@ -33,7 +39,7 @@ class Journal:
         self._database = sqlite3.connect(path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=NORMAL")  # a lost commit is a second download, and the file stays whole
-        self._database.execute(_SCHEMA)
+        self._database.executescript(_SCHEMA)
 
     def find(self, url: str, *, manners: str, policy: str) -> Answer | None:
         """What came of the address, where it still counts. manners: the digest of what may forbid an answer although it came."""
@@ -56,6 +62,48 @@ class Journal:
         if urls is None:
             return self._database.execute(f"DELETE FROM downloads WHERE code IN ({marks})", (*codes,)).rowcount
         return sum(self._database.execute(f"DELETE FROM downloads WHERE address = ? AND code IN ({marks})", (_key(url), *codes)).rowcount for url in urls)
+
+    def turn(self, name: str, modality: str, *, policy: str) -> int:
+        """The turn, from 0, in which the table of that modality would be made of the list of that name. policy: the digest of the settings that decide its answers."""
+        turn, _, is_next = self._turn(name, modality, policy)
+        return turn + is_next
+
+    def begin(self, name: str, modality: str, *, policy: str) -> None:
+        """Say that the table is being made, in its turn."""
+        with closing(self._database.cursor()) as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            turn, made, is_next = self._turn(name, modality, policy)
+            if is_next:
+                cursor.execute("DELETE FROM homes WHERE list = ?", (name,))
+            if is_next or not made:
+                cursor.execute("INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, turn + is_next, policy, modality))
+            elif modality not in made:
+                cursor.execute("UPDATE turns SET made = ? WHERE list = ?", (" ".join((*made, modality)), name))
+            cursor.execute("COMMIT")
+
+    def _turn(self, name: str, modality: str, policy: str) -> tuple[int, list[str], bool]:
+        """(the turn that the list is in, modalities of the tables made in it, whether this one opens the next)."""
+        row = self._database.execute("SELECT turn, policy, made FROM turns WHERE list = ?", (name,)).fetchone()
+        if row is None:
+            return 0, [], False
+        made = row[2].split()
+        return row[0], made, modality in made and row[1] != policy
+
+    def home(self, name: str, url: str, modality: str) -> str:
+        """The modality whose table has the row of the address in this turn of the list; this one where none has it yet."""
+        key = (name, _key(url))
+        asked = "SELECT modality FROM homes WHERE list = ? AND address = ?"
+        row = self._database.execute(asked, key).fetchone()
+        if row is None:
+            self._database.execute("INSERT OR IGNORE INTO homes VALUES (?, ?, ?)", (*key, modality))
+            row = self._database.execute(asked, key).fetchone()  # another process may have been first
+        return str(row[0])
+
+    def release(self, names: Iterable[str] | None) -> None:
+        """Let the tables of these lists, or of all, be told anew where their addresses belong. All tables of a list must then be made once more."""
+        marks = [(name,) for name in names] if names is not None else self._database.execute("SELECT list FROM turns").fetchall()
+        self._database.executemany("DELETE FROM homes WHERE list = ?", marks)
+        self._database.executemany("UPDATE turns SET made = '' WHERE list = ?", marks)
 
     def counts(self) -> dict[int | None, int]:
         """How many answers there are by code, None for those with bytes."""

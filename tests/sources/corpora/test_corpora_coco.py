@@ -181,6 +181,20 @@ def test_a_list_that_stands_twice_counts_once_and_the_other_is_a_row(tmp_path):
     assert [(row["error_code"], row["materialize_error"]) for row in rest] == [(1003, "the section annotations stands in the file before; the 5 elements of this one are not read")]
 
 
+def test_what_is_said_of_one_image_beyond_a_sample_s_room_is_a_row_with_its_words(tmp_path, monkeypatch):
+    """A million captions of one image were a sample of a million rows, all in memory."""
+    monkeypatch.setattr("mmlake.sources.annotations._MAX_PER_IMAGE", 3)
+    files = {CAPTIONS: coco_json([coco_image(9), coco_image(25)], [*coco_captions(9), *coco_captions(25, count=3)])}
+    rows, rest = found(tmp_path, files | {f"coco/train2017/{number:012d}.jpg": png(number) for number in (9, 25)})
+    assert [row["role"] for row in rows] == ["media", *["caption"] * 3] * 2
+    assert [(row["error_code"], row["digest"]) for row in rest] == [(1008, sha(caption["caption"].encode())) for caption in coco_captions(9)[3:]]
+
+
+def test_captions_of_an_image_without_a_name_are_rows_that_keep_their_words(tmp_path):
+    _, rest = found(tmp_path, {CAPTIONS: coco_json([coco_image(9), {"id": 25}], [*coco_captions(9), *coco_captions(25)]), "coco/train2017/000000000009.jpg": png()})
+    assert [row["digest"] for row in rest if row["error_code"] == 1011] == [sha(caption["caption"].encode()) for caption in coco_captions(25)]
+
+
 def test_one_huge_element_is_refused_and_what_came_before_stays(tmp_path):
     small = sources.SourceSettings(max_text_bytes=1 << 18)
     images = [coco_image(9), coco_image(25, date_captured="x" * (1 << 19))]

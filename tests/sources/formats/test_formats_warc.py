@@ -13,7 +13,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.warcrecords import Damage, records
+from mmlake.sources.warcrecords import Damage, Record, records
 from tests.sources.formats.warcs import PAGE, base32, chunked, record, response
 from tests.sources.source_builders import SETTINGS, brief, gz, land, png, rows_of, sha, zst
 
@@ -314,3 +314,28 @@ def test_marks_without_records_cost_a_little_each(data):
     counted = Counted(data)
     assert all(isinstance(found, Damage) for found in records(counted, settings=SETTINGS))
     assert counted.num_bytes < 1000 * len(data)
+
+
+@pytest.mark.parametrize("mark", [b"WARC/1.\n", b"WARC/1.0\r\n", b"WARC/1.0\r\nWARC-Type: response\r\n"])
+@pytest.mark.parametrize("num_marks", [2, 3, 200_000])
+def test_headers_that_cut_each_other_are_one_row_that_counts_them(mark, num_marks):
+    """Four million marks in 33 MB were four million rows, and a kilobyte read for each."""
+    counted = Counted(mark * num_marks + response())
+    damage, last = records(counted, settings=SETTINGS)
+    assert damage.fault.code == 1003 and damage.fault.reason.startswith(f"{num_marks} record headers")
+    assert isinstance(last, Record) and last.start + last.size_bytes + 4 == len(mark * num_marks + response())
+    assert counted.num_bytes < 3 * len(mark * num_marks) + 20_000
+
+
+def test_headers_that_cut_each_other_are_counted_across_pieces_of_the_file():
+    data = b"".join(b"WARC/1.0\r\n" + b"x" * (1 + at % 97) + b"\r\n"[at % 2 :] for at in range(40_000))  # two pieces and a half
+    damage, last = records(io.BytesIO(data), settings=SETTINGS)
+    assert damage.fault.reason.startswith("39999 record headers") and last.fault.code == 1002
+
+
+def test_the_record_behind_a_false_length_is_sought_once():
+    """Of each was read its head, and twice what follows."""
+    data = response(length=10**9) * 300
+    counted = Counted(data)
+    assert [found.fault.code for found in records(counted, settings=SETTINGS)] == [1003] * 299 + [1002]
+    assert counted.num_bytes < 300 * 2.5 * 2048

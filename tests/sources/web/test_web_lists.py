@@ -280,3 +280,44 @@ def test_a_table_of_a_list_is_out_of_date_when_other_networks_may_be_reached(tmp
     assert is_current(ROW_STEPS["items"], closed, "image", "a.urls") and not is_current(ROW_STEPS["items"], reaching, "image", "a.urls")
     run_step(ROW_STEPS["items"], reaching, "image", "a.urls")
     assert reaching.tables.concat("items", "image").column("status").to_pylist() == ["ok"]
+
+
+@pytest.mark.parametrize("order, code", [(("text", "image"), 1008), (("image", "text"), 1003)])
+def test_an_address_without_a_modality_is_one_row_in_one_table_whatever_its_answers(tmp_path, site, order, code):
+    """The first table that is made decides for the others; one that is made again moves its rows, and the others follow."""
+    listed(tmp_path, site.serve("/x", png(1) + bytes(5000)))
+    tight, wide = (
+        Lake(tmp_path / "lake", landing=tmp_path / "in", settings=Settings(web=sources.WebSettings(**QUICK), sources=sources.SourceSettings(max_item_bytes=size)))
+        for size in (1000, 10_000)
+    )
+
+    def rows() -> list[tuple[str, int | None]]:
+        return [(row["modality"], row["error_code"]) for one in order for row in wide.tables.concat("items", one).to_pylist()]
+
+    refresh(tight)
+    run_step(ROW_STEPS["items"], tight, order[0], "a.urls")
+    run_step(ROW_STEPS["items"], wide, order[1], "a.urls")
+    assert rows() == [("text", code)]
+    num_made = 0
+    while stale := [one for one in order if not is_current(ROW_STEPS["items"], wide, one, "a.urls")]:
+        run_step(ROW_STEPS["items"], wide, stale[0], "a.urls")
+        num_made += 1
+    assert (rows(), num_made) == ([("image", None)], 2)
+
+
+def test_a_retry_for_one_list_leaves_the_addresses_of_another_in_their_tables(tmp_path, site):
+    """Its failures are forgotten for all, and a table of the other list that was not made yet then finds a picture where its text table has a failure."""
+    answers = iter([503, 200])
+    url = site.does("/x", lambda visit: visit.reply(png(1), status=next(answers)))
+    (shard,) = sources.scan(listed(tmp_path, url) / "in", settings=SETTINGS)
+    downloads, store = downloads_at(tmp_path, tries=1), BlobStore(tmp_path / "store")
+
+    def codes(modality: str) -> list[int | None]:
+        return sources.ingest(shard, modality, landing=tmp_path / "in", store=store, settings=SETTINGS, downloads=downloads).column("error_code").to_pylist()
+
+    assert codes("text") == [1105]
+    downloads.forget(lists=["b.urls"])
+    assert (codes("image"), codes("text")) == ([], [1003])
+    downloads.forget(lists=["a.urls"])
+    assert (codes("image"), codes("text")) == ([None], [])
+    downloads.close()
