@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +76,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
 
     def fill(base: Path) -> None:
         truth = sample.generate(base / "corpus", settings=sample.SampleSettings(scale=0.15))
-        (base / "truth").write_bytes(pickle.dumps(truth))  # as it was returned; the corpus has a truth file of its own
+        truth.write(base / "truth.json")  # as it was returned; the corpus has a truth file of its own
 
     base = once(tmp_path_factory, "small-corpus", fill)
-    return base / "corpus", pickle.loads((base / "truth").read_bytes())
+    return base / "corpus", sample.Truth.read(base / "truth.json")

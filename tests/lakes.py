@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ RECIPES = ("everything", "curated")
 
 @dataclass
 class Done:
-    """A lake, its instance and what the run did."""
+    """A lake, its instance and the versions that the run made."""
 
     resource: LakeResource
     instance: dg.DagsterInstance
-    ran: Ran
+    versions: dict[str, str]  # by recipe
 
     @property
     def base(self) -> Path:
@@ -44,23 +44,23 @@ class Done:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where a lake that was run lies, with its landing zone, and what the run did."""
+    """Where a lake that was run lies, with its landing zone, and the versions that the run made."""
 
     base: Path
-    ran: Ran
+    versions: dict[str, str]  # by recipe
 
 
 def done_once(factory: pytest.TempPathFactory) -> Kept:
     """A small lake that one process ran."""
     base = once(factory, "small-lake", _run)
-    return Kept(base, pickle.loads((base / "ran").read_bytes()))
+    return Kept(base, json.loads((base / "versions.json").read_text()))
 
 
 def _run(base: Path) -> None:
     landing, root = make.small_landing(base / "landing"), base / "lake"
     with open_instance(root) as instance:
         ran = run_lake(LakeResource(root=str(root), landing=str(landing)), CudaExecutorResource(device="cpu"), instance, recipes=RECIPES, phase=lambda name, total: None)
-    (base / "ran").write_bytes(pickle.dumps(ran))
+    (base / "versions.json").write_text(json.dumps(ran.versions))
 
 
 def copied(kept: Done | Kept, base: Path) -> Iterator[Done]:
@@ -70,4 +70,4 @@ def copied(kept: Done | Kept, base: Path) -> Iterator[Done]:
     resource = LakeResource(root=str(base / "lake"), landing=str(base / "landing"))
     resource.open().remember_landing()
     with open_instance(base / "lake") as instance:
-        yield Done(resource, instance, kept.ran)
+        yield Done(resource, instance, kept.versions)

@@ -34,7 +34,7 @@ def test_every_table_of_every_partition_is_made(done) -> None:
         for shard in lake.registry.keys(modality):
             assert all(lake.tables.has(name, modality, shard) for name in ROW_STEPS)
         assert all(lake.tables.has(name, modality) for name in CORPUS_STEPS)
-    assert list(done.ran.versions.values()) == ["everything-v001", "curated-v001"]
+    assert list(done.versions.values()) == ["everything-v001", "curated-v001"]
 
 
 def test_each_partition_has_an_event_with_the_data_version_of_its_own_table(done) -> None:
@@ -105,7 +105,7 @@ def test_the_manifest_holds_the_diversity_of_each_embedding_space(done) -> None:
 def test_a_second_run_does_nothing(done) -> None:
     again = done.again()
     assert again.runs == []
-    assert again.versions == done.ran.versions
+    assert again.versions == done.versions
 
 
 def test_the_plain_pipeline_ends_at_the_same_manifests(done, tmp_path: Path) -> None:
