@@ -162,9 +162,12 @@ class _Splitting:
     def is_bounded(self) -> bool:
         return self._max_bytes is not None or self._max_rows is not None
 
+    @property
+    def is_begun(self) -> bool:
+        return self._num_rows > 0
+
     def fits(self, num_bytes: int, num_rows: int) -> bool:
-        if not self._num_rows:
-            return True
+        """Whether so much more is within the limits."""
         return (self._max_bytes is None or self._num_bytes + num_bytes <= self._max_bytes) and (self._max_rows is None or self._num_rows + num_rows <= self._max_rows)
 
     def add(self, table: pa.Table, path: str, num_bytes: int) -> None:
@@ -198,16 +201,19 @@ class _Splitting:
 
 def _batches(pieces: Iterator[tuple[str, pa.Table]], making: _Splitting) -> Iterator[RowBatch]:
     num_splits = 0
-    pending = False
     for path, table in _whole_samples(pieces):
         making.see(table, path)
-        for part, num_bytes in _samples(table) if making.is_bounded else [(table, 1)]:
-            if pending and part.num_rows and not making.fits(num_bytes, part.num_rows):
+        start = run_bytes = 0  # of the samples that follow one another into the same batch: a slice for each would cost more than all the rest
+        for begin, end, num_bytes in _samples(table) if making.is_bounded else ():
+            if (begin > start or making.is_begun) and not making.fits(run_bytes + num_bytes, end - start):
+                if begin > start:
+                    making.add(table.slice(start, begin - start), path, run_bytes)
                 num_splits += 1
                 yield making.take(f"rows::split_{num_splits:04d}")
-            if part.num_rows:
-                making.add(part, path, num_bytes)
-                pending = True
+                start, run_bytes = begin, 0
+            run_bytes += num_bytes
+        if table.num_rows > start:
+            making.add(table.slice(start), path, run_bytes)
     yield making.take(f"rows::split_{num_splits + 1:04d}" if num_splits else "rows")
 
 
@@ -230,14 +236,15 @@ def _whole_samples(pieces: Iterator[tuple[str, pa.Table]]) -> Iterator[tuple[str
         yield place, pa.concat_tables(held)
 
 
-def _samples(table: pa.Table) -> Iterator[tuple[pa.Table, int]]:
-    """(rows of one sample, about what they take in memory) in order."""
+def _samples(table: pa.Table) -> Iterator[tuple[int, int, int]]:
+    """(first row of a sample, the row after its last, about what they take in memory) in order."""
     sizes = np.full(table.num_rows, _ROW_BYTES, np.int64)
     for name in ("text_content", "binary_content", "metadata_json"):
         sizes += np.asarray(pc.fill_null(pc.cast(pc.binary_length(table[name]), pa.int64()), 0), dtype=np.int64)
     bounds = _bounds(table)
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
-        yield table.slice(start, stop - start), int(sizes[start:stop].sum())
+    before = np.concatenate(([0], np.cumsum(sizes)))[bounds]
+    if table.num_rows:
+        yield from zip(bounds[:-1], bounds[1:], np.diff(before).tolist(), strict=True)
 
 
 def _bounds(table: pa.Table) -> list[int]:
