@@ -3,7 +3,7 @@
 The stem is the path up to the first dot of the file name, folder included: `a/000.jpg` and `b/000.jpg` are two samples. A compressed
 tar is expanded to a temporary file; its rows have no byte range, since a range of the compressed file is not the item.
 
-An archive is walked twice: first for the places of its members, of which 32 bytes each are kept, then sample by sample. So memory
+An archive is walked twice: first for the places of its members, of which 33 bytes each are noted, then sample by sample. So memory
 holds one sample, however many the archive has, and members of one sample may lie apart.
 """
 
