@@ -14,6 +14,7 @@ from mmlake.dedup import perceptual
 from mmlake.dedup.joins import equal_rows, hamming_pairs
 from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import UnreadableItem
+from mmlake.pictures import picture_formats
 from mmlake.progress import Advance, silent
 
 METHOD, MIRRORED = "phash", "phash-mirrored"
@@ -36,7 +37,7 @@ def upright_luma(data: bytes):  # type: ignore[no-untyped-def]  # PIL.Image.Imag
     """The first frame in grey, transparent parts on white, at least 128 px where it has them."""
     from PIL import Image, ImageOps
 
-    with Image.open(io.BytesIO(data)) as picture:
+    with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         if picture.width * picture.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, {_MAX_PIXELS}]")
         picture.draft("L", (_DRAFT_PX, _DRAFT_PX))

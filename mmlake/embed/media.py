@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mmlake.errors import UnreadableItem
+from mmlake.pictures import picture_formats
 from mmlake.store import Blobs
 
 RATE_HZ = 16_000
@@ -84,7 +85,7 @@ def upright_rgb(data: bytes, *, draft_px: int):  # type: ignore[no-untyped-def] 
     """The first frame in RGB as a viewer shows it, transparent parts on white; a JPEG is decoded no larger than needed for `draft_px`."""
     from PIL import Image, ImageOps
 
-    with Image.open(io.BytesIO(data)) as picture:
+    with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
         if picture.width * picture.height > 256_000_000:
             raise UnreadableItem(3004, f"pixels={picture.width * picture.height} not in [1, 256000000]")
         picture.draft("RGB", (draft_px, draft_px))

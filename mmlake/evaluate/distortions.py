@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from mmlake.errors import UnreadableItem
+from mmlake.pictures import picture_formats
 
 DISTORTIONS: Final = {"image": "crop-resize-jpeg", "video": "crop-resize-jpeg", "audio": "trim-gain-noise"}  # modality -> name; for video the caller distorts its keyframes
 _MAX_PIXELS = 64_000_000
@@ -25,7 +26,7 @@ def distort_image(data: bytes, rng: np.random.Generator) -> bytes:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about what the size check below refuses
-            opened = Image.open(io.BytesIO(data))
+            opened = Image.open(io.BytesIO(data), formats=picture_formats())
         if opened.width * opened.height > _MAX_PIXELS:
             raise UnreadableItem(3004, f"num_pixels={opened.width * opened.height} not in [1, {_MAX_PIXELS}]")
         picture = ImageOps.exif_transpose(opened).convert("RGB")

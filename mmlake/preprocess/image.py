@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
+from mmlake.pictures import picture_formats
 from mmlake.preprocess.settings import PreprocessSettings
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns where our own budget decides
         try:
-            picture = Image.open(io.BytesIO(data))
+            picture = Image.open(io.BytesIO(data), formats=picture_formats())
         except Image.DecompressionBombError as error:
             raise UnreadableItem(3004, f"the header's size is above max_pixels={settings.max_pixels}") from error
         except _DECODE_ERRORS as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmlake.pictures import picture_formats
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.store import Blobs
 
@@ -40,7 +41,7 @@ def luma(data: bytes) -> np.ndarray:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # size and damage were judged when the track was made
-        with Image.open(io.BytesIO(data)) as picture:
+        with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
             picture.draft("L", (MEASURED_SIDE_PX, MEASURED_SIDE_PX))  # libjpeg shrinks while it decodes
             plane = _grey(picture)
     scale = min(1.0, MEASURED_SIDE_PX / max(plane.shape))

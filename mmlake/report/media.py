@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mmlake.pictures import picture_formats
+
 _MAX_PIXELS = 64_000_000
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, type. SVG is not among them: it is a document, not a picture
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -43,7 +45,7 @@ def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> byte
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about what the size check below refuses
-            opened = Image.open(io.BytesIO(data))
+            opened = Image.open(io.BytesIO(data), formats=picture_formats())
         if opened.width * opened.height > _MAX_PIXELS:
             return None
         opened.draft("RGB", (2 * max_side_px, 2 * max_side_px))

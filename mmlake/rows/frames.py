@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
+from mmlake.pictures import picture_formats
 from mmlake.preprocess import PreprocessSettings
 from mmlake.rows.tiff import MARKS, NotCopied, Tiff
 from mmlake.sources import sniff
@@ -86,7 +87,7 @@ class Frames:
 
         if self._picture is None:
             try:
-                self._picture = Image.open(io.BytesIO(self._data))
+                self._picture = Image.open(io.BytesIO(self._data), formats=picture_formats())
             except Image.DecompressionBombError as error:
                 raise UnreadableItem(3004, f"the header's size is above max_pixels={self._settings.max_pixels}") from error
         return self._picture

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import UnreadableItem
+from mmlake.pictures import picture_formats
 from mmlake.preprocess.text import count_words
 from mmlake.quality.image import luma
 from mmlake.quality.text import MEASURES
@@ -34,7 +35,7 @@ class Picture:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(self._data)) as picture:
+            with Image.open(io.BytesIO(self._data), formats=picture_formats()) as picture:
                 width_px, height_px = picture.size
         for name, value in (("width_px", width_px), ("height_px", height_px)):
             if value < 1:

@@ -189,7 +189,7 @@ def test_a_corrupt_picture_is_dropped_with_a_reason(data: bytes) -> None:
 
 def test_a_picture_of_zero_height_is_dropped_with_its_height(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pillow refuses such headers today; another decoder, or another release, may not."""
-    monkeypatch.setattr("PIL.Image.open", lambda file: contextlib.nullcontext(SimpleNamespace(size=(5, 0))))
+    monkeypatch.setattr("PIL.Image.open", lambda file, **_: contextlib.nullcontext(SimpleNamespace(size=(5, 0))))
     assert reasons(batch(text(0), image(1)), "aspect_ratio") == ["height_px=0 not in [1, inf)"]
 
 
