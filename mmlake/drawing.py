@@ -22,6 +22,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], 
     return drawn
 
 
+def number_of(count: int, noun: str) -> str:
+    """The count with its noun, "1 shard" or "1,024 shards"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _spelled(cell: object) -> str:
     if cell is None:
         return ""

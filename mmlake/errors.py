@@ -173,8 +173,8 @@ _ENTRIES = (
         code=1007,
         name="unsafe_member",
         severity="P0",
-        what="An archive member is a link, a device, or has a path that leaves the archive.",
-        fix="Rebuild the archive from regular files with relative names.",
+        what="A file or an archive member that is never opened: a link that leaves, a device, an impossible path, or a directory that may not be listed.",
+        fix="Land regular files with relative names, and give the right to list their directories.",
     ),
     ErrorCode(
         code=1008,
@@ -208,8 +208,8 @@ _ENTRIES = (
         code=1012,
         name="packed_file",
         severity="P0",
-        what="The file is a zip, 7z, xz or bzip2 archive, whose members are not read.",
-        fix="Unpack it in its place (`unzip train2017.zip`) and remove it, or repack it as .tar, .tar.gz or .tar.zst.",
+        what="The file is a 7z archive, a zip inside an archive, or a document, program or weights that are a zip inside; its members are not read.",
+        fix="Unpack an archive in its place and remove it, or repack it as .zip, .tar, .tar.gz or .tar.zst. Convert documents, or remove them.",
     ),
     ErrorCode(
         code=1101,

@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
+from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, PANELS, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
 from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
-from mmlake.landing import addresses_in, addresses_of
 
 RecipeOption = Annotated[list[str] | None, typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated.")]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
@@ -42,6 +41,7 @@ def run(
     Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
     `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
     """
+    from mmlake.landing import addresses_in, addresses_of
     from mmlake_assets.show import run_and_show
 
     given = addresses_of(landing) if landing else addresses_in(os.environ.get("MMLAKE_LANDING", ""))
@@ -132,9 +132,24 @@ def ui(
     }
     if settings:
         environment["MMLAKE_SETTINGS"] = str(settings.absolute())
+    _refuse_taken(port)
     console().print(f"Dagster UI of {lake}: http://127.0.0.1:{port}")
     command = [sys.executable, "-m", "dagster", "dev", "-m", "mmlake_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
     os.execve(sys.executable, command, environment)
+
+
+def _refuse_taken(port: int) -> None:
+    """Raises SettingsError where something listens on the port: Dagster would start a second daemon on the lake and say so in a log line."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise SettingsError(f"port {port} of 127.0.0.1 is in use, perhaps by the UI of this lake; open http://127.0.0.1:{port}, or give another one with --port")
+
+
+# What a person begins with stands first, and not what was imported first.
+app.registered_commands.sort(key=lambda command: (PANELS.index(str(command.rich_help_panel)), getattr(command.callback, "__name__", "")))
 
 
 def entry() -> None:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.instance import InstanceRef
 
 from mmlake.store import write_atomically
 
@@ -25,6 +26,9 @@ run_retries:
   max_retries: 2
 """
 
+# Capturing the output of steps starts two processes for each, which would print tracebacks at a Ctrl-C; what runs in our own process says it on our own terminal.
+_IN_PROCESS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
+
 
 def dagster_home(root: Path) -> Path:
     """The lake's Dagster home, made with our defaults where there is none; an existing dagster.yaml is the user's and stays."""
@@ -38,4 +42,4 @@ def open_instance(root: Path) -> dg.DagsterInstance:
     """The instance of the lake. The caller closes it (it is a context manager)."""
     home = dagster_home(root)
     os.environ["DAGSTER_HOME"] = str(home)  # some parts of Dagster look only there
-    return dg.DagsterInstance.from_config(str(home))
+    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_IN_PROCESS))

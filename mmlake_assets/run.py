@@ -119,18 +119,27 @@ class _Runner:
         logging.getLogger("dagster").setLevel(logging.CRITICAL)  # its console log repeats what the UI keeps; failures are raised below
 
     def run(self, job: str, tags: dict[str, str], *, partition: str | None = None) -> None:
-        """Run the job. Raises MmlakeError naming the failed asset and the run to look at."""
+        """Run the job. Raises MmlakeError naming the failed asset and the run to look at, and KeyboardInterrupt where a person stopped it, which Dagster takes for a failure."""
         result = self._defs.resolve_job_def(job).execute_in_process(instance=self._instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False)
         self._ran.runs.append(result.run_id)
         if result.success:
             return
         failures = [event for event in result.all_events if event.is_step_failure]
+        if any(_was_interrupted(event) for event in failures):
+            raise KeyboardInterrupt
         causes = [(event.step_key, *_root_cause(event)) for event in failures]
         told = "; ".join(f"{step}: {cause}" for step, cause, _ in causes) or "a blocking check"
         raised = MmlakeError(f"run {result.run_id} of job {job} failed in {told}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done")
         if len(codes := {code for _, _, code in causes}) == 1:
             raised.exit_code = codes.pop()
         raise raised
+
+
+def _was_interrupted(event: dg.DagsterEvent) -> bool:
+    error = event.step_failure_data.error
+    while error is not None and error.cls_name != dg.DagsterExecutionInterruptedError.__name__:
+        error = error.cause
+    return error is not None
 
 
 def _root_cause(event: dg.DagsterEvent) -> tuple[str, int]:

@@ -1,6 +1,7 @@
 """A run as a person watches it: a bar per phase while it goes, one summary at the end."""
 
 import logging
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from mmlake.cli.app import console
+from mmlake.cli.app import bars_of, messages
 from mmlake.lake import Lake
 from mmlake.landing import absolute
 from mmlake.progress import Advance
@@ -58,7 +59,9 @@ class Shown:
         done = f"{len(self.runs)} Dagster runs, new: {', '.join(self.made) or 'no version'}" if self.runs else "nothing to do, everything is up to date"
         out.print(f"{done}; {self.seconds:.1f} s")
         out.print(f"report   {self.report}", soft_wrap=True)
-        out.print(f'look on  mmlake ui --lake {self.lake.root}    mmlake search "..." --lake {self.lake.root}    mmlake why DIGEST --lake {self.lake.root}', soft_wrap=True)
+        lake = shlex.quote(str(self.lake.root))
+        for name, command in (("next", "ui"), ("", 'search "..."'), ("", "why DIGEST")):
+            out.print(f"{name:<8} mmlake {command} --lake {lake}", soft_wrap=True)
 
 
 def run_and_show(
@@ -80,10 +83,13 @@ def run_and_show(
     place = {name: absolute(one) if one else "" for name, one in landing.items()} if isinstance(landing, dict) else absolute(landing) if landing else None
     resource = LakeResource.at(str(lake_dir), place, settings_file=str(settings) if settings else None, limit=limit)
     resource.open().pin_landing()
-    with open_instance(lake_dir) as instance, watching(quiet) as phase:
-        ran = run_lake(
-            resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=(lambda lake: pin_sample_probes(lake, truth)) if truth else None
-        )
+    pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
+    try:
+        with open_instance(lake_dir) as instance, watching(quiet) as phase:
+            ran = run_lake(resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=pin)
+    except KeyboardInterrupt:
+        messages().print("stopped; the tables that are done stay, and the same command goes on from there")
+        raise
     lake = resource.open()
     summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
@@ -95,18 +101,20 @@ def run_and_show(
 @contextmanager
 def generating(quiet: bool) -> Iterator[Advance]:
     """An Advance that draws how many sample items are there."""
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description:<24}"), TextColumn("{task.completed:.0f} items"), TimeElapsedColumn(), console=console(), disable=quiet
-    ) as progress:
+    with Progress(SpinnerColumn(), TextColumn("{task.description:<24}"), TextColumn("{task.completed:.0f} items"), TimeElapsedColumn(), **bars_of(quiet)) as progress:
         task = progress.add_task("sample corpus", total=None)
         yield lambda count: progress.advance(task, count)
 
 
 @contextmanager
 def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar."""
+    """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar. Without a terminal: a line on stderr per phase."""
     if quiet:
         yield lambda name, total: None
+        return
+    screen = messages()
+    if not screen.is_terminal:
+        yield lambda name, total: screen.print(f"{name}: {total} tables to make", soft_wrap=True)
         return
     columns = (
         SpinnerColumn(),
@@ -116,7 +124,7 @@ def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
         TimeElapsedColumn(),
         TextColumn("[dim]{task.fields[now]}[/dim]"),
     )
-    with Progress(*columns, console=console(), transient=False) as progress:
+    with Progress(*columns, console=screen, transient=False) as progress:
         follower = _Follower(progress)
         logger = logging.getLogger("mmlake.steps")
         before = logger.level

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,17 +16,33 @@ from rich.text import Text
 
 from mmlake.drawing import shown
 from mmlake.errors import MmlakeError, SettingsError
-from mmlake.lake import Lake
-from mmlake.landing import Landing, addresses_of, as_landing
-from mmlake.settings import Settings
+
+if TYPE_CHECKING:  # the library with Arrow takes a second to load, which `--help` and a mistyped option need not wait for
+    from mmlake.lake import Lake
+    from mmlake.landing import Landing
 
 app = typer.Typer(
     name="mmlake",
-    help="Raw multimodal shards in, versioned, deduplicated, evaluated training data out.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+
+PANELS = ("Run", "Look", "Versions", "Maintain")  # of `mmlake --help`, in this order
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"mmlake {version('mmlake')}")
+        raise typer.Exit
+
+
+@app.callback()
+def program(version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and exit.")] = False) -> None:
+    """Raw multimodal shards in, versioned, deduplicated, evaluated training data out."""
+
 
 LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
 SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]
@@ -39,17 +56,23 @@ LimitOption = Annotated[
     int | None, typer.Option("--limit", min=0, help="Take only that many samples of each landing zone, in the order of shard keys; 0 takes all. Default: what the lake remembers.")
 ]
 DEFAULT_LAKE = Path("lake")
+_ENVIRONMENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOTDIR, errno.EISDIR}  # a person can mend these
 
 
 def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None = None) -> Lake:
     """The lake of an existing directory. Raises SettingsError where there is none."""
     if landing is None and not (root / "lake.json").exists():
         raise SettingsError(f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake")
+    from mmlake.lake import Lake
+    from mmlake.settings import Settings
+
     return Lake(root, landing=landing, settings=Settings.load(settings))
 
 
 def open_landing(texts: list[str]) -> Landing:
     """The landing zone that the texts of --landing name. Raises SettingsError where they do not go together, or name what is no directory."""
+    from mmlake.landing import addresses_of, as_landing
+
     given = addresses_of([text for text in texts if text])
     if given is None or (isinstance(given, dict) and not all(given.values())):
         raise SettingsError("--landing names no landing zone; write --landing DIR, or --landing NAME=DIR for each of several")
@@ -86,7 +109,15 @@ def main(application: typer.Typer = app) -> None:
     try:
         application(standalone_mode=True)
     except MmlakeError as error:
-        messages().print(Text.assemble(("error", "bold red"), " ", shown(str(error))), soft_wrap=True)
+        messages().print(Text.assemble(("error:", "bold red"), " ", shown(str(error))), soft_wrap=True)
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
         raise SystemExit(0) from None
+    except OSError as error:
+        if error.errno not in _ENVIRONMENT:
+            raise  # a mistake of ours, whose place the traceback tells
+        place = f" {error.filename}" if error.filename else ""
+        messages().print(
+            Text.assemble(("error:", "bold red"), " ", shown(f"the disk or its rights:{place}: {error.strerror}; mend that, then run the same command again")), soft_wrap=True
+        )
+        raise SystemExit(MmlakeError.exit_code) from None

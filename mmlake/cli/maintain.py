@@ -1,4 +1,4 @@
-"""Commands that keep a lake: scan, probes, report, sample, docs."""
+"""Commands around a lake: scan before it, report and probes of its versions, sample and docs without one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Annotated
 import typer
 
 from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, JsonOption, LakeOption, SettingsOption, app, emit, open_lake, open_landing
-from mmlake.drawing import key_values, table
-
-PANEL = "Keep"
+from mmlake.drawing import key_values, number_of, table
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Look")
 def scan(
     landing: Annotated[
         list[str],
@@ -36,10 +34,12 @@ def scan(
     shards = look(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
     rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
     data = [{"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes} for shard in shards]
-    emit(data, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} shards", ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])))
+    drawn = table(number_of(len(rows), "shard"), ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])
+    nothing = f"nothing to ingest in {zone.location}: no files but hidden, unfinished (.part, .tmp) and marker files"
+    emit(data, as_json=as_json, draw=lambda out: out.print(drawn if rows else nothing, soft_wrap=not rows))
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Versions")
 def probes(
     pin: Annotated[Path | None, typer.Option("--pin", help="JSON lines of probes to measure every later version with.")] = None,
     lake: LakeOption = DEFAULT_LAKE,
@@ -66,7 +66,7 @@ def probes(
     emit(data, as_json=as_json, draw=lambda out: out.print(key_values({"probe set": pinned.digest, "probes": len(pinned.probes), **counts})))
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Versions")
 def report(
     version: Annotated[str, typer.Argument(help="Version to report on; the newest curated one when left out.")] = "", lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False
 ) -> None:
@@ -80,7 +80,7 @@ def report(
     emit({"report": str(path)}, as_json=as_json, draw=lambda out: out.print(str(path), soft_wrap=True))
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Run")
 def sample(
     out: Annotated[Path, typer.Option("--out", help="Empty directory to write to.")],
     scale: Annotated[float, typer.Option(help="Size of the corpus; 1 is about 700 items.")] = 1.0,
@@ -97,7 +97,7 @@ def sample(
     emit(data, as_json=as_json, draw=lambda screen: screen.print(key_values(data)))
 
 
-@app.command(rich_help_panel=PANEL, hidden=True)
+@app.command(rich_help_panel="Maintain", hidden=True)
 def docs(out: Annotated[Path, typer.Option("--out", help="Folder of the generated pages.")] = Path("docs")) -> None:
     """Write the pages that are made from the code: errors.md and cli.md.
 

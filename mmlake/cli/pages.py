@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 import typer.main
 
-from mmlake.errors import CODES
+from mmlake.errors import CODES, MmlakeError
 from mmlake.quality import error_codes
 
 _MADE = "<!-- made by `make docs`; do not edit -->"
@@ -27,6 +27,16 @@ def errors_page() -> str:
     return "\n".join([*lines, *(f"| {entry.code} | {entry.name} | {entry.severity} | {entry.what} | {entry.fix} |" for entry in entries)]) + "\n"
 
 
+def _exit_codes() -> dict[int, list[str]]:
+    """Exit code -> what it says, a sentence for each kind of error."""
+    told = {0: ["Done, also where nothing was to do."], 130: ["Stopped with Ctrl-C; what is done stays done."]}
+    told[MmlakeError.exit_code] = ["A run failed for several reasons at once, `mmlake demo` missed its truth, or the disk is full or not writable."]
+    for kind in MmlakeError.__subclasses__():
+        if kind.__module__ == MmlakeError.__module__:  # those of other modules say how such an error came about
+            told.setdefault(kind.exit_code, []).append((kind.__doc__ or "").partition("\n")[0])
+    return told
+
+
 def cli_page(app: typer.Typer) -> str:
     """docs/cli.md: every command with its help and options."""
     group = typer.main.get_command(app)
@@ -35,7 +45,11 @@ def cli_page(app: typer.Typer) -> str:
         "",
         _MADE,
         "",
-        "Every command takes `--help`; those that print tables take `--json`. Errors are one line on stderr; exit codes are in `mmlake/errors.py`.",
+        "Every command takes `--help`; those that print tables take `--json`. Results are on stdout; progress and errors, one line each, on stderr.",
+        "",
+        "| exit code | when |",
+        "| --- | --- |",
+        *(f"| {code} | {' '.join(told)} |" for code, told in sorted(_exit_codes().items())),
         "",
     ]
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,8 +15,10 @@ from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, LandingOption, 
 from mmlake.drawing import shown, table
 from mmlake.errors import SettingsError
 from mmlake.records import MODALITIES
-from mmlake.rows.batch import RowBatch
-from mmlake.rows.materialize import Places
+
+if TYPE_CHECKING:
+    from mmlake.rows.batch import RowBatch
+    from mmlake.rows.materialize import Places
 
 PANEL = "Versions"
 
@@ -105,6 +107,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _of_lake(root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, repeats: bool) -> _Source:
     from mmlake.rows.lake_rows import lake_rows, lake_shards
+    from mmlake.rows.materialize import Places
     from mmlake.tables import Slot
 
     if lists["per_image_fields"] or lists["per_text_fields"]:
@@ -124,6 +127,7 @@ def _of_lake(root: Path, version: str, shards: list[str] | None, lists: dict[str
 
 def _of_landing(addresses: list[str], version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, with_bytes: bool, batch_bytes: int) -> _Source:
     from mmlake.rows.landing_rows import landing_rows, pick_shards
+    from mmlake.rows.materialize import Places
     from mmlake.settings import Settings
 
     if version:

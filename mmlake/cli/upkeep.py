@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, bars_of, emit, open_lake
-from mmlake.drawing import key_values, short, shown, table
+from mmlake.drawing import key_values, number_of, short, shown, table
 from mmlake.errors import BlobCorrupt
 
-PANEL = "Keep"
 _LEFTOVER_S = 86_400.0  # longer than any write takes
 
 CodeOption = Annotated[list[int] | None, typer.Option("--code", help="Only failures with this error code; may be given several times.")]
@@ -20,7 +19,7 @@ ShardOption = Annotated[list[str] | None, typer.Option("--shard", help="Only fai
 TransientOption = Annotated[bool, typer.Option("--transient", help="Only failures that may pass by themselves: networks, busy servers.")]
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Maintain")
 def fsck(
     repair: Annotated[
         bool, typer.Option("--repair", help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed writers left a day ago.")
@@ -58,14 +57,14 @@ def fsck(
     ]
     problems += [problem for slot in track(slots, "tables", **bars_of(as_json)) for problem in check_tables(opened, [slot])]
     data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": sorted(mended), "rebuilt_indexes": rebuilt}
-    done = f"{len(mended)} repaired, {f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{len(problems)} problems"
-    lines = [*problems, f"{len(digests)} blobs and {len(slots)} tables checked, {done}"]
+    done = f"{len(mended)} repaired, {f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
+    lines = [*problems, f"{number_of(len(digests), 'blob')} and {number_of(len(slots), 'table')} checked, {done}"]
     emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
     if problems:
         raise typer.Exit(BlobCorrupt.exit_code)
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Maintain")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; nothing is condemned or deleted.")] = False,
     grace_hours: Annotated[float, typer.Option(help="Hours that a blob must have been condemned before it is deleted.")] = 24.0,
@@ -85,10 +84,11 @@ def gc(
     with Progress(**bars_of(as_json)) as progress:
         task = progress.add_task("blobs", total=None)
         found = collect(open_lake(lake), now_s=time.time(), grace_s=grace_hours * 3600, dry_run=dry_run, advance=lambda count: progress.advance(task, count))
-    emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(found.to_dict())))
+    told = {name.replace("_", " "): f"{count:,}" for name, count in found.to_dict().items()}
+    emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(told)))
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Look")
 def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     """Bytes in the store by source and by version, how much each has alone, and how much nothing names.
 
@@ -111,7 +111,7 @@ def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     emit(found.to_dict(), as_json=as_json, draw=draw)
 
 
-@app.command(rich_help_panel=PANEL)
+@app.command(rich_help_panel="Look")
 def failed(code: CodeOption = None, shard: ShardOption = None, transient: TransientOption = False, lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     """The dead letters: every item that could not be read, why, since when, and how often it was tried.
 
@@ -120,6 +120,14 @@ def failed(code: CodeOption = None, shard: ShardOption = None, transient: Transi
     from mmlake.upkeep import failed_rows
 
     rows = failed_rows(open_lake(lake), codes=code or (), shards=shard or (), transient=transient)
-    columns = ["stage", "key", "code", "name", "attempts", "since", "reason"]
-    lines = [[row["stage"], row["key"], str(row["error_code"]), row["name"], row["attempts"], row["first_failed_at"], row["reason"]] for row in rows]
-    emit(rows, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} failed", columns, lines, right=["attempts"])))
+    columns = ["stage", "shard", "where", "code", "name", "attempts", "since", "reason"]
+    lines = [[row["stage"], row["shard"], _place(row), str(row["error_code"]), row["name"], row["attempts"], row["first_failed_at"][:16], row["reason"]] for row in rows]
+    emit(rows, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} failed", columns, lines, right=["attempts"]) if rows else "nothing failed"))
+
+
+def _place(letter: dict[str, Any]) -> str:
+    """What a person looks for: the file and its member, or the item that `mmlake why` tells of."""
+    from mmlake.records import SourceRef
+
+    ref = SourceRef.parse(letter["source_ref"])
+    return short(letter["digest"] or letter["key"]) if ref is None else f"{ref.path}#{ref.member}" if ref.member else ref.path

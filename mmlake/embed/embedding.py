@@ -35,6 +35,8 @@ def embed(
     A digest that cannot be embedded has an empty vector and dimension 0; `failed(digest, reason)` is told why, and the log where nobody listens.
     """
     row = encoder_for(encoder, modality)
+    if not tracks.num_rows:  # a shard of which nothing was admitted need not wait for torch and a model
+        return schemas.from_rows(schemas.EMBEDDINGS, [])
     model, run = _run(row, executor, settings)
     rows = ({**one} for batch in tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256) for one in batch.to_pylist())
     items = (media_of.from_tracks(one, modality, store=store, max_keyframes=settings.max_keyframes) for one in rows)

@@ -54,7 +54,6 @@ class TarRows:
     def __init__(self, path: Path, *, schema: pa.Schema | None = None) -> None:
         self._file = path.open("xb")
         self._tar, self._schema = TarWriter(self._file), schema
-        self._row_fields: set[str] = set()
         self.dropped: Counter[str] = Counter()
         self.problems: list[str] = []
         self.per_image_fields: set[str] = set()  # columns written as one value per image: name them when the tar is read back

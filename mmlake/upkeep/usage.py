@@ -22,7 +22,7 @@ class Share:
     num_items: int  # rows of a source, items of a version
     num_blobs: int  # distinct
     size_bytes: int  # of the distinct blobs
-    exclusive_bytes: int  # of the blobs that no other source (or version) has: what dropping it would free
+    exclusive_bytes: int  # of the blobs that no other source (or version) has
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,9 +67,12 @@ def _by_source(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
 
 
 def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
-    for name in lake.versions.tags():
-        for items in lake.versions.iter_items(name):
-            yield from ((name, digest) for digest in items.column("digest").to_pylist())
+    names: dict[str, list[str]] = {}  # a version that has several names holds its bytes once
+    for name, id_ in sorted(lake.versions.tags().items()):
+        names.setdefault(id_, []).append(name)
+    for id_, known_as in names.items():
+        for items in lake.versions.iter_items(id_):
+            yield from ((", ".join(known_as), digest) for digest in items.column("digest").to_pylist())
 
 
 def _shares(pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int]) -> tuple[Share, ...]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import importlib.metadata
 import json
+import os
 import shutil
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from mmlake.cli.app import app
+from mmlake.cli.app import app, main
 from mmlake.cli.pages import cli_page, errors_page
-from mmlake.errors import MmlakeError
+from mmlake.errors import MmlakeError, SettingsError
 from mmlake_assets import console
 from tests import make
 from tests.blobs import rot
@@ -176,6 +181,39 @@ def test_errors_leave_the_program_as_one_line_and_their_own_exit_code(tmp_path: 
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
+
+
+def test_a_full_or_read_only_disk_is_one_line_and_a_mistake_of_ours_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    def failing(number: int) -> Callable[..., None]:
+        def command(**rest: object) -> None:
+            raise OSError(number, os.strerror(number), "/lake/blobs")
+
+        return command
+
+    with pytest.raises(SystemExit) as ended:
+        main(failing(errno.ENOSPC))
+    assert ended.value.code == MmlakeError.exit_code
+    assert capsys.readouterr().err.splitlines() == ["error: the disk or its rights: /lake/blobs: No space left on device; mend that, then run the same command again"]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        main(failing(errno.EBADF))
+
+
+def test_the_version_is_told() -> None:
+    assert call("--version") == f"mmlake {importlib.metadata.version('mmlake')}\n"
+
+
+def test_the_help_begins_with_what_a_person_begins_with() -> None:
+    panels = [command.rich_help_panel for command in app.registered_commands]
+    assert list(dict.fromkeys(panels)) == ["Run", "Look", "Versions", "Maintain"]
+
+
+def test_a_scan_of_nothing_says_so(tmp_path: Path) -> None:
+    assert call("scan", "--landing", tmp_path) == f"nothing to ingest in {tmp_path}: no files but hidden, unfinished (.part, .tmp) and marker files\n"
+
+
+def test_a_ui_on_a_port_in_use_is_refused(lake: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(SettingsError, match="--port"):
+        call("ui", "--lake", lake, "--port", server.getsockname()[1])
 
 
 def test_run_goes_on_with_what_the_lake_remembers_and_finds_nothing_to_do(own) -> None:

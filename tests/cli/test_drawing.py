@@ -44,7 +44,7 @@ def test_an_error_keeps_the_extra_that_it_names(capsys, monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.argv", ["mmlake"])
     with pytest.raises(SystemExit) as ended:
         main(application)
-    assert (ended.value.code, capsys.readouterr().err) == (7, "error pip install 'mmlake[gpu]' [/x]\n")
+    assert (ended.value.code, capsys.readouterr().err) == (7, "error: pip install 'mmlake[gpu]' [/x]\n")
 
 
 def test_no_bar_is_drawn_where_nobody_sees_it_move() -> None:

@@ -105,6 +105,11 @@ def test_an_empty_partition_gives_an_empty_table(tmp_path, executor):
     assert run([], "image", BlobStore(tmp_path), executor).num_rows == 0
 
 
+def test_an_empty_partition_loads_no_model(tmp_path, executor, monkeypatch):
+    monkeypatch.setattr(executor, "model", lambda *args: pytest.fail("a model was loaded for nothing"))
+    run([], "text", BlobStore(tmp_path), executor)
+
+
 def test_the_same_input_gives_the_same_table_in_any_order(tmp_path, executor):
     store = BlobStore(tmp_path)
     rows = [{"digest": store.put(coded(noise(seed)))} for seed in range(5)]

@@ -144,10 +144,10 @@ def test_other_weights_are_another_revision(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(name for name in ENCODERS if ENCODERS[name].device == "gpu"))
 def test_absent_weights_raise_with_the_setting_to_change(name, tmp_path):
-    modality = ENCODERS[name].modalities[0]
+    modality, store = ENCODERS[name].modalities[0], BlobStore(tmp_path / "b")
     for settings in (EmbedSettings(), EmbedSettings(models={name: ModelSource(path=str(tmp_path / "nowhere"))}), EmbedSettings(models={name: ModelSource(path=str(tmp_path))})):
         with pytest.raises(ModelMissing, match=rf"embed\.models\.{name}"):
-            embed(schemas.empty(schemas.TRACKS), modality, encoder=name, store=BlobStore(tmp_path / "b"), executor=Executor("cpu"), settings=settings)
+            embed(tracks(modality, store), modality, encoder=name, store=store, executor=Executor("cpu"), settings=settings)
 
 
 def test_preprocessing_resizes_the_short_side_crops_the_middle_and_normalizes():

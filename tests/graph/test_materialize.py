@@ -18,7 +18,7 @@ from mmlake.publish.version import publish_version
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake.summary import summarize
 from mmlake.tables import Slot
-from mmlake_assets import checks
+from mmlake_assets import checks, run
 from mmlake_assets.partitions import row_key
 from tests import make
 
@@ -171,6 +171,16 @@ def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(own, 
     assert not result.success
     logged = [event.partition for event in result.all_events if event.is_step_materialization]
     assert logged == ["text|text/a.jsonl"]
+
+
+def test_a_run_that_a_person_stops_ends_as_stopped_and_not_as_failed() -> None:
+    @dg.asset
+    def stopped() -> None:
+        raise dg.DagsterExecutionInterruptedError
+
+    defs = dg.Definitions(assets=[stopped], jobs=[dg.define_asset_job("everything")], executor=dg.in_process_executor)
+    with dg.DagsterInstance.ephemeral() as instance, pytest.raises(KeyboardInterrupt):
+        run._Runner(defs, instance, run.Ran(listing=None)).run("everything", {})
 
 
 def test_a_failed_run_tells_its_cause_in_our_words_and_ends_with_its_exit_code(own, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,10 @@ def test_importing_the_library_loads_neither_dagster_nor_anything_heavy() -> Non
     assert not loaded & {"dagster", *HEAVY}
 
 
+def test_the_command_loads_neither_dagster_nor_arrow_before_it_knows_what_to_do() -> None:
+    assert not _loaded_after("import mmlake_assets.console") & {"dagster", "pyarrow", "numpy", *HEAVY}
+
+
 def test_the_code_location_loads_nothing_heavy() -> None:
     assert not _loaded_after("import mmlake_assets.definitions") & set(HEAVY)
 

@@ -143,3 +143,10 @@ def test_usage_counts_each_blob_once_and_tells_whose_it_is_alone(own) -> None:
     everything, curated = (next(share for share in found.versions if share.name == name) for name in ("everything-v001", "curated-v001"))
     assert everything.exclusive_bytes == everything.size_bytes - curated.size_bytes
     assert json.dumps(found.to_dict())
+
+
+def test_a_version_with_two_names_still_has_its_bytes_alone(own) -> None:
+    before = {share.name: share.exclusive_bytes for share in usage(own.lake).versions}
+    own.lake.versions.tag("second-name", "everything-v001")
+    after = {share.name: share.exclusive_bytes for share in usage(own.lake).versions}
+    assert after == {"everything-v001, second-name" if name == "everything-v001" else name: size for name, size in before.items()}
