@@ -20,13 +20,15 @@ from mmlake.records import Digest, digest_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreStats:
-    """How much lies in a store. A blob that lies there twice counts twice."""
+    """How much lies in a store. A blob that lies there twice counts once, and its further copies are spare."""
 
-    num_loose: int  # blobs that are a file or object of their own
+    num_loose: int  # blobs that are a file or object of their own, and in no pack
     loose_bytes: int
     num_packed: int  # blobs inside of packs
     packed_bytes: int  # of those blobs, without their headers
     num_packs: int
+    num_spare: int = 0  # further copies: writers at once may each have stored a blob, which does no harm
+    spare_bytes: int = 0
 
 
 class Blobs(ABC):
@@ -94,6 +96,10 @@ class Blobs(ABC):
 
     def compact(self) -> int:
         """The number of packs that went: small ones are merged where there are many. Readers and writers may go on meanwhile."""
+        return 0
+
+    def thin(self) -> int:
+        """The number of further copies that went out of packs: of each blob one sound copy stays. 0 where that cannot be done safely beside another who does it."""
         return 0
 
     def broken_packs(self) -> list[Path]:

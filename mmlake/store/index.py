@@ -14,7 +14,9 @@ import hashlib
 import mmap
 import struct
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from mmlake.errors import BlobCorrupt
@@ -121,3 +123,10 @@ class PackIndex:
         for at in range(_ENTRIES_AT, _ENTRIES_AT + self._count * ENTRY_BYTES, ENTRY_BYTES):
             digest, offset, size = _ENTRY.unpack_from(self._data, at)
             yield Entry(digest.hex(), offset, size)
+
+
+def places(indexes: Sequence[PackIndex]) -> Iterator[list[tuple[int, Entry]]]:
+    """Where each blob lies, blobs by digest: (which of the indexes, entry) of every copy."""
+    merged = merge(*(zip(index, repeat(at)) for at, index in enumerate(indexes)))
+    for _, copies in groupby(merged, key=lambda pair: pair[0].digest):
+        yield [(at, entry) for entry, at in copies]

@@ -17,6 +17,7 @@ from mmlake.records import Digest, canonical_json, digest_of, is_digest
 from mmlake.store import mending
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
+from mmlake.store.counting import counted
 from mmlake.store.files import Aside, Buffers, Draft, sweep_directory, sync_directory, write_atomically
 from mmlake.store.loose import LooseFiles
 from mmlake.store.names import plain_extension
@@ -192,18 +193,21 @@ class BlobStore(Blobs):
 
     def stats(self) -> StoreStats:
         """See `Blobs.stats`."""
-        num_loose = loose_bytes = 0
-        for _, path in self._loose.files():
+        return counted([pack.index for pack in self._packs.all()], self._file_sizes(), is_packed=lambda digest: self._packs.find(digest) is not None)
+
+    def _file_sizes(self) -> Iterator[tuple[Digest, int]]:
+        for digest, path in self._loose.files():
             with suppress(FileNotFoundError):  # removed since it was listed
-                loose_bytes += path.stat().st_size
-                num_loose += 1
-        packs = self._packs.all()
-        num_packed, packed_bytes = sum(len(pack.index) for pack in packs), sum(entry.size_bytes for pack in packs for entry in pack.index)
-        return StoreStats(num_loose=num_loose, loose_bytes=loose_bytes, num_packed=num_packed, packed_bytes=packed_bytes, num_packs=len(packs))
+                yield digest, path.stat().st_size
 
     def compact(self, *, small_bytes: int = mending.SMALL_PACK_BYTES, max_small: int = mending.MAX_SMALL_PACKS) -> int:
         """The number of packs that went: those below `small_bytes` are merged into few where there are more than `max_small`. Readers and writers may go on meanwhile."""
         return mending.compact(self._packs, self._buffers, small_bytes=small_bytes, max_small=max_small)
+
+    def thin(self) -> int:
+        """See `Blobs.thin`. Readers and writers may go on meanwhile."""
+        files = (digest for digest, _ in self._loose.files())
+        return mending.thin(self._packs, self._buffers, files=files, has_sound_file=lambda digest: self._is_own_sound(digest) is True and self._loose.holds(digest))
 
     def broken_packs(self) -> list[Path]:
         """The packs whose index is lost or damaged: blobs in them may seem missing."""

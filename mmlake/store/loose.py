@@ -14,7 +14,7 @@ from pathlib import Path
 from mmlake.records import Digest
 from mmlake.store.files import Aside, sweep_directory, sync_directory
 from mmlake.store.names import blob_name, digest_in
-from mmlake.store.packs import SETTLED_S
+from mmlake.store.packs import GLANCE_S, SETTLED_S
 
 _CLOCK_S = 2.0  # time stamps of files may be so coarse
 _TWO_HEX = re.compile(r"[0-9a-f]{2}")
@@ -29,6 +29,7 @@ class LooseFiles:
         self._synced_s: dict[str, float] = {}  # prefix "abcd" -> when this object last synced the names of the files there
         self._unsynced: set[str] = set()  # prefixes "abcd" where names wait for `settle`
         self._settling = threading.Lock()
+        self._bare_until_s = 0.0  # until when nothing is looked for, since there was nothing at all
 
     def directory(self, digest: Digest) -> Path:
         """Where the blob's file belongs."""
@@ -49,7 +50,12 @@ class LooseFiles:
 
         A writer that was killed after its rename, or whose batch is open, left an entry that nobody has synced: a young one is synced here.
         """
+        now_s = time.monotonic()
+        if now_s < self._bare_until_s:
+            return False
         if not os.access(f"{self._root_path}/{digest[:2]}/{digest[2:4]}", os.F_OK):  # a third of what a refused listing costs; what hides it will refuse the write, too
+            if self._is_bare():
+                self._bare_until_s = now_s + GLANCE_S
             return False
         path = self.find(digest)
         if path is None:
@@ -60,9 +66,17 @@ class LooseFiles:
             self._anchor({digest[:4]})
         return True
 
+    def _is_bare(self) -> bool:
+        """Whether there is no loose blob at all."""
+        try:
+            return not any(map(_TWO_HEX.fullmatch, os.listdir(self._root_path)))
+        except OSError:
+            return False
+
     def commit(self, aside: Aside, digest: Digest, extension: str, *, is_settled_later: bool = False) -> Path:
         """The file of the bytes, which get their name unless another writer was faster; durable on return, or after `settle`."""
         aside.sync()
+        self._bare_until_s = 0.0
         directory = self.directory(digest)
         if aside.path.parent != directory:
             directory.mkdir(parents=True, exist_ok=True)

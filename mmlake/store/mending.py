@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
 from mmlake.store.files import Buffers, Draft
-from mmlake.store.index import Entry, index_bytes, pack_entry
+from mmlake.store.index import Entry, index_bytes, pack_entry, places
 from mmlake.store.names import plain_extension
 from mmlake.store.pack import PackWriter, Record, scan
 from mmlake.store.packs import Pack, Packs
@@ -26,13 +26,16 @@ MAX_SMALL_PACKS = 16  # so many may stand: one per shard that came since the las
 
 
 @contextmanager
-def _alone(packs: Packs) -> Iterator[None]:
+def _alone(packs: Packs) -> Iterator[bool]:
+    """Waits for others who rewrite. False on a file system without locks: two rewriters then leave blobs twice at worst, as long as each writes before it deletes."""
     packs.directory.mkdir(parents=True, exist_ok=True)
     with (packs.directory / "lock").open("ab") as file:
-        with suppress(OSError):  # a file system without locks: two rewriters leave blobs twice at worst
+        is_alone = False
+        with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
+            is_alone = True
         packs.forget()
-        yield
+        yield is_alone
 
 
 def compact(packs: Packs, buffers: Buffers, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
@@ -61,6 +64,36 @@ def drop(packs: Packs, buffers: Buffers, digests: Iterable[Digest]) -> int:
         for pack, _ in holders.values():
             _rewrite(packs, buffers, [pack], dropped=dropped)
         return sum(freed for _, freed in holders.values())
+
+
+def thin(packs: Packs, buffers: Buffers, *, files: Iterable[Digest], has_sound_file: Callable[[Digest], bool]) -> int:
+    """The number of further copies that went: a blob stays as its file where that is sound, else in the largest of its packs where it is.
+
+    files: the blobs that are files. has_sound_file: makes the file durable, too. 0 where nothing keeps others from doing the same at once: each might leave the copy that the other takes.
+    """
+    if not packs.directory.is_dir():
+        return 0
+    with _alone(packs) as is_alone:
+        if not is_alone:
+            return 0
+        spare: dict[str, set[Digest]] = {}
+        for digest in files:
+            if (copies := packs.copies(digest)) and has_sound_file(digest):
+                for pack, _ in copies:
+                    spare.setdefault(pack.name, set()).add(digest)
+        there = sorted(packs.all(), key=lambda pack: (-pack.index.pack_bytes, pack.name))
+        for found in places([pack.index for pack in there]):
+            if len(found) > 1 and found[0][1].digest not in spare.get(there[found[0][0]].name, ()):
+                kept = next((there[at] for at, entry in found if there[at].is_sound(entry)), None)
+                if kept is not None:
+                    packs.anchor(kept)
+                    for at, entry in found:
+                        if there[at] is not kept:
+                            spare.setdefault(there[at].name, set()).add(entry.digest)
+        for pack in there:
+            if pack.name in spare:
+                _rewrite(packs, buffers, [pack], dropped=frozenset(spare[pack.name]))
+        return sum(map(len, spare.values()))
 
 
 def _rewrite(packs: Packs, buffers: Buffers, old: list[Pack], *, dropped: frozenset[Digest]) -> None:
@@ -125,11 +158,11 @@ def rebuild_indexes(packs: Packs) -> int:
         for path in broken:
             with path.open("rb", buffering=0) as file:
                 size = os.fstat(file.fileno()).st_size
-                places: dict[Digest, Entry] = {}
+                entries: dict[Digest, Entry] = {}
                 for entry in scan(partial(_read_at, file.fileno()), size):
-                    places.setdefault(entry.digest, entry)
+                    entries.setdefault(entry.digest, entry)
             (packs.directory / f"{path.stem}.idx").unlink(missing_ok=True)
-            packs.install_index(path, index_bytes(map(pack_entry, places.values()), pack_bytes=size))
+            packs.install_index(path, index_bytes(map(pack_entry, entries.values()), pack_bytes=size))
         packs.forget()
         return len(broken)
 

@@ -28,7 +28,7 @@ SETTLED_S = 300  # kernels write a rename back within 30 s on their own; ten tim
 _NAME = re.compile(r"([0-9a-f]{64})\.(idx|pack)")
 _READ_BYTES = 64 << 10  # indexes up to here are read whole: a mapped one keeps a file descriptor
 _NEAR = 8  # packs in front that are not put in a new order
-_GLANCE_S = 0.002  # about a tick of the clock that stamps directories, within which a change need not show in any case
+GLANCE_S = 0.002  # about a tick of the clock that stamps directories, within which a change need not show in any case
 _CLOCK_S = 2.0  # a directory's time stamp that is younger may stay the same over another change
 
 
@@ -101,7 +101,7 @@ class Packs:
 
     def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[Pack, Entry] | None:
         """The blob's place in the first pack that holds it. is_hint: the answer None may be two seconds old, which spares a directory listing."""
-        if is_hint and time.monotonic() - self._glanced_s < _GLANCE_S and self._look_up(digest) is None:
+        if is_hint and time.monotonic() - self._glanced_s < GLANCE_S and self._look_up(digest) is None:
             return None
         self._refresh(is_miss=False)
         found = self._look_up(digest)

@@ -32,6 +32,7 @@ from mmlake.remote.s3 import Address, Missing
 from mmlake.remote.settings import RemoteSettings
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
+from mmlake.store.counting import counted
 from mmlake.store.files import Buffers, sweep_directory
 from mmlake.store.mending import MAX_SMALL_PACKS, SMALL_PACK_BYTES
 from mmlake.store.names import plain_extension
@@ -283,12 +284,8 @@ class S3Store(Blobs):
 
     def stats(self) -> StoreStats:
         """See `Blobs.stats`."""
-        num_loose = loose_bytes = 0
-        for _, found in self._loose():
-            num_loose, loose_bytes = num_loose + 1, loose_bytes + found.size_bytes
-        packs = self._packs.all()
-        packed = [entry.size_bytes for pack in packs for entry in pack.index]
-        return StoreStats(num_loose=num_loose, loose_bytes=loose_bytes, num_packed=len(packed), packed_bytes=sum(packed), num_packs=len(packs))
+        objects = ((digest, found.size_bytes) for digest, found in self._loose())
+        return counted([pack.index for pack in self._packs.all()], objects, is_packed=lambda digest: self._packs.find(digest, is_hint=True) is not None)
 
     def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
         """As `BlobStore.compact`: each pack costs every process a look-up and every machine a download of its index."""

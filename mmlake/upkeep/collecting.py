@@ -76,6 +76,7 @@ def collect(lake: Lake, *, now_s: float, grace_s: float = GRACE_S, dry_run: bool
             lake.store.remove_all(doomed)
             leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
             lake.store.compact()
+            lake.store.thin()
     return Collected(
         blobs=blobs,
         named=blobs - len(condemned) - len(doomed),

@@ -159,7 +159,7 @@ def test_threads_share_a_batch_and_each_is_durable_at_its_own_end(store) -> None
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))
-    assert len(list(store.digests())) == 8 * 50 + 1  # of two batches at once each may hold what is common
+    assert (len(list(store.digests())), store.stats().num_packed) == (8 * 50 + 1,) * 2  # of two batches at once each may hold what is common
 
 
 def test_a_forked_child_does_not_write_into_the_batch_of_its_parent(store) -> None:
