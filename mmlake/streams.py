@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import IO, Any
+
+
+def expect(file: IO[bytes], ranges: Sequence[tuple[int, int]]) -> None:
+    """Tell a file which ranges, from and up to a byte, will be read of it, so that they are fetched meanwhile; nothing where they are at hand."""
+    found: Any = file
+    while found is not None and not hasattr(found, "expect"):
+        found = getattr(found, "raw", None)
+    if found is not None:
+        found.expect(ranges)
 
 
 class Seekable(io.RawIOBase):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
-from mmlake.streams import Seekable
+from mmlake.streams import Seekable, expect
 
 
 class CheckedFile(Seekable):
@@ -15,12 +16,16 @@ class CheckedFile(Seekable):
     """
 
     def __init__(self, file: IO[bytes], *, size_bytes: int, expected: str, hasher: Any) -> None:
-        self._file, self._size, self._expected, self._hasher = file, size_bytes, expected, hasher
+        self._file: Any = file
+        self._size, self._expected, self._hasher = size_bytes, expected, hasher
         self._at = self._hashed = 0
+
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        expect(self._file, ranges)
 
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._at)
-        data = self._file.read(len(buffer))
+        data = self._file.read1(len(buffer))  # of one block at most: the buffer above asks for more than is wanted
         buffer[: len(data)] = data
         if self._at <= self._hashed < self._at + len(data):
             self._hasher.update(memoryview(data)[self._hashed - self._at :])

@@ -33,6 +33,7 @@ class FilesystemLanding(Landing):
 
     def __init__(self, address: str, *, remote: RemoteSettings | None = None, retries: Retries | None = None) -> None:
         self._remote = remote or RemoteSettings()
+        self.num_at_once = self._remote.files_at_once
         self._storage = Storage(address, settings=self._remote, retries=retries)
         self.location = self._storage.location
         self._markers: dict[str, set[str]] = {}  # native directory -> the markers that its last listing found

@@ -50,6 +50,7 @@ class HubLanding(Landing):
         self._directory = asked.path_in_repo.strip("/")
         self.location = type(asked)(type="dataset", id=asked.id, revision=self.revision, path_in_repo=self._directory).to_uri()
         self._remote = remote or RemoteSettings()
+        self.num_at_once = self._remote.files_at_once
         self._cache = shared_cache(self._remote)
         self._verified: set[str] = set()
 

@@ -46,20 +46,30 @@ class LocalLanding(Landing):
     def _list(self, directory: str) -> tuple[list[Entry], list[str]]:
         self._kept = None
         entries, below = [], []
-        with os.scandir(self.root / directory) as found:
+        with self._scandir(directory) as found:
             for item in found:
                 name = item.name
                 if name.startswith("."):
                     continue
                 path = name if directory == "." else f"{directory}/{name}"
                 if item.is_dir(follow_symlinks=False):
-                    below.append(path)
+                    if os.access(item.path, os.R_OK | os.X_OK):
+                        below.append(path)
+                    else:  # a row that says so: its files would else be missing without a word, or end the scan of all others
+                        entries.append(Entry(portable(path), 0, 0, "a directory that we may not list"))
                 elif not name.endswith(UNFINISHED) and name not in MARKERS:
                     try:
                         entries.append(self._entry(path, item.stat(follow_symlinks=False)))
                     except FileNotFoundError:
                         continue  # it went while the directory was read: it is no longer there to be read
         return entries, below
+
+    def _scandir(self, directory: str) -> os._ScandirIterator[str]:
+        try:
+            return os.scandir(self.root / directory)
+        except PermissionError as error:
+            place = f"landing zone {self.root}" if directory == "." else f"directory {directory} of landing zone {self.root}"
+            raise SettingsError(f"{place} may not be listed by this user; give the right to read it, or name another directory with --landing") from error
 
     def files(self, directory: str) -> list[Entry]:
         try:

@@ -33,6 +33,7 @@ class Mounts(Landing):
             check_name(name)
         self.zones = dict(sorted(zones.items()))
         self.location = ", ".join(f"{name}={zone.location}" for name, zone in self.zones.items())
+        self.num_at_once = max((zone.num_at_once for zone in self.zones.values()), default=1)
         self._parts = {name: self if len(zones) == 1 else Mounts({name: zone}) for name, zone in self.zones.items()}
 
     @classmethod

@@ -32,6 +32,7 @@ class S3Landing(Landing):
     def __init__(self, address: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
         self._address = Address.parse(address)
         self._remote = remote or RemoteSettings()
+        self.num_at_once = self._remote.files_at_once
         self.bucket = Bucket(self._address.bucket, client=client, settings=self._remote)
         self.location = str(self._address)
         self._root = f"{self._address.prefix}/" if self._address.prefix else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import io
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
@@ -26,7 +26,7 @@ from mmlake.remote.pages import PATH, decoded, encoded
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.spooled import SpooledFile, measured
 from mmlake.remote.website import IsDirectory, NoPage, NoRanges, Stated, Website
-from mmlake.streams import Seekable
+from mmlake.streams import Seekable, expect
 
 _BUFFER_BYTES = 64 << 10  # parsers read a few bytes at a time; larger reads pass it by
 _MAX_DEPTH = 32  # directories below each other: a server that answers every path would go on for ever
@@ -66,6 +66,7 @@ class WebsiteLanding(Landing):
     def __init__(self, address: str, *, remote: RemoteSettings | None = None, retries: Retries | None = None) -> None:
         self.location = _checked(without_login(address))
         self._remote = remote or RemoteSettings()
+        self.num_at_once = self._remote.files_at_once
         self._website = Website(self.location, settings=self._remote, retries=retries)
         self._pages: dict[str, _Page] = {}  # native directory -> what its last listing found
         self._sizes: dict[str, Stated] = {}  # address -> what was measured of a file whose size is not stated
@@ -254,15 +255,19 @@ class _WebFile(Seekable):
         if stated.has_ranges not in landing._rangeless:
             self._file = shared_cache(landing._remote).open(self._identity(), size_bytes, self._read_range)
 
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        if self._file is not None:
+            expect(self._file, ranges)
+
     def readinto(self, buffer: Any) -> int:
         try:
-            data = self._opened().read(len(buffer))
+            data = self._some(len(buffer))
         except NoRanges:
             if self._stated.has_ranges is None:
                 self._landing._rangeless.add(None)
             self._file.close()
             self._file = None
-            data = self._opened().read(len(buffer))
+            data = self._some(len(buffer))
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -271,6 +276,12 @@ class _WebFile(Seekable):
         if not self.closed and self._file is not None:
             self._file.close()
         super().close()
+
+    def _some(self, size: int) -> bytes:
+        """The next bytes, of one block at most: the buffer above asks for more than is wanted, and that may lie in a block that nobody expects."""
+        file = self._opened()
+        data: bytes = file.read(size) if isinstance(file, SpooledFile) else file.read1(size)
+        return data
 
     def _opened(self) -> Any:
         if self._file is None:

@@ -113,6 +113,11 @@ class BlockCache:
                 self._pending[key, block] = future
         future.add_done_callback(lambda _: self._forget(key, blocks))
 
+    def is_coming(self, key: str, block: int) -> bool:
+        """Whether a fetch of the block in the background is under way."""
+        with self._lock:
+            return (key, block) in self._pending
+
     def wait(self, key: str, block: int) -> None:
         """Return when no fetch of the block is under way. Whether it succeeded, `load` tells; why not, the reader's own fetch does."""
         with self._lock:

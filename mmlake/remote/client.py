@@ -1,23 +1,24 @@
-"""The process's HTTP client for landing zones: one pool of connections in fsspec's I/O thread, and which hosts a redirect may lead to."""
+"""The process's HTTP clients for landing zones: pools of connections in fsspec's I/O thread, one of them to public addresses alone."""
 
 from __future__ import annotations
 
-import asyncio
 import atexit
-import ipaddress
 import os
-import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from mmlake.remote import networks
+from mmlake.remote.backoff import Transient
 from mmlake.remote.logins import Login
+from mmlake.remote.networks import Networks, checking_resolver, is_numeric
 
 _Result = TypeVar("_Result")
 _CONNECT_S, _IDLE_S = 10, 60  # as for S3
 _CLOSING_S = 1.0
-_CLIENTS: dict[tuple[int, int], Any] = {}  # (process, connections) -> client: a forked child makes its own, with a thread of its own
+_CLIENTS: dict[tuple[int, int, bool], Any] = {}  # (process, connections, public only) -> client: a forked child makes its own, with a thread of its own
+PUBLIC, _ALL = Networks(), Networks(("0.0.0.0/0", "::/0"))
 
 
 def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
@@ -27,21 +28,29 @@ def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
     return sync(get_loop(), action)  # type: ignore[no-any-return]
 
 
-async def http_client(connections: int) -> Any:
-    """The process's client with so many connections: no cookies, and no login but what a request brings."""
-    key = (os.getpid(), connections)
+async def http_client(connections: int, *, is_public_only: bool = False) -> Any:
+    """The process's client with so many connections: no cookies, and no login but what a request brings.
+
+    is_public_only: names lead to public addresses alone; it then raises AddressRefused for others. Numeric hosts are for the caller to check.
+    """
+    key = (os.getpid(), connections, is_public_only)
     if key not in _CLIENTS:
         import aiohttp
 
-        if not any(process == key[0] for process, _ in _CLIENTS):
+        if not any(process == key[0] for process, *_ in _CLIENTS):
             atexit.register(_close_all)
+        resolver = checking_resolver(PUBLIC if is_public_only else _ALL, _addresses_of)
         _CLIENTS[key] = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections),
+            connector=aiohttp.TCPConnector(limit=connections, resolver=resolver, use_dns_cache=False),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_IDLE_S),
             headers={"User-Agent": "mmlake"},
         )
     return _CLIENTS[key]
+
+
+async def _addresses_of(host: str, port: int) -> list[str]:
+    return await networks.addresses_of(host, port)  # looked up at each call: tests answer in its place
 
 
 def proxy_for(url: str) -> dict[str, Any]:
@@ -69,26 +78,40 @@ def _close_all() -> None:
 
 
 class Neighbourhood:
-    """Which hosts the server of a landing zone may redirect to.
+    """Where the requests of a landing zone may lead.
 
-    A person names the landing zone, so it may be in a private network. A public server must not lead into one: it would make this
-    machine read what only it can reach, such as the metadata of a cloud's machines.
+    A person names the landing zone, so it may be in a private network. A public server must not lead into one, by a redirect or by
+    another answer of its name server: it would make this machine read what only it can reach, such as the metadata of a cloud's machines.
     """
 
     def __init__(self, host: str) -> None:
         self._host = host
-        self._is_private: dict[str, bool] = {}
+        self._is_public: bool | None = None
 
-    async def admits(self, host: str) -> bool:
-        """Whether a redirect to the host may be followed."""
-        return host == self._host or not await self._private(host) or await self._private(self._host)
+    async def is_public(self) -> bool:
+        """Whether the landing zone's server had a public address when it was first asked for. Raises Transient where its name has no address."""
+        if self._is_public is None:
+            found = await _known_addresses(self._host)
+            if not found:
+                raise Transient("no address for the host's name")
+            self._is_public = any(map(PUBLIC.allows, found))
+        return self._is_public
 
-    async def _private(self, host: str) -> bool:
-        """Whether an address of the host is not public. Behind a proxy names may mean nothing here; then the proxy decides."""
-        if host not in self._is_private:
-            try:
-                found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            except OSError:
-                found = []
-            self._is_private[host] = any(not ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_global for address in found)
-        return self._is_private[host]
+    async def admits(self, host: str, *, is_by_proxy: bool) -> bool:
+        """Whether a redirect to the host may be followed. A name is checked where it is connected to; behind a proxy, which resolves it by itself, by what is known of it here."""
+        if host == self._host:
+            return True
+        if is_by_proxy:
+            here, there = await _known_addresses(self._host), await _known_addresses(host)
+            is_inside = bool(here) and not any(map(PUBLIC.allows, here))
+            return is_inside or all(map(PUBLIC.allows, there))
+        return not is_numeric(host) or PUBLIC.allows(host) or not await self.is_public()
+
+
+async def _known_addresses(host: str) -> list[str]:
+    if is_numeric(host):
+        return [host]
+    try:
+        return await networks.addresses_of(host, 0)
+    except OSError:
+        return []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import IO, TYPE_CHECKING, cast
 
@@ -60,6 +61,12 @@ class RemoteFile(io.RawIOBase):
         self._position += count
         return count
 
+    def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Fetch these ranges, from and up to a byte, in the background: they will be read."""
+        size = self._block_bytes
+        blocks = {block for start, stop in ranges for block in range(start // size, -(-min(stop, self._size) // size))}
+        self._ask_for([block for block in sorted(blocks) if not self._cache.is_coming(self._key, block)])
+
     def close(self) -> None:
         if not self.closed:
             self._cache.cancel(self._key)
@@ -94,7 +101,10 @@ class RemoteFile(io.RawIOBase):
         if start >= end or start - number > self._window // 2 + 1:
             return
         self._asked_until = end
-        wanted = [block for block in range(start, end) if not self._cache.has(self._key, block)]
+        self._ask_for(range(start, end))
+
+    def _ask_for(self, blocks: Iterable[int]) -> None:
+        wanted = [block for block in blocks if not self._cache.has(self._key, block)]
         for run in _runs(wanted, self._cache.settings.request_blocks):
             self._cache.ahead(self._key, run, partial(self._fetch_ahead, run[0], len(run)))
 

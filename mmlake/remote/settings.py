@@ -41,6 +41,11 @@ class RemoteSettings:
         if self.ahead_blocks < 0 or self.cache_bytes < 2 * self.block_bytes:
             raise SettingsError(f"remote.ahead_blocks is {self.ahead_blocks} and remote.cache_bytes {self.cache_bytes}, expected 0 or more and at least two blocks; correct them")
 
+    @property
+    def files_at_once(self) -> int:
+        """Files that a reader of many opens at once: half of the connections, since each may have a request under way beside those of the read-ahead."""
+        return max(1, self.connections // 2)
+
     def directory(self) -> Path:
         """Where blocks and indexes are kept."""
         if self.cache_dir:

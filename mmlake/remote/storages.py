@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ _REFUSALS = (  # trying again would not help, and may lock an account
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _PASSED_ON: tuple[type[Exception], ...] = (*_ABSENT, *TRANSIENT)
 _PLACE = re.compile(r"[a-z][a-z0-9+.-]*://[^?#\r\n\t]*", re.IGNORECASE)
+_SLOW_S = 20.0  # a try that takes longer and fails has waited for a timeout, or was several of the library
 _MILLISECONDS = 1e11  # a time in seconds is smaller until the year 5138
 
 
@@ -138,15 +140,20 @@ class Storage:
     def _ask(self, action: Callable[[Any], _Result], what: str, *, of_file: bool = False) -> _Result | None:
         """What the action returns; None where the file system finds nothing."""
 
+        slow: list[float] = []
+
         def once() -> _Result:
-            with _in_our_words(what, of_file=of_file):
+            with _only_twice(slow, what), _in_our_words(what, of_file=of_file):
                 files, lock = self._files()
                 try:
                     with lock:
                         files.invalidate_cache()  # what was listed before may have changed
                         return action(files)
-                except (ConnectionError, TimeoutError, EOFError):
-                    self._made = None  # a broken connection stays broken: the next try makes another
+                except (*_ABSENT, PermissionError):
+                    raise
+                except _loaded(_FAILURES) as error:
+                    if not files.async_impl or isinstance(error, (ConnectionError, TimeoutError, EOFError)):
+                        self._made = None  # a broken connection stays broken, and paramiko says so by any OSError: the next try makes another
                     raise
 
         try:
@@ -173,6 +180,24 @@ class Storage:
 
 
 @contextmanager
+def _only_twice(slow: list[float], what: str) -> Iterator[None]:
+    """Raises RemoteUnavailable at the second failure that took long: the library has then tried many times by itself. slow: how long those before took."""
+    began_s = time.monotonic()
+    try:
+        yield
+    except TRANSIENT as error:
+        if (took_s := time.monotonic() - began_s) > _SLOW_S:
+            slow.append(took_s)
+        if len(slow) > 1:
+            reason = error.reason if isinstance(error, Transient) else type(error).__name__
+            raise RemoteUnavailable(
+                f"{what}: {len(slow)} tries took longer than {_SLOW_S:.0f} s each and failed, the last by {reason}; "
+                "see whether the service is up and reachable, then run again: what is done stays done"
+            ) from None
+        raise
+
+
+@contextmanager
 def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
     """Turns what file systems raise into ours, or into Transient. No text of theirs is passed on: it may hold a token."""
     try:
@@ -190,7 +215,14 @@ def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
             raise UnreadableItem(1001, "the storage refuses to give the file") from None
         raise _refused(what) from None
     except _loaded(_FAILURES) as error:
+        if _is_refusal(error):
+            raise (UnreadableItem(1001, "the storage refuses to give the file") if of_file else _refused(what)) from None
         raise Transient(type(error).__name__) from None
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the storage answered that we may not: trying again would not help. gcsfs tells 403 by a text alone."""
+    return {getattr(error, name, None) for name in ("status_code", "code")} & {401, 403, "401", "403"} != set() or str(error).startswith("Forbidden: ")
 
 
 def _refused(what: str) -> RemoteUnavailable:

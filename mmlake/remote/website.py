@@ -19,6 +19,7 @@ from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Attempts, Retri
 from mmlake.remote.bodies import CHUNK_BYTES, Body, coding_of
 from mmlake.remote.client import Neighbourhood, http_client, proxy_for, run
 from mmlake.remote.logins import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.networks import AddressRefused, is_numeric
 from mmlake.remote.pages import PATH, Link, links_of, origin
 from mmlake.remote.settings import RemoteSettings
 
@@ -33,6 +34,7 @@ _LENGTH = re.compile(_NUMBER)
 _CONTENT_RANGE = re.compile(rf"bytes (?:({_NUMBER})-({_NUMBER})|\*)/({_NUMBER})")
 _PAGES = ("text/html", "application/xhtml+xml", "")
 _PURPOSE = "a landing zone at an http(s):// address"
+_INWARD = "a public server redirects into a private network"
 _CHANGED = "the file changed while it was read: the version that was opened is gone"
 
 
@@ -153,18 +155,25 @@ class Website:
 
     async def _ask(self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS) -> Any:
         """The answer, its body not read yet, after redirects that keep to the rules: no downgrade, no login for another origin, none from outside into a private network."""
-        client, asked = await http_client(self._settings.connections), url
+        asked = url
         for _ in range(max_redirects + 1):
-            own = self._headers if origin(asked) == self._origin else {}
+            own, proxy = self._headers if origin(asked) == self._origin else {}, proxy_for(asked)
+            client = await http_client(self._settings.connections, is_public_only=not proxy and await self._neighbourhood.is_public())
             try:
                 answer = await client.request(
                     method,
                     need("yarl", extra="web", purpose=_PURPOSE).URL(asked, encoded=True),
                     headers=own | {"Accept-Encoding": "identity"} | (headers or {}),
-                    **proxy_for(asked),
+                    **proxy,
                     allow_redirects=False,
                     auto_decompress=False,
                 )
+            except AddressRefused:
+                if origin(asked)[1] != self._origin[1]:
+                    raise UnreadableItem(1001, _INWARD) from None
+                raise RemoteUnavailable(
+                    f"{method} {url}: the host's name now leads into a private network, and led to a public address when it was first asked for; see who answers for the name"
+                ) from None
             except self._aiohttp.ClientSSLError:
                 raise RemoteUnavailable(
                     f"{method} {url}: no safe connection; see whether the server's certificate is valid and its authority known to this machine, or whether the address begins with http://"
@@ -186,8 +195,8 @@ class Website:
             raise IsDirectory
         if there[0] not in ("http", "https") or not there[1] or (here[0] == "https" and there[0] == "http"):
             raise UnreadableItem(1001, "the server redirects to an unencrypted or unknown kind of address")
-        if not await self._neighbourhood.admits(there[1]):
-            raise UnreadableItem(1001, "a public server redirects into a private network")
+        if not await self._neighbourhood.admits(there[1], is_by_proxy=bool(proxy_for(found))):
+            raise UnreadableItem(1001, _INWARD)
         return found
 
     async def _head(self, url: str) -> Stated | None:
@@ -295,7 +304,10 @@ async def _release(answer: Any) -> None:
 def _led_to(asked: str, target: str) -> str:
     """The address that a Location header leads to, without a login, in ASCII. Raises ValueError where it is none."""
     found = split_login(urljoin(asked, quote(target, safe=f"{PATH}%?#[]", errors="surrogateescape")))[0]
-    origin(found)[1].encode("idna")
+    host = origin(found)[1]
+    host.encode("idna")
+    if not is_numeric(host) and host.replace(".", "").isdigit():  # "127.1", "2130706433": what libraries read as addresses, each in its way
+        raise ValueError
     return found
 
 

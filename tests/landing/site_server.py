@@ -146,11 +146,11 @@ class QuietServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving_site() -> Iterator[Site]:
+def serving_site(address: str = "127.0.0.1") -> Iterator[Site]:
     """An empty site."""
     site = Site()
-    server = QuietServer(("127.0.0.1", 0), type("_Bound", (_SiteHandler,), {"hub": site}))
-    site.url = f"http://127.0.0.1:{server.server_port}/"
+    server = QuietServer((address, 0), type("_Bound", (_SiteHandler,), {"hub": site}))
+    site.url = f"http://{address}:{server.server_port}/"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
     thread.start()
     try:

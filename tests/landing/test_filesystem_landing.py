@@ -40,6 +40,14 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     shared_cache.cache_clear()
 
 
+class Answered(OSError):
+    """What a library raises that knows the status of HTTP."""
+
+    def __init__(self, status_code: int) -> None:
+        super().__init__("secret")
+        self.status_code = status_code
+
+
 def paths_of(landing: Landing) -> dict[str, list[str]]:
     return {directory: [entry.path for entry in entries] for directory, entries in landing.directories()}
 
@@ -123,6 +131,10 @@ def test_faults_on_the_way_change_no_byte(memory: Any, monkeypatch: pytest.Monke
         (ftplib.error_perm("530 secret"), RemoteUnavailable, "refuses us"),
         (ftplib.error_perm("550 secret"), UnreadableItem, "refuses to give the file"),
         (ImportError("secret", name="crc32c"), SettingsError, "crc32c"),
+        (Answered(403), UnreadableItem, "refuses to give the file"),
+        (Answered(401), UnreadableItem, "refuses to give the file"),
+        (Answered(500), RemoteUnavailable, "6 tries"),
+        (OSError("Forbidden: secret"), UnreadableItem, "refuses to give the file"),
     ],
 )
 def test_what_a_library_raises_is_told_in_our_words(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, raised: Exception, expected: type, words: str) -> None:
@@ -135,6 +147,32 @@ def test_what_a_library_raises_is_told_in_our_words(memory: Any, monkeypatch: py
     with pytest.raises(expected, match=words) as told:
         FilesystemLanding("memory://in", retries=patient)._storage.info("in/a.txt")
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_credentials_are_not_tried_again(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float], status: int) -> None:
+    def ls(self: Any, path: str, detail: bool) -> list[object]:
+        raise Answered(status)
+
+    monkeypatch.setattr(type(memory), "ls", ls)
+    with pytest.raises(RemoteUnavailable, match="refuses us"):
+        FilesystemLanding("memory://in", retries=patient)._storage.listed("in")
+    assert waits == []
+
+
+def test_a_library_that_tries_for_long_by_itself_is_asked_twice(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float]) -> None:
+    """gcsfs and the library of Azure try for 35 and 84 seconds where nobody answers; six times that is a run that seems to hang."""
+    now_s = [0.0]
+
+    def info(self: Any, path: str) -> dict[str, object]:
+        now_s[0] += 35.0
+        raise OSError("secret")
+
+    monkeypatch.setattr(type(memory), "info", info)
+    monkeypatch.setattr("mmlake.remote.storages.time.monotonic", lambda: now_s[0])
+    with pytest.raises(RemoteUnavailable, match="2 tries took longer than 20 s each and failed, the last by OSError"):
+        FilesystemLanding("memory://in", retries=patient)._storage.info("in/a.txt")
+    assert (now_s[0], len(waits)) == (70.0, 1)
 
 
 def test_names_that_no_tree_has_and_special_files_are_refused_entries(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:

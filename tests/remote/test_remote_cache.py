@@ -16,6 +16,7 @@ import pytest
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.remote.cache import BlockCache, block_key
 from mmlake.remote.settings import RemoteSettings
+from mmlake.streams import expect
 
 DATA = random.Random(1).randbytes(100 * 1024 + 77)
 
@@ -192,3 +193,41 @@ def test_a_short_answer_is_never_padded(settings) -> None:
 def test_settings_that_cannot_work_are_refused(wrong) -> None:
     with pytest.raises(SettingsError, match=f"remote.{next(iter(wrong))}"):
         RemoteSettings(**wrong)
+
+
+def test_ranges_that_are_expected_are_on_the_way_at_once_and_read_from_what_came(settings) -> None:
+    both = threading.Barrier(2, timeout=5)
+
+    class Slow(Remote):
+        def read_range(self, offset: int, size: int) -> bytes:
+            if len(self.asked) < 2:
+                both.wait()
+            return super().read_range(offset, size)
+
+    with reading(replace(settings, ahead_blocks=0), remote := Slow()) as file:
+        expect(file, [(3000, 5000), (90_000, 90_001), (50_500, 50_600), (4000, 4100), (102_000, 999_999_999)])
+        for start, stop in ((90_000, 90_001), (3000, 5000), (50_500, 50_600), (102_000, 102_477)):
+            file.seek(start)
+            assert file.read(stop - start) == DATA[start:stop]
+    assert sorted(remote.asked) == [(2048, 3072), (50_176, 1024), (89_088, 1024), (101_376, 1101)]
+
+
+def test_what_is_expected_and_cannot_be_had_is_told_where_it_is_read(settings) -> None:
+    def read_range(offset: int, size: int) -> bytes:
+        if offset >= 50_000:
+            raise UnreadableItem(1001, "gone")
+        return DATA[offset : offset + size]
+
+    with BlockCache(settings).open("there@1", len(DATA), read_range) as file:
+        expect(file, [(60_000, 61_000), (0, 1000)])
+        assert file.read(1000) == DATA[:1000]
+        file.seek(60_000)
+        with pytest.raises(UnreadableItem, match="gone"):
+            file.read(1000)
+
+
+def test_a_local_file_expects_nothing(tmp_path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    with (tmp_path / "a").open("rb") as file:
+        expect(file, [(0, 3)])
+        assert file.read() == b"abc"
