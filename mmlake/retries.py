@@ -1,7 +1,8 @@
 """What a person asked to try again: rows of finished tables that failed.
 
 Enters: keys of failed rows. Leaves: a small file per table, which its step reads, obeys and puts away once the new table is stamped; so a
-request outlives whatever stops the run that should fulfil it. What the last one asked for is kept, to tell which rows were tried again.
+request outlives whatever stops the run that should fulfil it. What was asked for is kept, to tell how often each row was tried: where a
+try fails as the one before did, the table has the same content.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmlake.errors import TableCorrupt
+from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 from mmlake.tables import Slot
+
+_MAX_TRIES = 100  # kept for each table; the dead letters count them at the end of every run
 
 
 class Retries:
@@ -43,19 +47,24 @@ class Retries:
 
     def fulfilled(self, slot: Slot, keys: Iterable[str], *, at: str) -> None:
         """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the others; none where it is all new."""
-        if keys := sorted(keys):
-            write_atomically(self._path(slot, "retried"), json.dumps({"at": at, "keys": keys}, indent=0).encode())
-        else:
-            self._path(slot, "retried").unlink(missing_ok=True)
+        path, tried = self._path(slot, "retried"), sorted(keys)
+        if tried or path.exists():  # where nothing was ever asked for, a table's stamp tells its only try
+            known = [{"at": one, "keys": None if rows is None else sorted(rows)} for one, rows in self.tries(slot)]
+            write_atomically(path, json.dumps({"tries": [*known, {"at": at, "keys": tried or None}][-_MAX_TRIES:]}, indent=0).encode())
         self._path(slot).unlink(missing_ok=True)
 
-    def tried(self, slot: Slot, *, at: str) -> frozenset[str] | None:
-        """The rows that the table stamped at this time tried again; None where that is all of them, or cannot be told."""
+    def tries(self, slot: Slot) -> list[tuple[str, frozenset[str] | None]]:
+        """(when the table was stamped, which of its rows it had tried again; None for all of them), the last ones in their order."""
         try:
             told = json.loads(self._path(slot, "retried").read_bytes())
-            return frozenset(str(key) for key in told["keys"]) if told["at"] == at else None
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return None
+            return [(str(one["at"]), None if one["keys"] is None else frozenset(map(str, one["keys"]))) for one in told.get("tries", [told])]
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+            return []
+
+    def version(self) -> str:
+        """The digest of all tries; "" where there were none."""
+        told = [(str(path.relative_to(self.root)), digest_of(path.read_bytes())) for path in sorted(self.root.rglob("*.retried.json"))]
+        return digest_of(canonical_json(told).encode()) if told else ""
 
     def _path(self, slot: Slot, what: str = "retry") -> Path:
         return self.root / slot.table / slot.modality / f"{slot.shard}.{what}.json"

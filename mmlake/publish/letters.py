@@ -24,8 +24,9 @@ _TABLE_OF = {stage: table for table, stage in _STAGES.items()}
 
 
 def letters_inputs(lake: Lake) -> dict[str, str]:
-    """Data versions of every table that failures are read from."""
-    return {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for modality in MODALITIES for table in _STAGES}
+    """Data versions of every table that failures are read from, and what was tried again, which changes no table where it fails in the same way."""
+    versions = {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for modality in MODALITIES for table in _STAGES}
+    return versions | ({"lake/retries": tried} if (tried := lake.retries.version()) else {})
 
 
 def letters_are_current(lake: Lake) -> bool:
@@ -43,9 +44,9 @@ def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         known = before.get(letter["letter"])
         letter["first_failed_at"], letter["attempts"] = letter["last_failed_at"], 1
         if known is not None:
-            again = known["last_failed_at"] != letter["last_failed_at"] and tries.has(known, at=letter["last_failed_at"])
-            letter["first_failed_at"], letter["attempts"] = known["first_failed_at"], known["attempts"] + again
-            letter["last_failed_at"] = letter["last_failed_at"] if again else known["last_failed_at"]
+            again = tries.since(known, made_at=letter["last_failed_at"])
+            letter["first_failed_at"], letter["attempts"] = known["first_failed_at"], known["attempts"] + len(again)
+            letter["last_failed_at"] = max(again, default=known["last_failed_at"])
         rows.append(letter)
     table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
     counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
@@ -53,7 +54,7 @@ def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
 
 
 class _Tries:
-    """Which rows were tried again when their table was made the last time: a table is stamped anew although most of its rows were taken over."""
+    """When the row of a letter was tried again: a table is stamped anew although most of its rows were taken over, and several times between two looks at it."""
 
     def __init__(self, lake: Lake, before: dict[str, dict[str, Any]]) -> None:
         self._lake = lake
@@ -61,18 +62,20 @@ class _Tries:
         self._codes = {(row["shard"], row["key"]): row["error_code"] for row in before.values()}
         self._tried = lru_cache(maxsize=None)(self._read)
 
-    def has(self, known: dict[str, Any], *, at: str) -> bool:
-        """Whether the row of a letter was tried again by the table stamped at this time."""
-        tried = self._tried(_TABLE_OF[known["stage"]], known["modality"], known["shard"], at)
-        return tried is None or known["key"] in tried[0] or known["error_code"] in tried[1]
+    def since(self, known: dict[str, Any], *, made_at: str) -> list[str]:
+        """When the row was tried after its letter was written. made_at: when its table was stamped."""
+        tried = self._tried(_TABLE_OF[known["stage"]], known["modality"], known["shard"])
+        again = [at for at, keys, codes in tried if at > known["last_failed_at"] and (keys is None or known["key"] in keys or known["error_code"] in codes)]
+        is_all_new = made_at != known["last_failed_at"] and all(at != made_at for at, _, _ in tried)
+        return [*again, made_at] if is_all_new else again
 
-    def _read(self, table: str, modality: str, shard: str, at: str) -> tuple[frozenset[str], frozenset[int]] | None:
-        """(keys, codes whose rows were tried as well), or None for all rows. A retry forgets every answer with the codes of the addresses that it names."""
-        keys = self._lake.retries.tried(Slot(table, modality, shard), at=at)
-        if keys is None:
-            return None
+    def _read(self, table: str, modality: str, shard: str) -> list[tuple[str, frozenset[str] | None, frozenset[int]]]:
+        """(when, keys or None for all rows, codes whose rows were tried as well). A retry forgets every answer with the codes of the addresses that it names."""
         is_list = table == "items" and shard in self._lists
-        return keys, frozenset(self._codes[shard, key] for key in keys if (shard, key) in self._codes) if is_list else frozenset()
+        return [(at, keys, self._codes_of(shard, keys) if is_list and keys else frozenset()) for at, keys in self._lake.retries.tries(Slot(table, modality, shard))]
+
+    def _codes_of(self, shard: str, keys: frozenset[str]) -> frozenset[int]:
+        return frozenset(self._codes[shard, key] for key in keys if (shard, key) in self._codes)
 
 
 def read_letters(lake: Lake) -> pa.Table:

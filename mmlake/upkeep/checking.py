@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import pyarrow as pa
+
 from mmlake import contracts
-from mmlake.errors import MmlakeError, SettingsError
+from mmlake.errors import MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
@@ -15,8 +17,17 @@ from mmlake.tables import Slot
 
 def named_blobs(lake: Lake) -> list[Digest]:
     """Every digest that is in the store or that an item names, sorted: a lost blob is only known by its item."""
-    named = {digest for modality in MODALITIES for digest in contracts.digests(lake.tables.concat("items", modality, columns=["digest"]))}
+    named = {digest for modality in MODALITIES for _, items in sound_tables(lake, "items", modality, columns=["digest"]) for digest in contracts.digests(items)}
     return sorted(named | set(lake.store.digests()))
+
+
+def sound_tables(lake: Lake, table: str, modality: str, *, columns: list[str]) -> Iterator[tuple[str, pa.Table]]:
+    """(shard, rows) of every table of a stage that can be read; of the others `check_tables` tells."""
+    for shard in lake.tables.shards(table, modality):
+        try:
+            yield shard, lake.tables.read(Slot(table, modality, shard), columns=columns)
+        except TableCorrupt:
+            continue
 
 
 def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Digest]:

@@ -11,6 +11,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.records import Digest, SourceRef, digest_of
 from mmlake.tables import Slot
+from mmlake.upkeep.checking import sound_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def _places(lake: Lake, wanted: set[Digest]) -> dict[Digest, list[_Place]]:
     """Where the bytes of these blobs were found."""
     places: dict[Digest, list[_Place]] = {}
     for modality in MODALITIES:
-        for shard, items in lake.tables.scan("items", modality, columns=["item_id", "digest", "source_ref"]):
+        for shard, items in sound_tables(lake, "items", modality, columns=["item_id", "digest", "source_ref"]):
             for item_id, digest, ref in zip(*(items.column(name).to_pylist() for name in ("item_id", "digest", "source_ref")), strict=True):
                 if digest in wanted:
                     places.setdefault(digest, []).append(_Place(Slot("items", modality, shard), item_id, ref))
@@ -78,7 +79,7 @@ def _derived(lake: Lake, wanted: set[Digest]) -> dict[Digest, tuple[Slot, Digest
     """Of these blobs, those that decoding made: the table that makes them, and the item they are made from."""
     found: dict[Digest, tuple[Slot, Digest]] = {}
     for modality in ("video", "audio"):
-        for shard, tracks in lake.tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
+        for shard, tracks in sound_tables(lake, "tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
             for row in tracks.to_pylist():
                 for digest in (row["audio_digest"], *(frame["digest"] for frame in row["keyframes"])):
                     if digest in wanted:

@@ -46,6 +46,23 @@ def test_hidden_unfinished_and_marker_files_are_ignored(tmp_path):
     assert sources.scan(root, settings=SETTINGS) == []
 
 
+def test_a_directory_that_may_not_be_listed_is_a_row_and_the_rest_is_read(tmp_path, monkeypatch):
+    root = land(tmp_path / "in", {"a.txt": b"a text", "kept/b.txt": b"another", "shut/c.txt": b"a third"})
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("/shut") and may(path, mode))
+    rows = [(row["status"], row["error_code"], SourceRef.parse(row["source_ref"]).path) for row in rows_of(root)]
+    assert sorted(rows, key=lambda row: row[2]) == [("ok", None, "a.txt"), ("ok", None, "kept/b.txt"), ("unreadable", 1007, "shut")]
+
+
+def test_a_landing_zone_that_may_not_be_listed_is_named(tmp_path, monkeypatch):
+    def refusing(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(SettingsError, match=f"landing zone {tmp_path} may not be listed"):
+        sources.scan(tmp_path, settings=SETTINGS)
+
+
 def test_sidecars_join_the_sample_of_their_medium(tmp_path):
     files = {
         "a/talk.mp4": mp4(b"vide", b"soun"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mmlake import pipeline, sources
 from mmlake.errors import TableCorrupt
 from mmlake.publish import letters_are_current, read_letters, update_letters
+from mmlake.retries import Retries
 from mmlake.steps import ROW_STEPS, is_current, run_step
 from mmlake.tables import Slot
 from mmlake.upkeep import failed_rows, repair_blobs, request_retries
@@ -54,31 +57,85 @@ def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.Monk
     assert is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
 
 
-def test_a_second_failure_is_counted_and_the_first_is_remembered(own) -> None:
+class Clock:
+    """Stamps of one minute after another, in a year that no test sees."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.minute = 0
+        monkeypatch.setattr("mmlake.tables.Stopwatch.fields", self.fields)
+
+    def fields(self) -> dict[str, object]:
+        self.minute += 1
+        return {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": self.now}
+
+    @property
+    def now(self) -> str:
+        return f"2099-01-01T00:{self.minute:02d}:00+00:00"
+
+
+def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table does not change, so nothing after it is made again; the letters do, and tell of every try, also of several since they were last made."""
+    clock = Clock(monkeypatch)
+    lake, tried = own.lake, list[str]()
+    letter = failed_rows(lake, codes=[1002])[0]
+    slot = Slot("items", letter["modality"], letter["shard"])
+    before = lake.tables.stamp(slot).data_version
+    for num_updates in (1, 2, 1):
+        request_retries(lake, [letter])
+        run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+        tried.append(clock.now)
+        assert not letters_are_current(lake)
+        if len(tried) != 1:  # the first is told together with the second
+            for _ in range(num_updates):
+                update_letters(lake)
+            again = {row["letter"]: (row["attempts"], row["first_failed_at"], row["last_failed_at"]) for row in read_letters(lake).to_pylist()}
+            assert again[letter["letter"]] == (1 + len(tried), letter["first_failed_at"], tried[-1])
+            assert letters_are_current(lake)
+    assert lake.tables.stamp(slot).data_version == before
+
+
+def test_a_table_that_is_all_new_has_tried_every_row_once_more(own, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
     lake = own.lake
     letter = failed_rows(lake, codes=[1002])[0]
     slot = Slot("items", letter["modality"], letter["shard"])
     request_retries(lake, [letter])
-    stamp = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard).stamp
-    lake.tables.mark(slot, type(stamp)(**{**{name: getattr(stamp, name) for name in stamp.__dataclass_fields__}, "written_at": "2099-01-01T00:00:00+00:00"}))
-    update_letters(lake)
-    again = next(row for row in read_letters(lake).to_pylist() if row["letter"] == letter["letter"])
-    assert (again["attempts"], again["first_failed_at"], again["last_failed_at"]) == (2, letter["first_failed_at"], "2099-01-01T00:00:00+00:00")
+    run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+    run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard, force=True)
+    made = clock.now
+    request_retries(lake, [letter])
+    run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
+    found = {row["key"]: (row["attempts"], row["last_failed_at"]) for row in failed_rows(lake, shards=[slot.shard]) if row["modality"] == slot.modality}
+    assert found.pop(letter["key"]) == (4, "2099-01-01T00:03:00+00:00")
+    assert set(found.values()) <= {(2, made)}
+
+
+def test_the_record_of_tries_stays_short(tmp_path) -> None:
+    retries, slot = Retries(tmp_path), Slot("items", "text", "a")
+    for at in range(300):
+        retries.fulfilled(slot, ["a#000000"], at=f"{at:04d}")
+    assert [at for at, _ in retries.tries(slot)] == [f"{at:04d}" for at in range(200, 300)]
+
+
+def test_a_record_of_an_older_release_is_read(tmp_path) -> None:
+    retries, slot = Retries(tmp_path), Slot("items", "text", "a")
+    (tmp_path / "items" / "text").mkdir(parents=True)
+    (tmp_path / "items" / "text" / "a.retried.json").write_text('{"at": "2026", "keys": ["a#000000"]}')
+    assert list(retries.tries(slot)) == [("2026", frozenset({"a#000000"}))]
+    (tmp_path / "items" / "text" / "a.retried.json").write_text("{")
+    assert retries.tries(slot) == []
 
 
 def test_rows_that_were_not_asked_for_are_not_counted(own) -> None:
     """A retry stamps the whole table anew, and the other failed rows of it were not tried."""
     lake = own.lake
-    asked = failed_rows(lake, codes=[1002])[0]
-    slot = Slot("items", asked["modality"], asked["shard"])
-    request_retries(lake, [asked])
-    stamp = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard).stamp
-    later = "2099-01-01T00:00:00+00:00"
-    lake.tables.mark(slot, type(stamp)(**{**{name: getattr(stamp, name) for name in stamp.__dataclass_fields__}, "written_at": later}))
+    other = failed_rows(lake, codes=[1002])[0]
+    slot, later = Slot("items", other["modality"], other["shard"]), "2099-01-01T00:00:00+00:00"
+    lake.tables.mark(slot, replace(lake.tables.stamp(slot), written_at=later))
     lake.retries.fulfilled(slot, ["another#000000"], at=later)
     update_letters(lake)
-    again = next(row for row in read_letters(lake).to_pylist() if row["letter"] == asked["letter"])
-    assert (again["attempts"], again["last_failed_at"]) == (1, asked["last_failed_at"])
+    again = next(row for row in read_letters(lake).to_pylist() if row["letter"] == other["letter"])
+    assert (again["attempts"], again["last_failed_at"]) == (1, other["last_failed_at"])
 
 
 def test_a_track_whose_blob_came_back_is_read_on_retry(own) -> None:

@@ -1,28 +1,17 @@
-"""Which addresses may be asked: http and https, without credentials, and only at public addresses of the network.
-
-A list of URLs comes from outside, so it must not become a way to reach what only this machine can reach. Every connection goes to an
-address that was checked here: names are resolved once per connection, checked, and that very address is connected to.
-"""
+"""Which addresses may be asked: http and https, without credentials, with a host. Where on the network it may lie, `remote/networks.py` checks."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
-import socket
-from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
+from mmlake.remote.networks import is_numeric
 
 if TYPE_CHECKING:
     from yarl import URL
 
-Lookup = Callable[[str, int], Awaitable[list[str]]]  # host name and port -> its addresses
-
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052: the last four bytes are an IPv4 address
-_PLATFORM = frozenset({"168.63.129.16"})  # public by number, but Azure's host agent answers there
 _NUMBERS = re.compile(r"[0-9.]+")
 _MAX_URL_CHARS = 8192
 
@@ -55,71 +44,3 @@ def checked(url: URL) -> URL:
 
 def _refused(url: URL) -> Any:
     raise UnreadableItem(1101, f"the scheme {url.scheme[:20]!r} is none of http and https" if url.scheme else "the address has no scheme")
-
-
-class Networks:
-    """Which addresses of the network may be connected to."""
-
-    def __init__(self, allowed: tuple[str, ...] = ()) -> None:
-        self._allowed = tuple(ipaddress.ip_network(network) for network in allowed)
-        self.allows = lru_cache(maxsize=1024)(self._allows)  # asked at every request, mostly about the same few
-
-    def _allows(self, text: str) -> bool:
-        """Whether the numeric address is public, or in a network that the settings allow."""
-        try:
-            address = ipaddress.ip_address(text.partition("%")[0])
-        except ValueError:
-            return False
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-            address = address.ipv4_mapped
-        if any(address in network for network in self._allowed):
-            return True
-        return all(_is_public(one) for one in (address, *_inside(address)))
-
-
-@lru_cache(maxsize=1024)
-def is_numeric(host: str) -> bool:
-    """Whether the host is an address itself, which no resolver is asked about."""
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
-
-
-def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    unusual = address.is_multicast or address.is_reserved and not (isinstance(address, ipaddress.IPv6Address) and address in _NAT64)
-    return address.is_global and not unusual and str(address) not in _PLATFORM
-
-
-def _inside(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses that packets to this IPv6 address may end at: tunnels and translators."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return []
-    found = [address.sixtofour, *(address.teredo or ())]
-    if address in _NAT64:
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return [one for one in found if one is not None]
-
-
-class AddressRefused(Exception):
-    """A host has no address that may be connected to."""
-
-
-def checking_resolver(networks: Networks, lookup: Lookup) -> Any:
-    """An aiohttp resolver that gives only addresses that may be connected to. Raises AddressRefused where a name has none of them."""
-    from aiohttp.abc import AbstractResolver, ResolveResult
-
-    class Resolver(AbstractResolver):
-        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
-            found = [address for address in await lookup(host, port) if networks.allows(address)]
-            if not found:
-                raise AddressRefused
-            flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-            families = {address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in found}
-            return [ResolveResult(hostname=host, host=address, port=port, family=families[address], proto=0, flags=flags) for address in found]
-
-        async def close(self) -> None:
-            pass
-
-    return Resolver()

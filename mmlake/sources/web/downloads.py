@@ -17,16 +17,17 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import IO, Any
 
 from mmlake.errors import TRANSIENT_CODES, LakeLocked, UnreadableItem
 from mmlake.locks import holding
 from mmlake.records import canonical_json, digest_of
+from mmlake.remote.networks import Lookup
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.web.addresses import Lookup
 from mmlake.sources.web.answers import Answer, Downloads
 from mmlake.sources.web.fetching import Fetched, Fetcher
 from mmlake.sources.web.journal import Journal
@@ -68,7 +69,7 @@ class JournalledDownloads:
                         crowd = crowd or self._gathered(stack, rules)
                         if book.needs(url, again=True):  # the lock may have been waited for
                             book.waiting.add(url)
-                            crowd.send(url)
+                            crowd.send(url, before=book.before(url))
                     if len(ahead) >= _WINDOW:
                         break
                 if not ahead:
@@ -137,6 +138,12 @@ def _manners_of(rules: SourceSettings) -> str:
     return _digest_of([rules.agent, rules.respect_opt_out, rules.respect_robots])
 
 
+def _counting_manners(rules: SourceSettings) -> frozenset[str]:
+    """Those of the rules, and the stricter ones: whatever came under these may be used under the rules as well."""
+    stricter = product({True, rules.respect_opt_out}, {True, rules.respect_robots})
+    return frozenset(_manners_of(replace(rules, respect_opt_out=opt_out, respect_robots=robots)) for opt_out, robots in stricter)
+
+
 def _digest_of(values: list[Any]) -> str:
     return digest_of(canonical_json(values).encode())[:16]
 
@@ -162,7 +169,7 @@ class _Book:
 
     def __init__(self, downloads: JournalledDownloads, rules: SourceSettings) -> None:
         self._downloads, self._rules, self._journal, self._store = downloads, rules, downloads.journal, downloads._store
-        self._manners, self._policy = _manners_of(rules), downloads.policy(rules)
+        self._manners, self._counting, self._policy = _manners_of(rules), _counting_manners(rules), downloads.policy(rules)
         self._known: dict[str, Answer] = {}
         self.waiting: set[str] = set()  # on the way
         self.wanted = Counter[str]()  # how often each address stands in the window
@@ -176,11 +183,16 @@ class _Book:
         """Whether the address must be asked: nothing is known of it that still counts."""
         if url in self.waiting or (url in self._known and not again):
             return False
-        found = self._journal.find(url, manners=self._manners, policy=self._policy)
+        found = self._journal.find(url, manners=self._counting, policy=self._policy)
         if found is None or (found.digest is not None and found.digest not in self._store):
             return True
         self._known[url] = found
         return False
+
+    def before(self, url: str) -> Answer | None:
+        """What came of the address under other manners, where its bytes are still in the store."""
+        last = self._journal.last(url)
+        return last if last is not None and last.digest is not None and last.digest in self._store else None
 
     def settle(self, crowd: _Crowd) -> None:
         """Store what arrives and write down what came, as one group."""
@@ -199,8 +211,12 @@ class _Book:
                 if found is None:
                     break
                 until_s = until_s or time.monotonic() + _GROUP_S
-                answers.append(answer_of(found, rules=self._rules, store=self._store))
+                answer = answer_of(found, rules=self._rules, store=self._store)
                 crowd.free(found)
+                if answer is None:
+                    crowd.send(found.url)
+                else:
+                    answers.append(answer)
         self._journal.keep(answers, manners=self._manners, policy=self._policy, now_s=time.time())
         return answers
 
@@ -239,19 +255,19 @@ class _Crowd:
     async def _open(self) -> None:
         self._fetcher = await Fetcher(self._settings, self._rules, lookup=self._lookup).__aenter__()
 
-    def send(self, url: str) -> None:
-        """Ask for the address as soon as there is room."""
-        self._loop.call_soon_threadsafe(self._start, url)
+    def send(self, url: str, *, before: Answer | None = None) -> None:
+        """Ask for the address as soon as there is room. before: an answer of it whose bytes need not come again."""
+        self._loop.call_soon_threadsafe(self._start, url, before)
 
-    def _start(self, url: str) -> None:
-        task = self._loop.create_task(self._fetch(url))
+    def _start(self, url: str, before: Answer | None) -> None:
+        task = self._loop.create_task(self._fetch(url, before))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _fetch(self, url: str) -> None:
+    async def _fetch(self, url: str, before: Answer | None) -> None:
         assert self._fetcher is not None
         try:
-            self._done.put(await self._fetcher.get(url))
+            self._done.put(await self._fetcher.get(url, before=before))
         except UnreadableItem as error:
             self._done.put(Fetched(url=url, fault=error))
         except BaseException as error:

@@ -1,6 +1,9 @@
 """One address fetched: checked, allowed by robots.txt, redirects followed by hand, the body spooled with a limit, tries within a budget.
 
 Enters: an address. Leaves: a `Fetched`, which holds the body as it came or says why there is none. Never raises for what a host does.
+
+Bytes that are known are asked for by HEAD and not by a condition (If-None-Match): it is done to hear what the publisher wishes now, and a
+304 need not repeat the headers that say so (RFC 9110, 15.4.5; Apache httpd leaves X-Robots-Tag out).
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from mmlake import __version__
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT_STATUSES, Budget, Policy, Retries, retry_after_s
+from mmlake.remote.networks import AddressRefused, Lookup, Networks, checking_resolver, is_numeric
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.web import addresses, bodies, robots
-from mmlake.sources.web.addresses import AddressRefused, Lookup, Networks
+from mmlake.sources.web.answers import Answer
 from mmlake.sources.web.gates import Gates
+from mmlake.sources.web.naming import shown
 from mmlake.sources.web.settings import WebSettings
 
 if TYPE_CHECKING:
@@ -45,6 +50,7 @@ class Fetched:
     final_url: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     body: IO[bytes] | None = None  # as it came, codings and all
+    before: Answer | None = None  # what came earlier, where the host states that this is still it; then there is no body
     num_tries: int = 1
 
 
@@ -66,9 +72,7 @@ class Fetcher:
 
     async def __aenter__(self) -> Fetcher:
         aiohttp = need("aiohttp", extra="web", purpose="fetching a list of URLs")
-        connector = aiohttp.TCPConnector(
-            resolver=addresses.checking_resolver(self._networks, self._lookup), use_dns_cache=False, limit=0, limit_per_host=0, happy_eyeballs_delay=None
-        )
+        connector = aiohttp.TCPConnector(resolver=checking_resolver(self._networks, self._lookup), use_dns_cache=False, limit=0, limit_per_host=0, happy_eyeballs_delay=None)
         agent = f"{self._rules.agent}/{__version__}" + (f" (+{self._settings.contact})" if self._settings.contact else "")
         self._client = aiohttp.ClientSession(
             connector=connector,
@@ -93,25 +97,30 @@ class Fetcher:
         found = await asyncio.get_running_loop().run_in_executor(self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         return list(dict.fromkeys(str(address[4][0]) for address in found))
 
-    async def get(self, url: str) -> Fetched:
-        """What came of the address, tried again where that may help."""
+    async def get(self, url: str, *, before: Answer | None = None) -> Fetched:
+        """What came of the address, tried again where that may help. before: an earlier answer, whose bytes are not fetched where the host states the same of them."""
         self._retries.budget.earn()
+        if before is not None and before.headers.keys() & {"etag", "last-modified"}:
+            found, _ = await self._followed(url, "HEAD")
+            if found.fault is None and _is_same(before, found):
+                return replace(found, before=before)
         num_tries = 0
         while True:
             num_tries += 1
-            found, wanted_s = await self._followed(url)
+            found, wanted_s = await self._followed(url, "GET")
             code = found.fault.code if found.fault else None
             if code not in _AGAIN or num_tries >= self._settings.tries or (wanted_s or 0.0) > self._settings.max_pause_s or not self._retries.budget.spend():
                 return replace(found, num_tries=num_tries)
             await asyncio.sleep(self._retries.pause_s(num_tries, wanted_s))
 
-    async def _followed(self, text: str) -> tuple[Fetched, float | None]:
+    async def _followed(self, text: str, method: str) -> tuple[Fetched, float | None]:
         """(one try with all its redirects, how long the host wants to be left alone)."""
         try:
             url = start = addresses.parsed(text)
             for _ in range(self._settings.max_redirects + 1):
                 delay_s = await self._robots.delay_s(url) if self._robots else 0.0
-                status, headers, body = await self._asked(url, limit_bytes=self._rules.max_item_bytes, delay_s=min(delay_s, self._settings.max_crawl_delay_s))
+                delay_s = min(delay_s, self._settings.max_crawl_delay_s)
+                status, headers, body = await self._asked(url, method, limit_bytes=self._rules.max_item_bytes, delay_s=delay_s)
                 found = Fetched(url=text, status=status, headers=headers, body=body, final_url=None if url == start else str(url))
                 if status not in _REDIRECTS:
                     return self._judged(found, url)
@@ -132,7 +141,7 @@ class Fetcher:
 
     async def _robots_of(self, url: URL) -> tuple[int, bytes]:
         for _ in range(self._settings.max_redirects + 1):
-            status, headers, body = await self._asked(url, limit_bytes=robots.MAX_BYTES, delay_s=0.0, may_cut=True)
+            status, headers, body = await self._asked(url, "GET", limit_bytes=robots.MAX_BYTES, delay_s=0.0, may_cut=True)
             if status not in _REDIRECTS:
                 data = b""
                 if body is not None:
@@ -143,19 +152,19 @@ class Fetcher:
             url = _next(url, headers)
         return 404, b""  # RFC 9309, 2.3.1.2: after five redirects there is none
 
-    async def _asked(self, url: URL, *, limit_bytes: int, delay_s: float, may_cut: bool = False) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
-        """(status, headers, body of a 200) of one request. Raises UnreadableItem for everything that goes wrong on the way."""
+    async def _asked(self, url: URL, method: str, *, limit_bytes: int, delay_s: float, may_cut: bool = False) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
+        """(status, headers, body of a 200 to GET) of one request. Raises UnreadableItem for everything that goes wrong on the way."""
         import aiohttp
 
         host = addresses.checked(url).host or ""
-        if addresses.is_numeric(host) and not self._networks.allows(host):
+        if is_numeric(host) and not self._networks.allows(host):
             raise UnreadableItem(1101, "the address leads into a network that is not public")
         async with self._gates.through(host, delay_s=delay_s), self._places:
             await self._room.acquire()
             body = None
             try:
                 async with asyncio.timeout(self._settings.total_timeout_s):
-                    status, headers, body = await self._exchange(url, limit_bytes=limit_bytes, may_cut=may_cut)
+                    status, headers, body = await self._exchange(url, method, limit_bytes=limit_bytes, may_cut=may_cut)
                 return status, headers, body
             except AddressRefused as error:
                 raise UnreadableItem(1101, "the name leads to no public address") from error
@@ -179,10 +188,10 @@ class Fetcher:
                 if body is None:
                     self._room.release()
 
-    async def _exchange(self, url: URL, *, limit_bytes: int, may_cut: bool) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
-        async with self._client.get(url, allow_redirects=False) as answer:
+    async def _exchange(self, url: URL, method: str, *, limit_bytes: int, may_cut: bool) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
+        async with self._client.request(method, url, allow_redirects=False) as answer:
             headers = tuple((name.lower(), value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")) for name, value in answer.headers.items())
-            if answer.status != 200:
+            if answer.status != 200 or method == "HEAD":
                 return answer.status, headers, None
             stated = answer.content_length or 0
             if stated > limit_bytes and not may_cut:
@@ -195,6 +204,19 @@ class Fetcher:
                 raise
             body.seek(0)
             return answer.status, headers, body
+
+
+def _is_same(before: Answer, found: Fetched) -> bool:
+    """Whether the host states of the content what it stated when that came, and enough: a weak ETag holds for more than one content, and a time for those of one second."""
+    now = dict(found.headers)
+    if (found.final_url and shown(found.final_url)) != before.final_url:
+        return False
+    etag, modified = before.headers.get("etag", ""), before.headers.get("last-modified", "")
+    if etag and not etag.startswith("W/"):
+        return now.get("etag") == etag
+    if not modified or (now.get("etag", ""), now.get("last-modified")) != (etag, modified):
+        return False
+    return bool(etag) or (now.get("content-length") == str(before.size_bytes) and "content-encoding" not in now)
 
 
 async def _spool(content: Any, body: IO[bytes], limit_bytes: int, *, may_cut: bool) -> None:

@@ -1,6 +1,7 @@
 """What came of every address that was ever asked: one SQLite file, so that nothing is downloaded twice and a killed run goes on.
 
-An answer with bytes counts for ever, one without until what decided it changes: the settings that the row `policy` is the digest of.
+An answer with bytes counts under the manners that it came under and under looser ones, one without until what decided it changes: the
+settings that the row `policy` is the digest of.
 
 Of an address that says nothing of its content, the content tells the table that has its row; and answers change. So the tables of a list
 are made in turns: in one turn, whoever makes a table finds each address in the table where it was first told. A table that is made once
@@ -9,6 +10,7 @@ more with other settings opens the next turn, and the others of its list are out
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections.abc import Collection, Iterable
@@ -20,6 +22,7 @@ from mmlake.errors import TRANSIENT_CODES
 from mmlake.records import digest_of
 from mmlake.sources.web.answers import Answer
 from mmlake.sources.web.naming import shown
+from mmlake.sources.web.snapshots import Snapshot, is_writable
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS downloads (
@@ -35,21 +38,43 @@ class Journal:
     """The answers by address. One object may be used by several threads one after another, the file by several processes."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")  # a lost commit is a second download, and the file stays whole
-        self._database.executescript(_SCHEMA)
+        """Where nothing can be written, only reading works; the rest raises OSError."""
+        self._path = path
+        self._snapshot = None if is_writable(path) or not path.parent.exists() else Snapshot(path)
+        self._connection: sqlite3.Connection | None = None
 
-    def find(self, url: str, *, manners: str, policy: str) -> Answer | None:
-        """What came of the address, where it still counts. manners: the digest of what may forbid an answer although it came."""
-        row = self._database.execute("SELECT manners, policy, code, answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
-        if row is None or row[0] != manners or (row[2] is not None and row[1] != policy):
+    @property
+    def _known(self) -> sqlite3.Connection:
+        """The database, for reading."""
+        return self._database if self._snapshot is None else self._snapshot.connection()
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        """The database, for reading and writing."""
+        if self._snapshot is not None:
+            raise OSError(errno.EROFS, "the journal of downloads cannot be written here", str(self._path))
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")  # a lost commit is a second download, and the file stays whole
+            self._connection.executescript(_SCHEMA)
+        return self._connection
+
+    def find(self, url: str, *, manners: Collection[str], policy: str) -> Answer | None:
+        """What came of the address, where it still counts. manners: the digests of all under which an answer with bytes counts."""
+        row = self._known.execute("SELECT manners, policy, code, answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
+        if row is None or (row[0] not in manners if row[2] is None else row[1] != policy):
             return None
         return Answer(**{**json.loads(row[3]), "url": url})
 
+    def last(self, url: str) -> Answer | None:
+        """What came of the address when it was last asked, whether it still counts or not."""
+        row = self._known.execute("SELECT answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
+        return None if row is None else Answer(**{**json.loads(row[0]), "url": url})
+
     def keep(self, answers: Iterable[Answer], *, manners: str, policy: str, now_s: float) -> None:
-        """Write the answers down, all or none."""
+        """Write the answers down, all or none. manners: the digest of what may forbid an answer although it came."""
         rows = [(_key(answer.url), manners, policy, answer.code, answer.digest, now_s, _text(answer)) for answer in answers]
         with closing(self._database.cursor()) as cursor:
             cursor.execute("BEGIN IMMEDIATE")
@@ -83,7 +108,7 @@ class Journal:
 
     def _turn(self, name: str, modality: str, policy: str) -> tuple[int, list[str], bool]:
         """(the turn that the list is in, modalities of the tables made in it, whether this one opens the next)."""
-        row = self._database.execute("SELECT turn, policy, made FROM turns WHERE list = ?", (name,)).fetchone()
+        row = self._known.execute("SELECT turn, policy, made FROM turns WHERE list = ?", (name,)).fetchone()
         if row is None:
             return 0, [], False
         made = row[2].split()
@@ -93,7 +118,7 @@ class Journal:
         """The modality whose table has the row of the address in this turn of the list; this one where none has it yet."""
         key = (name, _key(url))
         asked = "SELECT modality FROM homes WHERE list = ? AND address = ?"
-        row = self._database.execute(asked, key).fetchone()
+        row = self._known.execute(asked, key).fetchone()
         if row is None:
             self._database.execute("INSERT OR IGNORE INTO homes VALUES (?, ?, ?)", (*key, modality))
             row = self._database.execute(asked, key).fetchone()  # another process may have been first
@@ -107,10 +132,13 @@ class Journal:
 
     def counts(self) -> dict[int | None, int]:
         """How many answers there are by code, None for those with bytes."""
-        return dict(self._database.execute("SELECT code, COUNT(*) FROM downloads GROUP BY code").fetchall())
+        return dict(self._known.execute("SELECT code, COUNT(*) FROM downloads GROUP BY code").fetchall())
 
     def close(self) -> None:
-        self._database.close()
+        for one in (self._connection, self._snapshot):
+            if one is not None:
+                one.close()
+        self._connection = None
 
 
 def _text(answer: Answer) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import IO
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import BlobCorrupt, BlobMissing, UnreadableItem
 from mmlake.sources import sniff
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.web import bodies
@@ -25,9 +25,11 @@ _PAGE_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 20  # bodies up to here are read at once and put, which for known bytes costs no write
 
 
-def answer_of(found: Fetched, *, rules: SourceSettings, store: Blobs) -> Answer:
-    """The answer, whose bytes are in the store; the body is closed."""
+def answer_of(found: Fetched, *, rules: SourceSettings, store: Blobs) -> Answer | None:
+    """The answer, whose bytes are in the store; the body is closed. None where the bytes that came earlier are damaged, and the whole must be asked for."""
     bare = Answer(url=found.url, status=found.status, final_url=found.final_url, num_tries=found.num_tries, headers=_kept(found))
+    if found.before is not None:
+        return _kept_on(found.before, found, bare, rules=rules, store=store)
     if found.fault is not None or found.body is None:
         fault = found.fault or UnreadableItem(1106, f"http_status={found.status} not in [200, 200]")
         return replace(bare, code=fault.code, reason=fault.reason)
@@ -36,6 +38,17 @@ def answer_of(found: Fetched, *, rules: SourceSettings, store: Blobs) -> Answer:
             return _stored(found, found.body, bare, rules=rules, store=store)
         except UnreadableItem as error:
             return replace(bare, code=error.code, reason=error.reason)
+
+
+def _kept_on(before: Answer, found: Fetched, bare: Answer, *, rules: SourceSettings, store: Blobs) -> Answer | None:
+    """The earlier answer, unless the publisher now wishes otherwise."""
+    assert before.digest is not None
+    try:
+        page = store.read_range(before.digest, 0, _PAGE_BYTES) if before.modality == "text" else b""
+    except (BlobCorrupt, BlobMissing):
+        return None
+    wish = refusal_of(found.headers, agent=rules.agent, modality=before.modality, page=page)
+    return replace(bare, code=1108, reason=wish) if wish is not None and rules.respect_opt_out else before
 
 
 def _kept(found: Fetched) -> dict[str, str]:

@@ -29,12 +29,16 @@ class Visit(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": str(len(body) if length is None else length), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_GET(self) -> None:
         site = self.server.site
         with site.lock:
-            site.visits[self.path] += 1
+            (site.visits if self.command == "GET" else site.heads)[self.path] += 1
             site.agents.add(self.headers["User-Agent"])
             site.num_now += 1
             site.most_at_once = max(site.most_at_once, site.num_now)
@@ -60,11 +64,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class Site:
-    """pages: path -> what answers it; everything else is 404. visits: how often each path was asked for."""
+    """pages: path -> what answers it; everything else is 404. visits: how often each path was asked for. heads: how often its head alone was."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
         self.visits: Counter[str] = Counter()
+        self.heads: Counter[str] = Counter()
         self.agents: set[str] = set()
         self.lock, self.num_now, self.most_at_once = threading.Lock(), 0, 0
         self.times_s: list[float] = []

@@ -16,8 +16,8 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import TRANSIENT_CODES, SettingsError, UnreadableItem
-from mmlake.sources.web import fetching
-from mmlake.sources.web.addresses import Networks, parsed
+from mmlake.remote.networks import Networks
+from mmlake.sources.web import addresses, fetching
 from mmlake.sources.web.gates import Gates
 from mmlake.sources.web.wishes import refusal_of
 from tests.sources.source_builders import png, sha
@@ -161,7 +161,7 @@ def test_nothing_inside_can_be_reached_through_a_list(tmp_path):
 )
 def test_only_http_addresses_without_credentials_are_asked(url):
     with pytest.raises(UnreadableItem) as caught:
-        parsed(url)
+        addresses.parsed(url)
     assert caught.value.code == 1101
 
 
@@ -397,4 +397,4 @@ def test_a_full_disk_of_ours_is_no_fault_of_an_address(tmp_path, site, monkeypat
 @pytest.mark.parametrize("host", ["2130706433", "127.1", "0177.0.0.1", "127.0.0.1.", "0"])
 def test_a_host_of_digits_that_is_no_address_is_refused_before_any_library_reads_it(host):
     with pytest.raises(UnreadableItem, match="1101"):
-        parsed(f"http://{host}/")
+        addresses.parsed(f"http://{host}/")

@@ -1,0 +1,35 @@
+"""A lake of which a table is damaged: everything else is still looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from mmlake.errors import TableCorrupt
+from mmlake.tables import Slot
+from mmlake.upkeep import check_blobs, check_tables, collect, named_blobs, repair_blobs
+
+
+def _damaged(lake) -> Slot:
+    slot = next(iter(lake.tables.stamps("items", "image")))
+    path = lake.tables.path(slot)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    return slot
+
+
+def test_blobs_are_checked_and_mended_beside_a_damaged_table(own) -> None:
+    lake, slot = own.lake, _damaged(own.lake)
+    lost = next(digest for digest in lake.tables.concat("items", "text", columns=["digest"]).column("digest").to_pylist() if digest)
+    lake.store.remove(lost)
+    assert list(check_blobs(lake, named_blobs(lake))) == [(lost, "missing")]
+    assert [one.outcome for one in repair_blobs(lake, [lost])] == ["repaired"]
+    assert [str(slot) in problem for problem in check_tables(lake, [slot])] == [True]
+
+
+def test_nothing_is_collected_while_a_table_that_names_blobs_is_damaged(own) -> None:
+    lake, before = own.lake, set(own.lake.store.digests())
+    _damaged(lake)
+    with pytest.raises(TableCorrupt):
+        collect(lake, now_s=0.0, grace_s=0.0)
+    assert set(lake.store.digests()) == before
