@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing import Entry, Landing
+from mmlake.landing import Landing
 from mmlake.records import canonical_json
-from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
+from mmlake.sources.packed import File
 from mmlake.sources.rows import Fault
 from mmlake.sources.settings import SourceSettings
+from mmlake.sources.unpacked import open_entry
 
 SECTIONS = ("images", "annotations", "licenses", "categories")
 _ABOUT_THE_FILE = frozenset({"info", "type"})  # known, and without items
@@ -48,8 +50,6 @@ CREATE INDEX category_ids ON categories (id);
 UPDATE images SET is_first = NOT EXISTS (SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
 UPDATE annotations SET is_first = NOT EXISTS (SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
 """
-
-
 _LISTED = "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
 
 
@@ -83,7 +83,7 @@ class Image:
 class Index:
     """What one annotation file says, by image."""
 
-    def __init__(self, landing: Landing, entry: Entry, settings: SourceSettings) -> None:
+    def __init__(self, landing: Landing, entry: File, settings: SourceSettings) -> None:
         self._lock = threading.Lock()
         # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the cache.
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
@@ -256,16 +256,16 @@ class _Source:
         self._since = 0
 
 
-def elements(landing: Landing, entry: Entry, settings: SourceSettings) -> Iterator[tuple[str, int, Any]]:
+def elements(landing: Landing, entry: File, settings: SourceSettings) -> Iterator[tuple[str, int, Any]]:
     """(section, place in it, element) of the file's lists; ("unread", place among the sections, reason) of one that is not read. Raises UnreadableItem where it breaks."""
     import ijson
 
-    with landing.open(entry.path) as file:
-        head = file.read(len(_BOM))
+    with open_entry(landing, entry) as file:
+        head = file.read(MARK_BYTES)
         file.seek(0)
         compression = compression_of(head)
         stream = expanded(file, compression, limit_bytes=settings.max_shard_bytes) if compression else file
-        if head == _BOM:
+        if head.startswith(_BOM):
             file.seek(len(_BOM))
         source = _Source(stream, settings.max_text_bytes)
         try:
@@ -362,7 +362,7 @@ _CAPTIONED: OrderedDict[tuple[object, ...], bool] = OrderedDict()
 _INDEXING = threading.Lock()
 
 
-def index_of(landing: Landing, entry: Entry, settings: SourceSettings) -> Index:
+def index_of(landing: Landing, entry: File, settings: SourceSettings) -> Index:
     """The index of the file, made once for all parts of a directory that this process reads one after the other."""
     key = _key(landing, entry, settings)
     with _INDEXING:
@@ -374,7 +374,7 @@ def index_of(landing: Landing, entry: Entry, settings: SourceSettings) -> Index:
         return _INDEXES[key]
 
 
-def holds_captions(landing: Landing, entry: Entry, settings: SourceSettings) -> bool:
+def holds_captions(landing: Landing, entry: File, settings: SourceSettings) -> bool:
     """Whether the file's first annotation that says anything of an image is a caption; reads no further, and once."""
     key = _key(landing, entry, settings)
     with _INDEXING:
@@ -385,11 +385,11 @@ def holds_captions(landing: Landing, entry: Entry, settings: SourceSettings) -> 
         return _CAPTIONED[key]
 
 
-def _key(landing: Landing, entry: Entry, settings: SourceSettings) -> tuple[object, ...]:
+def _key(landing: Landing, entry: File, settings: SourceSettings) -> tuple[object, ...]:
     return (landing.location, entry, settings.max_text_bytes, settings.max_shard_bytes, settings.max_json_depth)
 
 
-def _first_is_caption(landing: Landing, entry: Entry, settings: SourceSettings) -> bool:
+def _first_is_caption(landing: Landing, entry: File, settings: SourceSettings) -> bool:
     try:
         for section, _, element in elements(landing, entry, settings):
             if section == "annotations" and isinstance(element, dict) and ("caption" in element or "bbox" in element):

@@ -10,19 +10,21 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mmlake.errors import UnreadableItem
-from mmlake.landing import Entry
+from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import sniff
 from mmlake.sources.annotations import SECTIONS, Annotation, Image, Index, holds_captions, index_of
-from mmlake.sources.around import Around
+from mmlake.sources.around import Around, is_speaking_archive
 from mmlake.sources.beside import Told
 from mmlake.sources.compression import compression_of, expanded_head
 from mmlake.sources.members import Member
-from mmlake.sources.rows import Fault, RawItem, Reading, become_text
+from mmlake.sources.packed import File, Packed, locate
+from mmlake.sources.rows import Content, Fault, RawItem, Reading, become_text
+from mmlake.sources.unpacked import Unpacked, open_entry
 
 _START = re.compile(rb'\s*\{\s*"(?:info|licenses|images|annotations|categories|type)"\s*:\s*[\[{"]')
 _TOLD_MISSING = 3  # names of missing files that a reason lists
@@ -64,33 +66,45 @@ def modalities(reading: Reading) -> tuple[str, ...]:
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for everything in the file that no image took."""
-    entry = _entry(reading)
+    return rest(reading, _entry(reading), Around(reading.landing, unpacked=Unpacked(reading.landing).files))
+
+
+def rest(reading: Reading, entry: File, around: Around) -> Iterator[RawItem]:
+    """A row for everything in an annotation file of the shard that no image took. entry: the shard's file, or a member of it."""
     index = index_of(reading.landing, entry, reading.settings)
     for number, reason, body in index.broken_images():
-        yield _row(reading, f"/images/{number}", body, Fault(1003, reason))
+        yield _row(reading, entry, f"/images/{number}", body, Fault(1003, reason))
     for annotation, reason in index.broken_annotations():
-        yield _row(reading, annotation.pointer, annotation.body, Fault(1003, reason), annotation)
+        yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1003, reason), annotation)
     for annotation in index.strays():
         reason = f"annotations/{annotation.number} is of image {str(annotation.image)[:60]}, which the file does not list by name"
-        yield _row(reading, annotation.pointer, annotation.body, Fault(1011, reason), annotation)
+        yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1011, reason), annotation)
     for annotation, reason in index.beyond():
-        yield _row(reading, annotation.pointer, annotation.body, Fault(1008, reason), annotation)
-    yield from _missing(reading, entry, index)
+        yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1008, reason), annotation)
+    yield from _missing(reading, entry, index, around)
     if num_other := index.num_other():
-        yield reading.fault(1003, f"{num_other} annotations have neither a caption nor a bbox and are not read", modality="text", member="annotations")
+        yield _fault(reading, entry, 1003, f"{num_other} annotations have neither a caption nor a bbox and are not read", "annotations")
     for place, reason in index.unread_sections():
-        yield reading.fault(1003, reason, modality="text", member=f"section:{place}")
+        yield _fault(reading, entry, 1003, reason, f"section:{place}")
     if index.fault is not None:
-        yield reading.fault(index.fault.code, index.fault.reason, modality="text")
+        yield _fault(reading, entry, index.fault.code, index.fault.reason)
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
     """The UTF-8 of the text that the locator names. Raises UnreadableItem where the file no longer has it."""
-    found = _POINTER.fullmatch(ref.member or "")
-    body = index_of(reading.landing, _entry(reading), reading.settings).body(found[1], int(found[2])) if found else None
-    if body is None:
-        raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
-    return body.encode()
+    for item in texts_at(reading, _entry(reading), [ref.member or ""]):
+        assert item.content is not None
+        return item.content.read()
+    raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
+
+
+def texts_at(reading: Reading, entry: File, pointers: Iterable[str]) -> Iterator[RawItem]:
+    """The texts at these places of an annotation file, as far as it has them, with their locators alone."""
+    for pointer in pointers:
+        found = _POINTER.fullmatch(pointer)
+        body = index_of(reading.landing, entry, reading.settings).body(found[1], int(found[2])) if found else None
+        if body is not None:
+            yield RawItem(modality="text", ref=locate(entry, pointer[1:]), sample_id="", content=Content.of_bytes(body.encode()))
 
 
 def _entry(reading: Reading) -> Entry:
@@ -100,11 +114,10 @@ def _entry(reading: Reading) -> Entry:
     return entry
 
 
-def _missing(reading: Reading, entry: Entry, index: Index) -> Iterator[RawItem]:
+def _missing(reading: Reading, entry: File, index: Index, around: Around) -> Iterator[RawItem]:
     """The captions of images whose files are not there, and one row that counts the files."""
-    around = Around(reading.landing)
-    directory = around.images_of(reading.path) if around.may_speak(entry) else None
-    present = {file.name for file in reading.landing.files(directory)} if directory is not None else set()
+    directory = around.images_of(entry.path) if around.may_speak(entry) else None
+    present = {file.name for file in around.files(directory)} if directory is not None else set()
     where = f"is not in {directory}" if directory is not None else "is in no directory that belongs to this file"
     missing: list[str] = []
     num_missing = 0
@@ -114,17 +127,25 @@ def _missing(reading: Reading, entry: Entry, index: Index) -> Iterator[RawItem]:
         num_missing += 1
         missing.extend([name] if num_missing <= _TOLD_MISSING else [])
         for annotation in index.annotations_of(identity, "caption"):
-            yield _row(reading, annotation.pointer, annotation.body, Fault(1011, f"the image {name} {where}"), annotation)
+            yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1011, f"the image {name} {where}"), annotation)
     if num_missing:
         reason = f"num_missing={num_missing} of {index.num_images} image files not in [0, 0]: {', '.join(missing)} {where}"
-        yield reading.fault(1011, reason, modality="text", member="images")
+        yield _fault(reading, entry, 1011, reason, "images")
 
 
-def _row(reading: Reading, pointer: str, body: str, fault: Fault, annotation: Annotation | None = None) -> RawItem:
+def _fault(reading: Reading, entry: File, code: int, reason: str, member: str | None = None) -> RawItem:
+    """The row that says that a part of the file could not be read."""
+    if isinstance(entry, Packed):
+        member = f"{entry.member}#{member}" if member is not None else entry.member
+    return reading.fault(code, reason, modality="text", member=member)
+
+
+def _row(reading: Reading, entry: File, pointer: str, body: str, fault: Fault, annotation: Annotation | None = None) -> RawItem:
     image = annotation.image if annotation is not None else None
-    name = f"{reading.key}/{image}" if image is not None and len(image) <= 200 else f"{reading.key}{pointer}"
+    file = f"{reading.key}/{entry.member}" if isinstance(entry, Packed) else reading.key
+    name = f"{file}/{image}" if image is not None and len(image) <= 200 else f"{file}{pointer}"
     caption = annotation is not None and annotation.kind == "caption"
-    blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=f"#{pointer}"), sample_id=name, metadata=_ids(annotation))
+    blank = RawItem(modality="text", ref=locate(entry, pointer), sample_id=name, metadata=_ids(annotation))
     item = become_text(blank, body, "caption" if caption else "document")
     item.fault = item.fault or fault
     if not caption:
@@ -147,7 +168,7 @@ def _number(identity: str) -> int | str:
 class Annotated:
     """What annotation files say of the images of one directory."""
 
-    def __init__(self, reading: Reading, entries: Sequence[Entry]) -> None:
+    def __init__(self, reading: Reading, entries: Sequence[File]) -> None:
         self._reading, self._entries = reading, list(entries)
         self.has_texts = any(holds_captions(reading.landing, entry, reading.settings) for entry in entries)
 
@@ -157,6 +178,7 @@ class Annotated:
         media: dict[str, Any] = {}
         texts: list[RawItem] = []
         objects: dict[str, dict[str, Any]] = {}  # by annotation id: files of key points repeat those of instances
+        said: set[tuple[str | None, str]] = set()  # captions, by annotation id
         for entry in self._entries:
             index = index_of(self._reading.landing, entry, self._reading.settings)
             for image in (image for member in members if member.is_media for image in index.images_named(member.name.rpartition("/")[2])):
@@ -164,7 +186,10 @@ class Annotated:
                 media = {**_about(index, image), **media}
                 captions = index.annotations_of(image.id, "caption")
                 if self.has_texts:
-                    texts.extend(_caption(entry, annotation) for annotation in captions)
+                    # The same file may lie there packed and unpacked.
+                    new = [one for one in captions if one.id is None or (one.id, one.body) not in said]
+                    said.update((one.id, one.body) for one in new)
+                    texts.extend(_caption(entry, annotation) for annotation in new)
                 elif bodies := [annotation.body for annotation in captions]:
                     # The file began with objects: the shard is not registered for texts, and the words are not lost.
                     media["captions"] = [*media.get("captions", ()), *bodies]
@@ -183,15 +208,19 @@ class Annotated:
 
 def annotated(reading: Reading) -> Annotated | None:
     """What is said of the images that are read, or None where no annotation file belongs to them."""
-    entries = [entry for entry in reading.around if entry.refused is None and _is_coco(reading, entry)]
+    told: Sequence[File] = reading.around
+    if any(is_speaking_archive(entry.path) for entry in told):
+        told = Around(reading.landing, unpacked=Unpacked(reading.landing).files).annotations(reading.path)
+    entries = [entry for entry in told if entry.refused is None and is_coco(reading.landing, entry)]
     return Annotated(reading, entries) if entries else None
 
 
-def _is_coco(reading: Reading, entry: Entry) -> bool:
+def is_coco(landing: Landing, entry: File) -> bool:
+    """Whether the file is one of annotations, by its first bytes."""
     if sniff.extension_of(entry.name) != "json":
         return False
     try:
-        with reading.landing.open(entry.path) as file:
+        with open_entry(landing, entry) as file:
             head = file.read(sniff.HEAD_BYTES)
             if (compression := compression_of(head)) is not None:
                 file.seek(0)
@@ -208,9 +237,9 @@ def _about(index: Index, image: Image) -> dict[str, Any]:
     return {**fields, "license": licence} if licence is not None else fields
 
 
-def _caption(entry: Entry, annotation: Annotation) -> RawItem:
+def _caption(entry: File, annotation: Annotation) -> RawItem:
     own = {"annotation_id": _number(annotation.id)} if annotation.id is not None else {}
-    blank = RawItem(modality="text", ref=SourceRef(path=entry.path, member=f"#{annotation.pointer}"), sample_id="", own=own)
+    blank = RawItem(modality="text", ref=locate(entry, annotation.pointer), sample_id="", own=own)
     return become_text(blank, annotation.body, "caption")
 
 

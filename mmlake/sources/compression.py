@@ -1,8 +1,11 @@
-"""gzip and Zstandard streams, read in bounded pieces: a cut, damaged or exploding stream raises UnreadableItem and nothing else."""
+"""gzip, Zstandard, bzip2 and xz streams, read in bounded pieces: a cut, damaged or exploding stream raises UnreadableItem and nothing else."""
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
+import re
 import zlib
 from typing import IO, Any
 
@@ -10,12 +13,24 @@ from mmlake.errors import UnreadableItem
 from mmlake.streams import Kept
 
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
+_SKIPPED = b"\x2a\x4d\x18"  # behind one of sixteen bytes: a frame to pass over, as `pzstd` begins its files with
+_XZ = b"\xfd7zXZ\0"
+_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # and the first block's mark, or that of an empty stream: four letters alone begin texts
+MARK_BYTES = 10  # so many first bytes tell the compression
+SUFFIXES = (".gz", ".zst", ".bz2", ".xz")  # of names of compressed files
+MAX_WINDOW_BYTES = 256 << 20  # what an LZMA stream may take in memory to expand; `xz -9` takes 65 MiB
 _INPUT_BYTES = 1 << 14  # compressed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB
 
 
 def compression_of(head: bytes) -> str | None:
-    """Which of "gzip" and "zstd" the first bytes are; None where they are neither."""
-    return "gzip" if head.startswith(_GZIP) else "zstd" if head.startswith(_ZSTD) else None
+    """Which of "gzip", "zstd", "bzip2" and "xz" the first bytes are; None where they are none of them."""
+    if head.startswith(_GZIP):
+        return "gzip"
+    if head.startswith(_ZSTD) or (head[1:4] == _SKIPPED and 0x50 <= head[0] <= 0x5F):
+        return "zstd"
+    if head.startswith(_XZ):
+        return "xz"
+    return "bzip2" if head.startswith(b"BZh") and _BZIP2.match(head) else None
 
 
 def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.BufferedReader:
@@ -44,7 +59,7 @@ class _Expanded(io.RawIOBase):
 
     def __init__(self, source: IO[bytes], compression: str, limit_bytes: int) -> None:
         self._source, self._name, self._limit, self._count = source, compression, limit_bytes, 0
-        self._inner: _Gzip | _Zstd = _Gzip(source) if compression == "gzip" else _Zstd(source)
+        self._inner: _Gzip | _Zstd | _Streams = _Gzip(source) if compression == "gzip" else _Zstd(source) if compression == "zstd" else _Streams(source, compression)
 
     def readable(self) -> bool:
         return True
@@ -157,3 +172,67 @@ class _Zstd:
             return self.read(size)
         self._count += len(data)
         return data
+
+
+class _Streams:
+    """bzip2 or xz streams one behind another, zero padding between and after them."""
+
+    def __init__(self, source: IO[bytes], compression: str) -> None:
+        self._source, self._is_xz, self._count, self._step = source, compression == "xz", 0, 0
+        self._restart()
+
+    def _restart(self) -> None:
+        self._input, self._num_streams = b"", 0
+        self._stream: Any = None
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
+        try:
+            data = self._next(min(size, self._step or size))
+        except _Damaged:
+            if self._step == 1:
+                raise
+            # The decompressors drop what they have when they fail: come back to this place and go on in small steps, then byte by byte, until they fail again.
+            self._source.seek(0)
+            self._restart()
+            self._step, left = 1 if self._step else 1024, self._count
+            while left:
+                left -= len(self._next(min(left, 1 << 16)))
+            return self.read(size)
+        self._count += len(data)
+        return data
+
+    def _next(self, size: int) -> bytes:
+        data = b""
+        while not data and (self._stream is not None or self._start_stream()):
+            # Only as much as it takes: it would copy all that it is given for every piece that it gives.
+            more = (self._input or self._source.read(_INPUT_BYTES)) if self._stream.needs_input else b""
+            if self._stream.needs_input and not more:
+                raise EOFError
+            self._input = b"" if self._stream.needs_input else self._input
+            try:
+                data = self._stream.decompress(more, size)
+            except (lzma.LZMAError, OSError, ValueError) as error:  # of these the source raises none: it is read before
+                if "limit" in str(error):
+                    raise UnreadableItem(1008, f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}") from error
+                raise _Damaged from error
+            if self._stream.eof:
+                self._input, self._stream = self._stream.unused_data + self._input, None
+        return data
+
+    def _start_stream(self) -> bool:
+        """Whether another stream begins."""
+        while True:
+            if self._num_streams:
+                self._input = self._input.lstrip(b"\0")
+            if self._input:
+                break
+            self._input = self._source.read(_INPUT_BYTES)
+            if not self._input:
+                return False
+        mark = _XZ if self._is_xz else b"BZh"
+        if self._num_streams and self._input[: len(mark)] != mark[: len(self._input)]:
+            raise _Damaged  # and no stream that was cut
+        self._num_streams += 1
+        self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_WINDOW_BYTES) if self._is_xz else bz2.BZ2Decompressor()
+        return True

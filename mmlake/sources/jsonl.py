@@ -12,7 +12,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef, digest_of
 from mmlake.sources import fields as record_fields
 from mmlake.sources import texts
-from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field, licence_field, text_item
 
 _ID_CHARS = 200  # longer ids are named by their digest
@@ -40,7 +40,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
 def stream_of(reading: Reading) -> IO[bytes]:
     """The shard's file, expanded where it is compressed, for reading in order."""
     file = reading.open()
-    head = file.read(4)
+    head = file.read(MARK_BYTES)
     file.seek(0)
     compression = compression_of(head)
     return expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) if compression else file

@@ -15,7 +15,7 @@ from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
-from mmlake.sources.around import Around
+from mmlake.sources.around import Around, is_speaking_archive, may_be_annotations
 from mmlake.sources.beginning import first_stems, is_named, limited, unlimited
 from mmlake.sources.connectors import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
 from mmlake.sources.defaults import default_files
@@ -67,7 +67,7 @@ class _Part:
 
 
 def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
-    """The landing zone's parts in the order of their keys."""
+    """The landing zone's parts in the order of their keys; those come last that only speak of images elsewhere, whose own rows are what no image took."""
     found: list[_Part] = []
     single: dict[str, dict[str, list[Entry]]] = {}
     for directory, entries in landing.directories():
@@ -80,7 +80,12 @@ def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
         if loose:
             found.append(_Part(shard_key(directory), {directory: loose}, True, len(loose) == len(entries)))
     found += [_Part(shard_key(root), files, False, True) for root, files in single.items()]
-    yield from sorted(found, key=lambda part: part.key)
+    yield from sorted(found, key=lambda part: (_speaks_of_others(part), part.key))
+
+
+def _speaks_of_others(part: _Part) -> bool:
+    """Whether all files are annotations by their places and names, or zips of such."""
+    return all(may_be_annotations(entry.path) or is_speaking_archive(entry.path) for entries in part.files.values() for entry in entries)
 
 
 def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Around) -> list[Shard]:

@@ -18,7 +18,7 @@ class SourceSettings:
     max_json_values: int = 500_000
     # values of one JSON record: they may have three bytes each in the file, and take up to 400 in memory.
     max_shard_bytes: int = 64 << 30
-    # bytes; what a compressed tar may expand to in the temporary directory.
+    # bytes; what a compressed tar may expand to in the temporary directory, and by how much all members of a zip may grow.
     max_loose_files: int = 10_000
     # files; a directory with more loose files becomes several shards. 10,000 COCO images are 1.6 GB and a few minutes of work to lose.
     max_json_depth: int = 100

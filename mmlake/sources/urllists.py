@@ -13,14 +13,14 @@ from typing import Any
 from mmlake.errors import UnreadableItem
 from mmlake.sources import texts
 from mmlake.sources.columns import cells_of, plain_of
-from mmlake.sources.compression import compression_of
+from mmlake.sources.compression import SUFFIXES, compression_of
 from mmlake.sources.jsonl import lines_of, stream_of
 from mmlake.sources.rowgroups import BROKEN, opened, plan
 from mmlake.sources.rows import Fault, Reading
 from mmlake.sources.sniff import is_textual
 
 _ENDINGS = (".urls", ".urls.txt", ".urls.jsonl", ".urls.csv", ".urls.tsv")
-ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in (".gz", ".zst")), ".urls.parquet")
+ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in SUFFIXES), ".urls.parquet")
 
 _URL = "url"
 
@@ -45,7 +45,8 @@ def claims(head: bytes, name: str) -> bool:
 
 def lines(reading: Reading) -> Iterator[Line]:
     """The records of the list. Where it breaks, a last one says so."""
-    name = reading.path.lower().removesuffix(".gz").removesuffix(".zst")
+    name = reading.path.lower()
+    name = name.removesuffix(next((suffix for suffix in SUFFIXES if name.endswith(suffix)), ""))
     if name.endswith(".parquet"):
         yield from _parquet(reading)
         return

@@ -11,13 +11,13 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
-from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
 from mmlake.sources.rows import Fault, printable
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.web.naming import shown
@@ -84,7 +84,7 @@ class Record:
 
     def range_of(self, ref: SourceRef, skip_bytes: int) -> SourceRef:
         """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it is."""
-        return replace(ref, byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes)) if self.plain else ref
+        return ref._replace(byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes)) if self.plain else ref
 
     def passed(self, member: str) -> bool:
         """Whether a record of that name can no longer come."""
@@ -107,13 +107,13 @@ def records(file: IO[bytes], *, settings: SourceSettings, start: int = 0) -> Ite
     start: the byte where a record, or its gzip member, is known to start; what lies before is passed over where the format allows it.
     """
     file.seek(0)
-    compression = compression_of(file.read(4))
+    compression = compression_of(file.read(MARK_BYTES))
     if compression == "gzip":
         yield from _members(file, settings, start)
-    elif compression == "zstd":
+    elif compression is not None:
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(0)
-            broken = _expand(file, spool, settings)
+            broken = _expand(file, spool, compression, settings)
             yield from _marked(_walk(spool, 0, spool.tell(), _label(None), plain=False), broken, _label(None)(spool.tell()))
     else:
         size = file.seek(0, io.SEEK_END)
@@ -125,9 +125,9 @@ def _label(member_at: int | None) -> Any:
     return lambda at: f"record:{at}" if member_at is None else f"record:{member_at}" + (f"+{at}" if at else "")
 
 
-def _expand(file: IO[bytes], spool: IO[bytes], settings: SourceSettings) -> Fault | None:
+def _expand(file: IO[bytes], spool: IO[bytes], compression: str, settings: SourceSettings) -> Fault | None:
     try:
-        stream = expanded(io.BufferedReader(Kept(file)), "zstd", limit_bytes=settings.max_shard_bytes)
+        stream = expanded(io.BufferedReader(Kept(file)), compression, limit_bytes=settings.max_shard_bytes)
         while part := stream.read1(_CHUNK_BYTES):
             spool.write(part)
     except UnreadableItem as error:

@@ -98,7 +98,7 @@ class Answers:
 def lost(name: str, data: bytes, rows: list[dict[str, Any]]) -> list[str]:
     """Lines of the list that no row tells of. data: expanded."""
     told = {(json.loads(row["source_ref"]).get("member") or "").partition("/")[0] for row in rows}
-    lower = name.lower().removesuffix(".gz").removesuffix(".zst")
+    lower = name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2").removesuffix(".xz")
     if lower.endswith(".parquet"):
         wanted = _parquet_rows(data)
     elif lower.endswith((".csv", ".tsv")):

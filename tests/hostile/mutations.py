@@ -7,7 +7,7 @@ import re
 import tarfile
 from collections.abc import Callable
 
-from tests.hostile.seeds import Seed, compress, seeds, tar
+from tests.hostile.seeds import Seed, compress, seeds, tar, zipped
 
 BLOCK = 512
 _ODD_NAMES = (
@@ -191,6 +191,36 @@ def edit_json(data: bytes, rng: random.Random) -> bytes:
     return data[: chosen.start()] + rng.choice((*_ODD_VALUES, *fields)) + data[chosen.end() :]
 
 
+_ZIP_FIELDS = {  # (offset, bytes) of the numbers in each kind of record
+    b"PK\3\4": ((6, 2), (8, 2), (14, 4), (18, 4), (22, 4), (26, 2), (28, 2)),
+    b"PK\1\2": ((4, 2), (8, 2), (10, 2), (16, 4), (20, 4), (24, 4), (28, 2), (30, 2), (32, 2), (34, 2), (38, 4), (42, 4)),
+    b"PK\5\6": ((4, 2), (8, 2), (10, 2), (12, 4), (16, 4), (20, 2)),
+}
+
+
+def edit_entry(data: bytes, rng: random.Random) -> bytes:
+    """One number, or the name, of one record of a zip, in the directory alone or before the bytes alone; or one record put in the place of another."""
+    found = list(_RECORD.finditer(data))
+    if not found:
+        return _flipped(data, rng, 1)
+    chosen = rng.choice(found)
+    at, fields = chosen.start(), _ZIP_FIELDS[chosen[0]]
+    if rng.random() < 0.15:
+        name_at = at + {b"PK\3\4": 30, b"PK\1\2": 46, b"PK\5\6": 22}[chosen[0]]
+        name = rng.choice((*_ODD_NAMES, b"000.png", b"mimetype"))
+        return data[:name_at] + name + data[name_at + len(name) :]
+    if rng.random() < 0.1:
+        other = rng.choice(found).start()
+        return data[:at] + data[other : other + 46] + data[at + 46 :]
+    offset, width = rng.choice(fields)
+    old = int.from_bytes(data[at + offset : at + offset + width], "little")
+    values = (0, 1, (1 << 8 * width) - 1, 1 << (8 * width - 1), old + 1, old - 1, old * 2, old // 2, rng.choice(found).start(), rng.choice((8, 9, 12, 14, 93, 1 << 11, 1 << 3)))
+    return data[: at + offset] + (rng.choice(values) % (1 << 8 * width)).to_bytes(width, "little") + data[at + offset + width :]
+
+
+_RECORD = re.compile(rb"PK\x03\x04|PK\x01\x02|PK\x05\x06")
+
+
 GENERAL: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     truncate, cut_front, flip_one, flip_one, flip_many, insert, delete, swap_blocks, fill, duplicate, splice, append, overwrite_number, overwrite_number, edit_text,
 )  # fmt: skip
@@ -199,13 +229,14 @@ GENERAL: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 def _mutate(seed: Seed, rng: random.Random) -> bytes:
     data = seed.data
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        one = edit_header if seed.members and rng.random() < 0.4 else edit_json if ".json" in seed.name and rng.random() < 0.4 else rng.choice(GENERAL)
+        edit = edit_header if seed.method is None else edit_entry
+        one = edit if seed.members and rng.random() < 0.4 else edit_json if ".json" in seed.name and rng.random() < 0.4 else rng.choice(GENERAL)
         data = one(data, rng)
     return data
 
 
 def _with_mutated_member(seed: Seed, rng: random.Random) -> bytes:
-    """A sound tar whose content is not."""
+    """A sound archive whose content is not."""
     members = list(seed.members)
     for _ in range(rng.choice((1, 2, 4))):
         at = rng.randrange(len(members))
@@ -216,6 +247,8 @@ def _with_mutated_member(seed: Seed, rng: random.Random) -> bytes:
             )
         members[at] = (name, (edit_json if name.endswith(".json") else rng.choice(GENERAL))(data, rng))
     named = tuple((name.replace("\0", "_").encode("utf-8", "ignore").decode(), data) for name, data in members)
+    if seed.method is not None:
+        return zipped(named, seed.method)
     return tar(named, seed.dialect if seed.dialect == tarfile.PAX_FORMAT else tarfile.GNU_FORMAT)
 
 
@@ -237,6 +270,9 @@ def mutated(number: int, seed: int) -> tuple[str, bytes, Seed]:
         name, payload = f"{name}.gz", compress(payload, "gz")
     elif chance < 0.08:
         name, payload = f"{name}.zst", compress(payload, "zst")
-    elif chance < 0.16:  # the name says something else than the bytes
-        name = rng.choice(("x", "x.txt", "x.bin", f"x.{rng.choice(seeds()).name}", "x.tar", "x.jsonl", "x.parquet"))
+    elif chance < 0.10:
+        packing = rng.choice(("bz2", "xz"))
+        name, payload = f"{name}.{packing}", compress(payload, packing)
+    elif chance < 0.18:  # the name says something else than the bytes
+        name = rng.choice(("x", "x.txt", "x.bin", f"x.{rng.choice(seeds()).name}", "x.tar", "x.zip", "x.jsonl", "x.parquet"))
     return name, payload, start

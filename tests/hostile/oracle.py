@@ -5,12 +5,17 @@ Every function gives the violations as sentences; none means that all is well.
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
 import json
+import lzma
+import struct
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +25,10 @@ from mmlake.errors import CODES
 from mmlake.records import is_digest
 
 _SHARD_FAULTS = {1001, 1002, 1003, 1008}  # codes of a row that says that reading ended before the file did
-_METADATA_NAMES = (".json", ".cls", ".id", ".index")  # members that may be metadata of their sample and no row of their own
+_PACKINGS = ("", ".gz", ".zst", ".bz2", ".xz")
+_METADATA_NAMES = tuple(
+    f"{name}{packing}" for name in (".json", ".cls", ".id", ".index") for packing in _PACKINGS
+)  # members that may be metadata of their sample and no row of their own
 
 
 def expand(data: bytes) -> bytes:
@@ -29,7 +37,24 @@ def expand(data: bytes) -> bytes:
         return _gunzip(data)
     if data.startswith(b"\x28\xb5\x2f\xfd"):
         return _unzstd(data)
+    if data.startswith((b"BZh", b"\xfd7zXZ")):
+        return _unpacked(data)
     return data
+
+
+def _unpacked(data: bytes) -> bytes:
+    """bzip2 and xz streams, as far as they go."""
+    found, is_bzip2 = b"", data.startswith(b"BZh")
+    while data.startswith((b"BZh", b"\xfd7zXZ")) and len(found) < 1 << 24:
+        stream: Any = bz2.BZ2Decompressor() if is_bzip2 else lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 28)
+        try:
+            found += stream.decompress(data, 1 << 24)
+        except (OSError, lzma.LZMAError):
+            break
+        if not stream.eof:
+            break
+        data = stream.unused_data.lstrip(b"\0")
+    return found
 
 
 def _gunzip(data: bytes) -> bytes:
@@ -93,12 +118,16 @@ def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
         return []  # a row says that reading ended early, and where
     if format == "webdataset":
         return _lost_members(expand(data), rows)
+    if format == "zip":
+        return _lost_zip_members(data, rows)
     return _lost_lines(expand(data), rows) if format == "jsonl" else []
 
 
 def _unexplained_silence(data: bytes, format: str) -> list[str]:
     inner = expand(data)
     if format == "webdataset" and not any(info.isreg() for info in _tar_members(inner)):
+        return []
+    if format == "zip" and not _zip_members(data):
         return []
     if format == "jsonl" and not inner.strip():
         return []
@@ -123,17 +152,47 @@ def _lost_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
     wrong = []
     for info in _tar_members(data):
         body = data[info.offset_data : info.offset_data + info.size]
-        if (
-            not info.isreg()
-            or (info.name.endswith("/") and not info.size)
-            or len(body) < info.size
-            or info.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(_METADATA_NAMES)
-        ):
+        if not info.isreg() or (info.name.endswith("/") and not info.size) or len(body) < info.size or info.name.lower().endswith(_METADATA_NAMES):
             continue
         name = info.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("#", "%23")
         bare = data[info.offset_data - 512 :][:100].partition(b"\0")[0].decode("utf-8", "backslashreplace")  # GNU headers have times where tarfile takes a prefix from
         if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and not {name, bare} & named:
             wrong.append(f"member {info.name!r} of {info.size} bytes is whole and no row tells of it")
+    return wrong
+
+
+def _zip_members(data: bytes) -> list[tuple[str, bytes]]:
+    """(name, bytes) of all that the standard library reads whole, with the CRC that the archive states."""
+    found: list[tuple[str, bytes]] = []
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for info in archive.infolist():
+                try:
+                    if not info.is_dir() and info.file_size < 1 << 24 and info.compress_size <= len(data):
+                        found.append((info.filename, archive.read(info)))
+                except _UNREAD:
+                    continue
+    except _UNREAD:
+        pass
+    return found
+
+
+_UNREAD = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, OverflowError, struct.error, IndexError, MemoryError)
+
+
+def _lost_zip_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
+    told = {row["digest"] for row in rows}
+    named = {(json.loads(row["source_ref"]).get("member") or "").partition("#")[0] for row in rows}
+    wrong = []
+    for name, body in _zip_members(data):
+        if name.lower().endswith(_METADATA_NAMES):
+            continue
+        label = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("#", "%23")
+        spellings = {label}
+        with suppress(UnicodeError):
+            spellings.add(name.encode("cp437").decode("utf-8").replace("#", "%23"))
+        if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and not spellings & named and body:
+            wrong.append(f"member {name!r} of {len(body)} bytes is whole and no row tells of it")
     return wrong
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import decimal
 import gzip
 import io
 import json
+import lzma
 import tarfile
+import warnings
+import zipfile
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,8 +31,9 @@ class Seed:
 
     name: str  # of the file in the landing zone
     data: bytes  # the file, or what stands inside its compression
-    compression: str = ""  # "", "gz" or "zst"
-    members: Members = ()  # of a tar, in order
+    compression: str = ""  # "", "gz", "zst", "bz2" or "xz"
+    members: Members = ()  # of an archive, in order
+    method: int | None = None  # of the members of a zip; None: the archive is a tar
     beside: Members = ()  # files that lie in the landing zone with it and stay as they are
     dialect: int = tarfile.USTAR_FORMAT
 
@@ -37,6 +42,10 @@ def compress(data: bytes, compression: str) -> bytes:
     """The bytes in that compression; "" leaves them alone."""
     if compression == "gz":
         return gzip.compress(data, compresslevel=1, mtime=0)
+    if compression == "bz2":
+        return bz2.compress(data, 1)
+    if compression == "xz":
+        return lzma.compress(data, preset=0)
     return zstandard.ZstdCompressor(level=1, write_checksum=True).compress(data) if compression == "zst" else data
 
 
@@ -50,6 +59,40 @@ def tar(members: Members, dialect: int = tarfile.USTAR_FORMAT) -> bytes:
             archive.addfile(info, io.BytesIO(data))
         end = archive.offset
     return sink.getvalue()[:end] + bytes(1024)
+
+
+def zipped(members: Members | dict[str, bytes], method: int = zipfile.ZIP_DEFLATED, *, before: bytes = b"", comment: bytes = b"") -> bytes:
+    """A zip as the standard library writes it. Names may repeat."""
+    sink = io.BytesIO(before)
+    sink.seek(len(before))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # repeated names
+        with zipfile.ZipFile(sink, "w", method) as archive:
+            for name, data in members.items() if isinstance(members, dict) else members:
+                info = zipfile.ZipInfo(name)
+                archive.writestr(info, data, compress_type=method)
+            archive.comment = comment
+    return sink.getvalue()
+
+
+def streamed(members: Members | dict[str, bytes]) -> bytes:
+    """A zip written into a pipe: sizes stand behind the members."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def tell(self) -> int:
+            raise OSError
+
+        def seek(self, *_: int) -> int:
+            raise OSError
+
+    sink = Pipe()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items() if isinstance(members, dict) else members:
+            archive.writestr(zipfile.ZipInfo(name), data, compress_type=zipfile.ZIP_DEFLATED)
+    return sink.getvalue()
 
 
 def parquet(columns: dict[str, object], **options: object) -> bytes:
@@ -143,10 +186,16 @@ def _corpus_seeds() -> list[Seed]:
         "annotations": [{"id": at, "image_id": at % 2 + 1, "caption": f"caption number {at}"} for at in range(5)],
     }
     lines = b"1-2-0000 A QUIET RIVER\n1-2-0001 A STONE BRIDGE\n"
+    packed = (("annotations/captions_val2017.json", json.dumps(coco).encode()), ("annotations/README.txt", b"words"))
+    images = (("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"]))
     speech = (("LS/1/2/1-2.trans.txt", lines), ("LS/1/2/1-2-0000.flac", files["s.flac"]), ("LS/1/2/1-2-0001.flac", files["s.flac"]))
     return [
         Seed(name="annotations/captions_val2017.json", data=json.dumps(coco).encode(), beside=(("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"]))),
+        Seed(name="annotations_val2017.zip", data=zipped(packed), members=packed, method=8, beside=(("val2017.zip", zipped(images, 0)),)),
+        Seed(name="val2017.zip", data=zipped(images, 0), members=images, method=0, beside=(("annotations_val2017.zip", zipped(packed)),)),
+        Seed(name="all.zip", data=zipped(packed + images), members=packed + images, method=8),
         Seed(name="speech.tar", data=tar(speech), members=speech),
+        Seed(name="speech.zip", data=zipped(speech), members=speech, method=8),
         Seed(name="1/2/1-2.trans.txt", data=lines, beside=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"]))),
         Seed(name="talk/a.json", data=files["t.json"], beside=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words"))),
         Seed(name="crawl.warc", data=_warc()),
@@ -161,10 +210,13 @@ def seeds() -> tuple[Seed, ...]:
     found = []
     for name, members, dialect in (("u.tar", samples, tarfile.USTAR_FORMAT), ("p.tar", samples + long, tarfile.PAX_FORMAT), ("g.tar", long, tarfile.GNU_FORMAT)):
         found.append(Seed(name=name, data=tar(members, dialect), members=members, dialect=dialect))
-    found += [Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples) for packing in ("gz", "zst")]
+    found += [Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples) for packing in ("gz", "zst", "bz2", "xz")]
+    for name, members, method in (("u.zip", samples, 0), ("d.zip", samples, 8), ("l.zip", long, 8), ("b.zip", samples, 12), ("x.zip", samples, 14)):
+        found.append(Seed(name=name, data=zipped(members, method), members=members, method=method))
+    found.append(Seed(name="p.zip", data=streamed(samples), members=samples, method=8))
     lines = b"".join(json.dumps({"id": f"d{at}", "text": make.prose(at, words=9), "meta": {"n": at}}).encode() + b"\n" for at in range(12))
     lines += '{"text": "Gr\u00fc\u00dfe \U0001f600", "captions": ["a", "b"]}\r\n\n{"text": "\\u00fc"}\n'.encode()
-    found += [Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in ("", "gz", "zst")]
+    found += [Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in ("", "gz", "zst", "bz2", "xz")]
     found += _parquet_seeds()
     found += [Seed(name=name, data=data) for name, data in media().items()]
     found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in ("gz", "zst")]

@@ -258,9 +258,9 @@ def test_an_unchanged_corpus_is_not_opened(tmp_path, monkeypatch):
     assert sources.scan(root, settings=SETTINGS, known=first) == list(first.values())
 
 
-def test_the_publisher_s_zip_is_a_row_that_says_to_unpack_it(tmp_path):
-    rows = rows_of(landed(tmp_path / "in", {"coco/images/train2017.zip": b"PK\3\4" + bytes(60)}), settings=sources.SourceSettings(max_item_bytes=32))
-    assert [(row["error_code"], row["modality"]) for row in rows] == [(1012, "image")] and "unpack" in rows[0]["materialize_error"] and "unzip" in CODES[1012].fix
+def test_an_archive_of_a_format_that_is_not_read_is_a_row_that_says_to_unpack_it(tmp_path):
+    rows = rows_of(landed(tmp_path / "in", {"coco/images/train2017.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}), settings=sources.SourceSettings(max_item_bytes=32))
+    assert [(row["error_code"], row["modality"]) for row in rows] == [(1012, "image")] and "unpack" in rows[0]["materialize_error"] and "npack" in CODES[1012].fix
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
