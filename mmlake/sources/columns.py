@@ -1,7 +1,6 @@
 """Records in Arrow columns: which column holds media and which a text, and the rows that one record becomes.
 
-The same code serves every columnar format. Media cells are bytes, or the struct {bytes, path} of Hugging Face data sets; a column of
-addresses is metadata.
+The same code serves every columnar format. What each column is stands in `columnroles.py`.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ import datetime
 import decimal
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from mmlake.errors import UnreadableItem
-from mmlake.records import SourceRef, digest_of
+from mmlake.records import SourceRef, canonical_json, digest_of
 from mmlake.sources import fields as record_fields
-from mmlake.sources import shard as shards
 from mmlake.sources import sniff, texts, timed
+from mmlake.sources.columnroles import Columns
+from mmlake.sources.fields import TextField
 from mmlake.sources.rows import Content, Fault, RawItem, first_field, licence_field, media_item, reader_of, text_item
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.weights import weight_of
@@ -28,21 +27,6 @@ from mmlake.sources.weights import weight_of
 Locate = Callable[[str], SourceRef]  # column of a record, "" for the record itself -> its locator
 
 _INLINE_BYTES = 4096  # bytes of an unmapped binary cell that metadata keep; longer ones are named by digest
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which columns hold media and texts."""
-
-    media: dict[str, str]  # column -> modality, in the file's order
-    texts: frozenset[str]
-    raw_texts: frozenset[str]  # those among them that are binary
-    record: str | None = None  # the column that holds further fields of the row
-    record_texts: bool = False  # whether texts may be among them
-
-    @property
-    def modalities(self) -> tuple[str, ...]:
-        return shards.ordered([*self.media.values(), *(["text"] if self.texts or self.record_texts else [])])
 
 
 def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings) -> Iterator[dict[str, Any] | Fault]:
@@ -76,73 +60,117 @@ def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Fault]:
             yield Fault(1003, "a cell of the row has no value of its column's type")
 
 
-def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
-    """Which of the columns hold media and texts, by name and type."""
-    media: dict[str, str] = {}
-    for field in schema:
-        for modality, wanted in (("image", settings.image_fields), ("video", settings.video_fields), ("audio", settings.audio_fields)):
-            if field.name.lower() in {name.lower() for name in wanted} and _holds_bytes(field.type):
-                media[field.name] = modality
-    wanted_texts = {name.lower() for name in (*settings.text_fields, *settings.caption_fields, *settings.transcript_fields)}
-    found = [field for field in schema if field.name.lower() in wanted_texts and (_is_text(field.type) or _is_binary(field.type) or _is_text_list(field.type))]
-    raw = frozenset(field.name for field in found if _is_binary(field.type))
-    record = next(
-        (field for field in schema if field.name.lower() in settings.record_fields and (pa.types.is_struct(field.type) or _is_text(field.type) or _is_binary(field.type))), None
-    )
-    if record is None:
-        return Columns(media, frozenset(field.name for field in found), raw)
-    inner = {child.name.lower() for child in record.type} if pa.types.is_struct(record.type) else None
-    return Columns(
-        media, frozenset(field.name for field in found), raw, record.name, inner is None or bool(inner & (wanted_texts | {name.lower() for name in settings.timed_fields}))
-    )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_text_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind))
-
-
-def _holds_bytes(kind: pa.DataType) -> bool:
-    return _is_binary(kind) or (pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0 and _is_binary(kind.field("bytes").type))
-
-
 def items_of(fields: dict[str, Any], columns: Columns, *, sample_id: str, locate: Locate, settings: SourceSettings) -> Iterator[RawItem]:
-    """The rows of one record: media in the order of the columns, then texts, then what is wrong. A record without any is one row that says so."""
+    """The rows of one record: media in the order of the columns, then texts, then what is wrong. A record without any is one row that says so.
+
+    Where a list of texts stands beside a list of images, both are interleaved: their rows stand at their places in the lists, before all others.
+    """
     record, faults = _record(fields, columns, settings)
     blank = RawItem(modality=columns.modalities[0], ref=locate(""), sample_id=sample_id, licence=licence_field({**record, **fields}, settings))
-    cells = {name: _bytes_of(fields[name]) for name in columns.media}
-    present = {columns.media[name] for name, data in cells.items() if data is not None}
+    media = list(_media_of(fields, columns))
+    present = {medium.modality for medium in media}
     readable, unreadable = _decoded(fields, columns, settings)
     own = record_fields.text_fields({name: value for name, value in readable.items() if name in columns.texts}, present, settings=settings)
     inner = record_fields.text_fields(record, present, settings=settings)
     found = [*((field, field.pointer[1:]) for field in own), *((field, f"{columns.record}{field.pointer}") for field in inner)]
-    metadata = metadata_of(fields, {*cells, *(field.name for field in own), *unreadable, *([columns.record] if columns.record else [])})
-    metadata.update({name: {"path": plain_of(fields[name]["path"])} for name in cells if isinstance(fields[name], dict) and fields[name].get("path")})
-    metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, {field.name for field in inner})))
-    rows = [_media(blank.but(ref=locate(name), metadata=metadata), columns.media[name], data, fields[name]) for name, data in cells.items() if data is not None]
-    for field, column in found:
-        rows.append(text_item(blank.but(ref=locate(column), metadata=metadata), field.text, field.role))
+    listed = columns.listed_texts if columns.listed_texts is not None and isinstance(fields[columns.listed_texts], list) else None
+    # A guessed column whose cell holds no medium is metadata.
+    taken = {name for name in columns.media if name not in columns.guessed or fields[name] is None} | {medium.column for medium in media}
+    metadata = metadata_of(fields, {*taken, *(field.name for field in own), *unreadable, *(name for name in (columns.record, listed) if name is not None)})
+    metadata.update({name: rest for name in columns.media if name in taken and (rest := _beside_bytes(fields[name])) is not None})
+    blank.metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, {field.name for field in inner})))
+    inside = [medium for medium in media if listed is not None and medium.at is not None and medium.column == settings.images_field]
+    rows = [_media(blank.but(ref=locate(medium.pointer)), medium) for medium in media if medium not in inside]
+    rows.extend(text_item(blank.but(ref=locate(column)), field.text, field.role) for field, column in found)
     for name, fault in unreadable.items():
         content = Content.of_bytes(fields[name])
-        rows.append(blank.but(modality="text", role="document", ref=locate(name), metadata=metadata, content=content, size_bytes=len(fields[name]), fault=fault))
-    if not rows and not faults:
+        rows.append(blank.but(modality="text", role="document", ref=locate(name), content=content, size_bytes=len(fields[name]), fault=fault))
+    rows.extend(_unexpected(fields, columns, blank, locate))
+    placed = _interleaved(fields[listed] if listed is not None else [], listed or "", inside, blank, locate)
+    if not rows and not placed and not faults:
         role = "document" if blank.modality == "text" else "media"
-        rows.append(blank.but(role=role, metadata=metadata, fault=Fault(1003, f"the cells of {sorted([*cells, *columns.texts])} are all null")))
-    rows.extend(item.but(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=metadata) for column, item in faults)
-    captions = [field.text for field, _ in found if field.role == "caption"] or [field.text for field, _ in found]
-    transcripts = [field.text for field, _ in found if field.role == "transcript"] or [field.text for field, _ in found]
-    for position, item in enumerate(rows):
+        rows.append(blank.but(role=role, fault=Fault(1003, f"the cells of {sorted({*columns.media, *columns.texts, *([listed] if listed else [])})} are all null")))
+    rows.extend(item.but(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata) for column, item in faults)
+    yield from _in_order(placed, rows, [field for field, _ in found])
+
+
+def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]) -> Iterator[RawItem]:
+    """Those that have a place, then the others behind them, media with the texts that came beside them."""
+    captions = [field.text for field in found if field.role == "caption"] or [field.text for field in found]
+    transcripts = [field.text for field in found if field.role == "transcript"] or [field.text for field in found]
+    behind = placed[-1].position + 1 if placed else 0
+    for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         beside = captions if item.modality == "image" else transcripts
         yield item.but(position=position, beside=tuple(reader_of(text) for text in beside) if item.role == "media" and item.fault is None else ())
+
+
+class _Medium(NamedTuple):
+    """One medium in a cell."""
+
+    column: str
+    at: int | None  # in the cell's list; None where the cell is the medium
+    modality: str
+    data: bytes
+    path: str | None
+
+    @property
+    def pointer(self) -> str:
+        """Where it stands in the record."""
+        return self.column if self.at is None else f"{self.column}/{self.at}"
+
+
+def _media_of(fields: Mapping[str, Any], columns: Columns) -> Iterator[_Medium]:
+    """The media in the cells of the columns that hold some."""
+    for name, modality in columns.media.items():
+        cell = fields[name]
+        elements = list(enumerate(cell or ())) if name in columns.lists else [(None, cell)]
+        found = [_Medium(name, at, modality, data, _path_of(element)) for at, element in elements if (data := _bytes_of(element)) is not None]
+        if name not in columns.guessed or any(_is_media(medium.data) for medium in found):
+            yield from found
+
+
+def _is_media(data: bytes) -> bool:
+    kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES])
+    return kind is not None and kind.modality not in (None, "text")
+
+
+def _interleaved(values: list[Any], name: str, inside: list[_Medium], blank: RawItem, locate: Locate) -> list[RawItem]:
+    """The texts of a list and the images of the list beside it, each at its place there. A text that is no string is JSON."""
+    rows = [
+        text_item(blank.but(ref=locate(f"{name}/{at}"), position=at), value if isinstance(value, str) else canonical_json(plain_of(value)), "document")
+        for at, value in enumerate(values)
+        if value is not None
+    ]
+    rows += [_media(blank.but(ref=locate(medium.pointer), position=medium.at), medium) for medium in inside]
+    return sorted(rows, key=lambda item: item.position)
+
+
+def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, locate: Locate) -> Iterator[RawItem]:
+    """Media in cells of which nothing says that they hold some: metadata would keep no more than their digest."""
+    for name in columns.other_bytes:
+        for pointer, data in _leaves(fields[name], name):
+            kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES], stream=Content.of_bytes(data).open)
+            if kind is None or kind.modality in (None, "text"):
+                continue
+            content = Content.of_bytes(data)
+            item = blank.but(ref=locate(pointer), content=content, content_type=kind.content_type, extension=kind.extension, size_bytes=len(data))
+            if kind.modality in columns.modalities:
+                yield media_item(item, kind, content)
+            else:
+                reason = f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in sources.{kind.modality}_fields"
+                yield item.but(role="document" if blank.modality == "text" else "media", fault=Fault(1005, reason))
+
+
+def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, bytes]]:
+    """Every piece of bytes in a value, with its place."""
+    if isinstance(value, bytes):
+        yield pointer, value
+    elif isinstance(value, dict):
+        for name, child in value.items():
+            yield from _leaves(child, f"{pointer}/{name}")
+    elif isinstance(value, (list, tuple)):
+        for at, child in enumerate(value):
+            yield from _leaves(child, f"{pointer}/{at}")
 
 
 def _record(fields: Mapping[str, Any], columns: Columns, settings: SourceSettings) -> tuple[dict[str, Any], list[tuple[str, RawItem]]]:
@@ -186,6 +214,19 @@ def _bytes_of(cell: Any) -> bytes | None:
     return cell.get("bytes") if isinstance(cell, dict) else cell
 
 
+def _path_of(cell: Any) -> str | None:
+    path = cell.get("path") if isinstance(cell, dict) else None
+    return path if isinstance(path, str) and path else None
+
+
+def _beside_bytes(cell: Any) -> Any:
+    """What the metadata keep of a cell of media: the path and whatever else stands beside the bytes; None where nothing does."""
+    if isinstance(cell, list):
+        found = [_beside_bytes(element) for element in cell]
+        return found if any(one is not None for one in found) else None
+    return {name: plain_of(value) for name, value in cell.items() if name != "bytes" and value not in (None, "")} or None if isinstance(cell, dict) else None
+
+
 def _decoded(fields: dict[str, Any], columns: Columns, settings: SourceSettings) -> tuple[dict[str, Any], dict[str, Fault]]:
     """(the row with its binary texts decoded, why those that are no text are not)."""
     readable, broken = dict(fields), {}
@@ -199,17 +240,16 @@ def _decoded(fields: dict[str, Any], columns: Columns, settings: SourceSettings)
     return readable, broken
 
 
-def _media(item: RawItem, modality: str, data: bytes, cell: Any) -> RawItem:
-    path = cell.get("path") if isinstance(cell, dict) else None
-    name = path if isinstance(path, str) else ""
-    item = item.but(modality=modality, content=Content.of_bytes(data), size_bytes=len(data))
+def _media(item: RawItem, medium: _Medium) -> RawItem:
+    data, modality, content = medium.data, medium.modality, Content.of_bytes(medium.data)
+    item = item.but(modality=modality, content=content, size_bytes=len(data))
     if not data:
         return item.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
-    kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES], sniff.extension_of(name), Content.of_bytes(data).open)
+    kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES], sniff.extension_of(medium.path or ""), content.open)
     if kind is None:
         return item
     if kind.modality == modality:
-        return media_item(item, kind, Content.of_bytes(data))
+        return media_item(item, kind, content)
     return item.but(content_type=kind.content_type, extension=kind.extension, fault=Fault(1003, f"the cell of a column of {modality} holds {kind.content_type}"))
 
 

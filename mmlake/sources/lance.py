@@ -21,7 +21,8 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.optional import need
 from mmlake.records import SourceRef
-from mmlake.sources.columns import Columns, cells_of, columns_of, items_of
+from mmlake.sources.columnroles import Columns, columns_of
+from mmlake.sources.columns import cells_of, items_of
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.rows import Fault, RawItem, Reading, first_field
 from mmlake.sources.settings import SourceSettings

@@ -11,7 +11,8 @@ from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
-from mmlake.sources.columns import Columns, cells_of, columns_of, items_of
+from mmlake.sources.columnroles import Columns, columns_of
+from mmlake.sources.columns import cells_of, items_of
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.rowgroups import BROKEN, File, opened, plan
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field

@@ -1,0 +1,264 @@
+"""Tables that describe the files beside and below them: `metadata.csv`, `metadata.tsv` and `metadata.jsonl`, as folders of images or recordings for
+the library `datasets` have them.
+
+A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the file's sample, its other
+fields metadata. Such a table is a shard of its own, whose rows are what no file took: records whose file is missing, and broken ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import posixpath
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from mmlake.errors import UnreadableItem
+from mmlake.landing import Entry
+from mmlake.records import SourceRef, canonical_json
+from mmlake.sources import fields as record_fields
+from mmlake.sources import sniff, urllists
+from mmlake.sources.around import DESCRIPTIONS, Around
+from mmlake.sources.beside import Told
+from mmlake.sources.members import Member
+from mmlake.sources.rows import Content, Fault, RawItem, Reading, become_text, licence_field, printable
+
+_NAME = "file_name"
+_ENDINGS = ("file_name", "file_names")
+_CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary directory
+_INDEXES_KEPT = 4
+_BATCH_ROWS = 1000
+_MAX_PER_FILE = 10_000  # records: all rows of a sample are in memory
+_TABLES = "CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TEXT, code INTEGER, reason TEXT); CREATE TABLE files (path TEXT, number INTEGER, reason TEXT);"
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a field for files."""
+    if name not in DESCRIPTIONS:
+        return False
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    try:
+        if name.endswith(".jsonl"):
+            fields = json.loads(first)
+            return isinstance(fields, dict) and bool(_naming(fields))
+        return bool(_naming([cell.strip() for cell in next(csv.reader([first], delimiter="\t" if name.endswith(".tsv") else ","), [])]))
+    except (ValueError, RecursionError, csv.Error):
+        return False
+
+
+def modalities(reading: Reading) -> tuple[str, ...]:
+    """Always text: media are told of in their own directories."""
+    return ("text",)
+
+
+def items(reading: Reading) -> Iterator[RawItem]:
+    """A row for every record that no file took."""
+    index = _index_of(reading)
+    index.tell_missing(_missing(index, reading))
+    for record in index.records():
+        blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=record.label), sample_id=f"{reading.key}/{record.label}", role="document")
+        if record.fault is not None:
+            yield blank.but(fault=record.fault, **_kept(record.body))
+        elif not record.paths:
+            yield blank.but(fault=Fault(1003, f"the record names no file in {_NAME!r}"), **_kept(record.body))
+        elif record.missing is not None:
+            yield blank.but(fault=Fault(1011, record.missing), **_kept(record.body))
+
+
+def take(reading: Reading, ref: SourceRef) -> bytes:
+    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no longer has it."""
+    label, hash_mark, pointer = (ref.member or "").partition("#")
+    body = _index_of(reading).body(label)
+    if body and not hash_mark:
+        return body.encode()
+    for field in record_fields.text_fields(json.loads(body), (), settings=reading.settings) if body else ():
+        if field.pointer == pointer:
+            return field.text.encode()
+    raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
+
+
+class Described:
+    """What a table says of the files of one directory."""
+
+    def __init__(self, reading: Reading, table: Entry) -> None:
+        self._reading, self._table = reading, table
+        self._below = posixpath.relpath(reading.path, table.path.rpartition("/")[0] or ".")
+        first = next((record for record in self._index().records() if record.fault is None), None)
+        self.has_texts = first is not None and bool(record_fields.text_fields(json.loads(first.body), (), settings=reading.settings))
+
+    def _index(self) -> Index:
+        return _index_of(replace(self._reading, path=self._table.path))
+
+    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+        """The texts of the records as texts, everything else as metadata of the sample."""
+        index, texts, metadata, licence = self._index(), list[RawItem](), dict[str, Any](), None
+        present = {member.modality for member in members if member.is_media and member.modality}
+        for record in (record for member in members for record in index.of(posixpath.normpath(posixpath.join(self._below, printable(member.name))))):
+            fields = json.loads(record.body)
+            found = record_fields.text_fields(fields, present, settings=self._reading.settings) if self.has_texts else []
+            for field in found:
+                ref = SourceRef(path=self._table.path, member=f"{record.label}#{field.pointer}")
+                texts.append(become_text(RawItem(modality="text", ref=ref, sample_id=""), field.text, field.role))
+            metadata = {**record_fields.without(fields, {*_naming(fields), *(field.name for field in found)}), **metadata}
+            licence = licence or licence_field(fields, self._reading.settings)
+        return Told(texts=tuple(texts), metadata=metadata, licence=licence)
+
+    def rest(self) -> Iterator[RawItem]:
+        """Nothing: what no file took is told by the table's own shard."""
+        return iter(())
+
+
+def described(reading: Reading) -> Described | None:
+    """What is said of the files that are read, or None where no table describes them."""
+    for entry in reading.around:
+        if entry.name in DESCRIPTIONS and entry.refused is None and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name):
+            return Described(reading, entry)
+    return None
+
+
+class Record(NamedTuple):
+    """One record of a table."""
+
+    label: str  # "line:7" or "row:7"
+    body: str  # its fields as JSON; "" where it could not be read
+    paths: tuple[str, ...]  # the files that it names, relative to the table's directory
+    fault: Fault | None
+    missing: str | None = None  # why one of the files is none that the table describes
+
+
+class Index:
+    """The records of one table by the files that they name."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._lock = threading.Lock()
+        # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the cache.
+        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}")
+        waiting: list[tuple[int, urllists.Line]] = []
+        for at, line in enumerate(urllists.lines(reading)):
+            waiting.append((at, line))
+            if len(waiting) == _BATCH_ROWS:
+                self._write(waiting)
+                waiting = []
+        self._write(waiting)
+        self._database.executescript("CREATE INDEX paths ON files (path); CREATE INDEX numbers ON files (number); CREATE INDEX labels ON records (label);")
+
+    def _write(self, waiting: list[tuple[int, urllists.Line]]) -> None:
+        records, files = [], []
+        for number, line in waiting:
+            fault = line.fault or Fault(0, "")
+            records.append((number, line.name, _json_of(line.fields), fault.code or None, fault.reason or None))
+            files += [(path, number) for path in _paths(line.fields)]
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO records VALUES (?,?,?,?,?)", records)
+        self._database.executemany("INSERT INTO files VALUES (?,?,NULL)", files)
+        self._database.execute("COMMIT")
+
+    def _select(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.execute(sql, values).fetchall()
+
+    def records(self) -> Iterator[Record]:
+        """All of them in the table's order, some at a time, so that others may ask in between."""
+        last = -1
+        while rows := self._select("SELECT number, label, body, code, reason FROM records WHERE number > ? ORDER BY number LIMIT ?", last, _BATCH_ROWS):
+            for last, label, body, code, reason in rows:
+                fault = Fault(code, reason) if code is not None else self._beyond(last)
+                files = self._select("SELECT path, reason FROM files WHERE number = ? ORDER BY rowid", last)
+                yield Record(label, body, tuple(path for path, _ in files), fault, next((reason for _, reason in files if reason is not None), None))
+
+    def _beyond(self, number: int) -> Fault | None:
+        """Why a record is not told: more stand before it that name the same file than one sample may hold."""
+        if number < _MAX_PER_FILE:
+            return None
+        sql = "SELECT max((SELECT count(*) FROM files AS earlier WHERE earlier.path = files.path AND earlier.number < files.number)) FROM files WHERE number = ?"
+        before = self._select(sql, number)[0][0] or 0
+        return Fault(1008, f"num_records={before + 1} of one file not in [0, {_MAX_PER_FILE}]") if before >= _MAX_PER_FILE else None
+
+    def of(self, path: str) -> list[Record]:
+        """The records that name the file, in the table's order."""
+        sql = "SELECT label, body FROM records WHERE code IS NULL AND number IN (SELECT number FROM files WHERE path = ? ORDER BY number LIMIT ?) ORDER BY number"
+        return [Record(label, body, (path,), None) for label, body in self._select(sql, path, _MAX_PER_FILE)]
+
+    def tell_missing(self, found: Iterator[tuple[str, str]]) -> None:
+        """Take note of (path, why it is none that the table describes), in place of what was noted before."""
+        self._select("UPDATE files SET reason = NULL WHERE reason IS NOT NULL")
+        for path, reason in found:
+            self._select("UPDATE files SET reason = ? WHERE path = ?", reason, path)
+
+    def paths(self) -> Iterator[str]:
+        """Every file that is named, once, sorted."""
+        last = ""
+        while rows := self._select("SELECT DISTINCT path FROM files WHERE path > ? ORDER BY path LIMIT ?", last, _BATCH_ROWS):
+            for (last,) in rows:
+                yield last
+
+    def body(self, label: str) -> str | None:
+        """The fields of the record of that name as JSON."""
+        rows = self._select("SELECT body FROM records WHERE label = ?", label)
+        return rows[0][0] if rows else None
+
+
+def _missing(index: Index, reading: Reading) -> Iterator[tuple[str, str]]:
+    """(path in the table, why it is none of the files that the table describes)."""
+    around, home = Around(reading.landing), reading.path.rpartition("/")[0] or "."
+    at, names, is_other = "", set[str](), False
+    for path in index.paths():
+        if path.startswith(("/", "../")) or path in (".", ".."):
+            yield path, f"the file {path[:200]} is outside of the directory of the table"
+            continue
+        directory = posixpath.normpath(posixpath.join(home, posixpath.dirname(path)))
+        if directory != at:
+            at, names = directory, {printable(entry.name) for entry in reading.landing.files(directory)}
+            is_other = bool(names) and around.description_of(directory) != reading.landing.stat(reading.path)
+        if path.rpartition("/")[2] not in names:
+            yield path, f"the file {path[:200]} is missing"
+        elif is_other:
+            yield path, f"the file {path[:200]} is described by a table that lies nearer to it"
+
+
+def _naming(fields: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """The fields that name files."""
+    return [_NAME] if _NAME in fields else [name for name in fields if name.lower().endswith(_ENDINGS)]
+
+
+def _paths(fields: Mapping[str, Any]) -> list[str]:
+    """The files that a record names, each once."""
+    given = [value for name in _naming(fields) for value in (fields[name] if isinstance(fields[name], list) else [fields[name]])]
+    paths = [posixpath.normpath(value.strip().replace("\\", "/")) for value in given if isinstance(value, str) and value.strip()]
+    return list(dict.fromkeys(path.encode("utf-8", "backslashreplace").decode() for path in paths))
+
+
+def _json_of(fields: Mapping[str, Any]) -> str:
+    """The fields as JSON; "" where there are none. Half of a surrogate pair stays escaped: no database holds it."""
+    text = canonical_json(fields) if fields else ""
+    return text if text.isascii() or text.encode("utf-8", "replace").decode() == text else json.dumps(fields, sort_keys=True)
+
+
+def _kept(body: str) -> dict[str, Any]:
+    """What a row keeps of a record."""
+    if not body:
+        return {}
+    data = body.encode()
+    return {"content": Content.of_bytes(data), "content_type": "application/json", "extension": "json", "size_bytes": len(data)}
+
+
+_INDEXES: OrderedDict[tuple[object, ...], Index] = OrderedDict()
+_INDEXING = threading.Lock()
+
+
+def _index_of(reading: Reading) -> Index:
+    """The index of the table, made once for all directories that this process reads one after the other."""
+    entry, settings = reading.landing.stat(reading.path), reading.settings
+    key = (reading.landing.location, entry, settings.max_line_bytes, settings.max_json_values, settings.max_shard_bytes)
+    with _INDEXING:
+        if key not in _INDEXES:
+            _INDEXES[key] = Index(reading)
+        _INDEXES.move_to_end(key)
+        while len(_INDEXES) > _INDEXES_KEPT:
+            _INDEXES.popitem(last=False)
+        return _INDEXES[key]
