@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import Final
 
 import pyarrow as pa
@@ -35,8 +34,8 @@ def with_locator_columns(batch: RowBatch, *, prefix: str = PREFIX) -> RowBatch:
     values: Sequence[object] = batch.table["source_ref"].to_pylist() if "source_ref" in batch.columns else [None] * batch.num_rows
     refs = [SourceRef.parse(value) for value in values]
     table = batch.table
-    for field in fields(SourceRef):
-        column = pa.array([getattr(ref, field.name) if ref is not None else None for ref in refs], _TYPES[field.name])
-        name, at = prefix + field.name, table.schema.get_field_index(prefix + field.name)
+    for part in SourceRef._fields:
+        column = pa.array([getattr(ref, part) if ref is not None else None for ref in refs], _TYPES[part])
+        name, at = prefix + part, table.schema.get_field_index(prefix + part)
         table = table.append_column(name, column) if at < 0 else table.set_column(at, name, column)
     return batch.replace(table)

@@ -152,11 +152,17 @@ def _samples(shard: sources.Shard, landing: Landing, wish: _Wish, seen: set[str]
     directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
     origin = _Origin(shard.key, defaults_of(landing, directory), wish, seen)
     sample: _Sample | None = None
-    for item in sources.read(shard, landing=landing, settings=wish.settings):
+    for item in sources.read_samples(shard, landing=landing, settings=wish.settings):
+        if isinstance(item, sources.Plain):
+            if sample is not None:
+                yield sample
+            sample = _Sample(item.sample_id, item.metadata, item.licence, item.path, origin)
+            sample.add_all(item)
+            continue
         if sample is None or sample.sample_id != item.sample_id:
             if sample is not None:
                 yield sample
-            sample = _Sample(item, origin)
+            sample = _Sample(item.sample_id, item.metadata, item.licence, item.ref.path, origin)
         sample.add(item)
     if sample is not None:
         yield sample
@@ -165,25 +171,26 @@ def _samples(shard: sources.Shard, landing: Landing, wish: _Wish, seen: set[str]
 class _Sample:
     """The rows of one sample, the row of its fields first where it has any. Bytes are read as its items come, since they can be read at no later time."""
 
-    __slots__ = ("_first", "_frames", "_origin", "cells", "conflicts", "fields", "num_bytes", "paths", "sample_id")
+    __slots__ = ("_frames", "_metadata", "_origin", "cells", "conflicts", "fields", "num_bytes", "paths", "sample_id")
 
-    def __init__(self, first: sources.RawItem, origin: _Origin) -> None:
-        self.sample_id = first.sample_id
+    def __init__(self, sample_id: str, metadata: Mapping[str, Any], licence: str | None, path: str, origin: _Origin) -> None:
+        """metadata: of the whole sample, as its first item has it, which is of that licence and in the file at the path."""
+        self.sample_id = sample_id
         self.cells: list[Any] = []  # those of `_FILLED`, row by row
         self.fields: list[tuple[int, Mapping[str, Any]]] = []  # passthrough, of the rows that have any
         self.conflicts: list[Conflict] = []
         self.paths: dict[str, None] = {}
         self.num_bytes = 0  # what the rows take in memory, roughly
-        self._first, self._origin = first, origin
+        self._metadata, self._origin = metadata, origin
         self._frames: tuple[SourceRef, bytes, Frames] | None = None
-        if first.metadata:
+        if metadata:
             self._check_lists()
-            self._add_fields()
+            self._add_fields(licence, path)
 
     def _check_lists(self) -> None:
         wish = self._origin.wish
         for name in wish.per_row:
-            value = self._first.metadata.get(name)
+            value = self._metadata.get(name)
             if value is not None:
                 self._origin.seen.add(name)
             if value is not None and not isinstance(value, list):
@@ -192,29 +199,54 @@ class _Sample:
                     raise TypeError(f'sample {self.sample_id}: {reason}; correct the record, or read with not_a_list="report"')
                 self.conflicts.append(Conflict(name, self.sample_id, reason))
 
-    def _add_fields(self) -> None:
+    def _add_fields(self, licence: str | None, path: str) -> None:
         """The row of what the record says of the whole sample."""
-        first, source = self._first, self._origin.defaults.source
-        said, ref = json_text(first.metadata), _locator_of(first.ref.path)
+        metadata, source = self._metadata, self._origin.defaults.source
+        said, ref = json_text(metadata), _locator_of(path)
         self.cells += (self.sample_id, METADATA_POSITION, METADATA, "application/json", None, None, ref, None)
-        self.cells += (None, None, source, self._licence(first), None, said, "ok", None)
-        told = [name for name in ("licence", "sample_id") if name in first.metadata and self._is_told(name, first.metadata[name])]
-        self.fields.append((0, {name: value for name, value in first.metadata.items() if name not in told} if told else first.metadata))
+        self.cells += (None, None, source, self._licence(licence), None, said, "ok", None)
+        told = [name for name in ("licence", "sample_id") if name in metadata and self._is_told(name, metadata[name], licence)]
+        self.fields.append((0, {name: value for name, value in metadata.items() if name not in told} if told else metadata))
         self.num_bytes += _ROW_BYTES + len(said) + len(ref)
 
-    def _is_told(self, name: str, value: Any) -> bool:
+    def _is_told(self, name: str, value: Any, licence: str | None) -> bool:
         """Whether a reserved column says the same as this field of the record, as in every tar that this library wrote."""
         if name == "licence":
-            return self._first.licence is not None and spdx_licence(value) == spdx_licence(self._first.licence)
+            return licence is not None and spdx_licence(value) == spdx_licence(licence)
         return name == "sample_id" and isinstance(value, str) and self.sample_id in (value, f"{self._origin.key}/{stem_of(value)}")
 
-    def _licence(self, item: sources.RawItem) -> str:
-        return self._origin.defaults.licence if item.licence is None else _spdx_of(item.licence)
+    def _licence(self, licence: str | None) -> str:
+        return self._origin.defaults.licence if licence is None else _spdx_of(licence)
+
+    def add_all(self, sample: sources.Plain) -> None:
+        """All rows of a plain sample, which has this one's metadata."""
+        wish, key, source, sample_id, cells = self._origin.wish, self._origin.key, self._origin.defaults.source, self.sample_id, self.cells
+        licence, num_bytes = self._licence(sample.licence), 0
+        for ordinal, (position, modality, role, content_type, _, ref, path, text, size, member) in enumerate(sample.rows, sample.ordinal):
+            data, status, code, reason, said = None, "ok", None, None, None
+            if text is None and (wish.with_bytes or modality == "text") and member.content is not None:
+                try:
+                    found = _read(member.content, wish.settings.max_text_bytes if modality == "text" else wish.settings.max_item_bytes, size)
+                    size = len(found)
+                    if modality == "text":
+                        text, charset = texts.decode_text(found, settings=wish.settings)
+                        said = None if charset in _PLAIN_CHARSETS else json_text({"charset": charset})
+                    elif found:
+                        data = found
+                    else:
+                        raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
+                except UnreadableItem as error:
+                    status, code, reason = "unreadable", error.code, error.reason
+            num_bytes += _ROW_BYTES + len(ref) + len(text or "") + len(data or "") + len(said or "")
+            cells += (sample_id, position, modality, content_type, text, data, ref, reason)
+            cells += (f"{key}#{ordinal:06d}", role, source, licence, size, said, status, code)
+            self.paths[path] = None
+        self.num_bytes += num_bytes
 
     def add(self, item: sources.RawItem) -> None:
         """One more row."""
         origin, settings, fault, is_text = self._origin, self._origin.wish.settings, item.fault, item.modality == "text"
-        own = item.own if item.metadata is self._first.metadata else self._beyond_first(item)
+        own = item.own if item.metadata is self._metadata else self._beyond_first(item)
         if own:
             self._note(item)
         text, data, size_bytes = None, None, item.size_bytes
@@ -240,11 +272,11 @@ class _Sample:
             self.fields.append((len(self.cells) // len(_FILLED), {name: value for name, value in own.items() if name not in _NOTES}))
         self.paths[item.ref.path] = None
         self.cells += (self.sample_id, item.position, item.modality, item.content_type, text, data, ref, reason)
-        self.cells += (f"{origin.key}#{item.ordinal:06d}", item.role, origin.defaults.source, self._licence(item), size_bytes, said, status, code)
+        self.cells += (f"{origin.key}#{item.ordinal:06d}", item.role, origin.defaults.source, self._licence(item.licence), size_bytes, said, status, code)
 
     def _beyond_first(self, item: sources.RawItem) -> dict[str, Any]:
         """What the item says more than the row of the sample's fields, or otherwise: it keeps that to itself."""
-        first = self._first.metadata
+        first = self._metadata
         return {name: value for name, value in item.metadata.items() if name not in first or first[name] != value} | dict(item.own)
 
     def _note(self, item: sources.RawItem) -> None:
@@ -254,14 +286,10 @@ class _Sample:
 
     def _bytes_of(self, item: sources.RawItem, limit: int) -> bytes:
         """The item's bytes, those of a whole picture where the locator picks a frame. Raises UnreadableItem."""
-        assert item.content is not None
         if self._frames is not None and self._frames[0] == _without_frame(item.ref):
-            data = self._frames[1]
-        else:
-            data = item.content.head(limit + 1)
-        if len(data) > limit:
-            raise UnreadableItem(1008, f"size_bytes={max(item.size_bytes, len(data))} not in [0, {limit}]")
-        return data
+            return self._frames[1]
+        assert item.content is not None
+        return _read(item.content, limit, item.size_bytes)
 
     def _medium(self, item: sources.RawItem, data: bytes) -> tuple[bytes, str | None]:
         """(the bytes, or those of the frame that the locator picks; why they are those of the whole picture although it picks one). Raises UnreadableItem."""
@@ -286,5 +314,13 @@ def _locator_of(path: str) -> str:
     return SourceRef(path).to_json()
 
 
+def _read(content: sources.Content, limit: int, size_bytes: int) -> bytes:
+    """All bytes. size_bytes: as the source says. Raises UnreadableItem, 1008 past the limit."""
+    data = content.head(limit + 1)
+    if len(data) > limit:
+        raise UnreadableItem(1008, f"size_bytes={max(size_bytes, len(data))} not in [0, {limit}]")
+    return data
+
+
 def _without_frame(ref: SourceRef) -> SourceRef:
-    return ref if ref.frame_index is None else replace(ref, frame_index=None)
+    return ref if ref.frame_index is None else ref._replace(frame_index=None)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from mmlake.sources.connectors import LOOSE, SOURCES, URL_LIST, Connector
 from mmlake.sources.defaults import priorities
 from mmlake.sources.fetching import fetch, fetch_many
-from mmlake.sources.ingesting import ingest, read
+from mmlake.sources.ingesting import ingest, read, read_samples
+from mmlake.sources.plain import Plain
 from mmlake.sources.retrying import reingest
-from mmlake.sources.rows import RawItem
+from mmlake.sources.rows import Content, RawItem
 from mmlake.sources.scanning import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, shard_key
@@ -22,7 +23,9 @@ __all__ = [
     "SOURCES",
     "URL_LIST",
     "Connector",
+    "Content",
     "JournalledDownloads",
+    "Plain",
     "RawItem",
     "Shard",
     "SourceSettings",
@@ -33,6 +36,7 @@ __all__ = [
     "path_of_key",
     "priorities",
     "read",
+    "read_samples",
     "reingest",
     "scan",
     "shard_key",

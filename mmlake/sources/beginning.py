@@ -7,18 +7,19 @@ from dataclasses import replace
 
 from mmlake.landing import Entry
 from mmlake.sources import transcripts
+from mmlake.sources.plain import Plain
 from mmlake.sources.rows import RawItem
 from mmlake.sources.shard import Shard
 
 _MARK = "~"  # between the revision of the files and the number of samples; a digest has none
 
 
-def first_samples(items: Iterator[RawItem], limit: int | None) -> Iterator[RawItem]:
+def first_samples(items: Iterator[RawItem | Plain], limit: int | None) -> Iterator[RawItem | Plain]:
     """The items up to where the sample after the first `limit` begins; None takes all. Nothing after that is read."""
     return items if limit is None else _first_samples(items, limit)
 
 
-def _first_samples(items: Iterator[RawItem], limit: int) -> Iterator[RawItem]:
+def _first_samples(items: Iterator[RawItem | Plain], limit: int) -> Iterator[RawItem | Plain]:
     seen: set[str] = set()
     for item in items:
         if item.sample_id not in seen:

@@ -113,7 +113,7 @@ class Transcripts:
         # A range only where the table's bytes lie in the file as they are read.
         start = whole.byte_offset if whole.byte_offset is not None else 0 if whole.member is None and table.content is not None and table.content.raw is None else None
         if start is not None:
-            ref = replace(ref, byte_offset=start + line.offset, byte_size=len(line.data))
+            ref = ref._replace(byte_offset=start + line.offset, byte_size=len(line.data))
         content = Content.of_bytes(line.data)
         return RawItem(modality="text", role="transcript", ref=ref, sample_id="", content_type="text/plain", extension="txt", content=content, size_bytes=len(line.data))
 

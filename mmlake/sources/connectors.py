@@ -6,21 +6,23 @@ A connector is recognized by content first; only where the bytes are silent does
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import coco, folder, jsonl, lance, parquet, sniff, urllists, urls, warc, webdataset
-from mmlake.sources.compression import compression_of, expanded_head
+from mmlake.sources import coco, descriptions, folder, jsonl, lance, parquet, sniff, urllists, urls, warc, webdataset, zipped
+from mmlake.sources.compression import SUFFIXES, compression_of, expanded_head
+from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Opener, RawItem, Reading
 from mmlake.sources.warcrecords import MARK
 
 LOOSE = "folder"
 URL_LIST = "urls"
 LANCE = "lance"
+_UNPACKED = ("parquet", "zip")  # formats that have their own compression inside
 _LISTS, _LINES = ("urls", "txt", "jsonl", "csv", "tsv", "parquet"), ("jsonl", "ndjson", "json", "")
 
 
@@ -33,8 +35,9 @@ class Connector:
     claims: Callable[[bytes, str], bool]  # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
     extensions: tuple[str, ...] | None = None  # files with other extensions are never claimed; None: all may be
     modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
-    items: Callable[[Reading], Iterator[RawItem]]  # every row, in one order, always the same for the same bytes
+    items: Callable[[Reading], Iterator[RawItem | Plain]]  # every row, in one order, always the same for the same bytes
     num_samples: Callable[[Reading], int | None] | None = None  # how many samples there are, where the format says so at little cost
+    some: Callable[[Reading, Collection[str]], Iterator[RawItem | Plain]] | None = None  # the items with these members, and perhaps others, without reading all of them
     take: Callable[[Reading, SourceRef], bytes] | None = None  # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
 
 
@@ -49,6 +52,11 @@ def _is_json_lines(head: bytes, name: str) -> bool:
         return isinstance(json.loads(first), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _packed(*endings: str) -> tuple[str, ...]:
+    """The endings of compressed files."""
+    return tuple(f"{ending}{suffix}" for ending in endings for suffix in SUFFIXES)
 
 
 SOURCES: dict[str, Connector] = {
@@ -67,11 +75,12 @@ SOURCES: dict[str, Connector] = {
         ),
         Connector(
             name="webdataset",
-            names=(".tar", ".tar.gz", ".tgz", ".tar.zst"),
+            names=(".tar", ".tgz", ".tbz2", ".txz", *_packed(".tar")),
             claims=lambda head, name: sniff.is_tar_header(head),
             modalities=webdataset.modalities,
             items=webdataset.items,
         ),
+        Connector(name="zip", names=(".zip",), claims=zipped.claims, modalities=zipped.modalities, items=zipped.items, some=zipped.some),
         Connector(
             name="parquet",
             names=(".parquet",),
@@ -80,9 +89,19 @@ SOURCES: dict[str, Connector] = {
             items=parquet.items,
             num_samples=parquet.num_samples,
         ),
+        # By name and first record; before lines and loose files, which would take it for documents.
+        Connector(
+            name="descriptions",
+            names=(),
+            claims=descriptions.claims,
+            extensions=("csv", "tsv", "jsonl"),
+            modalities=descriptions.modalities,
+            items=descriptions.items,
+            take=descriptions.take,
+        ),
         Connector(
             name="jsonl",
-            names=(".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"),
+            names=(".jsonl", ".ndjson", *_packed(".jsonl", ".ndjson")),
             claims=_is_json_lines,
             extensions=_LINES,
             modalities=jsonl.modalities,
@@ -90,7 +109,7 @@ SOURCES: dict[str, Connector] = {
         ),
         Connector(
             name="warc",
-            names=(".warc", ".warc.gz", ".warc.zst"),
+            names=(".warc", *_packed(".warc")),
             claims=lambda head, name: head.startswith(MARK),
             modalities=warc.modalities,
             items=warc.items,
@@ -105,6 +124,7 @@ SOURCES: dict[str, Connector] = {
     )
 }
 CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in connector.names)
+_CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CONTAINER_NAMES)
 
 
 @lru_cache(maxsize=1024)
@@ -144,10 +164,11 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener) -> str:
 
 def _told(raw: bytes, head: bytes, name: str) -> str:
     """The connector of a file with these first bytes, as they lie and expanded."""
-    for connector in _candidates(sniff.extension_of(name)):
-        # Parquet inside gzip is no Parquet file: only tars and lines are read through compression.
-        if connector.claims(raw if connector.name == "parquet" else head, name):
+    extension = sniff.extension_of(name)
+    for connector in _candidates(extension):
+        # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
+        if connector.claims(raw if connector.name in _UNPACKED else head, name):
             return connector.name
-    if name.lower().endswith(CONTAINER_NAMES) and sniff.kind_by_magic(head) is None:
+    if extension in _CONTAINER_EXTENSIONS and name.lower().endswith(CONTAINER_NAMES) and sniff.kind_by_magic(head) is None:
         return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
     return LOOSE

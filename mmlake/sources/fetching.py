@@ -6,27 +6,33 @@ not that of the member, the archive is read from its start instead, once for all
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.landing import Landing, as_landing
 from mmlake.records import SourceRef
-from mmlake.sources import sniff
+from mmlake.sources import sniff, zips
+from mmlake.sources.ahead import Begin, Span, announced, opened_ahead
 from mmlake.sources.compression import compression_of, expanded
-from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, Connector, directory_of, format_of
+from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, Connector, format_of
+from mmlake.sources.grouping import label_of
+from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, Reading, printable, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.tars import BLOCK, name_and_size
+from mmlake.sources.tars import BLOCK, Window, name_and_size
 
 _GAP_BYTES = 128 << 10  # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
 _READ_BYTES = 32 << 20  # ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails
 _NAME_BYTES = 256  # of a long name, compared where it stands in a block of its own
 
+_BEFORE_BYTES = 2 * BLOCK  # read before a range in an archive, to see whose it is
+
 Found = bytes | Fault
+Check = Callable[[bytes, SourceRef], bool]  # (bytes before a range, its locator) -> whether they are the header of its member
 
 
 def fetch(ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None) -> bytes:
@@ -50,21 +56,22 @@ def fetch_many(refs: Sequence[SourceRef], *, landing: Landing | str | os.PathLik
     landing, settings = as_landing(landing), settings or SourceSettings()
     by_path: dict[str, dict[SourceRef, list[int]]] = {}
     for at, ref in enumerate(refs):
-        by_path.setdefault(ref.path, {}).setdefault(replace(ref, frame_index=None), []).append(at)
-    for path, places in by_path.items():
+        by_path.setdefault(ref.path, {}).setdefault(ref._replace(frame_index=None), []).append(at)
+    for path, begin in opened_ahead(landing, ((path, _spans(places)) for path, places in by_path.items())):
+        places = by_path[path]
         left = set(places)
-        for ref, found in _file(path, list(places), landing, settings):
+        for ref, found in _file(path, begin, list(places), landing, settings):
             left.discard(ref)
             yield from ((at, found) for at in places[ref])
         for ref in left:
             yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places[ref])
 
 
-def _file(path: str, refs: list[SourceRef], landing: Landing, settings: SourceSettings) -> Iterator[tuple[SourceRef, Found]]:
+def _file(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings) -> Iterator[tuple[SourceRef, Found]]:
     """What one file gives; locators that are not answered name what it does not have."""
     left = dict.fromkeys(refs)
     try:
-        for ref, found in _ways(path, refs, landing, settings):
+        for ref, found in _ways(path, begin, refs, landing, settings):
             del left[ref]
             yield ref, found
     except UnreadableItem as error:
@@ -75,17 +82,18 @@ def _file(path: str, refs: list[SourceRef], landing: Landing, settings: SourceSe
         yield from ((ref, Fault(1001, f"reading the file failed ({type(error).__name__})")) for ref in left)
 
 
-def _ways(path: str, refs: list[SourceRef], landing: Landing, settings: SourceSettings) -> Iterator[tuple[SourceRef, Found]]:
-    if directory_of(path, landing) == path:
+def _ways(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings) -> Iterator[tuple[SourceRef, Found]]:
+    opened = begin()
+    if opened is None:
         yield from _members(reading_of(landing, path, settings=settings), SOURCES[LANCE], refs)
         return
-    with landing.open(path) as file:
-        head = file.read(sniff.HEAD_BYTES)
+    file, head = opened
+    with file:
         ranged = [ref for ref in refs if ref.byte_offset is not None and ref.byte_size]
         if ranged and compression_of(head) is not None:
             ranged = [ref for ref in ranged if ref.member is None]
         sure = set(ranged)
-        checked = sniff.is_tar_header(head)
+        checked = _is_behind_tar_header if sniff.is_tar_header(head) else _is_behind_zip_header if head.startswith(zips.HEADER) or path.lower().endswith(".zip") else None
         for ref, found in _ranges(file, ranged, checked=checked):
             if found is None:
                 sure.discard(ref)
@@ -103,6 +111,12 @@ def _ways(path: str, refs: list[SourceRef], landing: Landing, settings: SourceSe
         if entry is None:
             raise UnreadableItem(1001, "the file is missing")
         yield from _members(reading_of(landing, path, settings=settings, entries=[entry]), SOURCES[format_of(landing, entry)], rest)
+
+
+def _spans(refs: Iterable[SourceRef]) -> list[Span]:
+    """What will be read of a file for these locators, as far as they tell."""
+    ranged = [ref for ref in refs if ref.byte_offset is not None and ref.byte_size]
+    return [(start, stop) for start, stop, _ in _joined(ranged, before=_BEFORE_BYTES)]
 
 
 def _whole(path: str, file: IO[bytes], head: bytes, landing: Landing, settings: SourceSettings) -> Found:
@@ -126,9 +140,10 @@ def _members(reading: Reading, connector: Connector, refs: list[SourceRef]) -> I
     wanted: dict[str | None, list[SourceRef]] = {}
     for ref in refs:
         wanted.setdefault(ref.member, []).append(ref)
-    for item in connector.items(reading):
+    names = [name for name in wanted if name is not None]
+    for item in connector.some(reading, names) if connector.some is not None and len(names) == len(wanted) else connector.items(reading):
         # A faulty row may share the name of the thing that it speaks of, and has no bytes.
-        if item.ref.path != reading.path or item.ref.member not in wanted or item.content is None:
+        if isinstance(item, Plain) or item.ref.path != reading.path or item.ref.member not in wanted or item.content is None:
             continue
         found = _bytes(item.content, limit)
         yield from ((ref, found) for ref in wanted.pop(item.ref.member))
@@ -164,9 +179,9 @@ def _limited(stream: IO[bytes], limit_bytes: int) -> Found:
     return data if len(data) <= limit_bytes else Fault(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
 
 
-def _ranges(file: IO[bytes], refs: list[SourceRef], *, checked: bool) -> Iterator[tuple[SourceRef, Found | None]]:
-    """What lies in the ranges; None for one that does not lie behind the header of its member. checked: whether the file is a tar, so that it must."""
-    for start, stop, group in _joined(refs, before=2 * BLOCK if checked else 0):
+def _ranges(file: IO[bytes], refs: list[SourceRef], *, checked: Check | None) -> Iterator[tuple[SourceRef, Found | None]]:
+    """What lies in the ranges; None for one that does not lie behind the header of its member. checked: whether it does, in archives."""
+    for start, stop, group in announced(file, _joined(refs, before=_BEFORE_BYTES if checked else 0)):
         data = _read(file, start, stop)
         if isinstance(data, Fault) and len(group) > 1:
             for ref in group:
@@ -176,12 +191,12 @@ def _ranges(file: IO[bytes], refs: list[SourceRef], *, checked: bool) -> Iterato
             yield ref, _cut_out(data, start, ref, checked=checked)
 
 
-def _cut_out(data: Found, start: int, ref: SourceRef, *, checked: bool) -> Found | None:
+def _cut_out(data: Found, start: int, ref: SourceRef, *, checked: Check | None) -> Found | None:
     if isinstance(data, Fault):
         return data
     offset, size = _offset(ref), ref.byte_size or 0
     at = offset - start
-    if checked and ref.member is not None and not _is_header_of(data[max(0, at - 2 * BLOCK) : at], ref):
+    if checked is not None and ref.member is not None and not checked(data[max(0, at - _BEFORE_BYTES) : at], ref):
         return None
     part = data[at : at + size]
     if len(part) == size:
@@ -189,7 +204,21 @@ def _cut_out(data: Found, start: int, ref: SourceRef, *, checked: bool) -> Found
     return Fault(1002, f"bytes {offset} to {offset + size} are wanted, {len(part) or 'none'} are there")
 
 
-def _is_header_of(blocks: bytes, ref: SourceRef) -> bool:
+def _is_behind_zip_header(before: bytes, ref: SourceRef) -> bool:
+    """Whether the bytes before a range end with the header of its member. Where a name and what stands behind it are longer than what is read, the archive is asked."""
+    at = before.rfind(zips.HEADER)
+    while at >= 0:
+        try:
+            member, start = zips.header_at(Window(io.BytesIO(before)), at)
+        except UnreadableItem:
+            start = -1
+        if start == len(before):
+            return member.method == zips.STORED and label_of(member.name) == (ref.member or "").partition("#dup=")[0] and member.size_bytes in (0, ref.byte_size)
+        at = before.rfind(zips.HEADER, 0, at)
+    return False
+
+
+def _is_behind_tar_header(blocks: bytes, ref: SourceRef) -> bool:
     """Whether the last of the blocks before a range is the header of its member; the one before it may hold a name too long or too wide for a header."""
     try:
         name, size = name_and_size(blocks[-BLOCK:])

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import coco, sniff, transcripts
+from mmlake.sources import coco, descriptions, sniff, transcripts
 from mmlake.sources.beside import Teller, Transcripts, tables_among, without
+from mmlake.sources.compression import SUFFIXES
 from mmlake.sources.members import ARCHIVES, Member, look
+from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading, read_up_to
 from mmlake.sources.samples import Samples, record_endings
 
@@ -28,19 +31,21 @@ def modalities(reading: Reading) -> tuple[str, ...]:
     return _samples(reading).modalities
 
 
-def items(reading: Reading) -> Iterator[RawItem]:
+def items(reading: Reading) -> Iterator[RawItem | Plain]:
     """The rows of the directory's loose files."""
     return _samples(reading).items()
 
 
 def _samples(reading: Reading) -> Samples:
-    entries = sorted(reading.entries, key=lambda entry: entry.path)
-    stems = _stems(entries, reading)
-    is_mixed = _is_mixed(entries, stems, reading)
-    has_tables = any(transcripts.prefix_of(entry.path) is not None for entry in entries)
+    entries = sorted(reading.entries, key=attrgetter("path"))
+    names = [entry.name for entry in entries]
+    joined = "\0".join(names).lower()  # what none of very many names holds is soon told
+    stems = _stems(entries, names, joined, reading)
+    is_mixed = any(ending in joined for ending in record_endings(reading.settings)) and _is_mixed(entries, stems, reading)
+    has_tables = transcripts.SUFFIX in joined and any(transcripts.prefix_of(name) is not None for name in names)
     here = {entry.path for entry in entries} if reading.around else set[str]()
     borrowed = [entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None]
-    tellers: list[Teller] = [] if (annotated := coco.annotated(reading)) is None else [annotated]
+    tellers: list[Teller] = [teller for teller in (coco.annotated(reading), descriptions.described(reading)) if teller is not None]
     if not has_tables and not borrowed:
         return Samples(lambda: _groups(entries, stems, reading, is_listed=is_mixed), reading, tellers=tellers, is_mixed=is_mixed)
     # What a table says is looked up by stem, and what is a table by what the others are: all are looked at first.
@@ -56,20 +61,20 @@ def _samples(reading: Reading) -> Samples:
     return Samples(lambda: iter(groups.values()), reading, tellers=tellers, is_mixed=is_mixed)
 
 
-def _stems(entries: Sequence[Entry], reading: Reading) -> list[str]:
-    """What the sample of each file is called."""
-    stems = [_stem(entry.name) for entry in entries]
+def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading: Reading) -> list[str]:
+    """What the sample of each file is called. joined: the names in lower case."""
+    stems = [_stem(name) for name in names] if any(suffix in joined for suffix in SUFFIXES) else [_uncompressed_stem(name) for name in names]
     by_stem: dict[str, list[Entry]] | None = None
-    for at, entry in enumerate(entries):
+    for at, name in enumerate(names) if "." in "\0".join(stems) else ():
         # "talk.en.srt" belongs to "talk.mp4" although its stem is longer.
-        if "." not in stems[at] or sniff.extension_of(entry.name) not in _SIDECARS:
+        if "." not in stems[at] or sniff.extension_of(name) not in _SIDECARS:
             continue
         shorter = stems[at].rpartition(".")[0]
         if by_stem is None:
             by_stem = {}
             for stem, one in zip(stems, entries, strict=True):
                 by_stem.setdefault(stem, []).append(one)
-        if shorter in by_stem and _holds_media(by_stem[shorter], reading) and not _holds_media(by_stem[_stem(entry.name)], reading):
+        if shorter in by_stem and _holds_media(by_stem[shorter], reading) and not _holds_media(by_stem[_stem(name)], reading):
             stems[at] = shorter
     return stems
 
@@ -88,9 +93,15 @@ def _holds_media(entries: Iterable[Entry], reading: Reading) -> bool:
 def _groups(entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *, is_listed: bool) -> Iterator[list[Member]]:
     groups: dict[str, list[Entry]] = {}
     for entry, stem in zip(entries, stems, strict=True):
-        groups.setdefault(stem, []).append(entry)
+        if stem in groups:
+            groups[stem].append(entry)
+        else:
+            groups[stem] = [entry]
     for stem, group in groups.items():
-        if members := list(_looked_at(group, reading, stem=stem, is_listed=is_listed)):
+        if len(group) == 1:
+            if (member := _member(group[0], stem, reading, is_listed=is_listed)) is not None:
+                yield [member]
+        elif members := list(_looked_at(group, reading, stem=stem, is_listed=is_listed)):
             yield members
 
 
@@ -139,12 +150,16 @@ class _File(Content):
 
 def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Member | None:
     """The file by its first bytes; None for a container."""
-    name, size, locate, limit = entry.name, entry.size_bytes, _locator(entry.path), reading.settings.max_item_bytes
+    name, size, locate, limit = entry.name, entry.size_bytes, _Place(entry.path).locate, reading.settings.max_item_bytes
     if entry.refused is not None:
         return Member(name, stem, size_bytes=0, kind=None, content=None, locate=locate, fault=Fault(1007, entry.refused))
     try:
         file = _File(reading.landing, entry)
         head = file.first(sniff.HEAD_BYTES)
+        if size <= limit and (number := sniff.prefix_number(head)) >= 0 and sniff.PREFIX_KINDS[number].modality is not None:  # a medium, which no shard begins like
+            if is_listed:
+                file.forget()
+            return Member(name, stem, size_bytes=size, kind=sniff.PREFIX_KINDS[number], content=file, locate=locate)
         if reading.is_container is not None and reading.is_container(head, name, file.open):
             return None
         if size > limit:
@@ -153,22 +168,35 @@ def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Me
                 return Member(name, stem, size_bytes=size, kind=packed, content=None, locate=locate)
             fault: Fault | None = Fault(1008, f"size_bytes={size} not in [0, {limit}]")
             return Member(name, stem, size_bytes=size, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=fault)
-        kind, content, fault = look(file, name, size, reading, head=head)
+        extension = sniff.extension_of(name)
+        kind, content, fault = look(file, name, size, reading, head=head, extension=extension)
         if is_listed:
             file.forget()
     except UnreadableItem as error:
         return Member(name, stem, size_bytes=size, kind=None, content=None, locate=locate, fault=Fault.of(error))
-    return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=locate, fault=fault)
+    return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=locate, fault=fault, extension=extension)
 
 
 def _stem(name: str) -> str:
-    lower = name.lower()
-    for suffix in (".gz", ".zst"):
-        if lower.endswith(suffix):
+    for suffix in SUFFIXES:
+        if name.lower().endswith(suffix):
             name = name[: -len(suffix)]
+    return _uncompressed_stem(name)
+
+
+def _uncompressed_stem(name: str) -> str:
     stem, dot, extension = name.rpartition(".")
     return stem if dot and stem and len(extension) <= 10 else name
 
 
-def _locator(path: str) -> Callable[[str], SourceRef]:
-    return lambda pointer: SourceRef(path=path, member=f"#{pointer}" if pointer else None)
+class _Place:
+    """Where a loose file lies."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def locate(self, pointer: str) -> SourceRef:
+        """The locator of the file, or of a text inside it."""
+        return SourceRef(self._path, f"#{pointer}" if pointer else None)

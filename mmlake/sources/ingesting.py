@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, fo
 from mmlake.sources.defaults import Defaults
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parts import is_in
+from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
@@ -33,7 +34,8 @@ from mmlake.sources.web.answers import Downloads
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 
 _SMALL_BYTES = PACKED_BELOW_BYTES  # items up to here are hashed in memory, larger ones while they are written
-_BATCH_ROWS, _BATCH_CHARS = 4096, 16 << 20  # rows and characters that wait to become columns
+_BATCH_CELLS, _BATCH_CHARS = 1 << 16, 16 << 20  # cells and characters that wait to become columns
+_EMPTY = Fault(1006, "size_bytes=0 not in [1, inf)")
 DUPLICATE_MARK = '"duplicate_member":true'  # in the metadata of a member whose name the archive had before
 
 _log = logging.getLogger(__name__)
@@ -41,7 +43,12 @@ _log = logging.getLogger(__name__)
 
 def read(shard: Shard, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings, downloads: Downloads | None = None) -> Iterator[RawItem]:
     """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads: as for `ingest`."""
-    return _read(_reading(shard, as_landing(landing), settings, downloads), shard)
+    return cast(Iterator[RawItem], _read(_reading(shard, as_landing(landing), settings, downloads), shard))
+
+
+def read_samples(shard: Shard, *, landing: Landing, settings: SourceSettings) -> Iterator[RawItem | Plain]:
+    """The same, with each sample of the plainest form as one `Plain`."""
+    return _read(replace(_reading(shard, landing, settings, None), is_plain_taken=True), shard)
 
 
 def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads: Downloads | None) -> Reading:
@@ -64,14 +71,14 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
     return replace(reading, is_container=is_container)
 
 
-def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
+def _read(reading: Reading, shard: Shard) -> Iterator[RawItem | Plain]:
     ordinal = 0
     try:
         if shard.limit is None and shard.format not in (LOOSE, LANCE):  # those are verified file by file, as they are read
             reading.landing.verify(shard.path)
         for item in first_samples(SOURCES[shard.format].items(reading), shard.limit):
             item.ordinal = ordinal
-            ordinal += 1
+            ordinal += len(item.rows) if isinstance(item, Plain) else 1
             yield item
     except UnreadableItem as error:
         # Connectors tell of every part that they cannot read; what arrives here is a file that does not open at all.
@@ -96,15 +103,15 @@ def ingest(
     Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the scan.
     """
     parts: list[pa.Table] = []
-    rows: list[ItemRow] = []
+    cells: list[Any] = []  # of all rows in one list: as many rows that live until then would cost more in garbage collection than their making
     num_chars = 0
     for row in rows_of(shard, modality, landing=as_landing(landing), store=store, settings=settings, advance=advance, downloads=downloads):
-        rows.append(row)
+        cells += row
         num_chars += len(row.text_content or "")
-        if len(rows) == _BATCH_ROWS or num_chars > _BATCH_CHARS:
-            parts.append(table_of(rows))
-            rows, num_chars = [], 0
-    parts.append(table_of(rows))
+        if len(cells) >= _BATCH_CELLS or num_chars > _BATCH_CHARS:
+            parts.append(_table(cells))
+            cells, num_chars = [], 0
+    parts.append(_table(cells))
     items = schemas.conform(schemas.ITEMS, pa.concat_tables(parts))
     if num_repeated := pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py():
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
@@ -135,8 +142,12 @@ class ItemRow(NamedTuple):
 
 def table_of(rows: list[ItemRow]) -> pa.Table:
     """The rows as columns of ITEMS, in their order."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(ItemRow._fields)
-    return schemas.from_columns(schemas.ITEMS, dict(zip(ItemRow._fields, columns, strict=True)))
+    return _table([cell for row in rows for cell in row])
+
+
+def _table(cells: list[Any]) -> pa.Table:
+    width = len(ItemRow._fields)
+    return schemas.from_columns(schemas.ITEMS, {name: cells[at::width] for at, name in enumerate(ItemRow._fields)})
 
 
 def rows_of(
@@ -152,12 +163,15 @@ def rows_of(
 ) -> Iterator[ItemRow]:
     """The rows of `ingest`, one by one. wanted: only those with these item ids; the bytes of others are not read."""
     reading = _reading(shard, landing, settings, downloads and downloads.telling(shard.key, modality, rules=settings))
-    for item in _read(reading, shard):
-        if item.modality not in shard.modalities:
-            raise ContractBroken(
-                f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; its files changed, scan the landing zone again"
-            )
-        if item.modality == modality and (wanted is None or item_id_of(shard.key, item) in wanted):
+    for item in _read(replace(reading, is_plain_taken=wanted is None), shard):
+        for found in [row[1] for row in item.rows] if isinstance(item, Plain) else (item.modality,):
+            if found not in shard.modalities:
+                raise ContractBroken(f"shard {shard.key} holds an item of {found} but is registered for {list(shard.modalities)}; its files changed, scan the landing zone again")
+        if isinstance(item, Plain):
+            for row in _plain_rows(item, modality, reading, store):
+                yield row
+                advance(1)
+        elif item.modality == modality and (wanted is None or item_id_of(shard.key, item) in wanted):
             yield _row(item, reading, store)
             advance(1)
 
@@ -167,84 +181,111 @@ def item_id_of(key: str, item: RawItem) -> str:
     return f"{key}#{item.ordinal:06d}"
 
 
+def _plain_rows(sample: Plain, modality: str, reading: Reading, store: Blobs) -> Iterator[ItemRow]:
+    """What `_row` makes of each item of that modality."""
+    source, licence, settings, metadata = reading.defaults.source, _licence(sample.licence, reading.defaults), reading.settings, sample.metadata
+    said = texts.metadata_text(dict(metadata)) if metadata else None
+    beside = sample.beside(modality, settings=settings) if modality != "text" and sample.has_beside else None
+    for ordinal, (position, kind, role, content_type, extension, ref, _, text, size, member) in enumerate(sample.rows, sample.ordinal):
+        if kind != modality:
+            continue
+        kept = _Kept(None, size)
+        if text is not None:
+            kept = _Kept(store.put(text.encode(), extension=extension), size, text)
+        elif member.content is not None:
+            kept = _keep(member.content, size, store, settings, is_text=kind == "text", extension=extension)
+        told = said if kept.charset is None or "charset" in metadata else texts.metadata_text({**metadata, "charset": kept.charset})
+        yield ItemRow(
+            f"{reading.key}#{ordinal:06d}", kept.digest, sample.sample_id, position, kind, role, content_type, kept.text, beside if role == "media" else None, ref, source,
+            licence, kept.size_bytes, told, *_status(kept.fault),
+        )  # fmt: skip
+
+
 def _row(item: RawItem, reading: Reading, store: Blobs) -> ItemRow:
     metadata = {**item.metadata, **item.own} if item.metadata or item.own else {}
-    digest, size, text, fault, content = None, item.size_bytes, None, item.fault, item.content
-    # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do (OSError) still raises.
-    try:
-        if content is not None and fault is None and item.modality == "text":
-            digest, size, text, fault = _keep_text(item, content, metadata, reading.settings, store)
-        elif content is not None:
-            digest, size, fault = _keep(item, content, store)
-    except UnreadableItem as error:
-        digest, fault = None, Fault.of(error)
-    if fault is None and item.modality != "text" and not size:
-        fault = Fault(1006, "size_bytes=0 not in [1, inf)")
+    kept, is_text = _Kept(None, item.size_bytes, fault=item.fault), item.modality == "text"
+    if item.content is not None:
+        kept = _keep(item.content, item.size_bytes, store, reading.settings, is_text=is_text, extension=item.extension, charset=item.charset, fault=item.fault)
+        if kept.charset is not None:
+            metadata.setdefault("charset", kept.charset)
+    elif item.fault is None and not is_text and not item.size_bytes:
+        kept = _Kept(None, 0, fault=_EMPTY)
     return ItemRow(
-        item_id_of(reading.key, item),
-        digest,
-        item.sample_id,
-        item.position,
-        item.modality,
-        item.role,
-        item.content_type,
-        text,
-        _sample_text(item) if item.beside else None,
-        item.ref.to_json(),
-        reading.defaults.source,
-        _licence(item, reading.defaults),
-        size,
-        texts.metadata_text(metadata) if metadata else None,
-        "ok" if fault is None else "unreadable",
-        None if fault is None else fault.code,
-        None if fault is None else fault.reason,
-    )
+        item_id_of(reading.key, item), kept.digest, item.sample_id, item.position, item.modality, item.role, item.content_type, kept.text,
+        _sample_text(item) if item.beside else None, item.ref.to_json(), reading.defaults.source, _licence(item.licence, reading.defaults), kept.size_bytes,
+        texts.metadata_text(metadata) if metadata else None, *_status(kept.fault),
+    )  # fmt: skip
 
 
-def _licence(item: RawItem, defaults: Defaults) -> str:
+def _status(fault: Fault | None) -> tuple[str, int | None, str | None]:
+    return ("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)
+
+
+def _licence(licence: str | None, defaults: Defaults) -> str:
     # A licence that the record names in unknown words is unknown: the directory's would be another one.
-    return defaults.licence if item.licence is None else spdx_licence(item.licence)
+    return defaults.licence if licence is None else spdx_licence(licence)
 
 
 def _sample_text(item: RawItem) -> str | None:
-    """All captions of an image, a line each; the first readable transcript of sound and video, times and all."""
+    """All captions of an image that differ, a line each; the first readable transcript of sound and video, times and all."""
     found = (text for read_text in item.beside if (text := read_text()) is not None)
     if item.modality == "image":
-        return "\n".join(found) or None
+        return "\n".join(dict.fromkeys(found)) or None
     return next(found, None)
 
 
-def _keep_text(item: RawItem, content: Content, metadata: dict[str, Any], settings: SourceSettings, store: Blobs) -> tuple[str | None, int, str | None, Fault | None]:
+class _Kept(NamedTuple):
+    """What became of an item's bytes."""
+
+    digest: str | None
+    size_bytes: int
+    text: str | None = None
+    fault: Fault | None = None
+    charset: str | None = None  # of a text that is not UTF-8
+
+
+def _keep(
+    content: Content, size_bytes: int, store: Blobs, settings: SourceSettings, *, is_text: bool, extension: str, charset: str | None = None, fault: Fault | None = None
+) -> _Kept:
+    """The item's bytes in the store, and the text that they are. size_bytes: as the source says. charset: that the source names. fault: of an item that is unreadable anyhow."""
+    # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do (OSError) still raises.
+    try:
+        if is_text and fault is None:
+            return _keep_text(content, store, settings, extension=extension, charset=charset)
+        kept = _keep_bytes(content, store, extension=extension, fault=fault)
+    except UnreadableItem as error:
+        return _Kept(None, size_bytes, fault=Fault.of(error))
+    return kept._replace(fault=_EMPTY) if kept.fault is None and not is_text and not kept.size_bytes else kept
+
+
+def _keep_text(content: Content, store: Blobs, settings: SourceSettings, *, extension: str, charset: str | None) -> _Kept:
     try:
         data = content.head(settings.max_text_bytes + 1)
     except UnreadableItem:
-        digest, size, fault = _keep(item, content, store)
-        return digest, size, None, fault
+        return _keep_bytes(content, store, extension=extension)
     if len(data) > settings.max_text_bytes:
-        digest, size, fault = _keep(item, content, store)
-        return digest, size, None, fault or Fault(1008, f"text_bytes={size} not in [0, {settings.max_text_bytes}]")
-    digest = content.stored[0] if content.stored else store.put(data, extension=item.extension)
+        kept = _keep_bytes(content, store, extension=extension)
+        return kept._replace(fault=kept.fault or Fault(1008, f"text_bytes={kept.size_bytes} not in [0, {settings.max_text_bytes}]"))
+    digest = content.stored[0] if content.stored else store.put(data, extension=extension)
     if content.text is not None:
-        return digest, len(data), content.text, None
+        return _Kept(digest, len(data), content.text)
     try:
-        text, encoding = texts.decode_text(data, settings=settings, declared=item.charset)
+        text, encoding = texts.decode_text(data, settings=settings, declared=charset)
     except UnreadableItem as error:
-        return digest, len(data), None, Fault.of(error)
-    if encoding not in ("utf-8", "utf-8-sig"):
-        metadata.setdefault("charset", encoding)
-    return digest, len(data), text, None
+        return _Kept(digest, len(data), fault=Fault.of(error))
+    return _Kept(digest, len(data), text, charset=None if encoding in ("utf-8", "utf-8-sig") else encoding)
 
 
-def _keep(item: RawItem, content: Content, store: Blobs) -> tuple[str | None, int, Fault | None]:
-    """(digest, size, fault) once the bytes are stored. A stream that does not expand is stored as it is, since it is all there is."""
+def _keep_bytes(content: Content, store: Blobs, *, extension: str, fault: Fault | None = None) -> _Kept:
+    """A stream that does not expand is stored as it is, since it is all there is."""
     if content.stored is not None:
-        return (*content.stored, item.fault)
+        return _Kept(*content.stored, fault=fault)
     try:
-        return (*_put(content, store, item.extension), item.fault)
+        return _Kept(*_put(content, store, extension), fault=fault)
     except UnreadableItem as error:
         if content.raw is None or error.code == 1008:
             raise
-        return (*_put(Content(content.raw), store, "bin"), Fault.of(error))
+        return _Kept(*_put(Content(content.raw), store, "bin"), fault=Fault.of(error))
 
 
 def _put(content: Content, store: Blobs, extension: str) -> tuple[str, int]:

@@ -20,7 +20,8 @@ from mmlake.sources.web.answers import Downloads
 
 Opener = Callable[[], IO[bytes]]
 _PART_BYTES = 64 << 10  # of one read: asking for 16 MiB allocates them, for a file of 4 KiB too
-_TEXT_EXTENSIONS = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}
+TEXT_EXTENSIONS = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}
+TIMED = ("application/x-subrip", "text/vtt")  # content types of texts that tell their times
 TextReader = Callable[[], str | None]  # a text that came beside a media item; None where it cannot be read
 
 
@@ -175,6 +176,7 @@ class Reading:
     around: tuple[Entry, ...] = ()  # files of other shards that speak of them
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
+    is_plain_taken: bool = False  # whether samples of the plainest form may be given as one `Plain` each
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
     is_container: Callable[[bytes, str, Opener], bool] | None = None  # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
 
@@ -214,11 +216,14 @@ def become_text(item: RawItem, text: str, role: str) -> RawItem:
         item.content, item.fault = None, Fault(1003, f"character {error.start} of the text is half of a surrogate pair")
         return item
     item.content_type = content_type = sniff.text_content_type(data)
-    item.extension = _TEXT_EXTENSIONS.get(content_type, "txt")
-    # A mark at the start, zeros and escapes are what `decode_text` tells encodings by.
-    is_plain = text[:1] != "\ufeff" and "\0" not in text and "\x1b" not in text
-    item.content, item.size_bytes = _Held(data, text if is_plain else None), len(data)
+    item.extension = TEXT_EXTENSIONS.get(content_type, "txt")
+    item.content, item.size_bytes = _Held(data, text if holds_no_marks(text) else None), len(data)
     return item
+
+
+def holds_no_marks(text: str) -> bool:
+    """Whether nothing in the text is what `decode_text` tells other encodings by: a mark at its start, zeros, escapes."""
+    return text[:1] != "\ufeff" and "\0" not in text and "\x1b" not in text
 
 
 def media_item(item: RawItem, kind: Kind, content: Content) -> RawItem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +13,13 @@ from mmlake.sources import texts
 from mmlake.sources.beside import Teller
 from mmlake.sources.fields import TextField
 from mmlake.sources.members import Member
-from mmlake.sources.rows import Fault, RawItem, Reading, TextReader, become_text, licence_field, printable, reader_of
+from mmlake.sources.rows import TIMED, Fault, RawItem, Reading, TextReader, become_text, licence_field, printable, reader_of
 from mmlake.sources.spreading import is_spread, not_lists, spread
 from mmlake.sources.tokens import Tokens
 
 if TYPE_CHECKING:
     from mmlake.sources.samples import Samples
 
-_TIMED = ("application/x-subrip", "text/vtt")
 _POSITION = attrgetter("position")
 
 
@@ -167,7 +165,7 @@ class Sample:
             for teller in self._told:
                 item.licence, item.own = item.licence or teller.licence, {**item.own, **teller.media}
             return item
-        timed = item.content_type in _TIMED
+        timed = item.content_type in TIMED
         item.role = "transcript" if timed and self._media else record_fields.role_beside(self._media)
         if item.fault is None:
             readers.append((item.role, timed, lambda: self._text_of(member)))
@@ -267,9 +265,9 @@ class Sample:
             item.modality, item.role = "image", "media"  # whatever it is, it was listed as one
         explicit = token.get(self._settings.frame_field) if isinstance(token, dict) else None
         if isinstance(explicit, int) and 0 <= explicit < 1 << 31:
-            item.ref = replace(item.ref, frame_index=explicit)
+            item.ref = item.ref._replace(frame_index=explicit)
         elif item.content_type == "image/tiff":
-            item.ref = replace(item.ref, frame_index=frames.get(member.name, 0))
+            item.ref = item.ref._replace(frame_index=frames.get(member.name, 0))
             frames[member.name] = frames.get(member.name, 0) + 1
         return item
 

@@ -19,6 +19,7 @@ from mmlake.sources import sniff, texts
 from mmlake.sources.beside import Teller
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.members import ARCHIVES, Member
+from mmlake.sources.plain import Plain, PlainSamples
 from mmlake.sources.rows import Fault, RawItem, Reading, home_of_unknown, printable
 from mmlake.sources.sample import Sample
 from mmlake.sources.settings import SourceSettings
@@ -147,12 +148,15 @@ class Samples:
         described = (member for member in group if self.is_json(member))
         return any(item.modality == "text" for member in described for item in Sample(self, self._reading, [member], self.tellers).json_texts())
 
-    def items(self) -> Iterator[RawItem]:
+    def items(self) -> Iterator[RawItem | Plain]:
         """The rows of all samples, then the faults of the shard."""
         settings, is_told = self._reading.settings, bool(self.tellers)
+        plain = PlainSamples(self, settings).of if self._reading.is_plain_taken and not is_told else _never
         for group in self._groups():
             member = group[0]
-            if len(group) == 1 and not is_told and not settings.sample_id_field and not member.is_label and not self.is_json(member):
+            if (found := plain(group)) is not None:
+                yield found
+            elif len(group) == 1 and not is_told and not settings.sample_id_field and not member.is_label and not self.is_json(member):
                 yield self.file(member, self.id_of(member.stem))  # as `Sample` would have it, for directories and tars of single files
             else:
                 yield from Sample(self, self._reading, group, self.tellers).items()
@@ -161,6 +165,10 @@ class Samples:
         for fault in self._faults:
             modality = _named_modality(fault.ref.member) or self.home
             yield fault.but(modality=modality, role="document" if modality == "text" else "media")
+
+
+def _never(members: list[Member]) -> Plain | None:
+    return None
 
 
 def record_endings(settings: SourceSettings) -> tuple[str, ...]:

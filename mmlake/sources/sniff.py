@@ -68,16 +68,30 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"\x7fELF", _kind("application/x-elf")),
     (b"MThd", _kind("application/x-midi", "mid")),
     (b"{\\rtf", _kind("application/rtf")),
+    (b"%!PS", _kind("application/postscript", "ps")),
+    (b"\0\5\x16\7", _kind("application/applefile", "applefile")),
+    (b"\xff\x4f\xff\x51", _kind("image/j2c")),
+    (b"qoif", _kind("image/qoi")),
+    (b"icns", _kind("image/icns")),
+    (b"DDS \x7c", _kind("image/vnd-ms.dds", "dds")),
+    (b"SIMPLE  =", _kind("image/fits")),
 )
 _BY_FIRST: dict[int, list[tuple[bytes, Kind]]] = {}  # the prefixes by their first byte
 for _prefix, _found in _PREFIXES:
     _BY_FIRST.setdefault(_prefix[0], []).append((_prefix, _found))
+PREFIX_KINDS: tuple[Kind, ...] = tuple(kind for _, kind in _PREFIXES)
+_LOOKED_INTO = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
+_NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not looked into, by first byte
+for _number, (_prefix, _found) in enumerate(_PREFIXES):
+    if _found.content_type not in _LOOKED_INTO:
+        _NUMBERS.setdefault(_prefix[:1], []).append((_prefix, _number))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {b"avif": "avif", b"avis": "avif", b"heic": "heic", b"heix": "heic", b"hevc": "heic", b"mif1": "heic", b"msf1": "heic"}
 _AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ", b"F4A ")
 _TAR, _PLAIN, _PAGE, _VTT = _kind("application/x-tar"), _kind("text/plain", "txt"), _kind("text/html"), _kind("text/vtt")
 _SUBTITLES = Kind("application/x-subrip", "text", "srt")
 _BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")  # what a file of markup may begin with: a mark, white space, a byte order mark
+_BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))  # the same of text that tells its type, subtitles included
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL)
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg[^>]*>\s*)*<svg[\s>]", re.IGNORECASE | re.DOTALL)
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
@@ -94,13 +108,15 @@ _TEXT_NAMES = {
     "jsonl": "application/jsonl", "ndjson": "application/jsonl",
 }  # fmt: skip
 _MEDIA_NAMES = {
-    "image": "jpg jpeg jpe png gif webp tif tiff bmp avif heic heif jp2 jxl ppm pgm pnm",
-    "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma",
+    "image": "jpg jpeg jpe png gif webp tif tiff bmp avif heic heif jp2 jxl ppm pgm pnm pbm pam pfm tga ico dds sgi pcx j2k qoi icns fits",
+    "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma ac3 eac3",
     "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
 }
 _NAME_TYPES = {  # of names whose extension is not the end of their type
     "jpg": "image/jpeg", "jpe": "image/jpeg", "tif": "image/tiff", "jp2": "image/jp2", "ppm": "image/x-portable-pixmap", "pgm": "image/x-portable-graymap",
-    "pnm": "image/x-portable-anymap", "wave": "audio/wav", "mp3": "audio/mpeg", "oga": "audio/ogg", "opus": "audio/ogg", "m4a": "audio/mp4", "m4b": "audio/mp4",
+    "pnm": "image/x-portable-anymap", "pbm": "image/x-portable-bitmap",
+    "pam": "image/x-portable-arbitrarymap", "pfm": "image/x-portable-floatmap", "tga": "image/x-tga", "ico": "image/vnd.microsoft.icon", "dds": "image/vnd-ms.dds",
+    "sgi": "image/sgi", "pcx": "image/vnd.zbrush.pcx", "j2k": "image/j2c", "wave": "audio/wav", "mp3": "audio/mpeg", "oga": "audio/ogg", "opus": "audio/ogg", "m4a": "audio/mp4", "m4b": "audio/mp4",
     "aif": "audio/aiff", "au": "audio/basic", "mka": "audio/x-matroska", "weba": "audio/webm", "wma": "audio/x-ms-wma", "m4v": "video/mp4", "mov": "video/quicktime",
     "mkv": "video/x-matroska", "avi": "video/x-msvideo", "ts": "video/mp2t", "m2ts": "video/mp2t", "mts": "video/mp2t", "mpg": "video/mpeg", "vob": "video/mpeg",
     "flv": "video/x-flv", "wmv": "video/x-ms-wmv", "ogv": "video/ogg", "3gp": "video/3gpp", "asf": "video/x-ms-asf",
@@ -119,9 +135,9 @@ _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"
 def extension_of(name: str) -> str:
     """The last extension in lower case without its dot, looking through one compression suffix; "" where there is none."""
     stem, dot, extension = name.rpartition("/")[2].lower().rpartition(".")
-    if extension in ("gz", "zst"):
+    if extension in ("gz", "zst", "bz2", "xz"):
         # ".gz.zst" and no more: the same one or two suffixes as compression is looked through
-        stem, dot, extension = (f"{stem}{dot}{extension}").removesuffix(".gz").removesuffix(".zst").rpartition(".")
+        stem, dot, extension = (f"{stem}{dot}{extension}").removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2").removesuffix(".xz").rpartition(".")
     return extension if dot and stem else ""
 
 
@@ -138,11 +154,19 @@ def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = 
     named = _NAMES.get(extension)
     if named is not None and named.modality != "text":
         return named
-    if named is not None and extension not in ("txt", "text", "html", "htm"):
+    if named is not None and (extension not in ("txt", "text", "html", "htm") or head[:1] not in _BEFORE_MARKED):
         return named
     if (text := _text_kind(head)) is not None and (named is not None or _is_utf8(head) or len(head) >= _MIN_UNNAMED_BYTES):
         return text if named is None or text.content_type != "text/plain" else named
     return named
+
+
+def prefix_number(head: bytes) -> int:
+    """Where in PREFIX_KINDS the kind is that these first bytes are enough to tell; -1 where more is to be looked at."""
+    for prefix, number in _NUMBERS.get(head[:1], ()):
+        if head.startswith(prefix):
+            return number
+    return -1
 
 
 def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[bytes]] | None = None) -> Kind | None:
@@ -252,6 +276,8 @@ def is_tar_header(head: bytes) -> bool:
         return False
     if head[257:262] == b"ustar":
         return True
+    if head[151] not in b"01234567 \0":  # in the middle of the sum
+        return False
     digits = head[148:156].strip(b" \0")
     if not digits.isdigit() or b"8" in digits or b"9" in digits or not head[0]:
         return False

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, NamedTuple
 from zlib import adler32
+
+import numpy as np
 
 from mmlake.errors import UnreadableItem
 
@@ -21,10 +25,18 @@ _MAX_EXTENSION_BYTES = 1 << 20  # of a long name or a PAX record
 _FILE = ord("0")
 _REGULAR = b"0\x007"
 _LINKS = {ord("1"): "hard link", ord("2"): "symbolic link", ord("3"): "character device", ord("4"): "block device", ord("6"): "pipe"}
+_HARD_LINK = ord("1")
 _SKIPPED = b"VD"  # volume label, GNU directory listing: no member of their own
 _MAX_TAIL_BYTES = 1 << 20  # zeros behind the end mark; archives are padded to 10,240 bytes
 _NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
+_LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15  # the same of a file on this machine, whose calls cost little, at first and at most
+_RUN_HEADERS = 512  # held against their sums at a time
+_SUM_DIGITS = 6  # of a checksum as nearly every program writes it, before a zero and a space
+_OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
+_DIRECTORY = ord("5")
+_IN_RUNS = b"0\x005"  # the types of headers that runs are made of
+_TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be heeded
 _LOOK_BYTES = 1 << 13  # read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
 
 
@@ -34,6 +46,7 @@ class Window:
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.size_bytes = file, file.seek(0, io.SEEK_END)
         self._start, self._data, self._last = 0, b"", 0
+        self._ahead, self._was_near = 0, False
         is_local = isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO)
         self._handle = file.fileno() if is_local else None
 
@@ -42,25 +55,30 @@ class Window:
         begin = at - self._start
         end = begin + size_bytes
         if begin < 0 or end > len(self._data):
-            is_near = 0 <= at - self._last <= _NEAR_BYTES
+            is_near, self._last = 0 <= at - self._last <= _NEAR_BYTES, at
             if self._handle is not None and not is_near:
-                self._last = at
+                self._was_near = False
                 return os.pread(self._handle, size_bytes, at)  # a third of what seek and read take
-            self.file.seek(at)
             self._start, begin, end = at, 0, size_bytes
-            self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _LOOK_BYTES))
+            if self._handle is not None:
+                # A small body alone costs one larger read, many behind one another cost few.
+                self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if self._was_near else _LOCAL_LOOK_BYTES
+                self._data, self._was_near = os.pread(self._handle, max(size_bytes, self._ahead), at), True
+            else:
+                self.file.seek(at)
+                self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _LOOK_BYTES))
         self._last = at
         return self._data[begin:end]
 
 
 class TarMember(NamedTuple):
-    """One member of an archive and where its bytes lie."""
+    """One member of an archive and where its bytes lie, of any form."""
 
     name: str
     offset: int
     size_bytes: int
     unsafe: str | None = None  # why it is refused, in our words
-    is_plain: bool = False  # whether the header before its bytes says all of this by itself
+    link: str | None = None  # the earlier member whose bytes a hard link shares
 
 
 class CutMember(UnreadableItem):
@@ -71,8 +89,18 @@ class CutMember(UnreadableItem):
         self.member = member
 
 
-def walk(window: Window) -> Iterator[TarMember]:
-    """The members in order, directories left out. window: of the archive; what it read last reaches into the member that was given last.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Members that lie one behind the other, each told by a single header: regular files with safe names."""
+
+    names: str  # with a zero between each two: no name holds one
+    offsets: list[int]
+    sizes: list[int]  # bytes
+    heads: list[bytes]  # the first bytes of each, as many as were asked for where the archive has them
+
+
+def walk(window: Window, *, head_bytes: int) -> Iterator[Run | TarMember]:
+    """The members in order, directories left out. window: of the archive. head_bytes: of each member in a run that are read along.
 
     Raises, after the last whole member, UnreadableItem 1002 where the archive is cut (CutMember inside a member) and 1001 where it is damaged.
     """
@@ -80,34 +108,28 @@ def walk(window: Window) -> Iterator[TarMember]:
     at = 0
     given: dict[str, str] = {}  # what GNU long names and PAX records say of the next member
     always: dict[str, str] = {}
-    read, is_given = window.read, False
+    runs = _Runs(window, head_bytes)
     while True:
-        header, body = read(at, BLOCK) if at + BLOCK <= end else b"", at + BLOCK
-        # Nearly every header: a file whose size is eleven octal digits, and nothing said before it.
-        if not is_given and len(header) == BLOCK and header[156] == _FILE and header[135] in b" \0" and header[124:135].isdigit():
-            _check_sum(header, at)
-            size = _octal(header[124:136], at)
-            if body + size <= end:
-                name = plain_name(header)
-                if size or name[-1:] != "/":
-                    yield TarMember(name, body, size, _unsafe_name(name), True)
-                at = body + size + -size % BLOCK
-                continue
-        header = _block(window, at, end)
+        while not given and not always:
+            run, at = runs.from_(at)
+            if run is None:
+                break
+            if run.offsets:
+                yield run
+        header, body = _block(window, at, end), at + BLOCK
         if header == _ZEROS:
             _check_end(window, at, end)
             return
         _check_sum(header, at)
         flag, size = header[156], _octal(header[124:136], at)
-        if flag in b"xgLK":
+        if flag in b"xXgLK":
             data = _extension(window, body, size, end, at)
             if flag == ord("g"):
                 always.update(_pax(data, at))
-            elif flag == ord("x"):
+            elif flag in b"xX":  # X: the same as Solaris writes it
                 given.update(_pax(data, at))
-            elif flag == ord("L"):
-                given["path"] = _text(data.split(b"\0")[0])
-            is_given = bool(given or always)
+            else:
+                given["path" if flag == ord("L") else "linkpath"] = _text(data.split(b"\0")[0])
             at = body + _padded(size)
             continue
         fields = {**always, **given} if always or given else {}
@@ -118,7 +140,80 @@ def walk(window: Window) -> Iterator[TarMember]:
         if member is not None:
             yield member
         at = body + _padded(size)
-        given, is_given = {}, bool(always)
+        given = {}
+
+
+class _Runs:
+    """Runs of an archive's members, from any header on."""
+
+    def __init__(self, window: Window, head_bytes: int) -> None:
+        self._read, self._end, self._width = window.read, window.size_bytes, BLOCK + head_bytes
+        self._has_times = False  # whether a record with nothing but a time stands before members, as the webdataset library writes it
+
+    def from_(self, at: int) -> tuple[Run | None, int]:
+        """(the members from there on that are of the plainest forms, None where the first is not; where the next header stands)."""
+        read, end, width = self._read, self._end, self._width
+        blocks, places, sizes, start = list[bytes](), list[int](), list[int](), at  # a size below 0: no member
+        while len(blocks) < _RUN_HEADERS and at + BLOCK <= end:
+            block = read(at, width + 2 * BLOCK if self._has_times else width)
+            if block[156:157] == b"x":
+                if not self._has_times:
+                    self._has_times, block = True, read(at, width + 2 * BLOCK)
+                told = _TIME.match(block, BLOCK, 2 * BLOCK)
+                if told is None or block[124:135] != b"%011o" % int(told[1]) or told.end() != BLOCK + int(told[1]):
+                    break
+                blocks.append(block[:width])
+                places.append(at)
+                sizes.append(-1)
+                at += 2 * BLOCK
+                block = block[2 * BLOCK :]
+            elif len(block) > width:
+                block = block[:width]
+            digits = block[124:135]
+            # Sizes from 8 GiB on have other forms, and 8 and 9 are no octal digits.
+            if len(block) < BLOCK or block[156] not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit() or b"8" in digits or b"9" in digits:
+                break
+            size = 0 if block[156] == _DIRECTORY else int(digits, 8)
+            if at + BLOCK + size > end:
+                break
+            blocks.append(block)
+            places.append(at)
+            sizes.append(-1 if block[156] == _DIRECTORY else size)
+            at += BLOCK + size + -size % BLOCK
+        if not blocks:
+            return None, start
+        names = _names(blocks, sizes, width)
+        if len(names) < len(blocks):  # what follows is looked at by itself
+            at = places[len(names)]
+            # A time says nothing: its member is looked at with it, or by itself.
+        members = [which for which in range(len(names)) if sizes[which] >= 0]
+        if not names:
+            return None, start
+        return Run(
+            "\0".join([names[which] for which in members]) if len(members) < len(names) else "\0".join(names),
+            [places[which] + BLOCK for which in members],
+            [sizes[which] for which in members],
+            [blocks[which][BLOCK : BLOCK + sizes[which]] for which in members],
+        ), at
+
+
+def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
+    """What the headers at the start of the blocks call their members, up to the first whose sum does not hold or whose name is unsafe. sizes: below 0 for no member."""
+    if len(blocks[-1]) < width:  # where the archive ends
+        blocks = [*blocks[:-1], blocks[-1].ljust(width, b"\0")]
+    headers = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), width)
+    digits = headers[:, 148 : 148 + _SUM_DIGITS] - ord("0")  # what is below "0" wraps to far above 7
+    blanks = headers[:, 154:156]
+    sums = headers[:, :BLOCK].sum(axis=1, dtype=np.int64) - headers[:, 148:156].sum(axis=1, dtype=np.int64) + 8 * 32
+    is_plain = (sums == digits.astype(np.int64) @ _OCTAL_PLACES) & (digits <= 7).all(axis=1) & ((blanks == 0) | (blanks == 32)).all(axis=1)
+    num_plain = len(blocks) if is_plain.all() else int(is_plain.argmin())
+    raw = np.ascontiguousarray(headers[:num_plain, :100]).view("S100")[:, 0].tolist()
+    text = b"\0".join(raw)
+    if headers[:num_plain, 345].any() or text.count(b"\0") >= max(num_plain, 1):
+        names = [plain_name(block) for block in blocks[:num_plain]]
+    else:
+        names = _text(text).split("\0") if raw else []
+    return names[: next((at for at, name in enumerate(names) if sizes[at] >= 0 and _unsafe_name(name) is not None), num_plain)]
 
 
 def _member(window: Window, header: bytes, fields: dict[str, str], body: int, size: int, end: int) -> tuple[TarMember | None, int, int]:
@@ -129,7 +224,10 @@ def _member(window: Window, header: bytes, fields: dict[str, str], body: int, si
     if flag in _SKIPPED:
         return None, body, size
     if flag in _LINKS:
-        return TarMember(name, body, 0, f"the member is a {_LINKS[flag]}"), body, 0
+        if flag != _HARD_LINK or (unsafe := _unsafe_name(name)) is not None:
+            return TarMember(name, body, 0, unsafe if flag == _HARD_LINK else f"the member is a {_LINKS[flag]}"), body, 0
+        link = fields.get("linkpath") or _text(header[157:257].partition(b"\0")[0])
+        return TarMember(name, body, 0, "the member is a hard link to what the archive does not hold before it", link), body, 0
     if flag == ord("S"):
         more = header[482]  # whether a block with the rest of the map follows
         while more:
@@ -224,7 +322,7 @@ def _pax(data: bytes, at: int) -> dict[str, str]:
             raise UnreadableItem(1001, f"the PAX record {start} bytes into the header at byte {at} does not parse")
         fields[_text(key)] = _text(value[:-1])
         start += length
-    return {key: value for key, value in fields.items() if key in ("path", "size") or key.startswith("GNU.sparse.")}
+    return {key: value for key, value in fields.items() if key in ("path", "size", "linkpath") or key.startswith("GNU.sparse.")}
 
 
 def plain_name(header: bytes) -> str:

@@ -38,6 +38,8 @@ def decode_text(data: bytes, *, settings: SourceSettings, declared: str | None =
 
     declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it.
     """
+    if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # soon told of most texts
+        return data.decode("ascii"), "utf-8"
     for mark, encoding in _BOMS if data[:1] in _FIRST_OF_BOMS else ():
         if data.startswith(mark):
             return _decoded(data, encoding), encoding
@@ -114,7 +116,7 @@ def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
     if len(data) > _LONG_BYTES:
         _check_memory(data, settings)
     try:
-        text = data.decode("utf-8-sig")
+        text = data.removeprefix(_BOMS[0][0]).decode()
     except UnicodeDecodeError as error:
         raise UnreadableItem(1004, f"the record is not UTF-8 at byte {error.start}") from error
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from mmlake.sources.rows import Fault
 
 SPEAKERS = "SPEAKERS.TXT"
-_SUFFIX = ".trans.txt"
+SUFFIX = ".trans.txt"
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _READER = re.compile(r"([0-9]{1,18})[-_]([0-9]{1,18})")  # what LibriSpeech calls a table: reader and chapter
@@ -42,7 +42,7 @@ def prefix_of(name: str) -> str | None:
     if name[-4:].lower() != ".txt":  # soon told of nearly every file
         return None
     base = name.rpartition("/")[2]
-    return base[: -len(_SUFFIX)] if base.lower().endswith(_SUFFIX) and len(base) > len(_SUFFIX) else None
+    return base[: -len(SUFFIX)] if base.lower().endswith(SUFFIX) and len(base) > len(SUFFIX) else None
 
 
 def is_of(stem: str, prefix: str) -> bool:

@@ -3,8 +3,8 @@
 The stem is the path up to the first dot of the file name, folder included: `a/000.jpg` and `b/000.jpg` are two samples. A compressed
 tar is expanded to a temporary file; its rows have no byte range, since a range of the compressed file is not the item.
 
-An archive is walked twice: first for the places of its members, of which 33 bytes each are noted, then sample by sample. So memory
-holds one sample, however many the archive has, and members of one sample may lie apart.
+An archive is walked twice: first for the names and places of its members, of which the name and 34 bytes each are noted, then sample by
+sample. So memory holds one sample, however many the archive has, and members of one sample may lie apart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import tempfile
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -23,13 +24,17 @@ from mmlake.records import SourceRef
 from mmlake.sources import sniff, transcripts
 from mmlake.sources.beside import Transcripts, speakers_among, tables_among, without
 from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.grouping import by_first, by_sample, is_mixed, label_of, labels_alone, labels_of, stem_of, stems_of
 from mmlake.sources.members import Member, look
+from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, printable
 from mmlake.sources.samples import Samples, record_endings
-from mmlake.sources.tars import BLOCK, CutMember, TarMember, Window, plain_name, walk
+from mmlake.sources.tars import CutMember, Run, TarMember, Window, walk
 from mmlake.streams import Slice
 
 _BUFFER_BYTES = 8192  # a look at a member costs one read of this size
+_PEEK_BYTES = 64  # of each member, read along with its header: they tell most media, which then need no look of their own
+_JOINED_NAMES = 512
 _MEMORY_BYTES = 32 << 20  # a compressed tar up to here is expanded in memory
 
 
@@ -39,7 +44,7 @@ def modalities(reading: Reading) -> tuple[str, ...]:
         return samples.modalities
 
 
-def items(reading: Reading) -> Iterator[RawItem]:
+def items(reading: Reading) -> Iterator[RawItem | Plain]:
     """The shard's rows. Their bytes can be read until the next item is taken."""
     with _samples(reading) as samples:
         yield from samples.items()
@@ -94,126 +99,146 @@ class _Archive:
     def __init__(self, file: IO[bytes], reading: Reading, *, is_ranged: bool) -> None:
         """is_ranged: whether a range of the file is a range of the shard as it lies."""
         self._window, self._reading, self._is_ranged = Window(file), reading, is_ranged
-        self._offsets, self._sizes = array("q"), array("q")
-        self._odd: dict[int, TarMember] = {}  # members whose name or refusal does not stand in the header before their bytes alone
-        self._labels: dict[int, tuple[str, bool]] = {}  # (name in locators, whether it repeats a member's) of those whose names meet
+        self._names, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
+        self._unsafe: dict[int, str] = {}  # why members are refused
+        self._links: dict[int, str] = {}  # what hard links name
         self.may_hold_tables = False
         self.faults: list[RawItem] = []
+        self._endings = record_endings(reading.settings)
         stems, names, records = array("q"), array("q"), array("b")
         try:
-            self._list(stems, names, records)
+            for found in walk(self._window, head_bytes=_PEEK_BYTES):
+                self._note(found if isinstance(found, Run) else self._alone(found), stems, names, records)
         except UnreadableItem as error:
             member = printable(error.member) if isinstance(error, CutMember) else None
             self.faults.append(reading.fault(error.code, error.reason, modality="text", member=member))
-        self._order = _by_first(np.frombuffer(stems, np.int64))
-        self.is_mixed = _is_mixed(np.frombuffer(stems, np.int64), np.frombuffer(records, np.int8))
-        self._tell_apart(np.frombuffer(names, np.int64))
+        self._order = by_first(np.frombuffer(stems, np.int64))
+        self.is_mixed = is_mixed(np.frombuffer(stems, np.int64), np.frombuffer(records, np.int8))
+        self._labels = labels_of(np.frombuffer(names, np.int64), lambda at: self._names.named(at)[1])  # of those whose names meet
+        if self._links:
+            self._follow_links()
 
-    def _list(self, stems: array[int], names: array[int], records: array[int]) -> None:
-        """Note the places of all members, the hashes of their stems and of their names in locators, and whether they are called records."""
-        offsets, sizes, odd, endings = self._offsets, self._sizes, self._odd, record_endings(self._reading.settings)
-        for entry in walk(self._window):
-            name, offset, size, unsafe, is_plain = entry
-            if not is_plain or unsafe is not None:
-                odd[len(offsets)] = entry
-            offsets.append(offset)
-            sizes.append(size)
-            stems.append(hash(_stem(name)))
-            records.append(name.lower().endswith(endings))
-            names.append(hash(_base_label(name)))
-            if transcripts.prefix_of(name) is not None:
-                self.may_hold_tables = True
+    def _alone(self, member: TarMember) -> Run:
+        """A member that no run can hold, as one."""
+        if member.unsafe is not None:
+            self._unsafe[len(self._offsets)] = member.unsafe
+        if member.link is not None:
+            self._links[len(self._offsets)] = member.link
+        return Run(member.name, [member.offset], [member.size_bytes], [b""])
 
-    def _tell_apart(self, names: np.ndarray) -> None:
-        """Give every repetition of a name a label of its own: `#dup=<n>` behind it, unique in the archive."""
-        _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
-        seen: dict[str, int] = {}
-        labels: set[str] = set()
-        for at in np.flatnonzero(counts[places] > 1).tolist():
-            name = self._name(at)
-            num_before = seen.get(name, 0)
-            seen[name] = num_before + 1
-            base = _base_label(name)
-            label = f"{base}#dup={num_before}" if num_before else base
-            number = num_before
-            while label in labels:
-                number += 1
-                label = f"{base}#dup={number}"
-            labels.add(label)
-            self._labels[at] = (label, num_before > 0)
+    def _note(self, run: Run, stems: array[int], names: array[int], records: array[int]) -> None:
+        """Keep the places, names and kinds of the members, and give the hashes of their stems and of their names in locators, and whether they are called records."""
+        called = [run.names] if len(run.offsets) == 1 else run.names.split("\0")
+        self._names.add(called, run.names)
+        self._offsets.extend(run.offsets)
+        self._sizes.extend(run.sizes)
+        self._kinds.extend(map(sniff.prefix_number, run.heads))
+        stems.extend(map(hash, stems_of(called, run.names)))
+        names.extend(map(hash, labels_alone(called, run.names)))
+        records.extend([name.lower().endswith(self._endings) for name in called])
+        if not self.may_hold_tables and ".txt" in run.names.lower():
+            self.may_hold_tables = any(transcripts.prefix_of(name) is not None for name in called)
 
-    def _name(self, at: int) -> str:
-        return self._odd[at].name if at in self._odd else plain_name(self._window.read(self._offsets[at] - BLOCK, BLOCK))
+    def _follow_links(self) -> None:
+        """Give hard links the bytes of the members that they name, as `tar` does where several names are one file."""
+        wanted, found = set(self._links.values()), dict[str, int]()
+        for at, name, _, _ in self._names.all():
+            if at in self._links and (target := found.get(self._links[at])) is not None:
+                self._offsets[at], self._sizes[at], self._kinds[at] = self._offsets[target], self._sizes[target], self._kinds[target]
+                del self._unsafe[at]
+            if name in wanted and at not in self._unsafe:
+                found[name] = at
 
     def groups(self, *, is_listed: bool = False) -> Iterator[list[Member]]:
         """The members of each sample. What they hold can be read as long as the file is open. is_listed: as for `members`."""
-        group: list[Member] = []
-        stem = None
-        for member in self.members(self._order, is_listed=is_listed):
-            if member.stem != stem:
-                if group:
-                    yield group
-                group, stem = [], member.stem
-            group.append(member)
-        if group:
-            yield group
+        return by_sample(self.members(self._order, is_listed=is_listed))
 
     def members(self, order: Iterable[int] | None = None, *, is_listed: bool) -> Iterator[Member]:
         """All members, in the order of the archive or in another one. is_listed: whether all are kept, so that none may hold its first bytes."""
-        reading, file, read, offsets, sizes, labels = self._reading, self._window.file, self._window.read, self._offsets, self._sizes, self._labels
-        for at in range(len(offsets)) if order is None else order:
-            offset, size = offsets[at], sizes[at]
-            looked = size if size < sniff.HEAD_BYTES else sniff.HEAD_BYTES
-            if at in self._odd:
-                name, unsafe, head = self._odd[at].name, self._odd[at].unsafe, read(offset, looked)
+        offsets, sizes, kinds, odd, links = self._offsets, self._sizes, self._kinds, self._labels, self._links
+        file, path, is_ranged, max_bytes = self._window.file, self._reading.path, self._is_ranged, self._reading.settings.max_item_bytes
+        for at, name, stem, label in self._names.all() if order is None else map(self._names.named, order):
+            size, number, is_repeated = sizes[at], kinds[at], False
+            if at in odd:
+                label, is_repeated = odd[at]
+            stored = _Stored(file, path, label, offsets[at], size, is_ranged and at not in links)  # no header of a link stands before its bytes
+            if number >= 0 and size <= max_bytes:  # its first bytes were seen when it was listed
+                yield Member(name, stem, size_bytes=size, kind=sniff.PREFIX_KINDS[number], content=stored, locate=stored.locate, duplicate=is_repeated)
             else:
-                block = read(offset - BLOCK, BLOCK + looked)
-                if len(block) < BLOCK:
-                    raise _shorter(offset - BLOCK + len(block))
-                name, unsafe, head = plain_name(block), None, block[BLOCK:]
-            label, is_repeated = labels[at] if at in labels else (_base_label(name), False)
-            stored, kind, content, extension = _Stored(file, reading.path, label, offset, size, head), None, None, sniff.extension_of(name)
-            if unsafe is not None:
-                fault: Fault | None = Fault(1007, unsafe)
-            elif len(head) < looked:
-                kind, fault = sniff.kind_of(b"", name), Fault.of(_shorter(offset + len(head)))
-            elif size > reading.settings.max_item_bytes:
-                kind, fault = sniff.kind_of(b"", name), Fault(1008, f"size_bytes={size} not in [0, {reading.settings.max_item_bytes}]")
+                yield self._looked_at(at, name, stem, stored, is_repeated=is_repeated, is_listed=is_listed)
+
+    def _looked_at(self, at: int, name: str, stem: str, stored: _Stored, *, is_repeated: bool, is_listed: bool) -> Member:
+        size, settings = self._sizes[at], self._reading.settings
+        kind, content, fault, extension = None, None, None, sniff.extension_of(name)
+        if at in self._unsafe:
+            fault = Fault(1007, self._unsafe[at])
+        elif size > settings.max_item_bytes:
+            kind, fault = sniff.kind_of(b"", name), Fault(1008, f"size_bytes={size} not in [0, {settings.max_item_bytes}]")
+        else:
+            looked = min(size, sniff.HEAD_BYTES)
+            head = stored.peek(self._window, looked)
+            if len(head) < looked:
+                kind, fault = sniff.kind_of(b"", name), Fault.of(_shorter(self._offsets[at] + len(head)))
             else:
-                kind, content, fault = look(stored, name, size, reading, head=head, extension=extension)
-                stored.is_range = self._is_ranged and content is stored
-            if is_listed:
-                stored.forget()
-            yield Member(name, _stem(name), size_bytes=size, kind=kind, content=content, locate=stored.locate, fault=fault, duplicate=is_repeated, extension=extension)
+                kind, content, fault = look(stored, name, size, self._reading, head=head, extension=extension)
+        stored.is_range &= content is stored
+        if is_listed:
+            stored.forget()
+        return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=stored.locate, fault=fault, duplicate=is_repeated, extension=extension)
 
 
-def _by_first(stems: np.ndarray) -> list[int] | None:
-    """The members in the order of their samples' first members; None where they lie so already, as in nearly every archive."""
-    starts = stems[np.flatnonzero(np.diff(stems, prepend=stems[:1] - 1))] if len(stems) else stems
-    if len(np.unique(starts)) == len(starts):
-        return None
-    _, firsts, samples = np.unique(stems, return_index=True, return_inverse=True)
-    return np.argsort(firsts[samples], kind="stable").tolist()
+_Named = tuple[int, str, str, str]  # a member's number, name, stem, and name in locators, were it the only one of it
 
 
-def _is_mixed(stems: np.ndarray, records: np.ndarray) -> bool:
-    """Whether some samples have a record and others none, or some have several."""
-    counts = np.bincount(np.unique(stems, return_inverse=True)[1], weights=records)
-    return bool(np.any(counts > 1) or (np.any(counts == 1) and np.any(counts == 0)))
+class _Names:
+    """The names of all members, those of a run in one object."""
 
+    def __init__(self) -> None:
+        self._starts, self._texts = array("q"), list[str]()  # number of the first member of each run, its names with a zero between each two
+        self._waiting = list[str]()  # single names that are to be joined
+        self._odd = dict[int, str]()  # names that hold a zero themselves
+        self._size = 0
+        self._first, self._open = 0, list[str]()  # of the run that was asked for last
 
-def _stem(name: str) -> str:
-    if "/" not in name:
-        return name.partition(".")[0]
-    folder, _, base = name.removeprefix("./").rpartition("/")
-    return f"{folder}/{base.partition('.')[0]}" if folder else base.partition(".")[0]
+    def add(self, names: list[str], joined: str) -> None:
+        """More names, and the same in one text."""
+        if len(names) > 1:
+            self._join()
+            self._starts.append(self._size)
+            self._texts.append(joined)
+        else:
+            if "\0" in joined:
+                self._odd[self._size] = joined
+            self._waiting.append("" if "\0" in joined else joined)
+        self._size += len(names)
+        if len(self._waiting) == _JOINED_NAMES:
+            self._join()
 
+    def _join(self) -> None:
+        if self._waiting:
+            self._starts.append(self._size - len(self._waiting))
+            self._texts.append("\0".join(self._waiting))
+            self._waiting = []
 
-def _base_label(name: str) -> str:
-    """What locators call a member whose name no other has."""
-    if name.isascii() and "#" not in name and "%" not in name and "\\" not in name:
-        return name  # no other name gets this label
-    return printable(name).replace("#", "%23")
+    def all(self) -> Iterator[_Named]:
+        """Every member, in their order."""
+        self._join()
+        for start, joined in zip(self._starts, self._texts, strict=True):
+            names = joined.split("\0")
+            if self._odd:
+                names = [name or self._odd.get(at, "") for at, name in enumerate(names, start)]
+            yield from zip(range(start, start + len(names)), names, stems_of(names, joined), labels_alone(names, joined), strict=True)
+
+    def named(self, at: int) -> _Named:
+        """The member of that number."""
+        found = at - self._first
+        if not 0 <= found < len(self._open):
+            self._join()
+            which = bisect_right(self._starts, at) - 1
+            self._first, self._open = self._starts[which], self._texts[which].split("\0")
+            found = at - self._first
+        name = self._open[found] or self._odd.get(at, "")
+        return at, name, stem_of(name), label_of(name)
 
 
 def _shorter(at: int) -> UnreadableItem:
@@ -236,9 +261,15 @@ class _Stored(Content):
     __slots__ = ("_file", "_head", "_label", "_offset", "_path", "_size", "is_range")
     raw = stored = text = None
 
-    def __init__(self, file: IO[bytes], path: str, label: str, offset: int, size_bytes: int, head: bytes) -> None:
-        self._file, self._path, self._label, self._offset, self._size, self._head = file, path, label, offset, size_bytes, head
-        self.is_range = False  # whether this range of the shard as it lies on disk is the item
+    def __init__(self, file: IO[bytes], path: str, label: str, offset: int, size_bytes: int, is_range: bool) -> None:
+        """is_range: whether this range of the shard as it lies on disk is the item."""
+        self._file, self._path, self._label, self._offset, self._size, self._head = file, path, label, offset, size_bytes, b""
+        self.is_range = is_range
+
+    def peek(self, window: Window, size_bytes: int) -> bytes:
+        """So many of its first bytes, which are kept for `first`."""
+        self._head = window.read(self._offset, size_bytes)
+        return self._head
 
     def forget(self) -> None:
         """Let the first bytes go."""

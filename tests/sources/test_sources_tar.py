@@ -23,6 +23,13 @@ def test_an_image_with_its_text_is_one_sample_with_a_caption(tmp_path, pack):
     assert json.loads(image["metadata_json"]) == {"cls": "7"}
 
 
+@pytest.mark.parametrize("mark", [0x50, 0x5D, 0x5F])
+def test_frames_to_pass_over_before_and_between_the_data_are_passed_over(tmp_path, mark):
+    data, frame = tar({"0.png": png(1), "0.txt": b"a cat"}), bytes([mark]) + b"\x2a\x4d\x18\4\0\0\0abcd"  # as pzstd writes them
+    land(tmp_path / "in", {"s.tar.zst": frame + zst(data[:700]) + frame + zst(data[700:]), "t.jsonl.zst": frame + zst(jsonl({"text": "x"})), "d/u.png.zst": frame + zst(png(2))})
+    assert sorted(row["digest"] for row in rows_of(tmp_path / "in")) == sorted([sha(png(1)), sha(b"a cat"), sha(b"x"), sha(png(2))])
+
+
 def test_only_plain_tars_give_byte_ranges(tmp_path):
     data = tar({"0.png": png(1), "1.txt.gz": gz(b"packed")})
     root = land(tmp_path / "in", {"a.tar": data, "b.tar.gz": gz(data)})

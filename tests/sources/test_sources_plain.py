@@ -1,0 +1,171 @@
+"""Plain samples are a shortcut: their rows are those of the long way, whatever a sample holds."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mmlake import rows, sources
+from mmlake.sources.plain import PlainSamples
+from mmlake.store import BlobStore
+
+_JPEG, _PNG, _TIFF, _WAV = b"\xff\xd8\xff\xe0" + bytes(30), b"\x89PNG\r\n\x1a\n" + bytes(30), b"II*\0" + bytes(30), b"RIFF\x24\0\0\0WAVEfmt " + bytes(30)
+_TEXTS = st.sampled_from(["a river", "", "<html><body>x</body></html>", "WEBVTT\n\n", "1\n00:00:01,000 --> 00:00:02,000\nx", "\ufeffmarked", "Zoë", "\0zero", "\x1b$B!!", "\ud800"])
+_VALUES = st.one_of(st.none(), _TEXTS, st.integers(-(1 << 70), 1 << 70), st.booleans(), st.lists(st.integers(0, 9), max_size=2))
+_FILES = {
+    "0.jpg": _JPEG, "1.jpg": _JPEG + b"1", "png": _PNG, "tif": _TIFF, "wav": _WAV, "empty.jpg": b"", "bin": b"\1\2\3\4" * 20, "txt": b"a caption", "latin.txt": "Café Zürich".encode("latin-1") * 4,
+    "srt": b"1\n00:00:01,000 --> 00:00:02,000\nx\n", "cls": b"7", "jpg.gz": b"\x1f\x8b\x08broken", "other.json": b'{"more": 1}',
+}  # fmt: skip
+
+
+@st.composite
+def _records(draw: st.DrawFn, stem: str) -> dict[str, Any]:
+    tokens = st.one_of(
+        st.none(),
+        st.sampled_from([f"{stem}.{ending}" for ending in ("0.jpg", "tif", "png", "txt")]),
+        st.sampled_from(["0.jpg", "elsewhere.jpg", f"{stem}.0.missing"]),
+        st.just({"member": f"{stem}.0.jpg"}),
+    )
+    record: dict[str, Any] = {}
+    if draw(st.booleans()):
+        record["texts"] = draw(st.one_of(st.lists(st.one_of(st.none(), _TEXTS), max_size=4), st.lists(_VALUES, max_size=3), st.just("no list")))
+    if draw(st.booleans()):
+        record["images"] = draw(st.lists(tokens, max_size=4))
+    for name in draw(st.lists(st.sampled_from(["caption", "captions", "transcript", "text", "license", "audios", "url", "sample_id", "licence", "Ünit"]), max_size=3, unique=True)):
+        record[name] = draw(st.one_of(_VALUES, st.lists(_TEXTS, max_size=2), st.just("CC-BY-4.0")))
+    return record
+
+
+@st.composite
+def _members(draw: st.DrawFn) -> list[tuple[str, bytes]]:
+    members = []
+    for stem in draw(st.lists(st.sampled_from(["a", "d/a", "é", "w#x"]), min_size=1, max_size=2, unique=True)):
+        for ending in draw(st.lists(st.one_of(st.sampled_from(["0.jpg", "tif"]), st.sampled_from(sorted(_FILES))), max_size=4)):  # not unique: an archive may hold a name twice
+            members.append((f"{stem}.{ending}", _FILES[ending]))
+        if draw(st.integers(0, 3)):
+            data = json.dumps(draw(_records(stem)), ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+            members.insert(draw(st.integers(0, len(members))), (f"{stem}.json", draw(st.sampled_from([data, data, data, data[:-1]]))))
+    return members
+
+
+def _tar(path: Path, members: list[tuple[str, bytes]], form: int) -> None:
+    with tarfile.open(path, "w", format=form) as archive:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = len(data), 1.5 if form == tarfile.PAX_FORMAT else 1  # type: ignore[assignment]
+            archive.addfile(info, io.BytesIO(data))
+
+
+def _all(landing: Path, given: sources.SourceSettings, root: Path) -> list[pa.Table]:
+    """Everything that both readers make of the landing zone."""
+    found = []
+    for shard in sources.scan(landing, settings=given):
+        for materialize in ("never", "read"):
+            found += [batch.table for batch in rows.read_rows(shard, landing=landing, settings=given, materialize=materialize, not_a_list="report")]  # type: ignore[arg-type]
+        found += [sources.ingest(shard, modality, landing=landing, store=BlobStore(root), settings=given) for modality in shard.modalities]
+    return found
+
+
+def _both(landing: Path, given: sources.SourceSettings, root: Path) -> tuple[list[pa.Table], list[pa.Table], int]:
+    """(tables with the shortcut, tables without, samples that took it)."""
+    taken, of = [], PlainSamples.of
+
+    def counted(self: PlainSamples, members: Any) -> Any:
+        found = of(self, members)
+        taken.append(found is not None)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PlainSamples, "of", counted)
+        short = _all(landing, given, root / "short")
+        patch.setattr(PlainSamples, "of", lambda self, members: None)
+        return short, _all(landing, given, root / "long"), sum(taken)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    members=_members(),
+    form=st.sampled_from([tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]),
+    named=st.booleans(),
+    is_tar=st.booleans(),
+    texts_field=st.sampled_from(["texts", "captions"]),
+)
+def test_the_shortcut_gives_the_rows_of_the_long_way(
+    tmp_path_factory: pytest.TempPathFactory, members: list[tuple[str, bytes]], form: int, named: bool, is_tar: bool, texts_field: str
+) -> None:
+    root = tmp_path_factory.mktemp("plain")
+    (root / "zone" / "d").mkdir(parents=True)
+    if is_tar:
+        _tar(root / "zone" / "s.tar", members, form)
+    else:
+        for name, data in members:
+            (root / "zone" / name).write_bytes(data)
+    short, long, _ = _both(root / "zone", sources.SourceSettings(sample_id_field="sample_id" if named else "", texts_field=texts_field), root)
+    assert len(short) == len(long)
+    for one, other in zip(short, long, strict=True):
+        assert one.schema.equals(other.schema)
+        assert one.to_pylist() == other.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("members", "num_rows"),
+    [
+        ([("a.json", b'{"texts": ["x", null], "images": [null, "a.0.jpg"], "url": "u"}'), ("a.0.jpg", _JPEG)], 3),
+        ([("a.jpg", _JPEG), ("a.txt", b"a caption"), ("a.json", b'{"url": "u", "license": "CC0-1.0"}')], 3),
+        ([("a.jpg", _JPEG), ("a.json", b'{"caption": "a river"}')], 2),
+        ([("a.wav", _WAV), ("a.txt", b"spoken words")], 2),
+        ([("a.txt", b"a document")], 1),
+    ],
+)
+def test_common_samples_take_the_shortcut(tmp_path: Path, members: list[tuple[str, bytes]], num_rows: int) -> None:
+    (tmp_path / "zone").mkdir()
+    _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
+    short, long, num_taken = _both(tmp_path / "zone", sources.SourceSettings(), tmp_path)
+    assert short == long and short[0].num_rows == num_rows
+    assert num_taken == 2 + (len(short) - 2)  # each reading of each kind, and each modality
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("a.tif", _TIFF), ("a.json", b'{"images": ["a.tif", "a.tif"]}')],  # its pages are counted
+        [("a.0.jpg", _JPEG), ("a.json", b'{"images": [{"member": "a.0.jpg", "frame_index": 0}]}')],
+        [("a.0.jpg", _JPEG), ("a.0.jpg", _JPEG), ("a.json", b'{"images": ["a.0.jpg"]}')],
+        [("a.0.jpg", _JPEG), ("a.json", b'{"texts": [3]}')],
+        [("a.wav", _WAV), ("a.json", b'{"audios": ["a.0.wav"]}')],
+        [("a.jpg", b""), ("a.json", b'{"url": "u"}')],
+        [("a.jpg", _JPEG), ("a.cls", b"7")],
+        [("a.jpg", _JPEG), ("a.json", b'{"url": ')],
+    ],
+)
+def test_odd_samples_take_the_long_way(tmp_path: Path, members: list[tuple[str, bytes]]) -> None:
+    (tmp_path / "zone").mkdir()
+    _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
+    short, long, num_taken = _both(tmp_path / "zone", sources.SourceSettings(), tmp_path)
+    assert short == long and num_taken == 0
+
+
+def test_texts_with_positions_are_not_told_again_as_texts_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "zone").mkdir()
+    _tar(tmp_path / "zone" / "s.tar", [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"], "transcript": "three"}')], tarfile.USTAR_FORMAT)
+    short, long, _ = _both(tmp_path / "zone", sources.SourceSettings(texts_field="captions"), tmp_path)
+    assert short == long
+    assert [text for text in short[0].column("text_content").to_pylist() if text is not None] == ["one", "two", "three"]
+
+
+def test_a_picture_gets_all_captions_and_a_recording_its_first_transcript(tmp_path: Path) -> None:
+    (tmp_path / "zone").mkdir()
+    members = [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"]}'), ("b.txt", b"words"), ("b.srt", _FILES["srt"]), ("b.wav", _WAV)]
+    _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
+    (shard,) = sources.scan(tmp_path / "zone", settings=sources.SourceSettings())
+    store = BlobStore(tmp_path / "blobs")
+    found = {m: sources.ingest(shard, m, landing=tmp_path / "zone", store=store, settings=sources.SourceSettings()).column("sample_text").to_pylist() for m in ("image", "audio")}
+    assert found == {"image": ["one\ntwo"], "audio": [_FILES["srt"].decode()]}
