@@ -18,8 +18,8 @@ from typing import Any
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable, SettingsError
-from mmlake.landing import Landing, Mounts, Place, Unreachable, as_landing, is_address
-from mmlake.locks import holding, sharing
+from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
+from mmlake.locks import exclusive_lock, shared_lock
 from mmlake.modalities import MODALITIES
 from mmlake.registry import Registry
 from mmlake.retries import Retries
@@ -147,7 +147,7 @@ class Lake:
         try:
             return self._opened(self._pinned(name, place) or place)
         except (SettingsError, RemoteUnavailable) as error:
-            return Unreachable(error)
+            return UnreachableLanding(error)
 
     def _pinned(self, name: str, place: object) -> str | None:
         """Where the address of that name led when it was last looked up; None where another was asked for."""
@@ -261,15 +261,15 @@ class Lake:
 
     def naming_blobs(self) -> AbstractContextManager[None]:
         """Held while blobs are put and until the table that names them is stamped: garbage is not collected meanwhile. Any number of steps hold it at once."""
-        return sharing(self.root / ".blobs.lock")
+        return shared_lock(self.root / ".blobs.lock")
 
     def collecting_blobs(self) -> AbstractContextManager[None]:
         """Held while unnamed blobs are looked for. Raises LakeLocked at once while a step is running."""
-        return holding(self.root / ".blobs.lock", what=f"lake {self.root} (a step that puts blobs)")
+        return exclusive_lock(self.root / ".blobs.lock", what=f"lake {self.root} (a step that puts blobs)")
 
     def locked(self, name: str) -> AbstractContextManager[None]:
         """Hold the lake's lock of that name. Raises LakeLocked at once where another process holds it."""
-        return holding(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
+        return exclusive_lock(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
     def _opened(self, landing: Landing | Place) -> Landing:
         return as_landing(landing, remote=self.settings.remote, s3_client=self._client_for(landing))

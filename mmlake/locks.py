@@ -1,9 +1,10 @@
-"""One writer at a time: a lock file that the kernel frees when its holder ends, however it ends."""
+"""Locks on files, which the kernel frees when their holder ends, however it ends."""
 
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from mmlake.errors import LakeLocked
 
 
 @contextmanager
-def holding(path: Path, *, what: str) -> Iterator[None]:
-    """Hold the lock of that file, whose directory is made where it is missing. Raises LakeLocked at once where another has it.
+def exclusive_lock(path: Path, *, what: str) -> Iterator[None]:
+    """Hold the lock of that file alone; its directory is made where it is missing. Raises LakeLocked at once where another holds it.
 
     what: what the lock guards, as the error's subject: "the catalog /lake/catalog".
     """
@@ -25,9 +26,28 @@ def holding(path: Path, *, what: str) -> Iterator[None]:
         yield
 
 
+def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> int:
+    """The descriptor of a lock that lasts until this process ends, also where it becomes another program. Raises LakeLocked at once where another has it.
+
+    note: left in the file for those who come while it is held.
+    taken: the error's text, given the note of the holder.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        with open(descriptor, encoding="utf-8", errors="replace") as file:
+            raise LakeLocked(taken(file.read(200).strip())) from error
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, note.encode())
+    os.set_inheritable(descriptor, True)
+    return descriptor
+
+
 @contextmanager
-def sharing(path: Path) -> Iterator[None]:
-    """Hold the lock of that file together with any number of others who share it; waits for one who holds it alone."""
+def shared_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of that file together with others who share it; waits for one who holds it alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)

@@ -17,15 +17,14 @@ class Modality:
     description: str
     encoder: str  # default row of mmlake.embed.ENCODERS; settings.embed may choose another
     size: str  # column of `tracks` that says how much of it there is; the bigger of two equal duplicates survives
-    size_unit: str
 
 
 MODALITIES: dict[str, Modality] = {
     row.name: row
     for row in (
-        Modality(name="text", description="documents, captions and transcripts", encoder="minilm-l6", size="num_words", size_unit="words"),
-        Modality(name="image", description="still pictures", encoder="colour-gradient", size="width_px", size_unit="px"),
-        Modality(name="video", description="moving pictures, with or without sound", encoder="frame-motion", size="duration_s", size_unit="s"),
-        Modality(name="audio", description="sound files", encoder="mel-statistics", size="duration_s", size_unit="s"),
+        Modality(name="text", description="documents, captions and transcripts", encoder="minilm-l6", size="num_words"),
+        Modality(name="image", description="still pictures", encoder="colour-gradient", size="width_px"),
+        Modality(name="video", description="moving pictures, with or without sound", encoder="frame-motion", size="duration_s"),
+        Modality(name="audio", description="sound files", encoder="mel-statistics", size="duration_s"),
     )
 }

@@ -22,7 +22,7 @@ from mmlake.catalog import search as searching
 from mmlake.catalog.join import CATALOG_SCHEMA
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.records import MODALITIES, STATUSES, canonical_json, is_digest
 
 _TABLE = "catalog"
@@ -169,13 +169,8 @@ class Catalog:
                 hasher.update(f"{digest} {row_hash}\n".encode())
         return hasher.hexdigest()
 
-    def lance_version(self) -> int:
-        """The number of the newest Lance version; 0 before the first write."""
-        table = self._open()
-        return 0 if table is None else int(table.version)
-
     def _writing(self) -> AbstractContextManager[None]:
-        return holding(self.root / "writer.lock", what=f"the catalog {self.root}")
+        return exclusive_lock(self.root / "writer.lock", what=f"the catalog {self.root}")
 
     def _open(self) -> Any:
         """The newest version of the table, or None before the first write."""

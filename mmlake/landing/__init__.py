@@ -9,7 +9,7 @@ from __future__ import annotations
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding
-from mmlake.landing.mounts import Mounts, Unreachable, addresses_in, addresses_of, naming
+from mmlake.landing.mounts import Mounts, UnreachableLanding, addresses_in, addresses_of, naming
 from mmlake.landing.opening import Place, absolute, as_landing, is_address
 from mmlake.landing.s3 import S3Landing
 from mmlake.landing.website import WebsiteLanding
@@ -25,7 +25,7 @@ __all__ = [
     "Mounts",
     "Place",
     "S3Landing",
-    "Unreachable",
+    "UnreachableLanding",
     "WebsiteLanding",
     "absolute",
     "addresses_in",

@@ -10,9 +10,9 @@ from mmlake.streams import Seekable, expect
 
 
 class CheckedFile(Seekable):
-    """The file, hashed as far as it is read in one go from its start; the read that reaches its end raises UnreadableItem 1010 where the hash is another one.
+    """The file, hashed as it is read in order from its start; the read that reaches its end raises UnreadableItem 1010 where the hash is another one.
 
-    Reads out of order are not hashed: `Landing.verify` reads such files through once.
+    Reads out of order are not hashed: `Landing.verify` reads a whole file for that.
     """
 
     def __init__(self, file: IO[bytes], *, size_bytes: int, expected: str, hasher: Any) -> None:
@@ -25,7 +25,7 @@ class CheckedFile(Seekable):
 
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._at)
-        data = self._file.read1(len(buffer))  # of one block at most: the buffer above asks for more than is wanted
+        data = self._file.read1(len(buffer))  # of one block at most: the buffer above asks for more than its reader wants
         buffer[: len(data)] = data
         if self._at <= self._hashed < self._at + len(data):
             self._hasher.update(memoryview(data)[self._hashed - self._at :])

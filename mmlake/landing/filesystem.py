@@ -1,7 +1,7 @@
 """A landing zone in any other storage that fsspec knows: gs://, az://, abfs://, ftp://, sftp://, smb://, github://, memory:// and more.
 
-Listed a directory at a time, read by ranges through the block cache. After every range the storage is asked whether the file is still what
-it was. What is no plain file (links, devices) is refused, and so are names that no directory tree has.
+It is listed a directory at a time and read by ranges through the block cache. After every range the storage is asked whether the file is still
+what it was. What is no plain file (links, devices) is refused, and so are names that no directory tree has.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.storages import Storage, Told
+from mmlake.remote.storages import FileInfo, Storage
 
 _MAX_DEPTH = 64  # directories below each other: some storages have links that lead back up
 _ODD = "a name with a slash, or an empty, '.' or '..' name, which no directory tree has"
@@ -68,7 +68,7 @@ class FilesystemLanding(Landing):
         if self._only is not None:
             found = self._storage.info(self._storage.root) if not plain else None
             return [] if found is None else [_entry(self._only, found)]
-        listed = None if plain and _is_odd(plain) else self._list(plain)
+        listed = None if plain and is_odd(plain) else self._list(plain)
         return [] if listed is None else listed[0]
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]] | None:
@@ -78,18 +78,18 @@ class FilesystemLanding(Landing):
         if listed is None:
             return None
         entries, below, markers = dict[str, Entry](), list[str](), set[str]()
-        for told in listed:
-            name = told.path.removeprefix(f"{at}/") if at else told.path
-            if _is_odd(name) or "/" in name:
+        for info in listed:
+            name = info.path.removeprefix(f"{at}/") if at else info.path
+            if is_odd(name) or "/" in name:
                 entries[name] = odd_entry(directory or ".", name, _ODD)
             elif name.startswith("."):
                 continue
-            elif told.kind == "directory":
+            elif info.kind == "directory":
                 below.append(name)
             elif name in MARKERS:
                 markers.add(name)
             elif not name.endswith(UNFINISHED):
-                entries[name] = _entry(f"{directory}/{name}".lstrip("/"), told)
+                entries[name] = _entry(f"{directory}/{name}".lstrip("/"), info)
         for name in below:
             if name in entries:  # their shards would have one key, and one of them be lost
                 entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
@@ -97,7 +97,7 @@ class FilesystemLanding(Landing):
         return sorted(entries.values(), key=lambda entry: entry.path), [f"{directory}/{name}".lstrip("/") for name in sorted(below)]
 
     def stat(self, path: str) -> Entry | None:
-        """The file at the portable path; a marker as the last listing of its directory found it."""
+        """As `Landing.stat`; a marker is answered for by the last listing of its directory."""
         plain = native(path)
         directory, _, name = plain.rpartition("/")
         if name in MARKERS and directory in self._markers and name not in self._markers[directory]:
@@ -110,7 +110,7 @@ class FilesystemLanding(Landing):
 
     def open(self, path: str) -> IO[bytes]:
         plain = native(path)
-        if _is_odd(plain):
+        if is_odd(plain):
             raise UnreadableItem(1007, f"path {path[:200]!r} leaves the landing zone")
         found = self._info(plain)
         if found is None:
@@ -119,12 +119,12 @@ class FilesystemLanding(Landing):
             raise UnreadableItem(1001, _UNMEASURED)
         if found.size_bytes == 0:
             return io.BytesIO()
-        told: Told = found
+        opened: FileInfo = found
 
         def read_range(offset: int, size: int) -> bytes:
-            return self._storage.read_range(told, offset=offset, size=size)
+            return self._storage.read_range(opened, offset=offset, size=size)
 
-        # Where neither a version nor a time tells contents apart, the cache serves this open file alone.
+        # Without a version or a time, nothing tells two contents apart: the cache then serves this open file alone.
         version = found.version or found.modified_ns or f"unknown {secrets.token_hex(8)}"
         return shared_cache(self._remote).open(f"{self.location} {found.path}@{version}", found.size_bytes, read_range)
 
@@ -132,7 +132,7 @@ class FilesystemLanding(Landing):
         plain = native(path)
         if path == "." or self.stat(path) is not None:
             return True
-        pending = [] if self._only is not None or _is_odd(plain) else [plain]
+        pending = [] if self._only is not None or is_odd(plain) else [plain]
         while pending and len(pending[-1].split("/")) <= _MAX_DEPTH:
             entries, below = self._list(pending.pop()) or ([], [])
             if entries:
@@ -145,9 +145,9 @@ class FilesystemLanding(Landing):
         other._remote = replace(self._remote, ahead_blocks=0)
         return other
 
-    def _info(self, path: str) -> Told | None:
+    def _info(self, path: str) -> FileInfo | None:
         """What the storage says of the plain file at the native path; None where there is none."""
-        if _is_odd(path) or (self._only is not None and path != self._only):
+        if is_odd(path) or (self._only is not None and path != self._only):
             return None
         found = self._storage.info(self._at("" if self._only is not None else path))
         return found if found is not None and found.kind == "file" else None
@@ -156,10 +156,6 @@ class FilesystemLanding(Landing):
         return "/".join(part for part in (self._storage.root, path) if part)
 
 
-def _entry(path: str, told: Told) -> Entry:
-    refused = _SPECIAL if told.kind != "file" else _UNMEASURED if told.size_bytes is None else None
-    return Entry(portable(path), 0 if refused else told.size_bytes or 0, told.modified_ns, refused, version=None if refused else told.version)
-
-
-def _is_odd(path: str) -> bool:
-    return any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path
+def _entry(path: str, info: FileInfo) -> Entry:
+    refused = _SPECIAL if info.kind != "file" else _UNMEASURED if info.size_bytes is None else None
+    return Entry(portable(path), 0 if refused else info.size_bytes or 0, info.modified_ns, refused, version=None if refused else info.version)

@@ -1,7 +1,7 @@
 """A landing zone in a data set on the Hugging Face hub: `hf://datasets/<org>/<name>[@revision][/path/inside]`.
 
-The revision is resolved to a commit once, when the landing zone is opened, and everything is read at that commit. Its tree is asked for
-once; files are read by ranges. The data set's card is no item: its licence is what rows get where no `_source.json` says otherwise.
+The revision is resolved to a commit when the landing zone is opened, and everything is read at that commit. The tree of files is asked for
+once; files are read by ranges. The data set's card (README.md) is no item, but its licence is the default of the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.checked import CheckedFile
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
@@ -56,12 +56,12 @@ class HubLanding(Landing):
 
     @cached_property
     def _files(self) -> dict[str, HubFile]:
-        """Every file below the directory by its portable path, as far as a directory tree has such paths."""
+        """Every file below the directory, by its portable path; without paths that no directory tree has."""
         return {portable(path): file for path, file in self._tree.items() if not _is_odd(path)}
 
     @cached_property
     def _tree(self) -> dict[str, HubFile]:
-        """Every file below the directory by the path that the hub tells."""
+        """Every file below the directory, by its path as the hub states it."""
         prefix = f"{self._directory}/" if self._directory else ""
         return {file.path.removeprefix(prefix): file for file in self._repo.tree(self.revision, self._directory) if file.path.startswith(prefix)}
 
@@ -127,13 +127,13 @@ class HubLanding(Landing):
                 while file.read(_READ_BYTES):
                     pass
         except UnreadableItem:
-            self._cache.forget(self._identity(self._files[path]), self._files[path].size_bytes)  # or trying again would read the same bytes
+            self._cache.forget(self._identity(self._files[path]), self._files[path].size_bytes)  # else another try would read the same bytes
             raise
         self._verified.add(path)
 
     @cached_property
     def _card(self) -> dict[str, Any]:
-        """What the data set's card says of itself; empty where it has none that can be read."""
+        """The YAML at the head of the data set's card; empty where there is none, or none that can be read."""
         found = self._files.get(_CARD) if not self._directory else next((file for file in self._repo.tree(self.revision) if file.path == _CARD), None)
         if found is None or not 0 < found.size_bytes <= _MAX_CARD_BYTES:
             return {}
@@ -168,23 +168,23 @@ def _parsed(address: str) -> Any:
 
 
 def _is_odd(path: str) -> bool:
-    """Whether no directory tree has the path: a part is empty, "." or "..", or a character is none that a file name can hold."""
+    """Whether no directory tree has the path, or a character of it is none that a file name can hold."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
         return True
-    return any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path
+    return is_odd(path)
 
 
 def _hasher(file: HubFile) -> Any:
-    """What the publisher's hash was made with: SHA-256 of large files; of the others git's SHA-1, which begins with a head."""
+    """A new hasher of the kind that the publisher's hash is of: SHA-256 for files in large file storage, else git's SHA-1, which begins with a header."""
     if file.sha256:
         return hashlib.sha256()
     return hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
 
 
 def _licence(card: dict[str, Any]) -> str | None:
-    """The card's one licence as it spells it. Where it names several, which of them a row has is not known."""
+    """The card's licence in its own spelling; None where it names several, since which of them a row has is not known."""
     found = card.get("license")
     if isinstance(found, list):
         found = found[0] if len(found) == 1 else None

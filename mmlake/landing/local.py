@@ -17,7 +17,7 @@ from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, por
 _CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")  # where huggingface_hub keeps data sets
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a pipe must not hang the run
 _BLOB = re.compile(r"(?:^|/)blobs/[0-9a-f]{40,64}$")
-_KEPT_S = 1.0  # how long a directory that was found to be no link is taken for the same one
+_KEPT_S = 1.0  # how long an open directory is used before it is looked up by its path again
 
 
 class LocalLanding(Landing):
@@ -55,13 +55,13 @@ class LocalLanding(Landing):
                 if item.is_dir(follow_symlinks=False):
                     if os.access(item.path, os.R_OK | os.X_OK):
                         below.append(path)
-                    else:  # a row that says so: its files would else be missing without a word, or end the scan of all others
+                    else:  # becomes a row: else its files would be missing without a word, or end the whole scan
                         entries.append(Entry(portable(path), 0, 0, "a directory that we may not list"))
                 elif not name.endswith(UNFINISHED) and name not in MARKERS:
                     try:
                         entries.append(self._entry(path, item.stat(follow_symlinks=False)))
                     except FileNotFoundError:
-                        continue  # it went while the directory was read: it is no longer there to be read
+                        continue  # deleted while the directory was listed
         return entries, below
 
     def _scandir(self, directory: str) -> os._ScandirIterator[str]:
@@ -103,11 +103,11 @@ class LocalLanding(Landing):
                 here = os.stat(target)
         if refused is None and not stat.S_ISREG(here.st_mode):
             refused = "a link to a directory" if stat.S_ISDIR(here.st_mode) else "a device, pipe or socket"
-        # What is refused has no content for us: its size must not depend on what a link points at.
+        # The size of a refused entry is 0: it must not depend on what a link points to.
         return Entry(portable(path), 0 if refused else here.st_size, here.st_mtime_ns, refused)
 
     def _refuse_hub_cache(self, path: str) -> None:
-        """Raises SettingsError where the link is one of huggingface_hub's cache: each of its files would else be a refused link, or be there twice."""
+        """Raises SettingsError for a link of huggingface_hub's cache: each file of such a landing zone would be a refused link, or would be there twice."""
         link, parts = self.root / path, (self.root / path).parts
         found = _CACHED.search("/".join(parts))
         if found is None or not _BLOB.search(os.readlink(link)):
@@ -125,7 +125,7 @@ class LocalLanding(Landing):
         return target if target.is_relative_to(self.root) else None
 
     def _open_unlinked(self, path: str) -> int | None:
-        """The open file where no link is on the way to it, as the kernel tells; None where the way must be looked at, which costs fifty times as much."""
+        """The open file where its path has no link in it, by what the kernel says of the open file; None where the path must be resolved, which costs fifty times as much."""
         wanted = f"{self.location}/{path}"
         try:
             handle = os.open(wanted, _FLAGS)
@@ -144,20 +144,20 @@ class LocalLanding(Landing):
             try:
                 handle = os.open(name, _FLAGS, dir_fd=kept.handle)
             except (OSError, ValueError):
-                pass  # a link, or gone: `open` tells
+                pass  # a link, or gone: `open` says which
             else:
                 try:
                     here = os.fstat(handle)
                     if stat.S_ISREG(here.st_mode):
                         data = os.read(handle, size_bytes)
-                        if len(data) >= min(size_bytes, here.st_size):  # else some network file systems give less than is there
+                        if len(data) >= min(size_bytes, here.st_size):  # some network file systems return less than there is
                             return data
                 finally:
                     os.close(handle)
         return super().head(path, size_bytes)
 
     def _keep(self, directory: str) -> _Directory | None:
-        """The open directory, whose files are then opened at a third of the cost; None where there is a link on the way to it, or no such directory."""
+        """The open directory, whose files then cost a third to open; None where its path has a link in it, or there is no such directory."""
         kept = self._kept
         if kept is not None and kept.path == directory and time.monotonic() < kept.until_s:
             return kept

@@ -1,7 +1,7 @@
-"""Several landing zones as one: each lies below a directory that bears its name.
+"""Several landing zones as one: each is mounted at a directory of its name, as file systems are at their mount points.
 
-Enters: landing zones by name. Leaves: one landing zone whose paths begin with those names. Nothing is read across the border of two:
-`parts` and `part_of` give each by itself, which is what a limit counts in and where annotations look for their images.
+Enters: landing zones by name. Leaves: one landing zone whose paths begin with those names. No reader combines files of two of them: `parts` and `part_of`
+give each by itself; a limit counts in each, and annotations look for their images in their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAKEN = ("root", "ALL")  # keys of a landing zone's own loose files, and of tab
 
 
 class Mounts(Landing):
-    """The landing zones below directories of their names. What one of them raises names it."""
+    """The landing zones by their names. Errors that one of them raises begin with its name."""
 
     def __init__(self, zones: Mapping[str, Landing]) -> None:
         for name in zones:
@@ -38,7 +38,7 @@ class Mounts(Landing):
 
     @classmethod
     def of(cls, places: Mapping[str, T], opener: Callable[[T], Landing]) -> Mounts:
-        """The landing zones that the opener makes of places by name."""
+        """The landing zones that `opener` makes of these places by name."""
         zones = {}
         for name, place in places.items():
             with naming(name):
@@ -114,10 +114,10 @@ class Mounts(Landing):
         return name, self.zones.get(name), inside
 
 
-class Unreachable(Landing):
-    """A landing zone that could not be opened: whatever is asked of it raises that error, so that others beside it can be read.
+class UnreachableLanding(Landing):
+    """A landing zone that could not be opened: each of its methods raises the error that said why, so that the others beside it can be read.
 
-    location: as it is known for certain to hold no credential.
+    location: only where it is certain to hold no credential.
     """
 
     def __init__(self, error: MmlakeError, *, location: str = "not reachable") -> None:
@@ -149,9 +149,10 @@ def check_name(name: str) -> None:
 
 
 def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
-    """What options say: the address of one landing zone without a name, several by name, None for no text at all.
+    """What the values of --landing mean: the address of one landing zone without a name, addresses by name, or None for no value at all.
 
-    A text names a landing zone where it begins with NAME=; an empty address behind that takes one away. Logins are taken out, and remembered by the process. Raises SettingsError for texts that do not go together.
+    A value names its landing zone where it begins with NAME=; nothing behind that removes the landing zone. Logins are taken out, and remembered by the process.
+    Raises SettingsError for values that do not go together.
     """
     given: dict[str, str] = {}
     for text in texts:
@@ -171,13 +172,13 @@ def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
 
 
 def addresses_in(text: str) -> str | dict[str, str] | None:
-    """What an environment variable says: as options do, several with blanks or line ends between them."""
+    """What an environment variable means: the values that `addresses_of` takes, with blanks or line ends between them."""
     return addresses_of(_NEXT.split(text.strip()) if _GIVEN.fullmatch(text.strip()) else [text] if text else [])
 
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Raises what the landing zone of that name raises, with the name before it."""
+    """A context whose SettingsError and RemoteUnavailable begin with the landing zone's name."""
     try:
         yield
     except (SettingsError, RemoteUnavailable) as error:
@@ -191,7 +192,7 @@ def _moved(name: str, entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _below(name: str, path: str) -> str:
-    """The portable path of a landing zone, as it is in the whole."""
+    """The portable path of a file of the named landing zone as the whole spells it."""
     if path.startswith(ENCODED):
         return f"{ENCODED}{name}/{path.removeprefix(ENCODED)}"
     return name if path == "." else f"{name}/{path}"

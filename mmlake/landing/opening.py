@@ -1,4 +1,4 @@
-"""From what a person writes to a landing zone: a directory, or an address with a scheme."""
+"""Opens a landing zone from what a person writes: a directory, an address with a scheme, or several of these by name."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mmlake.landing.zone import Landing
 from mmlake.remote.logins import without_login
 from mmlake.remote.settings import RemoteSettings
 
-Place = str | os.PathLike[str]  # what a landing zone is told by: a directory or an address
+Place = str | os.PathLike[str]  # a directory or an address
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)(?:::.*)?://", re.IGNORECASE)  # fsspec's chains (simplecache::http://) are addresses too, and refused as such
 
 _MAYBE_LOGIN = re.compile(r":.*@", re.DOTALL)
 
-# scheme -> what opens an address of it: (address, remote=RemoteSettings | None); of any other, FilesystemLanding knows whether it is opened
+# scheme -> the class for its addresses, called as (address, remote=RemoteSettings | None); FilesystemLanding decides about all other schemes
 _OPENERS: dict[str, Callable[..., Landing]] = {"hf": HubLanding, "s3": S3Landing, "http": WebsiteLanding, "https": WebsiteLanding}
 
 
@@ -35,14 +35,14 @@ def is_address(text: str) -> bool:
 
 
 def absolute(landing: str) -> str:
-    """The address without its login, which this process remembers, or the absolute path of the directory: what means the same from every working directory."""
+    """What means the same from every working directory: the address without its login, which this process remembers, or the directory's absolute path."""
     return without_login(landing) if is_address(landing) else str(Path(landing).absolute())
 
 
 def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remote: RemoteSettings | None = None, s3_client: Any = None) -> Landing:
-    """The landing zone itself, or the one in that directory or at that address; of several by name, the one that has each below its name. Raises SettingsError for an unknown scheme, and where there is no such directory.
+    """The landing zone itself, the one in that directory or at that address, or one that has each of several below its name.
 
-    s3_client: a boto3 client for an address of S3; None makes one from the environment.
+    s3_client: a boto3 client for an address of S3; None makes one from the environment. Raises SettingsError for an unknown scheme, and where there is no such directory.
     """
     if isinstance(landing, Landing):
         return landing
@@ -58,7 +58,7 @@ def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remo
 
 
 def _no_directory(place: Place) -> SettingsError:
-    """Says so. A mistyped address may have a password in it, so nothing between a colon and an @ is repeated."""
+    """The error for a directory that is not there. The place may be a mistyped address with a password, so nothing between a colon and an @ is repeated."""
     shown = _MAYBE_LOGIN.sub(":...@", str(Path(place).absolute()))
     hint = "; a name before '=' has letters, digits, '.', '_' and '-' alone, and begins with a letter or digit" if "=" in str(place) else ""
     return SettingsError(

@@ -1,6 +1,6 @@
 """A landing zone below a prefix of an S3 bucket: `s3://bucket/prefix`.
 
-Listed a directory at a time with the prefix delimiter, so memory holds one directory and no more; read in ranges through the block
+It is listed a directory at a time with the prefix delimiter, so memory holds one directory; it is read by ranges through the block
 cache, always at the version that was opened. Keys that no directory tree has (empty, "." or ".." parts) are refused entries.
 """
 
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
-from mmlake.remote.bucket import Bucket, Found
+from mmlake.remote.bucket import Bucket, ObjectInfo
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.s3 import Address, Missing, is_odd
 from mmlake.remote.settings import RemoteSettings
@@ -80,7 +80,7 @@ class S3Landing(Landing):
         return sorted(entries.values(), key=lambda entry: entry.path), [name if directory == "." else f"{directory}/{name}" for name in sorted(below)]
 
     def stat(self, path: str) -> Entry | None:
-        """The file at the portable path; a marker as the last listing of its directory found it, so that a scan asks once for each directory and not for each shard."""
+        """As `Landing.stat`; a marker is answered for by the last listing of its directory, so that a scan does not ask for one with each shard."""
         plain = native(path)
         if is_odd(plain):
             return None
@@ -123,5 +123,5 @@ class S3Landing(Landing):
     def _prefix(self, directory: str) -> str:
         return self._root if directory == "." else f"{self._root}{directory}/"
 
-    def _entry(self, found: Found) -> Entry:
+    def _entry(self, found: ObjectInfo) -> Entry:
         return Entry(portable(found.key.removeprefix(self._root)), found.size_bytes, found.modified_ns, version=found.etag)

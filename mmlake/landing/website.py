@@ -1,7 +1,7 @@
 """A landing zone on a web server: a directory page whose links are listed, or one file: `https://host/data/`, `https://host/data/train.tar.gz`.
 
 Pages are read as Apache, nginx, Caddy and Python's http.server write them; links that leave the directory, and links with a query, are
-none of it. What a link leads to is asked for by HEAD: size, ETag and Last-Modified. Bytes are read by ranges through the block cache.
+left out. Size, ETag and Last-Modified of a file are asked for by HEAD. Bytes are read by ranges through the block cache.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import IO, Any, cast
 from urllib.parse import quote, urlsplit
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
+from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.logins import without_login
 from mmlake.remote.pages import PATH, decoded, encoded
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.spooled import SpooledFile, measured
-from mmlake.remote.website import IsDirectory, NoPage, NoRanges, Stated, Website
+from mmlake.remote.website import FileHeaders, IsDirectory, NoPage, NoRanges, Website
 from mmlake.streams import Seekable, expect
 
 _BUFFER_BYTES = 64 << 10  # parsers read a few bytes at a time; larger reads pass it by
@@ -69,8 +69,8 @@ class WebsiteLanding(Landing):
         self.num_at_once = self._remote.files_at_once
         self._website = Website(self.location, settings=self._remote, retries=retries)
         self._pages: dict[str, _Page] = {}  # native directory -> what its last listing found
-        self._sizes: dict[str, Stated] = {}  # address -> what was measured of a file whose size is not stated
-        self._rangeless: set[bool | None] = {False}  # what a HEAD says of ranges where there are none; one answer without a range adds "says nothing"
+        self._sizes: dict[str, FileHeaders] = {}  # address -> what was measured, of files whose size is not stated
+        self._rangeless: set[bool | None] = {False}  # values of `has_ranges` that mean none here: None, too, once a file without that header came whole
 
     @cached_property
     def _only(self) -> str | None:
@@ -105,7 +105,7 @@ class WebsiteLanding(Landing):
         plain = native(directory)
         if self._only is not None:
             return [self._entry(self._only)] if plain == "." else []
-        if plain != "." and _is_odd(plain):
+        if plain != "." and is_odd(plain):
             return []
         page = self._crawl(plain, is_deep=False).get(plain) or self._pages.get(plain)
         if page is None:
@@ -118,14 +118,14 @@ class WebsiteLanding(Landing):
         plain = native(path)
         if plain == "." or self.stat(path) is not None:
             return True
-        if self._only is not None or _is_odd(plain):
+        if self._only is not None or is_odd(plain):
             return False
         return bool(self.files(path)) or any(page.names or page.refused for page in self._crawl(plain).values())
 
     def stat(self, path: str) -> Entry | None:
-        """The file at the portable path; a marker as the last listing of its directory found it, so that a scan does not ask for each marker of each directory."""
+        """As `Landing.stat`; a marker is answered for by the last listing of its directory, so that a scan does not ask for each."""
         plain = native(path)
-        if _is_odd(plain) or (self._only is not None and plain != self._only):
+        if is_odd(plain) or (self._only is not None and plain != self._only):
             return None
         directory, _, name = plain.rpartition("/")
         page = self._pages.get(directory or ".")
@@ -139,7 +139,7 @@ class WebsiteLanding(Landing):
 
     def open(self, path: str) -> IO[bytes]:
         plain = native(path)
-        if _is_odd(plain):
+        if is_odd(plain):
             raise UnreadableItem(1007, f"path {path[:200]!r} leaves the landing zone")
         stated = None if self._only is not None and plain != self._only else self._stated(plain)
         if stated is None:
@@ -156,7 +156,7 @@ class WebsiteLanding(Landing):
         return other
 
     def _crawl(self, start: str, *, is_deep: bool = True) -> dict[str, _Page]:
-        """The pages from a directory on, by native directory; none where it has no page. Raises SettingsError where the landing zone itself has none, or no end."""
+        """The pages of a directory and of those below it, by native directory; none where it has no page. Raises SettingsError where the landing zone itself has none, or is too deep or too large."""
         found: dict[str, _Page] = {}
         level, seen, num_links = [start], {start}, 0
         with self._pool() as pool:
@@ -217,12 +217,12 @@ class WebsiteLanding(Landing):
             return Entry(portable(path), 0, 0, "a link that leads nowhere")
         return self._told(path, stated)
 
-    def _told(self, path: str, stated: Stated) -> Entry:
+    def _told(self, path: str, stated: FileHeaders) -> Entry:
         if stated.size_bytes is None:
             return Entry(portable(path), 0, 0, _UNMEASURED)
         return Entry(portable(path), stated.size_bytes, _modified_ns(stated.modified), version=stated.version or None)
 
-    def _stated(self, path: str) -> Stated | None:
+    def _stated(self, path: str) -> FileHeaders | None:
         """What is stated of the file; a file of unknown size is read through once to measure it."""
         url = self._url(path)
         stated = self._website.head(url)
@@ -247,9 +247,9 @@ class WebsiteLanding(Landing):
 
 
 class _WebFile(Seekable):
-    """One version of a file: by ranges through the block cache; in order into a temporary file from the moment that the server gives no range."""
+    """One version of a file: read by ranges through the block cache, or through a temporary file once the server turns out to have no ranges."""
 
-    def __init__(self, landing: WebsiteLanding, url: str, stated: Stated, size_bytes: int) -> None:
+    def __init__(self, landing: WebsiteLanding, url: str, stated: FileHeaders, size_bytes: int) -> None:
         self._landing, self._url, self._stated, self._size, self._at = landing, url, stated, size_bytes, 0
         self._file: Any = None
         if stated.has_ranges not in landing._rangeless:
@@ -278,7 +278,7 @@ class _WebFile(Seekable):
         super().close()
 
     def _some(self, size: int) -> bytes:
-        """The next bytes, of one block at most: the buffer above asks for more than is wanted, and that may lie in a block that nobody expects."""
+        """The next bytes, of one block at most: the buffer above asks for more than its reader wants, which must not fetch a further block."""
         file = self._opened()
         data: bytes = file.read(size) if isinstance(file, SpooledFile) else file.read1(size)
         return data
@@ -293,7 +293,7 @@ class _WebFile(Seekable):
         return self._landing._website.read_range(self._url, self._stated, offset=offset, size=size)
 
     def _identity(self) -> str:
-        """Where neither ETag nor time tell versions apart, the cache serves this open file alone."""
+        """The file's name in the cache. Without an ETag or a time, nothing tells two versions apart: the cache then serves this open file alone."""
         version = self._stated.version or self._stated.modified or f"unknown {secrets.token_hex(8)}"
         return f"{self._url}@{version}"
 
@@ -311,13 +311,9 @@ def _checked(address: str) -> str:
     if "?" in address or "#" in address:
         raise SettingsError(f"landing zone at {shown}: the address has a query or a fragment, {_EXAMPLE}; signed addresses expire, give a login instead")
     segments = [decoded(part) for part in parts.path.split("/")[1:]]
-    if _is_odd("/".join(segments).rstrip("/")) and any(segments):
+    if is_odd("/".join(segments).rstrip("/")) and any(segments):
         raise SettingsError(f"landing zone at {shown}: its path has an empty, '.' or '..' part, {_EXAMPLE}; correct it")
     return f"{shown}{quote(parts.path, safe=PATH + '%') or '/'}"
-
-
-def _is_odd(path: str) -> bool:
-    return any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path
 
 
 def _parts(directory: str) -> list[str]:
@@ -329,7 +325,7 @@ def _page(found: dict[str, _Page], directory: str) -> _Page:
 
 
 def _take(found: dict[str, _Page], path: str) -> None:
-    """Note the file in its directory; markers apart, unfinished ones not at all."""
+    """Add the file to its directory; a marker to the directory's markers, an unfinished file nowhere."""
     directory, _, name = path.rpartition("/")
     if name in MARKERS:
         _page(found, directory).markers.add(name)

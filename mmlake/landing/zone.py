@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
-MARKERS = (SUCCESS, "_source.json", "_provenance.json")  # files that say something about others; `stat` and `open` find them, listings leave them out
+MARKERS = (SUCCESS, "_source.json", "_provenance.json")  # files about other files: `stat` and `open` find them, listings leave them out
 ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
 
 
@@ -37,7 +37,7 @@ class Entry(NamedTuple):  # a frozen dataclass takes five times as long to make
 class Landing(ABC):
     """A landing zone. Hidden, unfinished and marker files are never listed."""
 
-    num_at_once: int = 1  # files that are worth opening at once by a reader of many: more than one where each waits for a network
+    num_at_once: int = 1  # how many files a reader of many should open at once: more than one where each waits for a network
     location: str  # as a person names it: a directory, `s3://bucket/prefix`, `hf://datasets/org/name@revision`; never with a credential
 
     @abstractmethod
@@ -73,31 +73,31 @@ class Landing(ABC):
         return any(native(directory).startswith(below) for directory, _ in self.directories())
 
     def parts(self) -> list[Landing]:
-        """The landing zones that are looked at apart: itself, where it is not made up of several."""
+        """The landing zones that it is made up of, each by itself; itself where it is one."""
         return [self]
 
     def part_of(self, path: str) -> Landing:
-        """The one of `parts` that has the path, whose paths are the same; one without files where none has."""
+        """The one of `parts` that has the path, under the same path; a landing zone without files where none has it."""
         return self
 
     def naming(self) -> AbstractContextManager[None]:
-        """What is raised inside names the landing zone where it is one of several."""
+        """A context whose errors name the landing zone, where it is one of several."""
         return nullcontext()
 
     def local_path(self, path: str) -> Path | None:
-        """Where the portable path lies in the file system of this machine; None where it does not. For libraries that open files themselves."""
+        """Where the file at the portable path lies on this machine, for libraries that open files themselves; None where it lies elsewhere."""
         return None
 
     def provenance(self) -> Mapping[str, object]:
-        """Where the bytes come from, for the record: the location, the revision that it is pinned to where the storage has such a thing, and the same of each of its `zones`."""
+        """Where the bytes come from, for the record: "location"; "revision" where the storage pins one; "zones", with the same of each, where it is made up of several."""
         return {"location": self.location}
 
     def defaults(self, directory: str = ".") -> dict[str, str]:
-        """What rows of the directory get where neither their record nor a `_source.json` says: "source", "licence" in the publisher's spelling. Empty where nothing is known."""
+        """The "source" and "licence" (in the publisher's spelling) of rows of the directory where neither their record nor a `_source.json` states them; empty where nothing is known."""
         return {}
 
     def sparing(self) -> Landing:
-        """The same landing zone, for readers that stop early: its files are not read ahead of what is asked for."""
+        """The same landing zone without read-ahead, for readers that stop early."""
         return self
 
     def verify(self, path: str) -> None:
@@ -114,8 +114,13 @@ def portable(path: str) -> str:
     return ENCODED + quote_from_bytes(path.encode(), safe="/") if path.startswith(ENCODED) else path
 
 
+def is_odd(path: str) -> bool:
+    """Whether no directory tree has the native path: a part is empty, "." or "..", or has a NUL in it."""
+    return any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path
+
+
 def odd_entry(directory: str, rest: str, reason: str) -> Entry:
-    """A refused entry of the directory, a native path, for what has no place in a tree: its slashes and dots are spelled so that it is one harmless name."""
+    """A refused entry for a path that no directory tree has. directory: its native path. rest: percent-encoded with its slashes and dots, so that it is one harmless name."""
     name = quote(rest, safe="", errors="surrogatepass").replace(".", "%2E")
     inside = "" if directory == "." else quote_from_bytes(os.fsencode(directory), safe="/") + "/"
     return Entry(f"{ENCODED}{inside}{name}", 0, 0, reason)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mmlake.publish.catalog import catalog_is_current, update_catalog
 from mmlake.publish.checking import recheck_catalog, recheck_manifest, recheck_shards
-from mmlake.publish.letters import letters_are_current, read_letters, recheck_letters, update_letters
+from mmlake.publish.dead_letters import dead_letters_are_current, read_dead_letters, recheck_dead_letters, update_dead_letters
 from mmlake.publish.naming import next_version, recipe_of, version_names
 from mmlake.publish.probing import pin_probes, pinned_probes
 from mmlake.publish.results import read_result
@@ -17,21 +17,21 @@ __all__ = [
     "VERSION_STEPS",
     "VersionStep",
     "catalog_is_current",
-    "letters_are_current",
+    "dead_letters_are_current",
     "needs_version",
     "next_version",
     "pin_probes",
     "pinned_probes",
-    "read_letters",
+    "read_dead_letters",
     "read_result",
     "recheck_catalog",
-    "recheck_letters",
+    "recheck_dead_letters",
     "recheck_manifest",
     "recheck_shards",
     "recipe_of",
     "run_version_step",
     "update_catalog",
-    "update_letters",
+    "update_dead_letters",
     "version_is_complete",
     "version_names",
 ]

@@ -11,15 +11,17 @@ from mmlake.modalities import MODALITIES
 from mmlake.tables import Slot, Stamp
 
 
-def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
-    """Every stamp of the lake."""
-    stamps: dict[Slot, Stamp] = {}
+def lake_slots(lake: Lake) -> list[Slot]:
+    """Every slot of the lake that has a stamp, readable or not."""
     if not lake.tables.root.exists():
-        return stamps
-    for table in sorted(path.name for path in lake.tables.root.iterdir() if path.is_dir()):
-        for modality in [*MODALITIES, "all"]:
-            stamps |= lake.tables.stamps(table, modality)
-    return stamps
+        return []
+    tables = sorted(path.name for path in lake.tables.root.iterdir() if path.is_dir())
+    return [Slot(table, modality, shard) for table in tables for modality in (*MODALITIES, "all") for shard in lake.tables.shards(table, modality)]
+
+
+def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
+    """Every stamp of the lake. Raises TableCorrupt where one cannot be read."""
+    return {slot: stamp for slot in lake_slots(lake) if (stamp := lake.tables.stamp(slot)) is not None}
 
 
 def ledger(lake: Lake) -> pa.Table:

@@ -2,7 +2,7 @@
 
 Enters: an action. Leaves: its result, or RemoteUnavailable once its tries or the process's retry budget are spent. Waits are drawn with
 full jitter (Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog 2015): sleep = U(0, min(cap, base * 2^n)). boto3 has the
-same for its own requests (`remote/s3.py`); this is for what no library covers: bodies cut while they are read, hub and URL downloads.
+same for its own requests (`remote/s3.py`); this is for all others: bodies that are cut while they are read, the hub, web servers, fsspec.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def retry_after_s(header: str | None, *, now_s: float) -> float | None:
 class Policy:
     """How often and how far apart."""
 
-    tries: int = 6  # the first one included; five waits with these bounds are 6 s in the mean and 12 s at most
-    base_s: float = 0.4  # bound of the first wait; a lost connection is back at once, a throttled bucket within a second
-    cap_s: float = 20.0  # bound of any wait: what botocore takes as well
+    tries: int = 6  # the first one included; its five waits are 6 s together in the mean and 12 s at most
+    base_s: float = 0.4  # bound of the first wait: a lost connection is back at once, a throttled bucket within a second
+    cap_s: float = 20.0  # bound of any wait, as in botocore
     longest_retry_after_s: float = 120.0  # a server that asks for more is treated as down: a run should end and say so
 
 
 class Budget:
-    """The retries that a process may still make: a token bucket that its calls fill.
+    """The retries that a process may still make: a token bucket that calls and time fill.
 
     Under an outage every call fails, and retries would multiply the load that may have caused it. So retries are held to a share of
-    the calls, plus a few a second so that a small job is not lost to one hiccup. Threads may share it.
+    the calls, plus some a second so that a small job is not lost to one hiccup. Threads may share it.
     """
 
     def __init__(self, *, share: float = 0.1, per_second: float = 1.0, ceiling: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,33 +75,31 @@ class Budget:
         self._lock = threading.Lock()
         self.num_calls = 0
         self.num_retries = 0
-        self.num_refused = 0
 
     def earn(self) -> None:
-        """Count a call: it buys a share of a retry."""
+        """Count a call, which earns its share of a retry."""
         with self._lock:
             self.num_calls += 1
             self._tokens = min(self._ceiling, self._tokens + self._share)
 
     def spend(self) -> bool:
-        """Whether one more retry may be made; it then counts as made."""
+        """Whether one more retry may be made; if so, it is counted as made."""
         with self._lock:
             now_s = self._clock()
             self._tokens = min(self._ceiling, self._tokens + (now_s - self._filled_s) * self._per_second)
             self._filled_s = now_s
             if self._tokens < 1.0:
-                self.num_refused += 1
                 return False
             self._tokens -= 1.0
             self.num_retries += 1
             return True
 
 
-PROCESS_BUDGET = Budget()  # what everything in a process shares unless it brings its own
+PROCESS_BUDGET = Budget()  # shared by all `Retries` of the process that are given no other
 
 
 class Retries:
-    """Makes calls again by a policy, out of a budget. Threads may share it.
+    """Repeats failed calls by a policy and out of a budget. Threads may share it.
 
     rng, sleep, clock: for tests; `random.Random` may be drawn from by several threads at once.
     """
@@ -120,10 +118,10 @@ class Retries:
         self._rng, self._sleep, self._clock = rng or random.Random(), sleep, clock
 
     def call(self, action: Callable[[], _Result], *, what: str, transient: tuple[type[Exception], ...] = TRANSIENT) -> _Result:
-        """What the action returns at its first success. Raises RemoteUnavailable when it gave up; what is not transient passes through.
+        """What the action returns at its first success. Raises RemoteUnavailable once it gives up; what is not transient passes through.
 
-        what: the subject of the error, without credentials: "GET https://host/path". transient: the failures that are worth another try;
-        a library's own are added to ours: `(*TRANSIENT, httpx2.TransportError)`.
+        what: the subject of the error, without credentials: "GET https://host/path". transient: the exceptions that are worth another try;
+        add a library's own to ours, as in `(*TRANSIENT, httpx2.TransportError)`.
         """
         attempts = self.begin(what)
         while True:
@@ -138,7 +136,7 @@ class Retries:
         return Attempts(self, what)
 
     def pause_s(self, num_failures: int, wanted_s: float | None = None) -> float:
-        """Seconds to wait after that many failures in a row, the server's wish included, which is a lower bound and gets jitter on top."""
+        """Seconds to wait after that many failures in a row. wanted_s: what the server asks for; the jittered wait is added to it."""
         drawn_s = self._rng.uniform(0.0, min(self.policy.cap_s, self.policy.base_s * 2 ** (num_failures - 1)))
         return drawn_s if wanted_s is None else wanted_s + drawn_s
 
@@ -152,7 +150,7 @@ class Attempts:
         self.num_failures = 0  # since the last progress
 
     def progress(self) -> None:
-        """Something arrived: the next failure is the first again. The budget still bounds how often."""
+        """Note that something arrived: the next failure counts as the first. The budget still bounds the number of retries."""
         self.num_failures = 0
 
     def wait(self, error: BaseException) -> None:

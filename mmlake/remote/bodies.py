@@ -1,5 +1,5 @@
-"""The body of a web server's answer as it comes. What was compressed on the way is undone here, since a library that passes over a gzip stream that
-ends early would make a shorter file of it.
+"""The body of a web server's answer as it arrives. gzip that the server applied on the way is undone here: libraries that accept a gzip stream which ends
+early would return a shorter file.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from mmlake.errors import UnreadableItem
 
 CHUNK_BYTES = 256 << 10
-_GZIP = ("gzip", "x-gzip")  # what servers send to whoever did not ask for it; of any other coding none was asked for either
-_GZIP_WINDOW = 31  # zlib: the largest window, behind a gzip head
+_GZIP = ("gzip", "x-gzip")  # requests ask for no coding at all; some servers send gzip nonetheless
+_GZIP_WINDOW = 31  # zlib's number for the largest window in the gzip format
 _STORED = (".gz", ".tgz", ".br", ".zst", ".z", ".bz2", ".xz", ".svgz")
 
 
@@ -46,6 +46,6 @@ class Body:
 
 
 def coding_of(answer: Any, url: str) -> str:
-    """What the body is compressed by on the way; "" where it is not. Apache calls a stored `.tar.gz` encoded, and its bytes are wanted as they are."""
+    """The coding that the body has on the way; "" for none. Files that are stored compressed count as having none: Apache states a coding for a stored `.tar.gz`, too."""
     coding = answer.headers.get("Content-Encoding", "").strip().lower()
     return "" if coding == "identity" or urlsplit(url).path.lower().endswith(_STORED) else coding

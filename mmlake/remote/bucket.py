@@ -1,4 +1,4 @@
-"""One bucket: listing, ranges, conditional and multipart writes, in our words and errors.
+"""One bucket: listing, ranges, conditional and multipart writes, with our own errors.
 
 Requests are retried by botocore (`remote/s3.py`); a body that is cut while it is read is resumed here, at the byte where it broke.
 Names in errors are addresses, never credentials.
@@ -16,16 +16,16 @@ from mmlake.errors import RemoteUnavailable, UnreadableItem
 from mmlake.remote import backoff, s3
 from mmlake.remote.settings import RemoteSettings
 
-SINGLE_PUT_BYTES = 16 << 20  # up to here one conditional PUT; above, parts that are sent side by side and again one by one
+SINGLE_PUT_BYTES = 16 << 20  # up to here one conditional PUT; above, parts, which are sent side by side and repeated singly
 _PART_BYTES = 16 << 20
-_MAX_PARTS = 9_000  # S3 ends at 10,000
+_MAX_PARTS = 9_000  # S3 allows 10,000
 _CHUNK_BYTES = 256 << 10
-_PAGE_KEYS = _DELETE_KEYS = 1000  # S3's own bound of a request
+_PAGE_KEYS = _DELETE_KEYS = 1000  # what S3 allows in a request
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One object."""
+class ObjectInfo:
+    """What a listing or a HEAD says of one object."""
 
     key: str
     size_bytes: int
@@ -59,26 +59,26 @@ class Bucket:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint that answers for the bucket's name: equal names elsewhere are other buckets."""
+        """The address of the storage: a bucket of the same name at another endpoint is another bucket."""
         return str(self.client.meta.endpoint_url)
 
-    def pages(self, prefix: str, *, delimiter: str = "") -> Iterator[tuple[list[Found], list[str]]]:
-        """(objects, common prefixes) a page of at most 1,000 at a time, in the order of their bytes."""
+    def pages(self, prefix: str, *, delimiter: str = "") -> Iterator[tuple[list[ObjectInfo], list[str]]]:
+        """(objects, common prefixes) of each page of a listing, at most 1,000 together, sorted by the bytes of their keys."""
         with s3.in_our_words(self._what("LIST", prefix)):
             for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix, Delimiter=delimiter, PaginationConfig={"PageSize": _PAGE_KEYS}):
-                found = [_found(one["Key"], one["Size"], one) for one in page.get("Contents", ())]
+                found = [_info_of(one["Key"], one["Size"], one) for one in page.get("Contents", ())]
                 yield found, [one["Prefix"] for one in page.get("CommonPrefixes", ())]
 
-    def objects(self, prefix: str) -> Iterator[Found]:
-        """Every object whose key begins so, in the order of their bytes."""
+    def objects(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Every object whose key begins with the prefix, sorted by the bytes of their keys."""
         for found, _ in self.pages(prefix):
             yield from found
 
-    def head(self, key: str) -> Found | None:
+    def head(self, key: str) -> ObjectInfo | None:
         """What the storage says of the object; None where there is none. Raises UnreadableItem where it refuses to say."""
         with suppress(s3.Missing), s3.in_our_words(self._what("HEAD", key), of_object=True):
             answer = self.client.head_object(Bucket=self.name, Key=key)
-            return _found(key, answer["ContentLength"], answer)
+            return _info_of(key, answer["ContentLength"], answer)
         return None
 
     def read_range(self, key: str, *, etag: str, offset: int, size: int) -> bytes:
@@ -122,7 +122,7 @@ class Bucket:
             body.close()
 
     def put(self, key: str, data: bytes, *, metadata: Mapping[str, str] | None = None) -> str | None:
-        """The ETag of the object that was made; None where one has its name already, which is left alone by stores with conditional writes."""
+        """The ETag of the object that was made; None where the key has an object already, which a store with conditional writes leaves as it is."""
         try:
             with s3.in_our_words(self._what("PUT", key)):
                 answer = self.client.put_object(Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {}))
@@ -131,7 +131,7 @@ class Bucket:
         return str(answer["ETag"]).strip('"')
 
     def upload(self, key: str, file: IO[bytes], *, size_bytes: int, metadata: Mapping[str, str] | None = None) -> None:
-        """Write a file of any length in parts, side by side. Nothing is left under the key, nor any part, where it fails."""
+        """Write a file of any length in parts, side by side. Where it fails, neither an object nor a part is left."""
         from boto3.s3.transfer import TransferConfig
 
         part_bytes = max(_PART_BYTES, -(-size_bytes // _MAX_PARTS))
@@ -145,7 +145,7 @@ class Bucket:
             self.client.copy({"Bucket": self.name, "Key": key}, self.name, to)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects; those that are gone already do not matter. Raises RemoteUnavailable naming the first that stays."""
+        """Delete the objects, as far as they are there. Raises RemoteUnavailable, which names the first that could not be deleted."""
         wanted = list(keys)
         for at in range(0, len(wanted), _DELETE_KEYS):
             part = wanted[at : at + _DELETE_KEYS]
@@ -157,9 +157,9 @@ class Bucket:
                 )
 
     def is_conditional(self, prefix: str) -> bool:
-        """Whether the store honours `If-None-Match: *`: asked once by writing an object below the prefix twice; it is deleted again.
+        """Whether the store honours `If-None-Match: *`, tried out once by writing an object below the prefix twice; it is deleted again.
 
-        A store that ignores it overwrites silently, which loses commits of tables and takes one writer's place from another.
+        A store that ignores the condition overwrites silently: of two writers at once, one loses what it wrote.
         """
         if self._is_conditional is None:
             key = f"{prefix}probe-{secrets.token_hex(8)}"
@@ -171,7 +171,7 @@ class Bucket:
         return self._is_conditional
 
     def abort_uploads(self, prefix: str, *, older_than_s: float, now_s: float) -> int:
-        """The number of unfinished multipart uploads below the prefix that were begun so long ago and are now ended; their parts cost money unseen."""
+        """The number of multipart uploads below the prefix that were begun `older_than_s` or longer ago and are now aborted; the parts of unfinished ones cost money unseen."""
         num_aborted = 0
         with s3.in_our_words(self._what("LIST", prefix)):
             for page in self.client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name, Prefix=prefix):
@@ -189,5 +189,5 @@ class _Cut(backoff.Transient):
     """The body ended before its length."""
 
 
-def _found(key: str, size_bytes: int, answer: Mapping[str, Any]) -> Found:
-    return Found(key, int(size_bytes), str(answer["ETag"]).strip('"'), int(answer["LastModified"].timestamp()) * 1_000_000_000, dict(answer.get("Metadata", {})))
+def _info_of(key: str, size_bytes: int, answer: Mapping[str, Any]) -> ObjectInfo:
+    return ObjectInfo(key, int(size_bytes), str(answer["ETag"]).strip('"'), int(answer["LastModified"].timestamp()) * 1_000_000_000, dict(answer.get("Metadata", {})))

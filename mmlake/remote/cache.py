@@ -1,8 +1,8 @@
 """Blocks of remote files on the local disk: what was fetched once is not fetched again, by whichever process.
 
 Enters: a file's identity (with its version: another version is another file) and the bytes of a range. Leaves: the bytes of a block,
-whole and checked, or nothing. A block file is written aside and renamed, and ends in a checksum of its name and bytes, so one that is
-cut, damaged or in the wrong place counts as absent. The directory may be deleted at any time.
+whole and checked, or nothing. A block file is written under a temporary name and renamed, and ends in a checksum of its name and bytes, so
+one that is cut, damaged or in the wrong place counts as absent. The directory may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _LOG = logging.getLogger("mmlake.remote")
 _CHECK_BYTES = 4  # CRC-32: against bit rot and torn writes, not against malice; whoever may write here may change the lake
 _UNFINISHED = ".part"
 _STALE_S = 3600.0  # a block is written in milliseconds: an hour-old part file has no writer
-_TRIM_TO = 0.9  # of the bound, so that not every block trims again
-_TRIM_EVERY = 16  # a process looks at the whole directory once per this share of the bound that it wrote
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)  # the cache cannot be written: reading goes on without it
+_TRIM_TO = 0.9  # of the bound, so that not every further block trims again
+_TRIM_EVERY = 16  # a process looks at the whole directory whenever it has written a sixteenth of the bound
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)  # the cache cannot be written to: reading goes on without it
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly those bytes; raises UnreadableItem, RemoteUnavailable
 
@@ -48,14 +48,14 @@ class BlockCache:
         self._lock = threading.Lock()
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._pending: dict[tuple[str, int], Future[None]] = {}
-        self._untrimmed_bytes = self.settings.cache_bytes  # so that the first write looks at what earlier processes left
+        self._untrimmed_bytes = self.settings.cache_bytes  # so that the first write trims what earlier processes left
 
     def open(self, identity: str, size_bytes: int, read_range: ReadRange) -> IO[bytes]:
         """The remote file as a seekable binary file.
 
         identity: location and version, without credentials; bytes under one identity must never change. size_bytes: of that version.
         """
-        from mmlake.remote.reading import RemoteFile  # it needs this module
+        from mmlake.remote.reading import RemoteFile  # it imports this module
 
         return RemoteFile(self, identity, size_bytes, read_range).buffered()
 
@@ -76,7 +76,7 @@ class BlockCache:
             path.unlink(missing_ok=True)
             return None
         with suppress(OSError):
-            os.utime(path)  # the time of last use, by which blocks are evicted: access times are often off
+            os.utime(path)  # mtime is the time of last use, by which blocks are evicted: file systems often keep no access times
         return bytes(body)
 
     def has(self, key: str, block: int) -> bool:
@@ -86,17 +86,17 @@ class BlockCache:
     def keep(self, key: str, block: int, data: bytes | memoryview) -> None:
         """Keep the block, where the disk has room."""
         path = self._path(key, block)
-        aside = path.with_name(f"{path.name}.{secrets.token_hex(6)}{_UNFINISHED}")
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}{_UNFINISHED}")
         try:
-            for _ in range(2):  # the directory may be evicted, being empty, between its making and the file's
+            for _ in range(2):  # another process may remove the directory, while it is empty, before the file is made in it
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with suppress(FileNotFoundError), aside.open("xb") as file:
+                with suppress(FileNotFoundError), temporary.open("xb") as file:
                     file.write(data)
                     file.write(_check(key, block, data))
                     break
-            os.replace(aside, path)
+            os.replace(temporary, path)
         except OSError as error:
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             if error.errno not in (*_FULL, errno.ENOENT):
                 raise
             _LOG.warning("cache %s cannot take a block (%s); reading goes on without it", self.root, os.strerror(error.errno or 0))
@@ -104,7 +104,7 @@ class BlockCache:
         self._trim_when_due(len(data))
 
     def ahead(self, key: str, blocks: list[int], fetch: Callable[[], None]) -> None:
-        """Fetch these blocks in the background, unless that is under way."""
+        """Fetch these blocks in the background by `fetch`, unless one of them is under way already."""
         with self._lock:
             if any((key, block) in self._pending for block in blocks):
                 return
@@ -119,7 +119,7 @@ class BlockCache:
             return (key, block) in self._pending
 
     def wait(self, key: str, block: int) -> None:
-        """Return when no fetch of the block is under way. Whether it succeeded, `load` tells; why not, the reader's own fetch does."""
+        """Return when no fetch of the block is under way. `load` then tells whether it succeeded; the reader's own fetch raises what went wrong."""
         with self._lock:
             future = self._pending.get((key, block))
         if future is not None:
@@ -127,20 +127,20 @@ class BlockCache:
                 future.result()
 
     def cancel(self, key: str) -> None:
-        """Drop read-ahead of the file that has not begun."""
+        """Drop what was asked for ahead of the file and has not begun."""
         with self._lock:
             futures = {future for (owner, _), future in self._pending.items() if owner == key}
         for future in futures:
             future.cancel()
 
     def forget(self, identity: str, size_bytes: int) -> None:
-        """Drop the file's blocks: they turned out not to be what its publisher states."""
+        """Delete the file's blocks, which turned out not to be what its publisher states."""
         key = block_key(identity, size_bytes, self.settings.block_bytes)
         self.cancel(key)
         shutil.rmtree(self.root / key[:2] / key, ignore_errors=True)
 
     def trim(self) -> int:
-        """Bytes freed: the least recently used blocks, until the directory is well under its bound. Nothing where another process is at it."""
+        """Bytes freed by deleting the least recently used blocks of a directory above its bound; 0 where another process is doing that."""
         with self._trimming() as is_ours:
             if not is_ours:
                 return 0
@@ -165,7 +165,7 @@ class BlockCache:
         return self.root / key[:2] / key / f"{block:08d}"
 
     def _executor(self) -> ThreadPoolExecutor:
-        # A forked child inherits the object and none of its threads.
+        # A forked child inherits the pool without its threads.
         if self._pool is None or self._pool[0] != os.getpid():
             self._pending.clear()
             self._pool = (os.getpid(), ThreadPoolExecutor(self.settings.threads, thread_name_prefix="mmlake-ahead"))
@@ -223,7 +223,7 @@ class _Kept:
 
 
 def block_key(identity: str, size_bytes: int, block_bytes: int) -> str:
-    """The name of a file's blocks: another location, version, size or block size is another name."""
+    """The name under which a file's blocks are kept: it changes with location, version, size and block size."""
     return digest_of(canonical_json([identity, size_bytes, block_bytes]).encode())[:40]
 
 
@@ -233,5 +233,5 @@ def _check(key: str, block: int, data: bytes | memoryview) -> bytes:
 
 @lru_cache(maxsize=16)
 def shared_cache(settings: RemoteSettings) -> BlockCache:
-    """The process's one cache for these settings, so that its threads are bounded once."""
+    """The process's one cache for these settings, whose one pool bounds the threads of all readers."""
     return BlockCache(settings)

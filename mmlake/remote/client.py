@@ -15,7 +15,7 @@ from mmlake.remote.logins import Login
 from mmlake.remote.networks import Networks, checking_resolver, is_numeric
 
 _Result = TypeVar("_Result")
-_CONNECT_S, _IDLE_S = 10, 60  # as for S3
+_CONNECT_S, _IDLE_S = 10, 60  # as in `remote/s3.py`
 _CLOSING_S = 1.0
 _CLIENTS: dict[tuple[int, int, bool], Any] = {}  # (process, connections, public only) -> client: a forked child makes its own, with a thread of its own
 PUBLIC, _ALL = Networks(), Networks(("0.0.0.0/0", "::/0"))
@@ -29,9 +29,9 @@ def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
 
 
 async def http_client(connections: int, *, is_public_only: bool = False) -> Any:
-    """The process's client with so many connections: no cookies, and no login but what a request brings.
+    """The process's client with so many connections. It keeps no cookies, and sends no login but the one that a request brings.
 
-    is_public_only: names lead to public addresses alone; it then raises AddressRefused for others. Numeric hosts are for the caller to check.
+    is_public_only: names are resolved to public addresses alone, and its requests raise AddressRefused where there is none. Numeric hosts are for the caller to check.
     """
     key = (os.getpid(), connections, is_public_only)
     if key not in _CLIENTS:
@@ -50,11 +50,11 @@ async def http_client(connections: int, *, is_public_only: bool = False) -> Any:
 
 
 async def _addresses_of(host: str, port: int) -> list[str]:
-    return await networks.addresses_of(host, port)  # looked up at each call: tests answer in its place
+    return await networks.addresses_of(host, port)  # by its module, so that tests can replace it
 
 
 def proxy_for(url: str) -> dict[str, Any]:
-    """The arguments of a request that send it through the proxy that the environment names (HTTP_PROXY, HTTPS_PROXY, NO_PROXY); none where it names none."""
+    """Arguments of a request that send it through the environment's proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY); empty where there is none for the address."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
@@ -69,7 +69,7 @@ def proxy_for(url: str) -> dict[str, Any]:
 
 
 def _close_all() -> None:
-    """Close this process's connections, so that none is warned of when it ends."""
+    """Close this process's connections, which else would be warned of when it ends."""
     from fsspec.asyn import get_loop, sync
 
     for key in [key for key in _CLIENTS if key[0] == os.getpid()]:
@@ -81,7 +81,8 @@ class Neighbourhood:
     """Where the requests of a landing zone may lead.
 
     A person names the landing zone, so it may be in a private network. A public server must not lead into one, by a redirect or by
-    another answer of its name server: it would make this machine read what only it can reach, such as the metadata of a cloud's machines.
+    another answer of its name server: this machine would then read for it what only this machine can reach, such as a cloud's
+    metadata service (server-side request forgery).
     """
 
     def __init__(self, host: str) -> None:
@@ -98,7 +99,7 @@ class Neighbourhood:
         return self._is_public
 
     async def admits(self, host: str, *, is_by_proxy: bool) -> bool:
-        """Whether a redirect to the host may be followed. A name is checked where it is connected to; behind a proxy, which resolves it by itself, by what is known of it here."""
+        """Whether a redirect to the host may be followed. Names are checked when they are connected to; behind a proxy, which resolves them itself, by what this machine's resolver says."""
         if host == self._host:
             return True
         if is_by_proxy:

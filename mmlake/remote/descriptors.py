@@ -1,6 +1,6 @@
-"""Two limits of the machine that many workers meet first: how many files may be open, and how much one read over a network should fetch.
+"""How many files this process may open, a limit that many workers meet first.
 
-`ensure` is called where a run starts: a run that stops after an hour with "too many open files" has wasted the hour.
+`ensure` is called at the start of a run: one that ends after an hour with "too many open files" has wasted the hour.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from mmlake.errors import SettingsError
 
 _LOG = logging.getLogger("mmlake.remote")
-FIXED = 256  # of one process: a small run holds 32 at most; packs, Lance fragments and a pool of connections come with the corpus
-PER_WORKER = 64  # a shard, its temporary copy, a pack, a table, connections and cache blocks of one worker, twice over
-_LEAST = 128  # four times what a small run holds: under this a real one ends in the middle
+FIXED = 256  # per process: a small run holds 32 at most; a large corpus adds packs, Lance fragments and a pool of connections
+PER_WORKER = 64  # twice what one worker holds: a shard, its temporary copy, a pack, a table, connections and cache blocks
+_LEAST = 128  # four times what a small run holds: with fewer a real one ends in the middle
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Descriptors:
     """The open files that this process may have."""
 
     soft: int  # in force
-    hard: int  # what the soft limit may be raised to without rights
-    needed: int  # for the workers that were asked about
+    hard: int  # what the soft limit may be raised to without privileges
+    needed: int  # for the given number of workers
 
 
 def needed(num_workers: int) -> int:
@@ -33,14 +33,14 @@ def needed(num_workers: int) -> int:
 
 
 def ensure(num_workers: int) -> Descriptors:
-    """The limits, after the soft one was raised as far as the system lets it be; a warning where that is too few for the workers.
+    """The limits, after the soft one was raised as far as the system allows. Warns where that is too few for the workers.
 
-    Raises SettingsError where hardly anything can be opened at all.
+    Raises SettingsError below 128 files, with which a real run would end in the middle.
     """
     wanted = needed(num_workers)
     soft, hard = _limits()
     if soft < hard:
-        for aim in (hard, min(hard, wanted)):  # macOS states an endless hard limit and refuses it
+        for aim in (hard, min(hard, wanted)):  # macOS states an infinite hard limit and refuses to set it
             if aim <= soft:
                 continue
             with contextlib.suppress(ValueError, OSError):
@@ -58,7 +58,7 @@ def ensure(num_workers: int) -> Descriptors:
 
 
 def _limits() -> tuple[int, int]:
-    """(soft, hard); an endless limit as a large number."""
+    """(soft, hard); an infinite limit as a large number."""
     endless = 1 << 30
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (endless if soft == resource.RLIM_INFINITY else soft, endless if hard == resource.RLIM_INFINITY else hard)

@@ -1,8 +1,8 @@
 """One data set of the Hugging Face hub over HTTP: which commit a name means, which files that commit has, and ranges of their bytes.
 
-Uses huggingface_hub for addresses, token, connections and the records of its API; retries are ours, since the library's have no jitter and no
-budget. The token goes to the hub's own origin only: httpx drops it where a redirect leads to another one, and addresses of the content
-network, which are signed and so are credentials too, are kept in memory and never told.
+huggingface_hub gives addresses, token, connections and the records of its API; retries are ours, since the library's have no jitter and no
+budget. The token goes to the hub's own origin only: httpx drops it where a redirect leads to another one. Addresses of the content network
+are signed, which makes them credentials too: they are kept in memory and never shown.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HubFile:
 class HubRepo:
     """A data set on the hub. Threads may share it.
 
-    endpoint: address of the hub; that of huggingface_hub, which HF_ENDPOINT sets, where left out.
+    endpoint: address of the hub; by default that of huggingface_hub, which HF_ENDPOINT sets.
     """
 
     def __init__(self, name: str, *, endpoint: str | None = None, retries: Retries | None = None) -> None:
@@ -62,7 +62,7 @@ class HubRepo:
         _hide_signatures(self._utils.httpx.__name__)
 
     def commit(self, revision: str) -> str:
-        """The commit hash that the branch, tag or hash means now. Raises SettingsError where the hub knows no such thing or denies it to us."""
+        """The commit that the branch, tag or hash means now. Raises SettingsError where the hub knows no such revision, or denies it to us."""
         found, _ = self._json(f"{self.endpoint}/api/datasets/{self.name}/revision/{quote(revision, safe='')}", what=f"revision {revision!r}")
         sha = found.get("sha") if isinstance(found, dict) else None
         if not isinstance(sha, str) or not _COMMIT.fullmatch(sha):
@@ -90,7 +90,7 @@ class HubRepo:
         return _Ranges(self, commit, file).read_range
 
     def _json(self, url: str, *, what: str, params: dict[str, Any] | None = None) -> tuple[Any, str | None]:
-        """(the document, the address of the next page)."""
+        """(the JSON document, the address of the next page or None)."""
 
         def ask() -> tuple[Any, str | None]:
             with self._stream(url, params=params) as response:
@@ -109,7 +109,7 @@ class HubRepo:
         return self._retries.call(action, what=f"{self._place()}, {without_tokens(what)}", transient=(*TRANSIENT, self._utils.httpx.RequestError))
 
     def _stream(self, url: str, *, params: dict[str, Any] | None = None, headers: dict[str, str] | None = None) -> Any:
-        """A response whose body is still to be read. The token goes along only to the hub itself."""
+        """A response whose body is still to be read. Only requests to the hub itself carry the token."""
         own = self._utils.build_hf_headers(library_name="mmlake") if _origin(url) == _origin(self.endpoint) else {}
         timeout_s = hub_library().constants.HF_HUB_DOWNLOAD_TIMEOUT
         # Ranges and hashes are of the stored bytes: nothing on the way may compress them.
@@ -159,7 +159,7 @@ class HubRepo:
 
 
 class _Ranges:
-    """Ranges of one file. Where the hub redirects to a content network, later reads go there at once, until it sends us back."""
+    """Ranges of one file. Where the hub redirects to a content network, later reads go there directly, until its signed address expires."""
 
     def __init__(self, repo: HubRepo, commit: str, file: HubFile) -> None:
         self._repo, self._file = repo, file
@@ -207,7 +207,7 @@ class _Ranges:
 
 
 def _at_most(response: Any, size_bytes: int) -> Iterator[bytes]:
-    """The body in pieces, given up once it is that long: a server that sends the whole file must not fill the memory."""
+    """The body in pieces, at most so many bytes and a piece: a server that sends the whole file must not fill the memory."""
     received = 0
     for part in response.iter_raw():
         yield part

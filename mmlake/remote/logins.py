@@ -1,4 +1,4 @@
-"""What opens remote storage: logins that were written into an address, and storage options, whose secrets come from the environment.
+"""The credentials of remote storage: logins that were written into an address, and storage options, whose secrets come from the environment.
 
 Enters: an address as a person writes it, `remote.storage_options` of the settings, MMLAKE_STORAGE_OPTIONS. Leaves: the address without
 its login, and the options for it. A login is kept in this process's memory alone: no table, file or log ever has it.
@@ -24,11 +24,11 @@ from mmlake.remote.settings import RemoteSettings
 _LOG = logging.getLogger("mmlake.remote")
 VARIABLE = "MMLAKE_STORAGE_OPTIONS"
 _FROM_ENVIRONMENT = "env:"
-_WEB = ("http", "https")  # a user name is often the token itself, so none of the login is shown
-_ACCOUNT = ("ftp", "sftp", "ssh", "smb", "webhdfs")  # a user name says which account's files are meant, so it stays
+_WEB = ("http", "https")  # the user name is often the token itself, so nothing of the login is shown
+_ACCOUNT = ("ftp", "sftp", "ssh", "smb", "webhdfs")  # the user name says whose files are meant, so it stays in the address
 _LOGIN = re.compile(rf"(?P<scheme>{'|'.join((*_WEB, *_ACCOUNT))})://(?P<login>[^/?#]*)@", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"(?i)token|secret|passw|passphrase|key|credential|auth|cookie|signature|sas|connection_string")
-_PLAIN = ("anon", "cache", "cloud", "google_default", "browser")  # values of gcsfs's `token` that name a way and are no token
+_PLAIN = ("anon", "cache", "cloud", "google_default", "browser")  # values of gcsfs's `token` that name a way to log in and are no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Login:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
-_SEEN: dict[str, Login] = {}  # address without login, and its scheme://user@host:port or scheme://host:port -> the login that it had
+_SEEN: dict[str, Login] = {}  # address without its login, and also its origin (scheme://host:port, or scheme://user@host:port) -> the login that it had
 
 
 def split_login(address: str) -> tuple[str, Login | None]:
-    """(the address without its password, nor its user where that may be a token: http, https; the login)."""
+    """(the address without its password, and for http and https without its user, which may be a token; the login or None)."""
     found = _LOGIN.match(address)
     if found is None:
         return address, None
@@ -68,12 +68,12 @@ def without_login(address: str) -> str:
 
 
 def login_of(address: str) -> Login | None:
-    """The login that this address had in this process, else the last that one of its host had; None where none had one."""
+    """The login that this process saw in the address, else the last one that it saw for its origin; None where it saw none."""
     return _SEEN.get(address) or _SEEN.get(_origin(address))
 
 
 def netrc_login(host: str) -> Login | None:
-    """The login for the host in the file that NETRC names, else in ~/.netrc; None where it has none or cannot be read."""
+    """The host's login in the file that NETRC names, or in ~/.netrc without NETRC; None where the file has none, is missing or cannot be read."""
     path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     try:
         found = netrc.netrc(path).authenticators(host)
@@ -86,7 +86,7 @@ def netrc_login(host: str) -> Login | None:
 
 
 def options_of(address: str, settings: RemoteSettings) -> dict[str, Any]:
-    """The storage options for an address, with values of the environment in the place of `env:NAME`.
+    """The storage options for an address, with the environment's values in place of `env:NAME`.
 
     They are looked up by the longest key that the address begins with, else by its scheme; MMLAKE_STORAGE_OPTIONS goes before the settings.
     Raises SettingsError for a secret in the settings, a variable that is not set, and options of a bare "http" or "https".
@@ -130,7 +130,7 @@ def _of_environment() -> Mapping[str, Any]:
 
 
 def _resolved(value: Any, where: str, name: str, is_secret: bool) -> Any:
-    """The value, with every `env:NAME` in it replaced. is_secret: a secret may stand there as it is."""
+    """The value, with every `env:NAME` in it replaced. is_secret: secrets may be written there as they are."""
     if isinstance(value, Mapping):
         return {str(key): _resolved(one, where, str(key), is_secret) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

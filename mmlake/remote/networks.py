@@ -1,7 +1,7 @@
 """Which addresses of the network may be connected to: a name is resolved, checked and connected to in one step.
 
-A list of URLs and a server's redirects come from outside, so they must not become a way to reach what only this machine can reach.
-Where a name is resolved once for the check and again for the connection, its owner can give two answers; here there is one.
+A list of URLs and a server's redirects come from outside, so they must not lead to what only this machine can reach (server-side request
+forgery). Were a name resolved once for the check and again for the connection, its owner could give two answers (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLATFORM = frozenset({"168.63.129.16"})  # public by number, but Azure's host a
 
 
 async def addresses_of(host: str, port: int) -> list[str]:
-    """What this machine's resolver says of the name. Raises OSError where it knows none."""
+    """The addresses that this machine's resolver knows for the name. Raises OSError where it knows none."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
@@ -30,7 +30,7 @@ class Networks:
 
     def __init__(self, allowed: tuple[str, ...] = ()) -> None:
         self._allowed = tuple(ipaddress.ip_network(network) for network in allowed)
-        self.allows = lru_cache(maxsize=1024)(self._allows)  # asked at every request, mostly about the same few
+        self.allows = lru_cache(maxsize=1024)(self._allows)  # called for every request, mostly with the same few addresses
 
     def _allows(self, text: str) -> bool:
         """Whether the numeric address is public, or in a network that the settings allow."""
@@ -47,7 +47,7 @@ class Networks:
 
 @lru_cache(maxsize=1024)
 def is_numeric(host: str) -> bool:
-    """Whether the host is an address itself, which no resolver is asked about."""
+    """Whether the host is a numeric address, about which no resolver is asked."""
     try:
         ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -61,7 +61,7 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def _inside(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """The IPv4 addresses that packets to this IPv6 address may end at: tunnels and translators."""
+    """The IPv4 addresses at which packets to this IPv6 address may end, by 6to4, Teredo or NAT64."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
     found = [address.sixtofour, *(address.teredo or ())]
@@ -75,7 +75,7 @@ class AddressRefused(Exception):
 
 
 def checking_resolver(networks: Networks, lookup: Lookup) -> Any:
-    """An aiohttp resolver that gives only addresses that may be connected to. Raises AddressRefused where a name has none of them."""
+    """An aiohttp resolver that returns only addresses which `networks` allows. It raises AddressRefused where a name has none."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):

@@ -30,11 +30,11 @@ class Link:
 
 
 class _Anchors:
-    """What lxml tells of a page's tags."""
+    """Collects the links of a page; lxml calls `start` for each tag."""
 
     def __init__(self) -> None:
         self.targets: dict[str, None] = {}
-        self.base = ""  # where links begin, if the page says so
+        self.base = ""  # the address that links are relative to, where the page states one
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         target = attributes.get("href")
@@ -50,11 +50,11 @@ class _Anchors:
 def links_of(page: str, url: str) -> Iterator[Link]:
     """The links of the page below its address, which ends in a slash; each once.
 
-    Parsed by lxml, whose time grows with the page; html.parser's grows with its square where tags are left open.
+    Parsed by lxml, whose time grows linearly with the page; that of html.parser grows quadratically where tags are left open.
     """
     etree = need("lxml.etree", extra="web", purpose="reading the directory page of a web server")
     parser = etree.HTMLParser(target=_Anchors(), encoding="utf-8", huge_tree=True)
-    parser.feed(page.encode() or b" ")  # lxml raises for a document of nothing
+    parser.feed(page.encode() or b" ")  # lxml raises for an empty document
     anchors: _Anchors = parser.close()
     here, own, seen = _segments(urlsplit(url).path), origin(url), set[Link]()
     for target in anchors.targets:
@@ -86,7 +86,7 @@ def decoded(path: str) -> str:
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Scheme, host and port. Raises ValueError where the address has none that can be."""
+    """Scheme, host and port. Raises ValueError where the host or port is not a possible one."""
     parts = urlsplit(url)
     return parts.scheme.lower(), (parts.hostname or "").lower(), parts.port or {"http": 80, "https": 443}.get(parts.scheme.lower())
 

@@ -1,8 +1,8 @@
-"""S3 and what speaks its language: addresses, clients, and the storage's refusals in our words.
+"""S3 and storage with the same API: addresses, clients, and the storage's errors in our words.
 
-Enters: `s3://bucket/prefix` and the environment as boto3 knows it (AWS_*, profiles, instance roles), with MMLAKE_S3_ENDPOINT for other
-stores. Leaves: a boto3 client with full-jitter retries. A custom endpoint is spoken to in path style, as botocore does on its own.
-No library text is passed on, since it may hold an endpoint or a key id.
+Enters: `s3://bucket/prefix` and the environment as boto3 knows it (AWS_*, profiles, instance roles), with MMLAKE_S3_ENDPOINT for storage other
+than Amazon's. Leaves: a boto3 client with full-jitter retries; botocore uses path-style addresses for a custom endpoint. Texts of the library
+are not passed on, since they may hold an endpoint or a key id.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CREDENTIALS = ("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), AWS
 _REFUSED_CREDENTIALS = frozenset(
     "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId SignatureDoesNotMatch RequestTimeTooSkewed AuthFailure InvalidSecurity".split()
 )
-_CHANGED = (412, 416)  # the version that was asked for is gone; its bytes ended earlier
+_CHANGED = (412, 416)  # the version that was asked for is gone; the object is shorter now
 _ODD_SEGMENTS = ("", ".", "..")
 
 
@@ -43,7 +43,7 @@ class Missing(UnreadableItem):
 
 
 class Occupied(Exception):
-    """A conditional write found an object in its place."""
+    """A conditional write found an object under its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def is_odd(path: str) -> bool:
 
 
 def client_of(settings: RemoteSettings | None = None) -> Any:
-    """The process's S3 client for what the environment says. Raises MissingExtra, SettingsError."""
+    """The process's S3 client for the environment as it is now. Raises MissingExtra, SettingsError."""
     need("boto3", extra="s3", purpose=f"storage at an {SCHEME}:// address")
     endpoint = os.environ.get("MMLAKE_S3_ENDPOINT") or None
     if endpoint is not None:
@@ -97,7 +97,7 @@ def client_of(settings: RemoteSettings | None = None) -> Any:
 
 @lru_cache(maxsize=4)
 def _client(endpoint: str | None, connections: int, surroundings: str, process: int) -> Any:
-    """One client for all threads: its retry quota is then one for the process. A forked child makes its own."""
+    """One client for all threads, so that its retry quota is the process's. A forked child makes its own."""
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
@@ -111,9 +111,9 @@ def _client(endpoint: str | None, connections: int, surroundings: str, process: 
 
 
 def heed_retry_after(client: Any) -> None:
-    """Make the client wait as long as a server's Retry-After asks, up to 5 s more than it would anyway.
+    """Make the client honour a server's Retry-After, which then lengthens its own wait by up to 5 s.
 
-    botocore knows this wish by a header of its own, in milliseconds; other stores and proxies send the standard one.
+    botocore heeds a header of its own, in milliseconds; other stores and proxies send the standard one.
     """
     client.meta.events.register("before-parse.s3", _pass_on, unique_id="mmlake-retry-after")
 

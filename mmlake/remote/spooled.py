@@ -1,7 +1,7 @@
-"""A file of a web server without byte ranges: its body is copied to a temporary file as far as it is read, and sought there.
+"""A file of a web server without byte ranges: its body is copied to a temporary file as far as it is read, and read from there.
 
-Reading the head fetches the head. A body that breaks is asked for anew from its start, and what came before must come again: bytes of two
-versions never meet. The temporary file has no name and goes with the process.
+Who reads only the beginning fetches only that. A body that breaks is asked for anew from its start, and must repeat what came before: bytes
+of two versions are never mixed. The temporary file has no name and ends with the process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.remote.backoff import Transient
 from mmlake.remote.bodies import Body
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.website import Stated, Website
+from mmlake.remote.website import FileHeaders, Website
 from mmlake.streams import Seekable
 
 _MEASURED = "sha256:"  # begins the version of a file whose server states none
@@ -23,16 +23,16 @@ _CHANGED = "the file changed while it was read: "
 
 
 class SpooledFile(Seekable):
-    """The file in order as it comes, and any of it that came before. Raises UnreadableItem 1001 above `remote.spool_bytes`.
+    """The file, whose bytes are fetched in order up to the furthest that was read. Raises UnreadableItem 1001 above `remote.spool_bytes`.
 
-    Whoever reads to its end has the whole file: the body ends where its stated size does, and is what was measured where it was.
+    Who reads to its end has the whole file: the body is as long as stated, and where it was measured, it has the same hash.
     """
 
-    def __init__(self, website: Website, url: str, stated: Stated, *, size_bytes: int, settings: RemoteSettings) -> None:
+    def __init__(self, website: Website, url: str, stated: FileHeaders, *, size_bytes: int, settings: RemoteSettings) -> None:
         if size_bytes > settings.spool_bytes:
             raise UnreadableItem(1001, f"size_bytes={size_bytes} not in [0, {settings.spool_bytes}], the bound of `remote.spool_bytes`; the server has no byte ranges")
         self._website, self._url, self._stated, self._size = website, url, stated, size_bytes
-        self._at = self._have = 0  # bytes in the temporary file
+        self._at = self._have = 0  # where the next read begins; bytes in the temporary file
         self._position = 0  # in the body that is under way
         self._body: Body | None = None
         self._hasher = hashlib.sha256()  # of what is in the temporary file
@@ -59,7 +59,7 @@ class SpooledFile(Seekable):
         super().close()
 
     def _grow(self) -> None:
-        """Take the next piece of the body."""
+        """Add the next piece of the body to the temporary file."""
         try:
             if self._body is None:
                 self._body, self._position = self._website.start(self._url, self._stated), 0
@@ -99,8 +99,8 @@ class SpooledFile(Seekable):
             self._body = None
 
 
-def measured(website: Website, url: str, stated: Stated, *, settings: RemoteSettings) -> Stated | None:
-    """What is stated, with the size, and the SHA-256 as the version where none is stated, of the body read through once; None above `remote.spool_bytes`."""
+def measured(website: Website, url: str, stated: FileHeaders, *, settings: RemoteSettings) -> FileHeaders | None:
+    """The headers with what reading the whole body tells: its size, and its SHA-256 as the ETag where none is stated; None above `remote.spool_bytes`."""
     attempts = website.attempts(url)
     while True:
         body, size, hasher = None, 0, hashlib.sha256()

@@ -1,9 +1,9 @@
-"""Storage that fsspec knows, one file system for one address: lists, statements of files, ranges, in our words and errors.
+"""Storage that fsspec knows, one file system for one address: listings, facts about files, ranges, with our own errors.
 
 Enters: an address such as gs://bucket/prefix and the storage options for it. Only the schemes of `STORAGES` are opened: each reads one
-remote storage (or this process's memory) and nothing else. Those that read files of this machine (file, local, git), unpack or copy
-(zip, tar, filecache), lead on to other addresses (reference, dir, generic) or run on a cluster's workers (dask, jupyter) are refused: an
-address must not read more than it says. Blocking file systems are used by one thread at a time; what fsspec's libraries print is not passed on.
+remote storage (or this process's memory) and nothing else. Refused are those that read files of this machine (file, local, git), unpack or copy
+(zip, tar, filecache), lead on to other addresses (reference, dir, generic) or run on a cluster's workers (dask, jupyter): an address must not
+read more than it says. File systems that block are used by one thread at a time. Texts of fsspec's libraries are not passed on.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STORAGES: dict[str, tuple[str, str]] = {  # scheme -> (the package that fsspec r
 }
 _VERSIONS = ("etag", "ETag", "generation", "md5Hash", "content_md5", "md5", "md5Checksum", "checksum", "content_hash", "sha", "crc32c")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "modifiedTime", "modify", "modificationTime", "modification_time", "timeModified", "created")
-# What the libraries raise besides Python's own connection errors, as far as they are loaded: (module, class).
+# What the libraries raise besides Python's own connection errors: (module, class).
 _FAILURES = (
     ("builtins", "OSError"),
     ("builtins", "EOFError"),
@@ -77,12 +77,12 @@ _REFUSALS = (  # trying again would not help, and may lock an account
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _PASSED_ON: tuple[type[Exception], ...] = (*_ABSENT, *TRANSIENT)
 _PLACE = re.compile(r"[a-z][a-z0-9+.-]*://[^?#\r\n\t]*", re.IGNORECASE)
-_SLOW_S = 20.0  # a try that takes longer and fails has waited for a timeout, or was several of the library
+_SLOW_S = 20.0  # a failed try that took longer has waited for a timeout, or the library has tried several times in it
 _MILLISECONDS = 1e11  # a time in seconds is smaller until the year 5138
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FileInfo:
     """What the storage says of a path."""
 
     path: str  # as the file system spells it
@@ -93,7 +93,7 @@ class Told:
 
 
 class Storage:
-    """One file system of fsspec, made when it is first needed and anew in a forked process. Threads may share it."""
+    """One file system of fsspec, made at its first use, and again in a forked process. Threads may share it."""
 
     def __init__(self, address: str, *, settings: RemoteSettings, retries: Retries | None = None) -> None:
         """Raises SettingsError for an address that is refused, and for a package that is missing."""
@@ -105,17 +105,17 @@ class Storage:
         self.root = _class_of(self._scheme)._strip_protocol(self.location).strip("/")
         self._start = "/" if _class_of(self._scheme)._strip_protocol(f"{self.location.rstrip('/')}/x").startswith("/") else ""
 
-    def listed(self, path: str) -> list[Told] | None:
+    def listed(self, path: str) -> list[FileInfo] | None:
         """What is directly in the directory; None where there is none."""
         found = self._ask(lambda files: files.ls(self._start + path, detail=True), f"LIST {self.location}")
-        return None if found is None else [_told(one) for one in found if str(one["name"]).strip("/") != path or one.get("type") == "file"]
+        return None if found is None else [_info_of(one) for one in found if str(one["name"]).strip("/") != path or one.get("type") == "file"]
 
-    def info(self, path: str) -> Told | None:
-        """What the storage says of the path now; None where there is nothing. Raises UnreadableItem where it refuses to say."""
+    def info(self, path: str) -> FileInfo | None:
+        """What the storage says of the path now; None where there is nothing. Raises UnreadableItem where that is refused."""
         found = self._ask(lambda files: files.info(self._start + path), f"INFO {self.location}", of_file=True)
-        return None if found is None else _told(found)
+        return None if found is None else _info_of(found)
 
-    def read_range(self, opened: Told, *, offset: int, size: int) -> bytes:
+    def read_range(self, opened: FileInfo, *, offset: int, size: int) -> bytes:
         """Exactly these bytes of the file as it was opened. Raises UnreadableItem 1001 where it changed, is gone or refused; RemoteUnavailable."""
 
         def read(files: Any) -> bytes:
@@ -131,8 +131,8 @@ class Storage:
                 return data
             attempts.wait(Transient(f"{len(data)} of {size} bytes"))
 
-    def _same(self, opened: Told) -> None:
-        """Nothing while the storage says of the file what it said when it was opened."""
+    def _same(self, opened: FileInfo) -> None:
+        """Return if the file is what it was when it was opened. Raises UnreadableItem 1001."""
         now = self.info(opened.path)
         if now is None or (now.size_bytes, now.version, now.modified_ns) != (opened.size_bytes, opened.version, opened.modified_ns):
             raise UnreadableItem(1001, "the file changed while it was read: the version that was opened is gone")
@@ -153,7 +153,7 @@ class Storage:
                     raise
                 except _loaded(_FAILURES) as error:
                     if not files.async_impl or isinstance(error, (ConnectionError, TimeoutError, EOFError)):
-                        self._made = None  # a broken connection stays broken, and paramiko says so by any OSError: the next try makes another
+                        self._made = None  # a broken connection stays broken, which paramiko may say by any OSError: the next try makes another
                     raise
 
         try:
@@ -162,7 +162,7 @@ class Storage:
             return None
 
     def _files(self) -> tuple[Any, Any]:
-        """(the file system, what is held while it is used)."""
+        """(the file system, the lock to hold while it is used)."""
         with self._lock:
             if self._made is None or self._made[0] != os.getpid():
                 kind = _class_of(self._scheme)
@@ -181,7 +181,7 @@ class Storage:
 
 @contextmanager
 def _only_twice(slow: list[float], what: str) -> Iterator[None]:
-    """Raises RemoteUnavailable at the second failure that took long: the library has then tried many times by itself. slow: how long those before took."""
+    """Raises RemoteUnavailable at the second failure that took long, since the library has then tried many times by itself. slow: seconds of those before."""
     began_s = time.monotonic()
     try:
         yield
@@ -199,7 +199,7 @@ def _only_twice(slow: list[float], what: str) -> Iterator[None]:
 
 @contextmanager
 def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
-    """Turns what file systems raise into ours, or into Transient. No text of theirs is passed on: it may hold a token."""
+    """Turns what file systems raise into our errors, or into Transient. Their texts are not passed on, since they may hold a token."""
     try:
         yield
     except _PASSED_ON:
@@ -221,7 +221,7 @@ def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the storage answered that we may not: trying again would not help. gcsfs tells 403 by a text alone."""
+    """Whether the storage answered 401 or 403, so that another try would not help. gcsfs states 403 by a text alone."""
     return {getattr(error, name, None) for name in ("status_code", "code")} & {401, 403, "401", "403"} != set() or str(error).startswith("Forbidden: ")
 
 
@@ -268,11 +268,11 @@ def _class_of(scheme: str) -> Any:
         raise SettingsError(f"a landing zone at a {scheme}:// address needs the library {module!r}, which is not installed or does not load; run: pip install {package}") from None
 
 
-def _told(info: Mapping[str, Any]) -> Told:
+def _info_of(info: Mapping[str, Any]) -> FileInfo:
     version = next((text for name in _VERSIONS if (text := _text(info.get(name)))), None)
     times = (_nanoseconds(info.get(name)) for name in _TIMES)
     size = info.get("size")
-    return Told(str(info["name"]).strip("/"), str(info.get("type")), None if size is None else int(size), version, next((one for one in times if one), 0))
+    return FileInfo(str(info["name"]).strip("/"), str(info.get("type")), None if size is None else int(size), version, next((one for one in times if one), 0))
 
 
 def _text(value: Any) -> str:
@@ -282,7 +282,7 @@ def _text(value: Any) -> str:
 
 
 def _nanoseconds(value: Any) -> int:
-    """Since 1970, of what file systems call a time: seconds, milliseconds, dates, and texts of dates; 0 where it is none."""
+    """Nanoseconds since 1970, from seconds, milliseconds, a datetime or the text of one; 0 for anything else."""
     if isinstance(value, bool) or value is None:
         return 0
     if isinstance(value, (int, float)):

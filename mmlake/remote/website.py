@@ -1,4 +1,4 @@
-"""One web server: what it states of a file, ranges of its bytes, whole bodies in order, directory pages.
+"""One web server: the headers of its files, ranges of their bytes, whole bodies in order, directory pages.
 
 Requests go through aiohttp in fsspec's I/O thread. fsspec's own HTTPFileSystem is not used: it takes the answer 200 for a range, holds
 whole bodies in memory and does not notice a file that changes between two ranges. Login and headers go to the server's own origin only.
@@ -26,10 +26,10 @@ from mmlake.remote.settings import RemoteSettings
 _Result = TypeVar("_Result")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MAX_REDIRECTS = 5
-_NO_HEAD = (400, 403, 405, 501)  # what servers and signed addresses answer that take GET only
+_NO_HEAD = (400, 403, 405, 501)  # answers to HEAD of servers and signed addresses that take GET only
 _GONE = (404, 410)
 _MAX_PAGE_BYTES = 64 << 20  # half a million links
-_NUMBER = "[0-9]{1,18}"  # below 2^63: a size of more digits is none that can be stored
+_NUMBER = "[0-9]{1,18}"  # below 2^63, which is what a table's integer holds
 _LENGTH = re.compile(_NUMBER)
 _CONTENT_RANGE = re.compile(rf"bytes (?:({_NUMBER})-({_NUMBER})|\*)/({_NUMBER})")
 _PAGES = ("text/html", "application/xhtml+xml", "")
@@ -61,21 +61,21 @@ class NoPage(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """What a server states of a file."""
+class FileHeaders:
+    """What a server's headers state about a file."""
 
     size_bytes: int | None  # of its bytes as they are stored; None where it does not say, or compresses them on the way
     etag: str  # "" where it states none
-    modified: str  # Last-Modified, as it stands there
+    modified: str  # Last-Modified as it is written; "" where it states none
     has_ranges: bool | None = None  # by Accept-Ranges; None where it does not say
 
     @property
     def version(self) -> str:
-        """What the server names the content by; "" where it states no ETag. A weak one holds for more than one content, and its time tells them apart."""
+        """What names the content: the ETag, "" without one. A weak ETag may stand for more than one content, so its time is added."""
         return f"{self.etag} {self.modified}".strip() if self.etag.startswith("W/") else self.etag
 
-    def differs(self, other: Stated) -> bool:
-        """Whether both state something, and not the same: the file changed."""
+    def differs(self, other: FileHeaders) -> bool:
+        """Whether the file changed: both state the same thing and give it other values."""
         pairs = ((self.etag, other.etag), (self.modified, other.modified), (self.size_bytes, other.size_bytes))
         return any(one not in ("", None) and two not in ("", None) and one != two for one, two in pairs)
 
@@ -84,7 +84,7 @@ class Website:
     """A web server at one origin. Threads may share it, and forked processes."""
 
     def __init__(self, url: str, *, settings: RemoteSettings, retries: Retries | None = None) -> None:
-        """url: without login; the one that this process saw for it, and the storage options for it, are used. Raises SettingsError, MissingExtra."""
+        """url: without its login; one that this process saw for it is used, and so are its storage options. Raises SettingsError, MissingExtra."""
         self._aiohttp = need("aiohttp", extra="web", purpose=_PURPOSE)
         need("fsspec", extra="web", purpose=_PURPOSE)
         self._origin = origin(url)
@@ -103,15 +103,15 @@ class Website:
         self.transient = (*TRANSIENT, self._aiohttp.ClientConnectionError, self._aiohttp.ClientPayloadError)
         self._neighbourhood = Neighbourhood(self._origin[1])
 
-    def head(self, url: str) -> Stated | None:
-        """What is stated of the file; None where there is none. Raises IsDirectory, UnreadableItem where it is refused."""
+    def head(self, url: str) -> FileHeaders | None:
+        """What the server states about the file; None where there is none. Raises IsDirectory, UnreadableItem where it is refused."""
         return self._call(lambda: self._head(url), f"HEAD {url}")
 
     def links(self, url: str) -> list[Link]:
         """The links of a directory page. Raises NoPage where there is none."""
         return list(links_of(self._call(lambda: self._page(url), f"GET {url}"), url))
 
-    def read_range(self, url: str, stated: Stated, *, offset: int, size: int) -> bytes:
+    def read_range(self, url: str, stated: FileHeaders, *, offset: int, size: int) -> bytes:
         """Exactly these bytes of that version. Raises NoRanges, UnreadableItem 1001 where the file changed or is refused, RemoteUnavailable."""
         data, attempts, is_named = bytearray(), self.attempts(url), True
         while len(data) < size:
@@ -127,10 +127,10 @@ class Website:
         return bytes(data)
 
     def attempts(self, url: str) -> Attempts:
-        """The tries of one body, for a caller that resumes it."""
+        """The tries of one body, for a caller that resumes or repeats it."""
         return self._retries.begin(f"GET {url}")
 
-    def start(self, url: str, stated: Stated) -> Body:
+    def start(self, url: str, stated: FileHeaders) -> Body:
         """The whole body, which `more` reads. Raises UnreadableItem 1001, RemoteUnavailable, one of `transient`."""
         return self._run(lambda: self._start(url, stated), f"GET {url}")
 
@@ -139,7 +139,7 @@ class Website:
         return self._run(body.more, f"GET {url}")
 
     def stop(self, body: Body) -> None:
-        """Leave the rest of the body where it is."""
+        """Close the answer without reading the rest of the body."""
         run(lambda: _release(body.answer))
 
     def _call(self, action: Callable[[], Awaitable[_Result]], what: str) -> _Result:
@@ -154,7 +154,7 @@ class Website:
             raise RemoteUnavailable(f"{what}: no sound answer ({type(error).__name__}); see whether a web server is at the address") from None
 
     async def _ask(self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS) -> Any:
-        """The answer, its body not read yet, after redirects that keep to the rules: no downgrade, no login for another origin, none from outside into a private network."""
+        """The answer, its body not read yet, after redirects: never from https to http nor from a public server into a private network, and without the login to another origin."""
         asked = url
         for _ in range(max_redirects + 1):
             own, proxy = self._headers if origin(asked) == self._origin else {}, proxy_for(asked)
@@ -185,7 +185,7 @@ class Website:
         raise UnreadableItem(1001, f"the server redirects more than {_MAX_REDIRECTS} times")
 
     async def _following(self, url: str, asked: str, target: str) -> str:
-        """The address that a redirect leads to."""
+        """The address that a redirect leads to. Raises IsDirectory, UnreadableItem 1001 where it must not be followed."""
         try:
             found = _led_to(asked, target)
             there, here = origin(found), origin(asked)
@@ -199,23 +199,23 @@ class Website:
             raise UnreadableItem(1001, _INWARD)
         return found
 
-    async def _head(self, url: str) -> Stated | None:
+    async def _head(self, url: str) -> FileHeaders | None:
         answer = await self._ask("HEAD", url)
         answer.release()
         if answer.status in _GONE:
             return None
-        stated = _stated(answer, url) if answer.status == 200 else None
+        stated = _headers_of(answer, url) if answer.status == 200 else None
         if stated is not None and stated.size_bytes:
-            return stated  # 0 is what frameworks answer that do not know
+            return stated  # a length of 0 is what some frameworks answer that do not know it
         if stated is None and answer.status not in _NO_HEAD:
             self._check(answer, f"HEAD {url}")
         answer = await self._ask("GET", url, headers={"Range": "bytes=0-0"})
-        answer.release()  # of what the server sends, its head alone is wanted
+        answer.release()  # only the headers are wanted
         if answer.status in _GONE:
             return None
         if answer.status != 416:
             self._check(answer, f"GET {url}")
-        return _stated(answer, url)
+        return _headers_of(answer, url)
 
     async def _page(self, url: str) -> str:
         answer = await self._ask("GET", url, max_redirects=0)
@@ -240,15 +240,15 @@ class Website:
         finally:
             answer.release()
 
-    async def _range(self, url: str, stated: Stated, offset: int, size: int, data: bytearray) -> bool:
-        """Adds what comes of the range to the data, which holds its beginning already. Whether the answer says of which version it is, where the file has one."""
+    async def _range(self, url: str, stated: FileHeaders, offset: int, size: int, data: bytearray) -> bool:
+        """Whether the answer names its version, if the file has one. What comes of the range is added to the data, which holds the range's beginning already."""
         start, end = offset + len(data), offset + size
         answer = await self._ask("GET", url, headers={"Range": f"bytes={start}-{end - 1}"})
         try:
             if answer.status in (*_GONE, 412, 416):
                 raise UnreadableItem(1001, _CHANGED)
             self._check(answer, f"GET {url}")
-            found = _stated(answer, url)
+            found = _headers_of(answer, url)
             if found.differs(stated):
                 raise UnreadableItem(1001, _CHANGED)
             told = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
@@ -265,7 +265,7 @@ class Website:
         finally:
             answer.release()
 
-    async def _start(self, url: str, stated: Stated) -> Body:
+    async def _start(self, url: str, stated: FileHeaders) -> Body:
         answer = await self._ask("GET", url)
         try:
             if answer.status in _GONE:
@@ -273,7 +273,7 @@ class Website:
             self._check(answer, f"GET {url}")
             if answer.status != 200:
                 raise UnreadableItem(1001, f"status={answer.status} for the whole file, expected 200")
-            if _stated(answer, url).differs(stated):
+            if _headers_of(answer, url).differs(stated):
                 raise UnreadableItem(1001, _CHANGED)
             return Body(answer, url)
         except (UnreadableItem, RemoteUnavailable, Transient):
@@ -306,7 +306,7 @@ def _led_to(asked: str, target: str) -> str:
     found = split_login(urljoin(asked, quote(target, safe=f"{PATH}%?#[]", errors="surrogateescape")))[0]
     host = origin(found)[1]
     host.encode("idna")
-    if not is_numeric(host) and host.replace(".", "").isdigit():  # "127.1", "2130706433": what libraries read as addresses, each in its way
+    if not is_numeric(host) and host.replace(".", "").isdigit():  # "127.1", "2130706433": libraries read these as addresses, each in its own way
         raise ValueError
     return found
 
@@ -324,9 +324,9 @@ def _text(answer: Any, name: str) -> str:
     return str(answer.headers.get(name, "")).strip().encode("utf-8", "backslashreplace").decode()
 
 
-def _stated(answer: Any, url: str) -> Stated:
+def _headers_of(answer: Any, url: str) -> FileHeaders:
     told, length = _CONTENT_RANGE.fullmatch(_text(answer, "Content-Range")), _text(answer, "Content-Length")
     size = int(told[3]) if told is not None else int(length) if answer.status == 200 and _LENGTH.fullmatch(length) else None
     ranges = _text(answer, "Accept-Ranges").lower()
     has_ranges = True if answer.status == 206 or ranges == "bytes" else False if ranges == "none" else None
-    return Stated(None if coding_of(answer, url) else size, _text(answer, "ETag"), _text(answer, "Last-Modified"), has_ranges)
+    return FileHeaders(None if coding_of(answer, url) else size, _text(answer, "ETag"), _text(answer, "Last-Modified"), has_ranges)

@@ -6,11 +6,9 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from mmlake.errors import SettingsError
-
-KINDS: Final = ("shape", "text", "sample", "picture", "pair")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mmlake.errors import SettingsError
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import sync_directory, write_atomically
 
@@ -54,7 +54,7 @@ class Staged:
     def __enter__(self) -> Staged:
         self._is_new = not self.directory.exists()
         with ExitStack() as stack:
-            stack.enter_context(holding(self.directory / _LOCK, what=f"the output directory {self.directory}"))
+            stack.enter_context(exclusive_lock(self.directory / _LOCK, what=f"the output directory {self.directory}"))
             stack.callback(self._clear)
             for left in self.directory.glob(f"*{_UNFINISHED}"):  # nobody else writes here now: a killed writer left it
                 left.unlink()

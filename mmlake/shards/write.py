@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake.errors import SettingsError, ShardCorrupt
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, digest_of, is_digest
 from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_bytes, read_idx
@@ -46,7 +46,7 @@ def write_shards(
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")
     directory = Path(out) / manifest_id
     shards = plan(items, manifest_id=manifest_id, settings=settings, normalized=texts is not None)
-    with holding(directory / "writer.lock", what=f"the directory of training shards {directory}"):
+    with exclusive_lock(directory / "writer.lock", what=f"the directory of training shards {directory}"):
         _uncommit_unless(directory, shards)
         entries = []
         for shard in shards:

@@ -1,51 +1,62 @@
-"""An open batch: small blobs on their way into a pack, readable before they are durable."""
+"""Open batches: small blobs on their way into a pack, readable before they are durable."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from mmlake.errors import RemoteUnavailable
 from mmlake.records import Digest
-from mmlake.store.files import Buffers, Draft
+from mmlake.store.files import BufferedAtomicFile, Buffers
 from mmlake.store.index import Entry
+from mmlake.store.names import plain_extension
 from mmlake.store.pack import PACKED_BELOW_BYTES, PackWriter, Record
+from mmlake.store.packing import PackHome
 
-_MAX_RECORDS = 1 << 17  # per pack of a batch, whose places are held in memory: 40 MiB
+_MAX_RECORDS = 1 << 17  # per pack of a batch: their places are held in memory, 50 MiB
 _MAX_BYTES = 256 << 20
 
 
-class PackHome(Protocol):
-    """Where finished packs go: a directory, or a bucket."""
-
-    directory: Path  # of the unfinished pack
-
-    def commit(self, draft: Draft, writer: PackWriter) -> object: ...
-
-
 class Batch:
-    """What the batches of one store object, in all threads, have put since the last seal. Holds one buffer and the places in memory, the bytes in a `.part` file."""
+    """What the batches of one store object, in all threads, have put since the last seal. Memory holds one buffer and the places of blobs, a `.part` file their bytes."""
 
-    def __init__(self, packs: PackHome, buffers: Buffers, *, settle: Callable[[], None] | None = None) -> None:
-        """settle: makes durable what its store has put beside the pack."""
-        self._packs, self._buffers, self._settle = packs, buffers, settle
+    def __init__(self, packs: PackHome, buffers: Buffers, *, admit: Callable[[], None] | None = None, settle: Callable[[], None] | None = None) -> None:
+        """admit: raises where this process may not write, asked before each pack. settle: makes durable what the store has put beside the pack."""
+        self._packs, self._buffers, self._admit, self._settle = packs, buffers, admit, settle
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._depths: dict[int, int] = {}  # thread -> batches that it has open
         self._pending: dict[Digest, tuple[Entry, str]] = {}
-        self._draft: Draft | None = None
+        self._file: BufferedAtomicFile | None = None
         self._writer: PackWriter | None = None
 
-    def enter(self) -> None:
-        """Open a batch in this thread."""
+    @contextmanager
+    def open(self, location: str) -> Iterator[None]:
+        """A batch of this thread, as `Blobs.batch` says. Those of several threads share a pack, which the first of them to end makes durable for all.
+
+        location: of the store, for messages.
+        """
+        self._enter()
+        try:
+            yield
+        except BaseException as error:
+            try:
+                self._leave()
+            except (OSError, RemoteUnavailable):  # the first error is the one to tell
+                error.add_note(f"the pack of its batch in {location} could not be written either: its small blobs are not in the store")
+            raise
+        else:
+            self._leave()
+
+    def _enter(self) -> None:
         with self._lock:
             thread = threading.get_ident()
             self._depths[thread] = self._depths.get(thread, 0) + 1
 
-    def leave(self) -> None:
-        """Close this thread's innermost batch; durable when it was the outermost, whatever other threads have open."""
+    def _leave(self) -> None:
+        """Close this thread's innermost batch; at the outermost one everything becomes durable, whatever other threads have open."""
         with self._lock:
             thread = threading.get_ident()
             self._depths[thread] -= 1
@@ -70,7 +81,8 @@ class Batch:
         return bool(self._depths) and size_bytes < PACKED_BELOW_BYTES and os.getpid() == self._process  # a forked child would write into its parent's file
 
     def add(self, digest: Digest, data: bytes | memoryview, *, extension: str) -> bool:
-        """Whether the blob was taken; not where the last batch has been closed meanwhile."""
+        """Whether the blob, which must be small enough (`takes`), was taken; not where the last batch has been closed meanwhile."""
+        extension = plain_extension(extension)
         with self._lock:
             if not self._depths:
                 return False
@@ -94,25 +106,27 @@ class Batch:
             return None
         with self._lock:
             found = self._pending.get(digest)
-            if found is None or self._draft is None:
+            if found is None or self._file is None:
                 return None
             entry, extension = found
-            return Record(digest, extension, self._draft.read_back(entry.offset, entry.size_bytes))
+            return Record(digest, extension, self._file.read_back(entry.offset, entry.size_bytes))
 
     def seal(self) -> None:
         """Turn what waits into a pack, durable when this returns. On an OSError all of it is lost, and the next put starts anew."""
         with self._lock:
-            draft, writer = self._draft, self._writer
-            if draft is None or writer is None:
+            file, writer = self._file, self._writer
+            if file is None or writer is None:
                 return
             try:
-                self._packs.commit(draft, writer)
+                self._packs.commit(file, writer)
             finally:
-                self._draft = self._writer = None
+                self._file = self._writer = None
                 self._pending = {}
-                draft.__exit__()
+                file.__exit__()
 
     def _begin(self) -> None:
-        draft = Draft(self._packs.directory, self._buffers)
-        draft.__enter__()
-        self._draft, self._writer = draft, PackWriter(draft.write)
+        if self._admit is not None:
+            self._admit()
+        file = BufferedAtomicFile(self._packs.directory, self._buffers)
+        file.__enter__()
+        self._file, self._writer = file, PackWriter(file.write)

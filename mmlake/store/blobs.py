@@ -52,8 +52,9 @@ class Blobs(ABC):
     def batch(self) -> AbstractContextManager[None]:
         """While this lasts, small blobs go into one pack, and this object finds them at once; durable, and seen by other objects, when it ends.
 
-        A batch inside of another joins it. What was put is kept when the block raises, too: equal work tried again then writes less. Raises OSError at its
-        end where the pack cannot be written: then none of its small blobs are in the store; or a directory not synced: then large ones are seen and not promised.
+        A batch inside of another joins it. What was put is kept when the block raises, too: equal work tried again then writes less.
+        Its end raises OSError where the pack cannot be written, and none of its small blobs are then in the store; or where a directory cannot be synced,
+        and large blobs are then visible, but may not survive a power cut.
         """
 
     @abstractmethod
@@ -77,11 +78,11 @@ class Blobs(ABC):
 
     @abstractmethod
     def quarantine(self, digest: Digest, *, reason: str = "its bytes do not hash to its name") -> int:
-        """The number of damaged copies that were moved out of the store into its quarantine, reason beside them. Sound copies stay; with none left, a put mends the blob."""
+        """The number of damaged copies that were moved into the store's quarantine, with the reason beside them. Sound copies stay; where there is none, a put stores the blob anew."""
 
     @abstractmethod
     def remove_all(self, digests: Iterable[Digest]) -> int:
-        """Bytes freed by deleting the blobs for good, every copy of them, also out of packs; absent ones count 0. Each pack is rewritten at most once."""
+        """Bytes freed by deleting every copy of the blobs for good; absent ones count 0. Each pack that holds some is rewritten once."""
 
     @abstractmethod
     def sweep(self, *, older_than_s: float, now_s: float) -> int:
@@ -95,15 +96,15 @@ class Blobs(ABC):
         """How much lies in the store."""
 
     def compact(self) -> int:
-        """The number of packs that went: small ones are merged where there are many. Readers and writers may go on meanwhile."""
+        """How many packs fewer there are: small ones are merged where there are many. Readers and writers may go on meanwhile."""
         return 0
 
     def thin(self) -> int:
-        """The number of further copies that went out of packs: of each blob one sound copy stays. 0 where that cannot be done safely beside another who does it."""
+        """The number of further copies that were removed from packs; of each blob one sound copy stays. 0 where two processes that did this at once could not be kept apart."""
         return 0
 
     def broken_packs(self) -> list[Path]:
-        """The packs whose index is lost or damaged: blobs in them may seem missing. None where the store cannot tell without looking at every one."""
+        """The packs whose index is lost or damaged: blobs in them may seem missing. An empty list where the store cannot tell without reading every index."""
         return []
 
     def rebuild_indexes(self) -> int:
@@ -133,7 +134,7 @@ class Blobs(ABC):
             yield Path(file.name)
 
     def verify(self, digest: Digest) -> str | None:
-        """None when the blob's bytes hash to its name, else what is wrong: "missing" or "corrupt" (which a disk that cannot read it back is, too)."""
+        """None when the blob's bytes hash to its name, else what is wrong: "missing", or "corrupt", also where the disk cannot read it back."""
         try:
             with self.open(digest) as file:
                 return None if hashlib.file_digest(file, "sha256").hexdigest() == digest else "corrupt"  # type: ignore[arg-type]  # any binary file will do
@@ -143,7 +144,7 @@ class Blobs(ABC):
             return "corrupt"
 
     def verify_all(self, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
-        """(digest, "missing" or "corrupt") of each blob that `verify` finds wrong; far cheaper than one by one where many lie in a pack. advance: told of blobs done."""
+        """(digest, "missing" or "corrupt") of each blob that `verify` finds wrong; far cheaper than one by one where many lie in a pack. advance: called with 1 for each blob done."""
         for digest in digests:
             if (wrong := self.verify(digest)) is not None:
                 yield digest, wrong

@@ -1,4 +1,4 @@
-"""How much lies in a store, wherever its indexes and its single blobs come from."""
+"""How much lies in a store, counted from its indexes and a list of its single blobs."""
 
 from __future__ import annotations
 

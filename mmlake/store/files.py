@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all: written aside as `.part`, synced, renamed, their directory synced.
+"""Files that appear whole or not at all: written under a temporary name that ends in `.part`, synced, renamed, their directory synced.
 
-Enters: bytes. Leaves: a file that survives a power cut. `Draft` is for much data (its own aligned buffer, past the page cache where the file system
-allows), `write_atomically` for little.
+Enters: bytes. Leaves: a file that survives a power cut. `write_atomically` is for little data, `BufferedAtomicFile` for much: it has an aligned buffer of its own and
+writes past the page cache where the file system allows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ UNFINISHED = ".part"
 BLOCK_BYTES = 4096  # what O_DIRECT wants lengths, offsets and addresses to be multiples of; 512 on some disks, 4096 on all
 BUFFER_BYTES = 4 << 20  # two huge pages; 256 KiB cost 1.5 x the CPU time, 8 MiB gain nothing (benchmarks/README.md)
 _KEPT_BUFFERS = 4
+_READ_BYTES = 64 << 10  # files up to here are read whole: a mapped one keeps a file descriptor
 
 
 def sync_directory(directory: str | os.PathLike[str]) -> None:
@@ -33,16 +34,16 @@ def sync_directory(directory: str | os.PathLike[str]) -> None:
 def write_atomically(path: Path, data: bytes) -> None:
     """Put the bytes at the path so that a reader sees the old file or the new one, never a part; durable on return."""
     missing = [above for above in (path.parent, *path.parent.parents) if not above.exists()]
-    with Aside(path.parent) as aside:
-        aside.write(data)
-        aside.sync()
-        aside.place(path)
+    with AtomicFile(path.parent) as file:
+        file.write(data)
+        file.sync()
+        file.rename_to(path)
     for directory in (path.parent, *(above.parent for above in missing)):
         sync_directory(directory)
 
 
 def age_s(entry: os.DirEntry[str], now_s: float) -> float:
-    """Seconds since the file was last written; below every age for what is no regular file or has just gone."""
+    """Seconds since the file was last written; minus infinity for what is no regular file or has just gone."""
     try:
         return now_s - entry.stat(follow_symlinks=False).st_mtime if entry.is_file(follow_symlinks=False) else float("-inf")
     except FileNotFoundError:
@@ -64,15 +65,15 @@ def sweep_directory(directory: Path, *, older_than_s: float, now_s: float) -> in
     return num_removed
 
 
-class Aside:
-    """A file that is not yet in its place: renamed there by its user, removed on leaving otherwise."""
+class AtomicFile:
+    """A file under a temporary name, which `rename_to` puts in its place; removed at the end of the context where that was not called."""
 
-    _handle, _is_placed = -1, False  # here, since there is a draft for each small stream, too
+    _handle, _is_renamed = -1, False  # on the class, since each small stream makes an object: that costs it nothing
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> AtomicFile:
         self._create()
         return self
 
@@ -92,13 +93,13 @@ class Aside:
             try:
                 os.close(handle)
             finally:
-                if not self._is_placed:
+                if not self._is_renamed:
                     self.path.unlink(missing_ok=True)
 
-    def place(self, path: str | os.PathLike[str]) -> None:
-        """Rename the file to its place, over what is there."""
+    def rename_to(self, path: str | os.PathLike[str]) -> None:
+        """Put the file at the path, over what is there. Its directory is for the caller to sync."""
         os.replace(self.path, path)
-        self._is_placed = True
+        self._is_renamed = True
 
     def _create(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -111,7 +112,7 @@ class Aside:
 
 
 class Buffers:
-    """Aligned buffers of BUFFER_BYTES, lent and taken back: fresh ones page-fault and halve the speed. Shared by threads."""
+    """Aligned buffers of BUFFER_BYTES that are used again and again: fresh ones page-fault, which halves the speed. Threads may share them."""
 
     def __init__(self) -> None:
         self._free: list[memoryview] = []
@@ -133,20 +134,20 @@ class Buffers:
             self._free.append(buffer)
 
 
-class Draft(Aside):
-    """A large file in the making. Bytes are collected in one aligned buffer, which its user may fill in place, and what is written can be read back.
+class BufferedAtomicFile(AtomicFile):
+    """An atomic file for much data. Bytes are collected in one aligned buffer, which its user may fill in place, and can be read back before they are synced.
 
-    The file is made when the buffer is full for the first time, or synced: what stays small costs none.
+    The file is made when the buffer is full for the first time, or at `sync`: bytes that are dropped before cost no file.
 
-    is_direct: write past the page cache: half the CPU time, and the cache keeps what others need; the next reader pays by reading from the disk.
+    is_direct: write past the page cache, which takes half the CPU time and leaves the cache to others; the next reader has to read from the disk.
     """
 
-    _written = _filled = 0  # bytes in the file, a multiple of BLOCK_BYTES until the end; bytes in the buffer
+    _written = _filled = 0  # bytes in the file, a multiple of BLOCK_BYTES until `sync`; bytes in the buffer
 
     def __init__(self, directory: Path, buffers: Buffers, *, is_direct: bool = True) -> None:
         self._directory, self._buffers, self._is_direct = directory, buffers, is_direct
 
-    def __enter__(self) -> Draft:
+    def __enter__(self) -> BufferedAtomicFile:
         self._view = self._buffers.take()
         return self
 
@@ -162,13 +163,13 @@ class Draft(Aside):
         return self._view[self._filled :]
 
     def fill(self, count: int) -> None:
-        """Take in the first bytes of what `room` gave."""
+        """Count so many bytes of what `room` gave as written."""
         self._filled += count
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append the bytes. After an OSError nothing of them counts and a later call tries again."""
+        """Append the bytes. After an OSError none of them counts, and the call may be made again."""
         view, filled = memoryview(data).cast("B"), self._filled
-        if len(view) <= BUFFER_BYTES - filled:  # the way of most small blobs
+        if len(view) <= BUFFER_BYTES - filled:  # most small blobs
             self._view[filled : filled + len(view)] = view
             self._filled = filled + len(view)
             return
@@ -186,11 +187,11 @@ class Draft(Aside):
             view = view[count:]
 
     def buffered(self) -> memoryview:
-        """What was taken and is not yet in the file; good until more is written."""
+        """The bytes that are not yet in the file; valid until more is written."""
         return self._view[: self._filled]
 
     def read_back(self, offset: int, size: int) -> bytes:
-        """Bytes that were taken already. Must not run beside `write`."""
+        """Bytes that were written already. Must not run beside `write`."""
         parts = []
         if offset < self._written:
             first = offset - offset % BLOCK_BYTES
@@ -244,7 +245,7 @@ class Draft(Aside):
             view, offset = view[count:], offset + count
 
     def _read(self, offset: int, size: int) -> bytes:
-        # A descriptor of its own, since that of the writer may want aligned memory.
+        # A descriptor of its own: the writer's may take aligned memory alone.
         with open(self.path, "rb", buffering=0) as file:
             file.seek(offset)
             return read_exactly(file, size)
@@ -260,13 +261,20 @@ class Draft(Aside):
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            self._buffers.is_direct = False  # the file system of this store has none: nobody asks again
+            self._buffers.is_direct = False  # this store's file system has no O_DIRECT: nobody asks again
             return False
         return wanted
 
     def _give_up_direct(self) -> None:
         self._set_direct(False)
         self._is_direct = False
+
+
+def in_memory(file: IO[bytes]) -> bytes | mmap.mmap:
+    """The bytes of a file that never changes: small ones read, large ones mapped, in memory only as far as they are looked at."""
+    if os.fstat(file.fileno()).st_size <= _READ_BYTES:
+        return file.read()
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def read_exactly(file: IO[bytes], size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The index of a pack: digest to place, found by bisection in bytes that were never parsed.
+"""The index of a pack: from a digest to its blob's place, found by bisection in the bytes as they are, without parsing them.
 
     index   = b"mmlidx1\\n", number of entries u64, bytes of the pack u64, fanout, entry*, SHA-256 of all before
     fanout  = 256 x u32: how many digests begin with a byte up to this one
@@ -33,7 +33,7 @@ _PLACE = struct.Struct(">QI")
 _ENTRIES_AT = _FRONT.size + _FANOUT.size
 _HASH_BYTES = 32
 ENTRY_BYTES = _ENTRY.size
-_SEARCHED = 32  # entries that are searched as bytes: cheaper than five more steps of bisection
+_SEARCHED = 32  # the last so many entries are searched as bytes, which is cheaper than five more steps of bisection
 
 
 class Entry(NamedTuple):
@@ -61,7 +61,7 @@ def index_bytes(entries: Iterable[bytes], *, pack_bytes: int) -> bytes:
 
 
 class PackIndex:
-    """Look-ups in the bytes of an index. Its checksum is compared by `is_sound` alone: that reads everything, and what a wrong entry names is checked by its hash."""
+    """Look-ups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong entry does no harm, as blobs are checked by their hash."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         """Raises BlobCorrupt where the bytes are not those of an index."""
@@ -111,7 +111,7 @@ class PackIndex:
         return None
 
     def beginnings(self) -> tuple[np.ndarray, np.ndarray]:
-        """(the first 64 bits of each digest, the 24 after them), by digest."""
+        """(the first 64 bits of each digest, the 24 bits after them), sorted by digest."""
         import numpy as np
 
         front = np.dtype({"names": ["first", "next"], "formats": [">u8", ">u4"], "offsets": [0, 8], "itemsize": ENTRY_BYTES})
@@ -123,6 +123,11 @@ class PackIndex:
         for at in range(_ENTRIES_AT, _ENTRIES_AT + self._count * ENTRY_BYTES, ENTRY_BYTES):
             digest, offset, size = _ENTRY.unpack_from(self._data, at)
             yield Entry(digest.hex(), offset, size)
+
+
+def sorted_once(*digests: Iterable[Digest]) -> Iterator[Digest]:
+    """Every digest of these sorted runs, sorted, once."""
+    return (digest for digest, _ in groupby(merge(*digests)))
 
 
 def places(indexes: Sequence[PackIndex]) -> Iterator[list[tuple[int, Entry]]]:

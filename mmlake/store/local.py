@@ -6,9 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from heapq import merge
-from itertools import groupby
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -18,9 +16,9 @@ from mmlake.store import mending
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
 from mmlake.store.counting import counted
-from mmlake.store.files import Aside, Buffers, Draft, sweep_directory, sync_directory, write_atomically
+from mmlake.store.files import AtomicFile, BufferedAtomicFile, Buffers, sweep_directory, sync_directory, write_atomically
+from mmlake.store.index import sorted_once
 from mmlake.store.loose import LooseFiles
-from mmlake.store.names import plain_extension
 from mmlake.store.pack import PACKED_BELOW_BYTES, Record
 from mmlake.store.packs import Packs
 from mmlake.store.verifying import wrong_blobs
@@ -47,44 +45,32 @@ class BlobStore(Blobs):
         digest, size = digest_of(data), memoryview(data).nbytes
         if self._holds(digest):
             return digest
-        if self._batch.takes(size) and self._batch.add(digest, data, extension=plain_extension(extension)):
-            return digest
-        self._put_loose(digest, data, extension=extension, is_settled_later=self._batch.is_ours)
+        if not (self._batch.takes(size) and self._batch.add(digest, data, extension=extension)):
+            self._put_loose(digest, data, extension=extension, is_settled_later=self._batch.is_ours)
         return digest
 
     def put_stream(self, stream: IO[bytes], *, extension: str = "bin", head: bytes = b"") -> tuple[Digest, int]:
         """See `Blobs.put_stream`. The bytes are hashed and written from one buffer."""
         # Under the root, so that the rename stays within one file system.
-        with Draft(self._incoming, self._buffers) as draft:
+        with BufferedAtomicFile(self._incoming, self._buffers) as file:
             if head:
-                draft.write(head)
+                file.write(head)
             hasher, read = hashlib.sha256(head), _reader(stream)
-            while count := read(room := draft.room()):
+            while count := read(room := file.room()):
                 hasher.update(room[:count])
-                draft.fill(count)
-            if count is None:  # would pass for the end of the stream and store a torn item
+                file.fill(count)
+            if count is None:  # taken for the end of the stream, it would store a torn item
                 raise BlockingIOError(errno.EAGAIN, "the stream is in non-blocking mode and has no bytes yet; put a blocking stream")
-            digest, size = hasher.hexdigest(), draft.size_bytes
+            digest, size = hasher.hexdigest(), file.size_bytes
             if self._holds(digest):
                 return digest, size
-            if not (self._batch.takes(size) and self._batch.add(digest, draft.buffered(), extension=plain_extension(extension))):
-                self._loose.commit(draft, digest, extension, is_settled_later=self._batch.is_ours)
+            if not (self._batch.takes(size) and self._batch.add(digest, file.buffered(), extension=extension)):
+                self._loose.commit(file, digest, extension, is_settled_later=self._batch.is_ours)
         return digest, size
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """See `Blobs.batch`. Batches of several threads share a pack, which the first of them to end makes durable for all."""
-        self._batch.enter()
-        try:
-            yield
-        except BaseException as error:
-            try:
-                self._batch.leave()
-            except OSError:  # the first error is the one to tell
-                error.add_note(f"the pack of its batch in {self.root} could not be written either: its small blobs are not in the store")
-            raise
-        else:
-            self._batch.leave()
+    def batch(self) -> AbstractContextManager[None]:
+        """See `Blobs.batch`."""
+        return self._batch.open(self.location)
 
     def read(self, digest: Digest) -> bytes:
         """The blob's bytes, checked against its name; of several copies a sound one. Raises BlobMissing, BlobCorrupt."""
@@ -127,8 +113,7 @@ class BlobStore(Blobs):
 
     def digests(self) -> Iterator[Digest]:
         """See `Blobs.digests`. Those of an open batch come when it has ended."""
-        both = merge(self._packs.digests(), (digest for digest, _ in self._loose.files()))
-        return (digest for digest, _ in groupby(both))
+        return sorted_once(self._packs.digests(), (digest for digest, _ in self._loose.files()))
 
     @contextmanager
     def local(self, digest: Digest) -> Iterator[Path]:
@@ -201,7 +186,7 @@ class BlobStore(Blobs):
                 yield digest, path.stat().st_size
 
     def compact(self, *, small_bytes: int = mending.SMALL_PACK_BYTES, max_small: int = mending.MAX_SMALL_PACKS) -> int:
-        """The number of packs that went: those below `small_bytes` are merged into few where there are more than `max_small`. Readers and writers may go on meanwhile."""
+        """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than `max_small`. Readers and writers may go on meanwhile."""
         return mending.compact(self._packs, self._buffers, small_bytes=small_bytes, max_small=max_small)
 
     def thin(self) -> int:
@@ -219,9 +204,9 @@ class BlobStore(Blobs):
 
     def _put_loose(self, digest: Digest, data: bytes | memoryview, *, extension: str, is_settled_later: bool = False) -> Path:
         directory = self._loose.directory(digest)
-        with Aside(directory) if memoryview(data).nbytes < PACKED_BELOW_BYTES else Draft(directory, self._buffers) as aside:
-            aside.write(data)
-            return self._loose.commit(aside, digest, extension, is_settled_later=is_settled_later)
+        with AtomicFile(directory) if memoryview(data).nbytes < PACKED_BELOW_BYTES else BufferedAtomicFile(directory, self._buffers) as file:
+            file.write(data)
+            return self._loose.commit(file, digest, extension, is_settled_later=is_settled_later)
 
     def _holds(self, digest: Digest) -> bool:
         """Whether the bytes are there already, and durable, or will be with this batch."""

@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmlake.records import Digest
-from mmlake.store.files import Aside, sweep_directory, sync_directory
+from mmlake.store.files import AtomicFile, sweep_directory, sync_directory
 from mmlake.store.names import blob_name, digest_in
 from mmlake.store.packs import GLANCE_S, SETTLED_S
 
-_CLOCK_S = 2.0  # time stamps of files may be so coarse
+_CLOCK_S = 2.0  # how coarse the time stamps of files may be
 _TWO_HEX = re.compile(r"[0-9a-f]{2}")
 
 
@@ -29,7 +29,7 @@ class LooseFiles:
         self._synced_s: dict[str, float] = {}  # prefix "abcd" -> when this object last synced the names of the files there
         self._unsynced: set[str] = set()  # prefixes "abcd" where names wait for `settle`
         self._settling = threading.Lock()
-        self._bare_until_s = 0.0  # until when nothing is looked for, since there was nothing at all
+        self._bare_until_s = 0.0  # until when no file is looked for, since there was none at all
 
     def directory(self, digest: Digest) -> Path:
         """Where the blob's file belongs."""
@@ -48,7 +48,7 @@ class LooseFiles:
     def holds(self, digest: Digest) -> bool:
         """Whether the bytes are there already, and durable.
 
-        A writer that was killed after its rename, or whose batch is open, left an entry that nobody has synced: a young one is synced here.
+        A writer that was killed after its rename, or whose batch is still open, left a name that nobody has synced: a young one is synced here.
         """
         now_s = time.monotonic()
         if now_s < self._bare_until_s:
@@ -70,27 +70,27 @@ class LooseFiles:
         """Whether there is no loose blob at all."""
         try:
             return not any(map(_TWO_HEX.fullmatch, os.listdir(self._root_path)))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
             return False
 
-    def commit(self, aside: Aside, digest: Digest, extension: str, *, is_settled_later: bool = False) -> Path:
-        """The file of the bytes, which get their name unless another writer was faster; durable on return, or after `settle`."""
-        aside.sync()
+    def commit(self, file: AtomicFile, digest: Digest, extension: str, *, is_settled_later: bool = False) -> Path:
+        """Where the blob's file now is: this one under its name, or that of a writer who was faster; durable on return, or after `settle`."""
+        file.sync()
         self._bare_until_s = 0.0
         directory = self.directory(digest)
-        if aside.path.parent != directory:
+        if file.path.parent != directory:
             directory.mkdir(parents=True, exist_ok=True)
         if not is_settled_later:
             self._anchor({digest[:4]})
         handle = os.open(directory, os.O_RDONLY)
         try:
-            # Else two writers could give one digest two extensions, or replace a blob that a reader has open. The kernel drops the lock of a killed writer.
+            # Without the lock two writers could give one digest two extensions, or replace a blob that a reader has open. The kernel drops the lock of a killed writer.
             with suppress(OSError):  # a file system without locks (some network mounts): at worst the same bytes are kept twice
                 fcntl.flock(handle, fcntl.LOCK_EX)
             path = self.find(digest)
             if path is None:
                 path = directory / blob_name(digest, extension)
-                aside.place(path)
+                file.rename_to(path)
             if is_settled_later:
                 self._unsynced.add(digest[:4])
             else:
@@ -143,7 +143,7 @@ class LooseFiles:
             yield from _two_hex_directories(outer)
 
     def _anchor(self, prefixes: set[str]) -> None:
-        """Make the directories above these "abcd" durable, once per object: each may be new, or left unsynced by a killed writer."""
+        """Make the directories of these prefixes durable, once per object: each may be new, or left unsynced by a killed writer."""
         fresh = prefixes - self._anchored
         above = {prefix[:2] for prefix in fresh}
         if above - self._anchored:

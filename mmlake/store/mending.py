@@ -1,7 +1,7 @@
 """Rewriting packs: merging small ones, taking blobs out for good, building lost indexes again.
 
-One process at a time does so, under a lock. The new pack is durable before an old one goes, so readers find every blob that stays at any moment, and a kill in between
-leaves blobs twice at worst.
+One process at a time does this, under a lock. The new pack is durable before an old one is deleted, so readers find every blob that stays at any moment, and a kill in
+between leaves blobs twice at worst.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
-from mmlake.store.files import Buffers, Draft
+from mmlake.store.files import Buffers
 from mmlake.store.index import Entry, index_bytes, pack_entry, places
-from mmlake.store.names import plain_extension
-from mmlake.store.pack import PackWriter, Record, scan
+from mmlake.store.pack import scan
+from mmlake.store.packing import write_packs
 from mmlake.store.packs import Pack, Packs
 
-SMALL_PACK_BYTES = 64 << 20  # packs below are worth merging: each costs every look-up half a microsecond
-MAX_SMALL_PACKS = 16  # so many may stand: one per shard that came since the last compaction
+SMALL_PACK_BYTES = 64 << 20  # packs below this are worth merging: each costs a look-up 0.7 us
+MAX_SMALL_PACKS = 16  # so many are left alone: about one per shard that came since the last compaction
 
 
 @contextmanager
 def _alone(packs: Packs) -> Iterator[bool]:
-    """Waits for others who rewrite. False on a file system without locks: two rewriters then leave blobs twice at worst, as long as each writes before it deletes."""
+    """Hold the lock of whoever rewrites packs, once it is free. False on a file system without locks: two rewriters then leave blobs twice at worst, since each writes before it deletes."""
     packs.directory.mkdir(parents=True, exist_ok=True)
     with (packs.directory / "lock").open("ab") as file:
         is_alone = False
@@ -39,7 +39,7 @@ def _alone(packs: Packs) -> Iterator[bool]:
 
 
 def compact(packs: Packs, buffers: Buffers, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
-    """The number of packs that went: those below `small_bytes` are merged into few where there are more than `max_small` of them."""
+    """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than `max_small` of them."""
     if not packs.directory.is_dir():
         return 0
     with _alone(packs):
@@ -67,9 +67,10 @@ def drop(packs: Packs, buffers: Buffers, digests: Iterable[Digest]) -> int:
 
 
 def thin(packs: Packs, buffers: Buffers, *, files: Iterable[Digest], has_sound_file: Callable[[Digest], bool]) -> int:
-    """The number of further copies that went: a blob stays as its file where that is sound, else in the largest of its packs where it is.
+    """The number of further copies that were removed: a blob stays as its file where that is sound, else in the largest pack that holds it sound.
 
-    files: the blobs that are files. has_sound_file: makes the file durable, too. 0 where nothing keeps others from doing the same at once: each might leave the copy that the other takes.
+    files: the blobs that are files. has_sound_file: makes the file durable, too. 0 on a file system without locks: of two processes that do this at once, each might
+    remove the copy that the other keeps.
     """
     if not packs.directory.is_dir():
         return 0
@@ -97,46 +98,16 @@ def thin(packs: Packs, buffers: Buffers, *, files: Iterable[Digest], has_sound_f
 
 
 def _rewrite(packs: Packs, buffers: Buffers, old: list[Pack], *, dropped: frozenset[Digest]) -> None:
-    """Put what the packs hold, without the dropped, into new ones, then delete them. Of two copies the sound one is kept; a damaged blob with no sound copy stays, to be told."""
-    kept: set[Digest] = set()
-    damaged: list[Record] = []
-    made: set[str] = set()
-    with ExitStack() as drafts:
-        draft = writer = None
-        for record in _records(old, dropped, damaged):
-            if record.digest in kept:
-                continue
-            if draft is None or writer is None:
-                draft = drafts.enter_context(Draft(packs.directory, buffers))
-                writer = PackWriter(draft.write)
-            writer.add(record.digest, record.data, extension=plain_extension(record.extension))
-            kept.add(record.digest)
-            if writer.is_full:
-                made.add(packs.commit(draft, writer).name)
-                draft = writer = None
-        if draft is not None and writer is not None:
-            made.add(packs.commit(draft, writer).name)
+    """Put what the packs hold, without the dropped, into new ones, then delete them."""
+    in_order = ((pack, entry) for pack in old for entry in sorted(pack.index, key=lambda entry: entry.offset))
+    made = write_packs(packs, buffers, ((entry.digest, partial(pack.remains, entry)) for pack, entry in in_order if entry.digest not in dropped))
     for pack in old:
         if pack.name not in made:
             packs.delete(pack)
 
 
-def _records(old: list[Pack], dropped: frozenset[Digest], damaged: list[Record]) -> Iterator[Record]:
-    """Every record that stays, sound ones first."""
-    for pack in old:
-        for entry in sorted(pack.index, key=lambda entry: entry.offset):
-            if entry.digest in dropped:
-                continue
-            record = pack.remains(entry)
-            if record.is_sound:
-                yield record
-            else:
-                damaged.append(record)
-    yield from damaged
-
-
 def broken_indexes(packs: Packs) -> list[Path]:
-    """The packs that have no index, or one that does not hash to its name, with the file of the pack."""
+    """The files of packs that have no index, or one that does not hash to its name."""
     broken = []
     for path in sorted(packs.directory.glob("*.pack")):
         try:

@@ -1,12 +1,12 @@
-"""A pack: many small blobs in one append-only file, each as a record that tells of itself.
+"""A pack: many small blobs in one append-only file, each in a record that names it.
 
     pack    = b"mmlpak1\\n" record*
     record  = header blob
     header  = magic b"\\x89MMB", size u32, digest 32 bytes, extension 32 bytes (ASCII, NUL-padded), CRC-32 of the header so far u32    76 bytes
 
-Integers are big-endian; records lie back to back. Enters: blobs. Leaves: the bytes of a pack and of its index (`index.py`). Where the two lie, in files or in
-objects, is not decided here: a reader that can fetch a range of bytes reads any blob from `Entry.record` and `parse_record`. Since each record names its
-blob, `scan` rebuilds a lost index from the pack alone.
+Integers are big-endian; records lie back to back. Enters: blobs. Leaves: the bytes of a pack and of its index (`index.py`). Whether the two are files or objects is
+not decided here: whoever can fetch a range of bytes finds a blob's place by `Entry` and reads it with `parse_record`. Since each record names its blob, `scan` lists the
+blobs of a pack whose index is lost.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest, digest_of
 from mmlake.store.index import Entry, entry_bytes, index_bytes
 
-PACKED_BELOW_BYTES = 256 << 10  # larger blobs gain nothing: making a file costs less than moving their bytes
-MAX_PACK_BYTES = 1 << 30  # one object of a store's listing, and what a compaction or an erasure has to rewrite at most
+PACKED_BELOW_BYTES = 256 << 10  # larger blobs gain nothing: making a file costs less than writing their bytes
+MAX_PACK_BYTES = 1 << 30  # what a compaction or an erasure has to rewrite of one pack at most
 MAX_PACK_RECORDS = 1 << 20  # 44 MiB of index
 
 PACK_MAGIC = b"mmlpak1\n"
@@ -90,7 +90,7 @@ def _parse_header(data: bytes) -> tuple[Digest, int, str] | None:
 
 
 def parse_record(data: bytes, entry: Entry) -> Record:
-    """The record whose bytes lie at `entry.record` of its pack. The blob's own hash is not checked. Raises BlobCorrupt where the header is not that of this blob."""
+    """The blob in the bytes of its record, header included; its hash is not checked. Raises BlobCorrupt where the header is not that of the entry."""
     header = _parse_header(data)
     if header is None or header[:2] != (entry.digest, entry.size_bytes) or len(data) != HEADER_BYTES + entry.size_bytes:
         raise BlobCorrupt(f"the record of blob {entry.digest} at byte {entry.offset - HEADER_BYTES} of its pack is damaged; run `mmlake fsck --repair`")

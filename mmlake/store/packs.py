@@ -1,48 +1,42 @@
 """The packs of a directory: `packs/<name>.pack` with `packs/<name>.idx`, found without locks.
 
-A pack is there once both files are. Written: pack, then index, each aside and synced, then the directory. Deleted: pack, then index, so that what was erased cannot
-come back by rebuilding an index. Whoever finds a pack gone lists the directory again: its blobs are in another one by then.
+A pack is there once both files are. Written: pack, then index, each synced under a temporary name and renamed, then the directory is synced. Deleted: pack, then index, so that
+what was erased cannot come back by rebuilding an index. Whoever finds a pack gone lists the directory again: its blobs are in another one by then.
 """
 
 from __future__ import annotations
 
-import heapq
-import mmap
 import os
 import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
-from mmlake.store.files import Aside, Draft, sync_directory
-from mmlake.store.index import Entry, PackIndex
+from mmlake.store.bloom import BloomFilter
+from mmlake.store.files import AtomicFile, BufferedAtomicFile, in_memory, sync_directory
+from mmlake.store.index import Entry, PackIndex, sorted_once
 from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record
-from mmlake.store.sieve import Sieve
 
 SETTLED_S = 300  # kernels write a rename back within 30 s on their own; ten times that for slow disks
 _NAME = re.compile(r"([0-9a-f]{64})\.(idx|pack)")
-_READ_BYTES = 64 << 10  # indexes up to here are read whole: a mapped one keeps a file descriptor
-_NEAR = 8  # packs in front that are not put in a new order
+_NEAR = 8  # a blob found in one of so many packs in front does not change their order
 GLANCE_S = 0.002  # about a tick of the clock that stamps directories, within which a change need not show in any case
 _CLOCK_S = 2.0  # a directory's time stamp that is younger may stay the same over another change
 
 
 class Pack:
-    """One pack and its index. Raises FileNotFoundError wherever its file has gone meanwhile."""
+    """One pack and its index. Its methods raise FileNotFoundError where its file has gone meanwhile."""
 
     def __init__(self, directory: Path, name: str) -> None:
         """Raises FileNotFoundError, and BlobCorrupt where the index is damaged."""
         self.name, self.path, self.index_path = name, directory / f"{name}.pack", directory / f"{name}.idx"
         with self.index_path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            self.written_s = status.st_ctime
-            is_small = status.st_size <= _READ_BYTES
-            self.index = PackIndex(file.read() if is_small else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            self.written_s = os.fstat(file.fileno()).st_ctime
+            self.index = PackIndex(in_memory(file))
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the pack; fewer only at its end."""
@@ -88,7 +82,7 @@ class Packs:
         self.directory, self._listed_path = directory, str(directory)  # the latter spares each look-up a conversion
         self._refreshing = threading.Lock()
         self._packs: tuple[Pack, ...] = ()
-        self._sieve = Sieve()  # covers at least the packs above
+        self._filter = BloomFilter()  # has at least the packs above
         self._glanced_s = float("-inf")  # when the directory was last looked at
         self._seen: tuple[int, int] | None = None  # time stamp and inode of the directory when it was listed
         self._is_settled = False  # whether any later change must have another time stamp
@@ -100,7 +94,7 @@ class Packs:
         return self._packs
 
     def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[Pack, Entry] | None:
-        """The blob's place in the first pack that holds it. is_hint: the answer None may be two seconds old, which spares a directory listing."""
+        """The blob's place in the first pack that holds it. is_hint: the answer None may be as old as GLANCE_S, which spares a look at the directory."""
         if is_hint and time.monotonic() - self._glanced_s < GLANCE_S and self._look_up(digest) is None:
             return None
         self._refresh(is_miss=False)
@@ -136,24 +130,23 @@ class Packs:
 
     def digests(self) -> Iterator[Digest]:
         """Every digest in a pack, sorted, once."""
-        merged = heapq.merge(*((entry.digest for entry in pack.index) for pack in self.all()))
-        return (digest for digest, _ in groupby(merged))
+        return sorted_once(*((entry.digest for entry in pack.index) for pack in self.all()))
 
     def anchor(self, pack: Pack) -> None:
-        """Make a pack that another writer, perhaps killed since, has just named as durable as our own."""
+        """Make a young pack durable: its writer may have been killed between the rename and the sync of the directory."""
         if pack.name not in self._anchored and pack.written_s > time.time() - SETTLED_S:
             sync_directory(self.directory)
             self._anchored.add(pack.name)
 
-    def commit(self, draft: Draft, writer: PackWriter) -> Pack:
+    def commit(self, file: BufferedAtomicFile, writer: PackWriter) -> Pack:
         """Name the finished pack; durable, and found, when this returns."""
-        draft.sync()
+        file.sync()
         data = writer.index()
         name = PackIndex(data).name
-        draft.place(self.directory / f"{name}.pack")
+        file.rename_to(self.directory / f"{name}.pack")
         pack = self._install(name, data)
         with self._refreshing:
-            self._sieve.cover(pack.index)
+            self._filter.add(pack.index)
             self._packs = (pack, *(other for other in self._packs if other.name != pack.name))
         return pack
 
@@ -164,10 +157,10 @@ class Packs:
         return self._install(name, data)
 
     def _install(self, name: str, data: bytes) -> Pack:
-        with Aside(self.directory) as aside:
-            aside.write(data)
-            aside.sync()
-            aside.place(self.directory / f"{name}.idx")
+        with AtomicFile(self.directory) as file:
+            file.write(data)
+            file.sync()
+            file.rename_to(self.directory / f"{name}.idx")
         if not self._anchored:  # the directory itself may be new
             sync_directory(self.directory.parent.parent)
             sync_directory(self.directory.parent)
@@ -187,8 +180,8 @@ class Packs:
         self._seen, self._glanced_s = None, float("-inf")
 
     def _look_up(self, digest: Digest) -> tuple[Pack, Entry] | None:
-        packs = self._packs  # before the sieve, which covers them by now
-        if self._sieve.excludes(digest):
+        packs = self._packs  # before the filter, which has them by now
+        if self._filter.excludes(digest):
             return None
         for at, pack in enumerate(packs):
             if (entry := pack.index.find(digest)) is not None:
@@ -197,9 +190,9 @@ class Packs:
                         if self._packs is packs:
                             self._packs = (pack, *packs[:at], *packs[at + 1 :])
                 return pack, entry
-        if self._sieve.missed(len(packs), lambda: sum(len(pack.index) for pack in packs)):
+        if self._filter.missed(len(packs), lambda: sum(len(pack.index) for pack in packs)):
             with self._refreshing:
-                self._sieve.build(pack.index for pack in self._packs)
+                self._filter.build(pack.index for pack in self._packs)
         return None
 
     def _refresh(self, *, is_miss: bool) -> bool:
@@ -225,8 +218,8 @@ class Packs:
         there = {name for name, kind in files if kind == "idx"} & {name for name, kind in files if kind == "pack"}
         packs = [pack for pack in known if pack.name in there]
         for name in sorted(there - {pack.name for pack in packs}):
-            with suppress(FileNotFoundError, BlobCorrupt):  # gone again; a damaged index is told and mended by `mending`
+            with suppress(FileNotFoundError, BlobCorrupt):  # gone again; a damaged index is for `mending` to find and build again
                 pack = Pack(self.directory, name)
-                self._sieve.cover(pack.index)
+                self._filter.add(pack.index)
                 packs.append(pack)
         return tuple(packs)

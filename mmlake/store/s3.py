@@ -4,8 +4,8 @@
     packs/<name>.pack, <name>.idx     as in a directory: the pack is uploaded, then its index, and is there once both are
     quarantine/                       damaged copies with the reason beside them
 
-A stream is spooled to the local disk while it is hashed, and then uploaded under its digest: bytes that are there already are never sent, a part that
-fails is read again, and no copy under a second name is needed, which S3 ends at 5 GB. Reads go by ranges through the block cache.
+A stream is spooled to the local disk while it is hashed, and then uploaded under its digest: bytes that are there already are not sent, a part that
+fails is read again, and no copy from a temporary key is needed, which S3 allows up to 5 GB. Reads go by ranges through the block cache.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from heapq import merge
-from itertools import groupby
+from contextlib import AbstractContextManager, ExitStack
 from typing import IO, Any
 
 from mmlake.errors import BlobMissing, RemoteUnavailable, UnreadableItem
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
-from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, Found
+from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, ObjectInfo
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.s3 import Address, Missing
 from mmlake.remote.settings import RemoteSettings
@@ -34,6 +32,7 @@ from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
 from mmlake.store.counting import counted
 from mmlake.store.files import Buffers, sweep_directory
+from mmlake.store.index import sorted_once
 from mmlake.store.mending import MAX_SMALL_PACKS, SMALL_PACK_BYTES
 from mmlake.store.names import plain_extension
 from mmlake.store.pack import PACKED_BELOW_BYTES, Record
@@ -64,8 +63,8 @@ class S3Store(Blobs):
         self._spool = settings.directory() / "stores" / digest_of(str(self._address).encode())[:16]
         self._packs = S3Packs(self.bucket, self._address.key("packs/"), spool=self._spool, cache=self._cache)
         self._buffers = Buffers()
-        self._batch = Batch(self._packs, self._buffers)
-        self._seen: OrderedDict[Digest, Found] = OrderedDict()
+        self._batch = Batch(self._packs, self._buffers, admit=self._admit)
+        self._seen: OrderedDict[Digest, ObjectInfo] = OrderedDict()
         self._lock = threading.Lock()
         self._is_admitted = False
 
@@ -77,8 +76,9 @@ class S3Store(Blobs):
     def put(self, data: bytes | memoryview, *, extension: str = "bin") -> Digest:
         """See `Blobs.put`."""
         digest, size = digest_of(data), memoryview(data).nbytes
-        if not self._holds(digest, size) and not self._join(digest, data, extension):
-            self._admit()
+        if self._holds(digest, size):
+            return digest
+        if not (self._batch.takes(size) and self._batch.add(digest, data, extension=extension)):
             self._upload(digest, size, extension, lambda: io.BytesIO(data))
         return digest
 
@@ -96,46 +96,28 @@ class S3Store(Blobs):
             if self._holds(digest, size):
                 return digest, size
             file.seek(0)
-            if size >= PACKED_BELOW_BYTES or not self._join(digest, file.read(), extension):
-                self._admit()
+            if not (self._batch.takes(size) and self._batch.add(digest, file.read(), extension=extension)):
                 file.seek(0)
                 self._upload(digest, size, extension, lambda: file)
         return digest, size
 
-    def _join(self, digest: Digest, data: bytes | memoryview, extension: str) -> bool:
-        """Whether the open batch took the blob."""
-        if not self._batch.takes(memoryview(data).nbytes):
-            return False
-        self._admit()
-        return self._batch.add(digest, data, extension=plain_extension(extension))
-
     def _upload(self, digest: Digest, size: int, extension: str, file: Callable[[], IO[bytes]]) -> None:
+        self._admit()
         key, metadata, etag = self._key(digest), {_EXTENSION: plain_extension(extension)}, None
         if size > SINGLE_PUT_BYTES:
             self.bucket.upload(key, file(), size_bytes=size, metadata=metadata)
         else:
             etag = self.bucket.put(key, file().read(), metadata=metadata)
         if etag is not None:
-            self._remember(digest, Found(key, size, etag, 0, metadata))
+            self._remember(digest, ObjectInfo(key, size, etag, 0, metadata))
         elif (found := self.bucket.head(key)) is None or found.size_bytes != size:
             raise RemoteUnavailable(f"PUT {self.location}/blobs/{digest}: {size} bytes were written and are not there; the storage loses writes, use another")
         else:
             self._remember(digest, found)
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> AbstractContextManager[None]:
         """See `Blobs.batch`."""
-        self._batch.enter()
-        try:
-            yield
-        except BaseException as error:
-            try:
-                self._batch.leave()
-            except (OSError, RemoteUnavailable):  # the first error is the one to tell
-                error.add_note(f"the pack of its batch in {self.location} could not be written either: its small blobs are not in the store")
-            raise
-        else:
-            self._batch.leave()
+        return self._batch.open(self.location)
 
     def open(self, digest: Digest) -> IO[bytes]:
         """See `Blobs.open`. A packed blob is whole in memory."""
@@ -149,7 +131,7 @@ class S3Store(Blobs):
             return as_file(b"")
         return self._cache.open(f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}", found.size_bytes, self._reader(digest, found))
 
-    def _reader(self, digest: Digest, found: Found) -> Callable[[int, int], bytes]:
+    def _reader(self, digest: Digest, found: ObjectInfo) -> Callable[[int, int], bytes]:
         def read_range(offset: int, size: int) -> bytes:
             try:
                 return self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=size)
@@ -189,8 +171,7 @@ class S3Store(Blobs):
 
     def digests(self) -> Iterator[Digest]:
         """See `Blobs.digests`. Those of an open batch come when it has ended."""
-        both = merge(self._packs.digests(), (digest for digest, _ in self._loose()))
-        return (digest for digest, _ in groupby(both))
+        return sorted_once(self._packs.digests(), (digest for digest, _ in self._loose()))
 
     def verify(self, digest: Digest) -> str | None:
         """See `Blobs.verify`; "corrupt" where any copy is. Reads the storage itself, past the cache."""
@@ -219,7 +200,7 @@ class S3Store(Blobs):
 
         return wrong_blobs(self, wanted, packs=((pack.index, pack.read) for pack in self._packs.all()), own=own, advance=advance)
 
-    def _is_sound(self, digest: Digest, found: Found) -> bool | None:
+    def _is_sound(self, digest: Digest, found: ObjectInfo) -> bool | None:
         """Whether the object hashes to the digest; None where it has gone meanwhile."""
         hasher = hashlib.sha256()
         for offset in range(0, found.size_bytes, _STREAM_BYTES):
@@ -288,7 +269,7 @@ class S3Store(Blobs):
         return counted([pack.index for pack in self._packs.all()], objects, is_packed=lambda digest: self._packs.find(digest, is_hint=True) is not None)
 
     def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
-        """As `BlobStore.compact`: each pack costs every process a look-up and every machine a download of its index."""
+        """As `BlobStore.compact`. It pays here, too: each pack costs a look-up in every search and every machine a download of its index."""
         return self._packs.compact(self._buffers, small_bytes=small_bytes, max_small=max_small)
 
     def rebuild_indexes(self) -> int:
@@ -298,13 +279,13 @@ class S3Store(Blobs):
     def _key(self, digest: Digest) -> str:
         return self._address.key(f"blobs/{digest}")
 
-    def _loose(self) -> Iterator[tuple[Digest, Found]]:
+    def _loose(self) -> Iterator[tuple[Digest, ObjectInfo]]:
         root = self._key("")
         for found in self.bucket.objects(root):
             if is_digest(digest := found.key.removeprefix(root)):
                 yield digest, found
 
-    def _located(self, digest: Digest, *, is_cached: bool = True) -> tuple[list[Record | None], Found | None]:
+    def _located(self, digest: Digest, *, is_cached: bool = True) -> tuple[list[Record | None], ObjectInfo | None]:
         """(packed copies, None for one that cannot be read; the blob's own object). Raises BlobMissing where there is neither."""
         if (record := self._batch.record(digest)) is not None:
             return [record], None
@@ -322,7 +303,7 @@ class S3Store(Blobs):
             return True
         return size >= PACKED_BELOW_BYTES and self._find(digest) is not None
 
-    def _find(self, digest: Digest) -> Found | None:
+    def _find(self, digest: Digest) -> ObjectInfo | None:
         """The blob's own object, asked for once."""
         if not is_digest(digest):
             return None
@@ -334,7 +315,7 @@ class S3Store(Blobs):
             self._remember(digest, found)
         return found
 
-    def _remember(self, digest: Digest, found: Found) -> None:
+    def _remember(self, digest: Digest, found: ObjectInfo) -> None:
         with self._lock:
             self._seen[digest] = found
             if len(self._seen) > _MAX_SEEN:
@@ -351,7 +332,7 @@ class S3Store(Blobs):
         with _ADMITTING:
             if not self.bucket.is_conditional(self._address.key("")) and self.location not in _WRITERS:
                 held = ExitStack()
-                held.enter_context(holding(self._spool / "writer.lock", what=f"the store {self.location}, which takes one writer at a time,"))
+                held.enter_context(exclusive_lock(self._spool / "writer.lock", what=f"the store {self.location}, which takes one writer at a time,"))
                 _WRITERS[self.location] = held
                 _LOG.warning(
                     "store %s ignores conditional writes (If-None-Match); this process alone may write to it: run no second one, here or on another machine", self.location

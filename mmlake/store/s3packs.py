@@ -1,33 +1,30 @@
 """The packs of a store on S3: their indexes on the local disk, their bytes by ranges.
 
-An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed when a process first looks, and again where a blob
-that must be there is not found; a put that finds nothing in a listing of the last minute writes the blob a second time at worst.
+An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed at a process's first look-up, and again where a blob
+that must be there is not found. A put trusts a listing for a minute: at worst it stores a blob a second time.
 """
 
 from __future__ import annotations
 
-import heapq
 import mmap
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from itertools import groupby
+from functools import partial
 from pathlib import Path
 
 from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
-from mmlake.remote.bucket import Bucket, Found
+from mmlake.remote.bucket import Bucket, ObjectInfo
 from mmlake.remote.cache import BlockCache
 from mmlake.remote.s3 import Missing
-from mmlake.store.files import Buffers, Draft, write_atomically
-from mmlake.store.index import Entry, PackIndex, index_bytes, pack_entry
-from mmlake.store.names import plain_extension
+from mmlake.store.bloom import BloomFilter
+from mmlake.store.files import BufferedAtomicFile, Buffers, in_memory, write_atomically
+from mmlake.store.index import Entry, PackIndex, index_bytes, pack_entry, sorted_once
 from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record, scan
-from mmlake.store.sieve import Sieve
+from mmlake.store.packing import write_packs
 
-_LISTED_S = 60.0  # a listing this young does for a hint
-_READ_BYTES = 64 << 10
+_LISTED_S = 60.0  # a listing younger than this does for a hint
 _WINDOW_BYTES = 8 << 20
 _MAX_INDEX_BYTES = 64 << 20  # that of a full pack has 44 MiB
 
@@ -35,7 +32,7 @@ _MAX_INDEX_BYTES = 64 << 20  # that of a full pack has 44 MiB
 class S3Pack:
     """One pack and its index."""
 
-    def __init__(self, name: str, found: Found, index: PackIndex, *, bucket: Bucket, cache: BlockCache) -> None:
+    def __init__(self, name: str, found: ObjectInfo, index: PackIndex, *, bucket: Bucket, cache: BlockCache) -> None:
         self.name, self.found, self.index = name, found, index
         self._bucket, self._cache = bucket, cache
 
@@ -56,7 +53,7 @@ class S3Pack:
         return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
 
     def remains(self, entry: Entry, *, read: Callable[[int, int], bytes] | None = None) -> Record:
-        """What can be had of a blob that may be damaged. read: in place of `read`, where many are wanted."""
+        """What can be had of a blob that may be damaged. read: takes the place of `read`, as `in_order` does where many are wanted."""
         read = read or self.read
         try:
             return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
@@ -84,8 +81,8 @@ class S3Packs:
         self._bucket, self._prefix, self._cache, self._clock = bucket, prefix, cache, clock
         self._lock = threading.RLock()
         self._packs: dict[str, S3Pack] = {}
-        self._sieve = Sieve()  # covers at least the packs above
-        self._without_index: list[Found] = []
+        self._filter = BloomFilter()  # has at least the packs above
+        self._without_index: list[ObjectInfo] = []
         self._listed_s = float("-inf")
 
     def all(self) -> list[S3Pack]:
@@ -124,16 +121,15 @@ class S3Packs:
 
     def digests(self) -> Iterator[Digest]:
         """Every digest in a pack, sorted, once."""
-        merged = heapq.merge(*([entry.digest for entry in pack.index] for pack in self.all()))
-        return (digest for digest, _ in groupby(merged))
+        return sorted_once(*((entry.digest for entry in pack.index) for pack in self.all()))
 
-    def commit(self, draft: Draft, writer: PackWriter) -> S3Pack:
+    def commit(self, file: BufferedAtomicFile, writer: PackWriter) -> S3Pack:
         """Upload the finished pack, then its index; found when this returns."""
-        draft.sync()
+        file.sync()
         data = writer.index()
         name = PackIndex(data).name
-        with draft.path.open("rb") as file:
-            self._bucket.upload(f"{self._prefix}{name}.pack", file, size_bytes=writer.size_bytes)
+        with file.path.open("rb") as written:
+            self._bucket.upload(f"{self._prefix}{name}.pack", written, size_bytes=writer.size_bytes)
         return self._install(name, data)
 
     def drop(self, digests: Iterable[Digest], buffers: Buffers) -> int:
@@ -167,7 +163,7 @@ class S3Packs:
         return len(orphans)
 
     def compact(self, buffers: Buffers, *, small_bytes: int, max_small: int) -> int:
-        """The number of packs that went: those below `small_bytes` are merged where there are more than `max_small`."""
+        """How many packs fewer there are: those below `small_bytes` are merged where there are more than `max_small`."""
         before = self.all()
         small = [pack for pack in before if pack.found.size_bytes < small_bytes]
         if len(small) <= max_small:
@@ -177,35 +173,14 @@ class S3Packs:
 
     def _rewrite(self, old: list[S3Pack], dropped: frozenset[Digest], buffers: Buffers) -> None:
         """Upload what stays as new packs, then delete the old ones, their bytes first: readers find every blob that stays at any moment."""
-        kept: set[Digest] = set()
-        made: set[str] = set()
-        with ExitStack() as drafts:
-            draft = writer = None
-            for pack, entry, read in ((one, place, read) for one in old for read in (one.in_order(),) for place in sorted(one.index, key=lambda place: place.offset)):
-                record = pack.remains(entry, read=read) if entry.digest not in dropped and entry.digest not in kept else None
-                if record is None or (not record.is_sound and self._has_sound_copy(entry.digest, old, pack)):
-                    continue
-                if draft is None or writer is None:
-                    draft = drafts.enter_context(Draft(self.directory, buffers))
-                    writer = PackWriter(draft.write)
-                writer.add(record.digest, record.data, extension=plain_extension(record.extension))
-                kept.add(record.digest)
-                if writer.is_full:
-                    made.add(self.commit(draft, writer).name)
-                    draft = writer = None
-            if draft is not None and writer is not None:
-                made.add(self.commit(draft, writer).name)
+        in_order = ((pack, read, entry) for pack in old for read in (pack.in_order(),) for entry in sorted(pack.index, key=lambda entry: entry.offset))
+        made = write_packs(self, buffers, ((entry.digest, partial(pack.remains, entry, read=read)) for pack, read, entry in in_order if entry.digest not in dropped))
         for pack in old:
             if pack.name not in made:
                 for ending in ("pack", "idx"):
                     self._bucket.delete([f"{self._prefix}{pack.name}.{ending}"])
                 (self.directory / f"{pack.name}.idx").unlink(missing_ok=True)
         self._list()
-
-    @staticmethod
-    def _has_sound_copy(digest: Digest, packs: list[S3Pack], but: S3Pack) -> bool:
-        """Whether another of the packs holds the blob as it should be."""
-        return any(pack is not but and (entry := pack.index.find(digest)) is not None and pack.remains(entry).is_sound for pack in packs)
 
     def _install(self, name: str, data: bytes) -> S3Pack:
         self._bucket.put(f"{self._prefix}{name}.idx", data)
@@ -215,21 +190,21 @@ class S3Packs:
         write_atomically(self.directory / f"{name}.idx", data)
         pack = S3Pack(name, found, PackIndex(_mapped(self.directory / f"{name}.idx")), bucket=self._bucket, cache=self._cache)
         with self._lock:
-            self._sieve.cover(pack.index)
+            self._filter.add(pack.index)
             self._packs[name] = pack
         return pack
 
     def _copies(self, digest: Digest) -> list[tuple[S3Pack, Entry]]:
         with self._lock:
-            packs = [] if self._sieve.excludes(digest) else list(self._packs.values())
+            packs = [] if self._filter.excludes(digest) else list(self._packs.values())
         copies = [(pack, entry) for pack in packs if (entry := pack.index.find(digest)) is not None]
-        if not copies and self._sieve.missed(len(packs), lambda: sum(len(pack.index) for pack in packs)):
+        if not copies and self._filter.missed(len(packs), lambda: sum(len(pack.index) for pack in packs)):
             with self._lock:
-                self._sieve.build(pack.index for pack in self._packs.values())
+                self._filter.build(pack.index for pack in self._packs.values())
         return copies
 
     def _list(self) -> None:
-        files: dict[str, dict[str, Found]] = {}
+        files: dict[str, dict[str, ObjectInfo]] = {}
         for found in self._bucket.objects(self._prefix):
             name, _, ending = found.key.removeprefix(self._prefix).rpartition(".")
             if ending in ("pack", "idx"):
@@ -240,7 +215,7 @@ class S3Packs:
             self._without_index = [both["pack"] for both in files.values() if "idx" not in both]
             self._listed_s = self._clock()
 
-    def _opened(self, name: str, found: Found, index: Found) -> S3Pack:
+    def _opened(self, name: str, found: ObjectInfo, index: ObjectInfo) -> S3Pack:
         """The pack with its index from this machine's copy, or fetched. Raises BlobCorrupt where the index does not hash to its name."""
         path = self.directory / f"{name}.idx"
         for is_local in (True, False):
@@ -252,12 +227,11 @@ class S3Packs:
                 if not is_local:
                     write_atomically(path, data)
                 pack = S3Pack(name, found, PackIndex(_mapped(path)), bucket=self._bucket, cache=self._cache)
-                self._sieve.cover(pack.index)
+                self._filter.add(pack.index)
                 return pack
         raise BlobCorrupt(f"the index {index.key} of a pack does not hash to its name; delete it and run `mmlake fsck --repair`, which builds it again from its pack")
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:
-    """The index, in memory only as far as it is looked at; small ones whole, since a mapped one keeps a file descriptor."""
     with path.open("rb") as file:
-        return file.read() if path.stat().st_size <= _READ_BYTES else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return in_memory(file)

@@ -1,6 +1,6 @@
-"""Hashing many blobs again: packs are read in the order of their bytes, neighbours in one read, and not a blob at a time.
+"""Hashing many blobs again: packs are read in the order of their bytes, neighbours in one read, rather than a blob at a time.
 
-Enters: digests. Leaves: those that are missing or corrupt. What is not found sound on the way is asked of `Blobs.verify`, so both tell the same.
+Enters: digests. Leaves: those that are missing or corrupt. `Blobs.verify` decides about each that was not found sound that way, so both give the same answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mmlake.store.index import Entry, PackIndex
 from mmlake.store.pack import HEADER_BYTES, parse_record
 
 _READ_BYTES = 8 << 20  # of one read
-_GAP_BYTES = 64 << 10  # between two wanted blobs that one read spans: less than what another request costs; a sample's are mostly further apart
+_GAP_BYTES = 64 << 10  # one read spans gaps up to this between wanted blobs: cheaper than another request. Those of a sample are mostly further apart
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> these bytes of the pack
 

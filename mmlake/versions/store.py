@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, RefMissing, SettingsError
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of, is_digest
 from mmlake.store import write_atomically
 from mmlake.versions.diff import Diff, compare
@@ -190,7 +190,7 @@ class VersionStore:
         return id_
 
     def _writing(self) -> AbstractContextManager[None]:
-        return holding(self.root / "writer.lock", what=f"the version store {self.root}")
+        return exclusive_lock(self.root / "writer.lock", what=f"the version store {self.root}")
 
     def _named(self, ref: str) -> str | None:
         try:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refused_calls import Refusing
 
 from mmlake.store import BlobStore
 
@@ -126,20 +127,6 @@ def test_a_rewrite_killed_between_any_two_calls_loses_nothing(tmp_path) -> None:
         assert (list(BlobStore(root).digests()), BlobStore(root).broken_packs()) == (staying, [])
         assert all(b"doomed" not in path.read_bytes() for path in root.rglob("*") if path.is_file())
     assert len(roots) > 20
-
-
-class Refusing:
-    """A system call that fails at its n-th use, before it does anything, and counts them all."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str, *, fail_at: int, code: int) -> None:
-        self.count, self._real, self._fail_at, self._code = 0, getattr(os, name), fail_at, code
-        monkeypatch.setattr(os, name, self)
-
-    def __call__(self, *args, **kwargs):
-        self.count += 1
-        if self.count == self._fail_at:
-            raise OSError(self._code, os.strerror(self._code))
-        return self._real(*args, **kwargs)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=["full", "failing"])

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refused_calls import Refusing
 
 from mmlake.store import BlobStore, write_atomically
 
@@ -37,20 +38,6 @@ def assert_nothing_is_torn(root: Path) -> None:
 def assert_a_rerun_converges(root: Path) -> None:
     assert put_all(root) == [hashlib.sha256(data).hexdigest() for data in CONTENTS]
     assert list(BlobStore(root).digests()) == sorted({hashlib.sha256(data).hexdigest() for data in CONTENTS})
-
-
-class Refusing:
-    """A system call that fails at its n-th use, before it does anything, and counts them all."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str, *, fail_at: int, code: int = errno.EIO) -> None:
-        self.count, self._real, self._fail_at, self._code = 0, getattr(os, name), fail_at, code
-        monkeypatch.setattr(os, name, self)
-
-    def __call__(self, *args, **kwargs):
-        self.count += 1
-        if self.count == self._fail_at:
-            raise OSError(self._code, os.strerror(self._code))
-        return self._real(*args, **kwargs)
 
 
 def raises_eio(act) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mmlake.store import BlobStore, Entry, PackIndex
+from mmlake.store.bloom import BloomFilter
 from mmlake.store.index import index_bytes, pack_entry
-from mmlake.store.sieve import Sieve
 
 
 def sha256(text: str) -> str:
@@ -29,63 +29,63 @@ def fill(root: Path, num_packs: int, *, first: int = 0) -> list[str]:
 
 
 @pytest.fixture
-def sifting(tmp_path: Path) -> BlobStore:
+def filtered(tmp_path: Path) -> BlobStore:
     """A store of eight packs that has looked in vain often enough to build its filter."""
     fill(tmp_path, 8)
     store = BlobStore(tmp_path)
     assert not any(store._packs.find(sha256(f"absent {number}"), is_hint=True) for number in range(50))
-    assert store._packs._sieve._words is not None
+    assert store._packs._filter._words is not None
     return store
 
 
 def test_the_filter_passes_every_blob_that_is_there_and_few_others() -> None:
     names = [f"blob {number}" for number in range(20_000)]
-    sieve = Sieve()
-    sieve.build([index_of(names[:15_000]), index_of(names[15_000:])])
-    assert not any(sieve.excludes(sha256(name)) for name in names)
-    assert sum(sieve.excludes(sha256(f"other {number}")) for number in range(2000)) > 1980
+    bloom = BloomFilter()
+    bloom.build([index_of(names[:15_000]), index_of(names[15_000:])])
+    assert not any(bloom.excludes(sha256(name)) for name in names)
+    assert sum(bloom.excludes(sha256(f"other {number}")) for number in range(2000)) > 1980
 
 
 def test_an_empty_filter_excludes_nothing() -> None:
-    assert not Sieve().excludes(sha256("x"))
+    assert not BloomFilter().excludes(sha256("x"))
 
 
 def test_a_filter_that_is_full_goes_rather_than_miss_a_blob() -> None:
-    sieve = Sieve()
-    sieve.build([index_of(["a"])])
-    sieve.cover(index_of(["b"]))
-    assert (sieve.excludes(sha256("b")), sieve.excludes(sha256("absent"))) == (False, True)
-    sieve.cover(index_of(["c"]))
-    assert not sieve.excludes(sha256("absent"))
+    bloom = BloomFilter()
+    bloom.build([index_of(["a"])])
+    bloom.add(index_of(["b"]))
+    assert (bloom.excludes(sha256("b")), bloom.excludes(sha256("absent"))) == (False, True)
+    bloom.add(index_of(["c"]))
+    assert not bloom.excludes(sha256("absent"))
 
 
 def test_few_packs_need_no_filter(tmp_path) -> None:
     fill(tmp_path, 4)
     store = BlobStore(tmp_path)
     assert not any(sha256(f"absent {number}") in store for number in range(50))
-    assert store._packs._sieve._words is None
+    assert store._packs._filter._words is None
 
 
-def test_what_is_in_packs_is_found_through_the_filter(sifting) -> None:
-    assert [sifting.verify(sha256(f"in pack {number}")) for number in range(8)] == [None] * 8
+def test_what_is_in_packs_is_found_through_the_filter(filtered) -> None:
+    assert [filtered.verify(sha256(f"in pack {number}")) for number in range(8)] == [None] * 8
 
 
-def test_no_blob_of_many_packs_is_written_twice(sifting) -> None:
-    with sifting.batch():
+def test_no_blob_of_many_packs_is_written_twice(filtered) -> None:
+    with filtered.batch():
         for number in range(8):
-            sifting.put(f"in pack {number}".encode())
-    assert sifting.stats().num_packed == 8
+            filtered.put(f"in pack {number}".encode())
+    assert filtered.stats().num_packed == 8
 
 
-def test_what_comes_later_is_found_whoever_brought_it(sifting) -> None:
+def test_what_comes_later_is_found_whoever_brought_it(filtered) -> None:
     """More packs than the filter has room for."""
-    with sifting.batch():
-        mine = sifting.put(b"mine")
-    digests = [mine, *fill(sifting.root, 12, first=8)]
-    assert [digest in sifting for digest in digests] == [True] * 13
-    assert sha256("absent") not in sifting
+    with filtered.batch():
+        mine = filtered.put(b"mine")
+    digests = [mine, *fill(filtered.root, 12, first=8)]
+    assert [digest in filtered for digest in digests] == [True] * 13
+    assert sha256("absent") not in filtered
 
 
-def test_what_was_merged_is_found_through_the_filter(sifting) -> None:
-    assert BlobStore(sifting.root).compact(max_small=1) == 7
-    assert [sifting.verify(sha256(f"in pack {number}")) for number in range(8)] == [None] * 8
+def test_what_was_merged_is_found_through_the_filter(filtered) -> None:
+    assert BlobStore(filtered.root).compact(max_small=1) == 7
+    assert [filtered.verify(sha256(f"in pack {number}")) for number in range(8)] == [None] * 8

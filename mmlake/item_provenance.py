@@ -1,4 +1,4 @@
-"""What the lake tells about one item: its story, with the versions that hold it or leave it out."""
+"""The provenance of one item of a lake: its story, with the versions that hold it or leave it out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def story_of(lake: Lake, digest: str) -> Story:
 
 
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
-    """One row per version: whether it holds the digest, and if not, why."""
+    """One row per version: whether it holds the digest, and if not, the cause."""
     names: dict[str, list[str]] = {}
     for name in version_names(lake):
         if name in lake.versions.tags():

@@ -18,27 +18,27 @@ from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
 CODE_VERSION = "1"
-LETTERS = Slot("dead_letters", "all")
-_STAGES = {"items": "sources", "blobs": "store", "tracks": "preprocess"}  # table -> the stage that tells of failures in it
+DEAD_LETTERS = Slot("dead_letters", "all")
+_STAGES = {"items": "sources", "blobs": "store", "tracks": "preprocess"}  # table -> the stage whose failures it holds
 _TABLE_OF = {stage: table for table, stage in _STAGES.items()}
 
 
-def letters_inputs(lake: Lake) -> dict[str, str]:
-    """Data versions of every table that failures are read from, and what was tried again, which changes no table where it fails in the same way."""
+def _inputs(lake: Lake) -> dict[str, str]:
+    """Data versions of every table that failures are read from, and of the retries: one that fails in the same way changes no table."""
     versions = {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for modality in MODALITIES for table in _STAGES}
     return versions | ({"lake/retries": tried} if (tried := lake.retries.version()) else {})
 
 
-def letters_are_current(lake: Lake) -> bool:
-    """Whether the dead letters tell of the tables as they are now."""
-    stamp = lake.tables.stamp(LETTERS)
-    return stamp is not None and stamp.code_version == CODE_VERSION and stamp.inputs == letters_inputs(lake)
+def dead_letters_are_current(lake: Lake) -> bool:
+    """Whether the dead letters were made from the tables as they are now."""
+    stamp = lake.tables.stamp(DEAD_LETTERS)
+    return stamp is not None and stamp.code_version == CODE_VERSION and stamp.inputs == _inputs(lake)
 
 
-def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
-    """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried over from the table before."""
-    started, inputs = Stopwatch(), letters_inputs(lake)
-    before = {row["letter"]: row for row in read_letters(lake).to_pylist()}
+def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
+    """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried over from those before."""
+    started, inputs = Stopwatch(), _inputs(lake)
+    before = {row["letter"]: row for row in read_dead_letters(lake).to_pylist()}
     rows, tries = [], _Tries(lake, before)
     for letter in _failures(lake, advance):
         known = before.get(letter["letter"])
@@ -50,11 +50,13 @@ def update_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         rows.append(letter)
     table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
     counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
-    return lake.tables.write(LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields())
+    return lake.tables.write(
+        DEAD_LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields()
+    )
 
 
 class _Tries:
-    """When the row of a letter was tried again: a table is stamped anew although most of its rows were taken over, and several times between two looks at it."""
+    """When rows were tried again. The stamp of their table does not say: it is new although most rows were taken over, and only the last of several tries since the last look."""
 
     def __init__(self, lake: Lake, before: dict[str, dict[str, Any]]) -> None:
         self._lake = lake
@@ -63,14 +65,14 @@ class _Tries:
         self._tried = lru_cache(maxsize=None)(self._read)
 
     def since(self, known: dict[str, Any], *, made_at: str) -> list[str]:
-        """When the row was tried after its letter was written. made_at: when its table was stamped."""
+        """When the row was tried after its dead letter was written. made_at: when its table was stamped."""
         tried = self._tried(_TABLE_OF[known["stage"]], known["modality"], known["shard"])
         again = [at for at, keys, codes in tried if at > known["last_failed_at"] and (keys is None or known["key"] in keys or known["error_code"] in codes)]
         is_all_new = made_at != known["last_failed_at"] and all(at != made_at for at, _, _ in tried)
         return [*again, made_at] if is_all_new else again
 
     def _read(self, table: str, modality: str, shard: str) -> list[tuple[str, frozenset[str] | None, frozenset[int]]]:
-        """(when, keys or None for all rows, codes whose rows were tried as well). A retry forgets every answer with the codes of the addresses that it names."""
+        """(when, keys or None for all rows, error codes whose rows were tried as well: a retry of a list of URLs forgets every answer with the codes of the addresses that it names)."""
         is_list = table == "items" and shard in self._lists
         return [(at, keys, self._codes_of(shard, keys) if is_list and keys else frozenset()) for at, keys in self._lake.retries.tries(Slot(table, modality, shard))]
 
@@ -78,18 +80,18 @@ class _Tries:
         return frozenset(self._codes[shard, key] for key in keys if (shard, key) in self._codes)
 
 
-def read_letters(lake: Lake) -> pa.Table:
+def read_dead_letters(lake: Lake) -> pa.Table:
     """The dead letters as they were last made; without rows where they never were."""
-    return lake.tables.read(LETTERS) if lake.tables.stamp(LETTERS) is not None else schemas.empty(schemas.DEAD_LETTERS)
+    return lake.tables.read(DEAD_LETTERS) if lake.tables.stamp(DEAD_LETTERS) is not None else schemas.empty(schemas.DEAD_LETTERS)
 
 
-def recheck_letters(lake: Lake) -> int:
-    """Letters, one for each row that could not be read. Raises ContractBroken where the table on disk tells of others."""
-    return contracts.same_keys("stage tables -> dead_letters", [row["letter"] for row in _failures(lake, silent)], read_letters(lake).column("letter").to_pylist())
+def recheck_dead_letters(lake: Lake) -> int:
+    """The number of dead letters: one for each row that could not be read. Raises ContractBroken where the table on disk has others."""
+    return contracts.same_keys("stage tables -> dead_letters", [row["letter"] for row in _failures(lake, silent)], read_dead_letters(lake).column("letter").to_pylist())
 
 
 def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
-    """A letter without its history for each failure; one that follows from an earlier stage's is told there alone."""
+    """A dead letter, without its history, for each failure; one that follows from an earlier stage's failure is left out."""
     for modality in MODALITIES:
         for shard in lake.tables.shards("items", modality):
             told: set[str] = set()
