@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from mmlake import __version__, costs, evaluate, report
 from mmlake.errors import MmlakeError, RefMissing
+from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
@@ -22,7 +23,6 @@ from mmlake.publish.probing import audio_tracks, corpus_vectors
 from mmlake.records import ADMITTED
 from mmlake.report import DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, RuleCount, TierCount
 from mmlake.summary import ModalitySummary, Summary, summarize
-from mmlake.telling import story_of
 from mmlake.versions import Manifest
 
 _EXAMPLES = 6  # per rule, and admitted items per modality
@@ -85,7 +85,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     rows = lake.catalog.read(_COLUMNS).to_pylist()
     made, sounds = lake.versions.read(version), audio_tracks(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
-    data = ReportData(title="mmlake", subtitle=f"{version}: {made.recipe.description}", version=made.id)
+    data = ReportData(title=f"mmlake {version}", subtitle=made.recipe.description, version=made.id)
     data.refs = [name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id]
     data.rows = [_headline(one, rows, held) for one in summary.modalities]
     data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}

@@ -46,7 +46,7 @@ class Summary:
         return {"modalities": [asdict(row) for row in self.modalities], "versions": list(self.versions), "costs": list(self.costs)}
 
     def tables(self) -> list[Table]:
-        """The same for a terminal."""
+        """Rows and versions for a terminal."""
         is_waiting = any(row.num_waiting for row in self.modalities)
         rows: list[list[Any]] = [
             [
@@ -69,11 +69,13 @@ class Summary:
                 for row in self.versions
             ]
             drawn.append(table("Versions", columns, lines, right=["items", "excluded"]))
-        if self.costs:
-            columns = ["stage", "items", "seconds", "cpu s", "items/s", "est. cost USD"]
-            lines = [[row["stage"], row["num_items"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["items_per_s"], f"{row['cost_usd']:.5f}"] for row in self.costs]
-            drawn.append(table("Stages, last time that they were made", columns, lines, right=columns[1:]))
         return drawn
+
+    def stages(self) -> list[Table]:
+        """What each stage took, for a terminal; nothing where none was made."""
+        columns = ["stage", "items", "seconds", "cpu s", "items/s", "est. cost USD"]
+        lines = [[row["stage"], row["num_items"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["items_per_s"], f"{row['cost_usd']:.5f}"] for row in self.costs]
+        return [table("Stages, last time that they were made", columns, lines, right=columns[1:])] if lines else []
 
 
 def summarize(lake: Lake) -> Summary:

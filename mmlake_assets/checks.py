@@ -12,7 +12,7 @@ from mmlake import quality
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake.publish import recheck_catalog, recheck_letters, recheck_manifest, recheck_shards, version_names
+from mmlake.publish import recheck_catalog, recheck_dead_letters, recheck_manifest, recheck_shards, version_names
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
@@ -59,9 +59,9 @@ def catalog_contract(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 @dg.asset_check(asset="dead_letters", name="contract", blocking=True, description="One letter per row that could not be read, and no other.")
-def letters_contract(lake: LakeResource) -> dg.AssetCheckResult:
-    """Failures in, letters out."""
-    return _result(lambda: recheck_letters(lake.open()))
+def dead_letters_contract(lake: LakeResource) -> dg.AssetCheckResult:
+    """Failures in, dead letters out."""
+    return _result(lambda: recheck_dead_letters(lake.open()))
 
 
 def version_contract(asset: str, recheck_version: Callable[[Lake, str], int], description: str) -> dg.AssetChecksDefinition:
@@ -96,7 +96,7 @@ CHECKS = [
     *(contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())),
     *(rule_checks(modality) for modality in MODALITIES),
     catalog_contract,
-    letters_contract,
+    dead_letters_contract,
     version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
     version_contract("training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."),
 ]

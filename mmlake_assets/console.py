@@ -1,6 +1,7 @@
 """The `mmlake` command: the library's commands, and the three that go through Dagster (`run`, `demo`, `ui`)."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -11,10 +12,13 @@ import typer
 from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, PANELS, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
 from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
+from mmlake.locks import lasting_lock
 
 RecipeOption = Annotated[list[str] | None, typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated.")]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
 DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated version is compared with everything
+_UNWARNED = ("-W", "ignore:Function `dev_command` is superseded")  # `dg dev`, which it names, is a package of its own and starts the same
+_CODE = ("-m", "mmlake_assets.definitions", "--log-level", "warning")  # at info, each tick of each sensor is two lines
 
 
 @app.command(rich_help_panel="Run")
@@ -133,13 +137,21 @@ def ui(
     if settings:
         environment["MMLAKE_SETTINGS"] = str(settings.absolute())
     _refuse_taken(port)
-    console().print(f"Dagster UI of {lake}: http://127.0.0.1:{port}")
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "mmlake_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
-    os.execve(sys.executable, command, environment)
+    address = f"http://127.0.0.1:{port}"
+
+    def taken(note: str) -> str:
+        return f"lake {lake} has a UI already, {note or 'which is starting'}; open that one, or stop it first: of two, each would start the runs of the sensors"
+
+    lasting_lock(lake / ".ui.lock", taken=taken, note=f"{address} (process {os.getpid()})")
+    console().print(f"Dagster UI of {lake}: {address}")
+    sys.stdout.flush()  # what stays in the buffer is lost when the process becomes another program
+    # A shell that starts a job in the background lets it ignore Ctrl-C, and Dagster then ignores SIGTERM too, and the word of its parent to end.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execve(sys.executable, [sys.executable, *_UNWARNED, "-m", "dagster", "dev", *_CODE, "-h", "127.0.0.1", "-p", str(port)], environment)
 
 
 def _refuse_taken(port: int) -> None:
-    """Raises SettingsError where something listens on the port: Dagster would start a second daemon on the lake and say so in a log line."""
+    """Raises SettingsError where something listens on the port: Dagster would say so in a log line and go on without its web server."""
     import socket
 
     with socket.socket() as probe:

@@ -14,13 +14,14 @@ from mmlake.tables import Stamp
 
 _COLOURS = {"ok": "#2f9e6e", "flagged": "#e0a930", "quarantined": "#d9622b", "unreadable": "#9b2c3f"}
 _BAR_WIDTH_PX = 240
+_DIGEST = "SHA-256 of the item's bytes; the same item has the same digest in every table"
 
 
 def column_schema(schema: TableSchema) -> dg.TableSchema:
     """The table's columns for the UI, each with its note."""
     columns = []
     for field in schema.arrow:
-        note = (field.metadata or {}).get(b"note", b"").decode()
+        note = (field.metadata or {}).get(b"note", b"").decode() or (_DIGEST if field.name == "digest" else "")
         constraints = dg.TableColumnConstraints(nullable=field.nullable, unique=schema.key == (field.name,))
         columns.append(dg.TableColumn(field.name, str(field.type), description=note or None, constraints=constraints))
     return dg.TableSchema(columns=columns)

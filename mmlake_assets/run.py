@@ -15,7 +15,7 @@ from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
-from mmlake.publish import catalog_is_current, letters_are_current, needs_version, version_is_complete
+from mmlake.publish import catalog_is_current, dead_letters_are_current, needs_version, version_is_complete
 from mmlake.registry import Listing
 from mmlake.remote import descriptors
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
@@ -68,7 +68,7 @@ def run_lake(
                 phase(f"{modality}: duplicates", len(CORPUS_STEPS))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
         _refuse_failures(ran.listing)
-        if not (catalog_is_current(opened) and letters_are_current(opened)):
+        if not (catalog_is_current(opened) and dead_letters_are_current(opened)):
             phase("catalog", 1)
             runner.run(jobs.CATALOG_JOB.name, {})
         if before_versions is not None:

@@ -22,7 +22,18 @@ INTERVAL_S = 30
 STATUS = dg.DefaultSensorStatus.STOPPED if os.environ.get("MMLAKE_AUTOMATION", "on") == "off" else dg.DefaultSensorStatus.RUNNING
 
 
-@dg.sensor(name="landing_zone", minimum_interval_seconds=INTERVAL_S, default_status=STATUS)
+def _row_keys(modality: str) -> list[dg.AssetKey]:
+    """Every asset that a changed shard goes through. They are one run: were it the items alone, automation would ask for the rest and for the catalog at once."""
+    return [dg.AssetKey([modality, name]) for name in ROW_STEPS]
+
+
+@dg.sensor(
+    name="landing_zone",
+    description="Registers shards that have landed as partitions, and asks for runs on those whose contents have changed; a file counts once it is settled.",
+    asset_selection=dg.AssetSelection.assets(*(key for modality in SHARDS for key in _row_keys(modality))),
+    minimum_interval_seconds=INTERVAL_S,
+    default_status=STATUS,
+)
 def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     """Registers shards that landed since the last tick and asks for runs on those whose contents changed."""
     opened = lake.open()
@@ -59,10 +70,16 @@ def _gone(modality: str, shard: str) -> dg.AssetObservation:
 
 def _run(modality: str, shard: str, revision: str) -> dg.RunRequest:
     tags = {"mmlake/modality": modality, "mmlake/shard": shard[:200], "mmlake/revision": revision[:16]}
-    return dg.RunRequest(run_key=f"{modality}|{shard}@{revision}", partition_key=row_key(modality, shard), asset_selection=[dg.AssetKey([modality, "items"])], tags=tags)
+    return dg.RunRequest(run_key=f"{modality}|{shard}@{revision}", partition_key=row_key(modality, shard), asset_selection=_row_keys(modality), tags=tags)
 
 
 SENSORS = [
     landing_zone,
-    dg.AutomationConditionSensorDefinition("automation", target=dg.AssetSelection.all(), minimum_interval_seconds=INTERVAL_S, default_status=STATUS),
+    dg.AutomationConditionSensorDefinition(
+        "automation",
+        description="Asks for what is missing or out of date of each partition; versions are published by `mmlake run` or by hand.",
+        target=dg.AssetSelection.all(),
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=STATUS,
+    ),
 ]

@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from mmlake.cli.app import bars_of, messages
+from mmlake.cli.app import bars_of, messages, of_the_disk
+from mmlake.drawing import number_of
 from mmlake.lake import Lake
 from mmlake.landing import absolute
 from mmlake.progress import Advance
@@ -30,6 +32,7 @@ class Shown:
     summary: Summary
     runs: list[str]
     made: list[str]
+    versions: dict[str, str]  # recipe -> name of the version that now holds it
     report: Path
     seconds: float
     truth: Truthful | None = None
@@ -49,19 +52,25 @@ class Shown:
 
     def draw(self, out: Console) -> None:
         """The summary table, the truth where it is known, and where to look next."""
-        for part in self.summary.tables():
+        for part in (*self.summary.tables(), *(self.truth.tables() if self.truth else ())):
             out.print(part)
             out.print()
-        if self.truth:
-            for part in self.truth.tables():
-                out.print(part)
-                out.print()
-        done = f"{len(self.runs)} Dagster runs, new: {', '.join(self.made) or 'no version'}" if self.runs else "nothing to do, everything is up to date"
+        lake = shlex.quote(str(self.lake.root))
+        for line in self._empty(lake):
+            out.print(line, soft_wrap=True)
+        done = f"{number_of(len(self.runs), 'Dagster run')}, new: {', '.join(self.made) or 'no version'}" if self.runs else "nothing to do, everything is up to date"
         out.print(f"{done}; {self.seconds:.1f} s")
         out.print(f"report   {self.report}", soft_wrap=True)
-        lake = shlex.quote(str(self.lake.root))
-        for name, command in (("next", "ui"), ("", 'search "..."'), ("", "why DIGEST")):
+        for name, command in (("next", "ui"), ("", 'search "..."'), ("", "why DIGEST"), ("", "status")):
             out.print(f"{name:<8} mmlake {command} --lake {lake}", soft_wrap=True)
+
+    def _empty(self, lake: str) -> Iterator[str]:
+        """A line for each version of this run that nothing came into."""
+        for row in self.summary.versions:
+            if row["version"] in self.versions.values() and not row["num_items"]:
+                is_told = "everything" in self.lake.versions.branches() and self.lake.versions.read("everything").num_items
+                where = f"`mmlake diff everything {row['version']} --lake {lake}` tells why" if is_told else "the report tells why"
+                yield f"{row['version']}: 0 of {number_of(row['num_excluded'], 'item')} admitted; {where}"
 
 
 def run_and_show(
@@ -76,7 +85,9 @@ def run_and_show(
     limit: int | None = None,
 ) -> Shown:
     """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
-    from mmlake_assets.instance import open_instance
+    from sqlalchemy.exc import DBAPIError
+
+    from mmlake_assets.instance import dagster_home, open_instance
     from mmlake_assets.run import run_lake
 
     started = time.perf_counter()
@@ -90,12 +101,17 @@ def run_and_show(
     except KeyboardInterrupt:
         messages().print("stopped; the tables that are done stay, and the same command goes on from there")
         raise
+    except DBAPIError as error:
+        if isinstance(error.orig, sqlite3.Error) and (of_disk := of_the_disk(error.orig, dagster_home(lake_dir))) is not None:
+            raise of_disk from error
+        raise
     lake = resource.open()
     summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
         report = write_version_report(lake, None, planted=met.planted() if met else None, summary=summary)
     changes = {"new": len(ran.listing.new), "changed": len(ran.listing.changed), "gone": len(ran.listing.gone), "unchanged": ran.listing.unchanged}
-    return Shown(lake=lake, summary=summary, truth=met, runs=ran.runs, made=ran.made, report=report, seconds=time.perf_counter() - started, changes=changes)
+    seconds = time.perf_counter() - started
+    return Shown(lake=lake, summary=summary, truth=met, runs=ran.runs, made=ran.made, versions=ran.versions, report=report, seconds=seconds, changes=changes)
 
 
 @contextmanager
@@ -114,7 +130,7 @@ def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
         return
     screen = messages()
     if not screen.is_terminal:
-        yield lambda name, total: screen.print(f"{name}: {total} tables to make", soft_wrap=True)
+        yield lambda name, total: screen.print(f"{name}: {number_of(total, 'table')} to make", soft_wrap=True)
         return
     columns = (
         SpinnerColumn(),

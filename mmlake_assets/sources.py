@@ -3,7 +3,7 @@
 import dagster as dg
 
 from mmlake.modalities import MODALITIES
-from mmlake.publish import update_letters
+from mmlake.publish import update_dead_letters
 from mmlake.schemas import DEAD_LETTERS
 from mmlake.steps import ROW_STEPS
 from mmlake_assets import page
@@ -24,7 +24,7 @@ from mmlake_resources import LakeResource
 )
 def dead_letters(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
     """Made anew from all tables; what was known about a failure is carried over."""
-    stamp = update_letters(lake.open(), run_id=context.run.run_id)
+    stamp = update_dead_letters(lake.open(), run_id=context.run.run_id)
     metadata = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes, **stamp.counts}
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(stamp.data_version))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
+import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +59,8 @@ LimitOption = Annotated[
 ]
 DEFAULT_LAKE = Path("lake")
 _ENVIRONMENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOTDIR, errno.EISDIR}  # a person can mend these
+_DATABASE = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO, sqlite3.SQLITE_READONLY: errno.EROFS, sqlite3.SQLITE_CANTOPEN: errno.EACCES}
+_FULL_BYTES = 1 << 20  # with less to spare, what a database cannot write is taken for a full disk: SQLite often has no more to say than EIO
 
 
 def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None = None) -> Lake:
@@ -113,11 +117,26 @@ def main(application: typer.Typer = app) -> None:
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
         raise SystemExit(0) from None
-    except OSError as error:
-        if error.errno not in _ENVIRONMENT:
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):
+            raise SystemExit(0) from None  # of a page of help, whose reader has seen enough
+        raise
+    except (OSError, sqlite3.Error) as error:
+        found = error if isinstance(error, OSError) else of_the_disk(error)
+        if found is None or found.errno not in _ENVIRONMENT:
             raise  # a mistake of ours, whose place the traceback tells
-        place = f" {error.filename}" if error.filename else ""
+        place = f": {found.filename}" if found.filename else ""
         messages().print(
-            Text.assemble(("error:", "bold red"), " ", shown(f"the disk or its rights:{place}: {error.strerror}; mend that, then run the same command again")), soft_wrap=True
+            Text.assemble(("error:", "bold red"), " ", shown(f"the disk or its rights{place}: {found.strerror}; mend that, then run the same command again")), soft_wrap=True
         )
         raise SystemExit(MmlakeError.exit_code) from None
+
+
+def of_the_disk(error: sqlite3.Error, place: Path | None = None) -> OSError | None:
+    """What a database could not do, as an error of the disk that it lies on; None where the disk is not to blame. place: of the database, where it is known."""
+    number = _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    if number is None:
+        return None
+    if number == errno.EIO and place is not None and shutil.disk_usage(place).free < _FULL_BYTES:
+        number = errno.ENOSPC
+    return OSError(number, os.strerror(number), *([str(place)] if place else []))

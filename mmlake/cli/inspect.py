@@ -27,7 +27,7 @@ def status(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None
     found = summarize(open_lake(lake))
 
     def draw(out: Console) -> None:
-        for part in found.tables():
+        for part in (*found.tables(), *found.stages()):
             out.print(part)
             out.print()
 
@@ -67,7 +67,7 @@ def why(
 
     Example: `mmlake why 3f2a9c41`
     """
-    from mmlake.telling import story_of
+    from mmlake.item_provenance import story_of
 
     name = Path(digest).name.partition(".")[0]
     story = story_of(open_lake(lake), name if is_digest(name) else digest)

@@ -34,14 +34,14 @@ def fsck(
     """
     from rich.progress import Progress, track
 
-    from mmlake.publish.ledger import lake_stamps
+    from mmlake.publish.ledger import lake_slots
     from mmlake.upkeep import check_blobs, check_tables, named_blobs, repair_blobs, sampled
 
     opened = open_lake(lake)
     rebuilt = opened.store.rebuild_indexes() if repair else 0
     broken = [f"pack {path.name} has lost its index, or it is damaged: run `mmlake fsck --repair`" for path in opened.store.broken_packs()]
     digests = sampled(named_blobs(opened), sample, seed=datetime.now(UTC).date().isoformat())
-    slots = list(lake_stamps(opened))
+    slots = lake_slots(opened)
     with Progress(**bars_of(as_json)) as progress:
         task = progress.add_task("blobs", total=len(digests))
         wrong = dict(sorted(check_blobs(opened, digests, advance=lambda count: progress.advance(task, count))))

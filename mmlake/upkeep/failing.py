@@ -7,7 +7,7 @@ from typing import Any
 
 from mmlake import sources
 from mmlake.lake import Lake
-from mmlake.publish import letters_are_current, read_letters, update_letters
+from mmlake.publish import dead_letters_are_current, read_dead_letters, update_dead_letters
 from mmlake.tables import Slot
 
 _TABLES = {"sources": "items", "preprocess": "tracks"}  # stage of a letter -> the table whose rows can be tried again
@@ -15,9 +15,9 @@ _TABLES = {"sources": "items", "preprocess": "tracks"}  # stage of a letter -> t
 
 def failed_rows(lake: Lake, *, codes: Collection[int] = (), shards: Collection[str] = (), transient: bool = False) -> list[dict[str, Any]]:
     """The dead letters, brought up to date, sorted by their name. codes, shards: only those; empty means all. transient: only what may pass by itself."""
-    if not letters_are_current(lake):
-        update_letters(lake)
-    rows = read_letters(lake).to_pylist()
+    if not dead_letters_are_current(lake):
+        update_dead_letters(lake)
+    rows = read_dead_letters(lake).to_pylist()
     return [row for row in rows if (not codes or row["error_code"] in codes) and (not shards or row["shard"] in shards) and (row["is_transient"] or not transient)]
 
 

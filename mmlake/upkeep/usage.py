@@ -52,7 +52,7 @@ def usage(lake: Lake) -> Usage:
         unnamed_blobs, unnamed_bytes = int(loose.sum()), int(np.fromiter(sizes.values(), np.int64, len(sizes))[loose].sum())
     return Usage(
         sources=_shares(_by_source(lake), sizes),
-        versions=_shares(_by_version(lake), sizes),
+        versions=_shares(_by_version(lake), sizes, names=_versions(lake).values()),
         num_blobs=len(sizes),
         size_bytes=sum(sizes.values()),
         unnamed_blobs=unnamed_blobs,
@@ -66,18 +66,24 @@ def _by_source(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
             yield from zip(items.column("source").to_pylist(), items.column("digest").to_pylist(), strict=True)
 
 
-def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
-    names: dict[str, list[str]] = {}  # a version that has several names holds its bytes once
+def _versions(lake: Lake) -> dict[str, str]:
+    """Id -> names of every version that has one; a version that has several names holds its bytes once."""
+    names: dict[str, list[str]] = {}
     for name, id_ in sorted(lake.versions.tags().items()):
         names.setdefault(id_, []).append(name)
-    for id_, known_as in names.items():
+    return {id_: ", ".join(known_as) for id_, known_as in names.items()}
+
+
+def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
+    for id_, known_as in _versions(lake).items():
         for items in lake.versions.iter_items(id_):
-            yield from ((", ".join(known_as), digest) for digest in items.column("digest").to_pylist())
+            yield from ((known_as, digest) for digest in items.column("digest").to_pylist())
 
 
-def _shares(pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int]) -> tuple[Share, ...]:
+def _shares(pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int], *, names: Iterable[str] = ()) -> tuple[Share, ...]:
+    """The share of every name, sorted. names: those that are told also where no pair has them."""
     held: dict[str, set[Digest]] = {}
-    counts: dict[str, int] = {}
+    counts = dict.fromkeys(names, 0)
     for name, digest in pairs:
         counts[name] = counts.get(name, 0) + 1
         if digest is not None:

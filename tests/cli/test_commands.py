@@ -8,21 +8,27 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from mmlake.cli.app import app, main
+from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake_assets import console
 from tests import make
 from tests.blobs import rot
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 COMMANDS = sorted(typer.main.get_command(app).commands)
 RUNNER = CliRunner()
 
@@ -162,7 +168,7 @@ def test_probes_are_shown_and_can_be_pinned(own, tmp_path: Path) -> None:
 def test_a_report_is_one_file_that_names_its_version(lake: Path) -> None:
     path = Path(read("report", "curated-v001", "--lake", lake)["report"])
     text = path.read_text()
-    assert "curated-v001" in text
+    assert "<title>mmlake curated-v001</title>" in text
     assert "http://" not in text.replace("http://www.w3.org", "")
 
 
@@ -172,12 +178,9 @@ def test_an_unknown_lake_names_the_command_that_makes_one(tmp_path: Path) -> Non
 
 
 def test_errors_leave_the_program_as_one_line_and_their_own_exit_code(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     command = shutil.which("mmlake", path=str(Path(sys.executable).parent)) or ""
     words = [command] if command else [sys.executable, "-c", "from mmlake_assets.console import entry; entry()"]
-    result = subprocess.run([*words, "versions", "--lake", str(tmp_path)], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    result = subprocess.run([*words, "versions", "--lake", str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
@@ -196,6 +199,42 @@ def test_a_full_or_read_only_disk_is_one_line_and_a_mistake_of_ours_is_not(capsy
     assert capsys.readouterr().err.splitlines() == ["error: the disk or its rights: /lake/blobs: No space left on device; mend that, then run the same command again"]
     with pytest.raises(OSError, match="Bad file descriptor"):
         main(failing(errno.EBADF))
+
+
+def test_a_database_that_cannot_be_written_is_one_line_and_one_that_is_used_wrongly_is_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def writing(**rest: object) -> None:
+        with closing(sqlite3.connect(f"file:{tmp_path}/d.sqlite?mode=ro", uri=True)) as database:
+            database.execute("CREATE TABLE t (a)")
+
+    def mistaken(**rest: object) -> None:
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute("SELECT a FROM nowhere")
+
+    sqlite3.connect(tmp_path / "d.sqlite").close()
+    with pytest.raises(SystemExit) as ended:
+        main(writing)
+    assert ended.value.code == MmlakeError.exit_code
+    assert capsys.readouterr().err.splitlines() == ["error: the disk or its rights: Read-only file system; mend that, then run the same command again"]
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        main(mistaken)
+
+
+def test_a_database_that_gives_no_reason_is_on_a_full_disk_where_that_disk_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    failed = sqlite3.OperationalError("disk I/O error")
+    failed.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    told = []
+    for free in (0, 1 << 40):
+        monkeypatch.setattr(shutil, "disk_usage", lambda place, free=free: SimpleNamespace(free=free))
+        told.append(of_the_disk(failed, tmp_path))
+    assert [(error.errno, error.filename) for error in told] == [(errno.ENOSPC, str(tmp_path)), (errno.EIO, str(tmp_path))]
+
+
+def test_a_reader_who_has_seen_enough_of_the_help_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as nobody:
+        result = subprocess.run([sys.executable, "-c", "from mmlake.cli.app import main; main()", "--help"], stdout=nobody, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_the_version_is_told() -> None:

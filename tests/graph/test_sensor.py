@@ -9,11 +9,13 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.partitions.context import partition_loading_context
 
 from mmlake.steps import ROW_STEPS, run_step
-from mmlake_assets import sensors
+from mmlake_assets import definitions, sensors
+from mmlake_assets.partitions import row_key
 from mmlake_assets.sensors import landing_zone
-from mmlake_resources import LakeResource
+from mmlake_resources import CudaExecutorResource, LakeResource
 from tests import make
 
 OLD_S = 3600
@@ -109,6 +111,27 @@ def test_changed_contents_under_an_old_name_ask_for_one_run_per_revision(zone: Z
     first, second = zone.tick(), zone.tick()
     assert [request.partition_key for request in first.run_requests] == ["text|text/a.jsonl"]
     assert first.run_requests[0].run_key == second.run_requests[0].run_key  # the daemon starts a run key once
+
+
+@pytest.mark.filterwarnings("ignore:Non-compliant tag keys:DeprecationWarning")  # Dagster's own tags of two-dimensional partitions
+def test_the_daemon_finds_the_job_and_the_partition_of_each_run_that_a_tick_asks_for(zone: Zone) -> None:
+    zone.put("photos/a.png", make.picture(1))
+    zone.tick()
+    for modality, shard in (("text", "text/a.jsonl"), ("image", "photos")):
+        run_step(ROW_STEPS["items"], zone.resource.open(), modality, shard)
+    zone.put("text/a.jsonl", make.jsonl([make.prose(3)]))
+    zone.put("photos/a.png", make.picture(2))
+    defs = definitions.build(zone.resource, CudaExecutorResource(device="cpu"))
+    with (
+        dg.build_sensor_context(instance=zone.instance, definitions=defs, resources={"lake": zone.resource}) as context,
+        partition_loading_context(dynamic_partitions_store=zone.instance),
+    ):
+        asked = landing_zone.evaluate_tick(context).run_requests
+    assert [(request.asset_selection, request.partition_key) for request in asked] == [
+        ([dg.AssetKey([modality, name]) for name in ROW_STEPS], row_key(modality, shard)) for modality, shard in (("text", "text/a.jsonl"), ("image", "photos"))
+    ]
+    jobs = [defs.resolve_job_def(request.job_name).asset_layer.asset_graph for request in asked]
+    assert all(job.has(key) for job, request in zip(jobs, asked, strict=True) for key in request.asset_selection)
 
 
 def test_a_file_that_was_removed_stays_a_partition_and_its_page_says_so_once(zone: Zone) -> None:

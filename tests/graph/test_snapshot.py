@@ -65,7 +65,13 @@ def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
     }
     for key in tables:
         assert "contract" in {check.name for check in resolved.get(key).check_keys}, key
-        assert resolved.get(key).metadata["dagster/column_schema"].columns, key
+        columns = {column.name: column for column in resolved.get(key).metadata["dagster/column_schema"].columns}
+        assert columns, key
+        assert "digest" not in columns or columns["digest"].description, key
+
+
+def test_every_sensor_says_what_it_does() -> None:
+    assert all(sensor.description for sensor in definitions.defs.sensors)
 
 
 if __name__ == "__main__":

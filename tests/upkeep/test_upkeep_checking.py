@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmlake.errors import TableCorrupt
+from mmlake.publish.ledger import lake_slots
 from mmlake.tables import Slot
 from mmlake.upkeep import check_blobs, check_tables, collect, named_blobs, repair_blobs
 
@@ -33,3 +34,14 @@ def test_nothing_is_collected_while_a_table_that_names_blobs_is_damaged(own) -> 
     with pytest.raises(TableCorrupt):
         collect(lake, now_s=0.0, grace_s=0.0)
     assert set(lake.store.digests()) == before
+
+
+def test_a_damaged_stamp_is_one_problem_among_the_others(own) -> None:
+    lake, damaged = own.lake, _damaged(own.lake)
+    stamps = [lake.tables.path(Slot(*where)).with_suffix(".stamp.json") for where in (("measures", "text", "text/a.jsonl"), ("catalog", "all"))]
+    assert all(path.exists() for path in stamps)
+    for path in stamps:
+        path.write_text('{"data_version": ')
+    problems = list(check_tables(lake, lake_slots(lake)))
+    assert len(problems) == 3
+    assert {any(str(place) in problem for problem in problems) for place in (damaged, *stamps)} == {True}

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from mmlake.errors import LakeLocked, SettingsError
+from mmlake.lake import Lake
 from mmlake.upkeep import collect, usage
 from mmlake.upkeep.references import is_named, marks_of, referenced
+from mmlake.versions import RECIPES, VERSION_ITEMS
 from tests import make
 
 STRAY = b"nobody asked for these bytes"
@@ -143,6 +145,12 @@ def test_usage_counts_each_blob_once_and_tells_whose_it_is_alone(own) -> None:
     everything, curated = (next(share for share in found.versions if share.name == name) for name in ("everything-v001", "curated-v001"))
     assert everything.exclusive_bytes == everything.size_bytes - curated.size_bytes
     assert json.dumps(found.to_dict())
+
+
+def test_usage_tells_of_a_version_that_nothing_came_into(tmp_path) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.versions.build(VERSION_ITEMS.empty_table(), recipe=RECIPES["curated"], settings_digest="", encoders={}, name="curated-v001")
+    assert [(share.name, share.num_items, share.num_blobs, share.size_bytes) for share in usage(lake).versions] == [("curated-v001", 0, 0, 0)]
 
 
 def test_a_version_with_two_names_still_has_its_bytes_alone(own) -> None:

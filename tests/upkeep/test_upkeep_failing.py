@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import pipeline, sources
 from mmlake.errors import TableCorrupt
-from mmlake.publish import letters_are_current, read_letters, update_letters
+from mmlake.publish import dead_letters_are_current, read_dead_letters, update_dead_letters
 from mmlake.retries import Retries
 from mmlake.steps import ROW_STEPS, is_current, run_step
 from mmlake.tables import Slot
@@ -20,15 +20,15 @@ def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
     unreadable = {
         row["item_id"]: row for modality in ("text", "image", "video", "audio") for row in lake.tables.concat("items", modality).to_pylist() if row["status"] == "unreadable"
     }
-    letters = read_letters(lake).to_pylist()
-    assert {row["key"] for row in letters if row["stage"] == "sources"} == set(unreadable) != set()
-    assert all(row["reason"] == unreadable[row["key"]]["materialize_error"] for row in letters if row["stage"] == "sources")
-    assert {(row["attempts"], row["first_failed_at"] == row["last_failed_at"]) for row in letters} == {(1, True)}
-    assert letters_are_current(lake)
+    dead_letters = read_dead_letters(lake).to_pylist()
+    assert {row["key"] for row in dead_letters if row["stage"] == "sources"} == set(unreadable) != set()
+    assert all(row["reason"] == unreadable[row["key"]]["materialize_error"] for row in dead_letters if row["stage"] == "sources")
+    assert {(row["attempts"], row["first_failed_at"] == row["last_failed_at"]) for row in dead_letters} == {(1, True)}
+    assert dead_letters_are_current(lake)
 
 
 def test_a_failure_is_told_once_although_later_stages_see_it_too(done) -> None:
-    digests = [row["digest"] for row in read_letters(done.lake).to_pylist() if row["digest"]]
+    digests = [row["digest"] for row in read_dead_letters(done.lake).to_pylist() if row["digest"]]
     assert len(digests) == len(set(digests))
 
 
@@ -74,7 +74,7 @@ class Clock:
 
 
 def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table does not change, so nothing after it is made again; the letters do, and tell of every try, also of several since they were last made."""
+    """The table does not change, so nothing after it is made again; the dead letters do, and tell of every try, also of several since they were last made."""
     clock = Clock(monkeypatch)
     lake, tried = own.lake, list[str]()
     letter = failed_rows(lake, codes=[1002])[0]
@@ -84,13 +84,13 @@ def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatc
         request_retries(lake, [letter])
         run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
         tried.append(clock.now)
-        assert not letters_are_current(lake)
+        assert not dead_letters_are_current(lake)
         if len(tried) != 1:  # the first is told together with the second
             for _ in range(num_updates):
-                update_letters(lake)
-            again = {row["letter"]: (row["attempts"], row["first_failed_at"], row["last_failed_at"]) for row in read_letters(lake).to_pylist()}
+                update_dead_letters(lake)
+            again = {row["letter"]: (row["attempts"], row["first_failed_at"], row["last_failed_at"]) for row in read_dead_letters(lake).to_pylist()}
             assert again[letter["letter"]] == (1 + len(tried), letter["first_failed_at"], tried[-1])
-            assert letters_are_current(lake)
+            assert dead_letters_are_current(lake)
     assert lake.tables.stamp(slot).data_version == before
 
 
@@ -133,8 +133,8 @@ def test_rows_that_were_not_asked_for_are_not_counted(own) -> None:
     slot, later = Slot("items", other["modality"], other["shard"]), "2099-01-01T00:00:00+00:00"
     lake.tables.mark(slot, replace(lake.tables.stamp(slot), written_at=later))
     lake.retries.fulfilled(slot, ["another#000000"], at=later)
-    update_letters(lake)
-    again = next(row for row in read_letters(lake).to_pylist() if row["letter"] == other["letter"])
+    update_dead_letters(lake)
+    again = next(row for row in read_dead_letters(lake).to_pylist() if row["letter"] == other["letter"])
     assert (again["attempts"], again["last_failed_at"]) == (1, other["last_failed_at"])
 
 
@@ -147,10 +147,10 @@ def test_a_track_whose_blob_came_back_is_read_on_retry(own) -> None:
     whole = lake.tables.read(Slot("tracks", "audio", shard))
     lake.store.remove(digest)
     run_step(ROW_STEPS["tracks"], lake, "audio", shard, force=True)
-    letters = [row for row in failed_rows(lake) if row["key"] == digest]
-    assert [row["stage"] for row in letters] == ["preprocess"]
+    dead_letters = [row for row in failed_rows(lake) if row["key"] == digest]
+    assert [row["stage"] for row in dead_letters] == ["preprocess"]
     lake.store.put(data, extension=extension)
-    request_retries(lake, letters)
+    request_retries(lake, dead_letters)
     pipeline.run_tables(lake, modalities=["audio"])
     assert lake.tables.read(Slot("tracks", "audio", shard)).equals(whole)
     assert [row for row in failed_rows(lake) if row["key"] == digest] == []

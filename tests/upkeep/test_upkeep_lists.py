@@ -10,7 +10,7 @@ import pytest
 
 from mmlake import pipeline
 from mmlake.lake import Lake
-from mmlake.publish import update_letters
+from mmlake.publish import update_dead_letters
 from mmlake.settings import Settings
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.upkeep import failed_rows, repair_blobs, request_retries
@@ -55,26 +55,26 @@ def test_only_what_was_asked_again_was_tried_again(listed: Listed, monkeypatch: 
     shard = listed.lake.registry.get("web.urls")
     first = [run_step(ROW_STEPS["items"], listed.lake, modality, shard.key) for modality in shard.modalities]
     assert len(first) == 4
-    letters = {row["key"]: row for row in failed_rows(listed.lake)}
-    busy, gone, late = sorted(letters)
-    request_retries(listed.lake, [letters[busy]])
+    dead_letters = {row["key"]: row for row in failed_rows(listed.lake)}
+    busy, gone, late = sorted(dead_letters)
+    request_retries(listed.lake, [dead_letters[busy]])
     before = dict(listed.site.asked)
     monkeypatch.setattr("mmlake.tables.Stopwatch.fields", lambda self: {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": "2099-01-01T00:00:00+00:00"})
     for modality in shard.modalities:
         run_step(ROW_STEPS["items"], listed.lake, modality, shard.key)
     assert {path for path, count in listed.site.asked.items() if count != before[path]} == {"/busy", "/late"}
-    update_letters(listed.lake)
+    update_dead_letters(listed.lake)
     found = {row["key"]: (row["attempts"], row["last_failed_at"]) for row in failed_rows(listed.lake)}
-    assert found == {busy: (2, "2099-01-01T00:00:00+00:00"), late: (2, "2099-01-01T00:00:00+00:00"), gone: (1, letters[gone]["last_failed_at"])}
+    assert found == {busy: (2, "2099-01-01T00:00:00+00:00"), late: (2, "2099-01-01T00:00:00+00:00"), gone: (1, dead_letters[gone]["last_failed_at"])}
 
 
 def test_an_address_that_was_busy_is_read_on_retry_whatever_it_holds_and_the_others_are_not_asked(listed: Listed) -> None:
     assert listed.ingest() == {"good": "ok", "busy": "unreadable", "gone": "unreadable"}
-    letters = failed_rows(listed.lake, transient=True)
-    assert [row["error_code"] for row in letters] == [1105]
+    dead_letters = failed_rows(listed.lake, transient=True)
+    assert [row["error_code"] for row in dead_letters] == [1105]
     listed.site.serve("/busy", png(2))
     before = dict(listed.site.asked)
-    request_retries(listed.lake, letters)
+    request_retries(listed.lake, dead_letters)
     assert listed.ingest() == {"good": "ok", "busy": "ok", "gone": "unreadable"}
     assert {path: count - before[path] for path, count in listed.site.asked.items() if count != before[path]} == {"/busy": 1}
     assert failed_rows(listed.lake, transient=True) == []

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mmlake.errors import LakeLocked
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock, lasting_lock
 
 ROOT = Path(__file__).parents[2]
-HOLD = "import sys\nfrom pathlib import Path\nfrom mmlake.locks import holding\nwith holding(Path(sys.argv[1]), what='it'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+HOLD = "import sys\nfrom pathlib import Path\nfrom mmlake.locks import exclusive_lock\nwith exclusive_lock(Path(sys.argv[1]), what='it'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
 
 
 @pytest.fixture
@@ -24,28 +24,28 @@ def path(tmp_path) -> Path:
 
 def test_a_second_holder_is_told_what_is_locked_and_what_to_do(path) -> None:
     with (
-        holding(path, what="the catalog c"),
+        exclusive_lock(path, what="the catalog c"),
         pytest.raises(LakeLocked, match="the catalog c is being written by another process; wait for it to end"),
-        holding(path, what="the catalog c"),
+        exclusive_lock(path, what="the catalog c"),
     ):
         pass
 
 
 def test_the_lock_can_be_taken_again(path) -> None:
     for _ in range(3):
-        with holding(path, what="it"):
+        with exclusive_lock(path, what="it"):
             assert path.exists()
 
 
 def test_a_failure_frees_the_lock(path) -> None:
-    with pytest.raises(ZeroDivisionError), holding(path, what="it"):
+    with pytest.raises(ZeroDivisionError), exclusive_lock(path, what="it"):
         raise ZeroDivisionError
-    with holding(path, what="it"):
+    with exclusive_lock(path, what="it"):
         pass
 
 
 def test_other_files_are_other_locks(path) -> None:
-    with holding(path, what="it"), holding(path.with_name("other.lock"), what="the other"):
+    with exclusive_lock(path, what="it"), exclusive_lock(path.with_name("other.lock"), what="the other"):
         pass
 
 
@@ -53,9 +53,19 @@ def test_a_killed_holder_leaves_the_lock_free(path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(LakeLocked), holding(path, what="it"):
+        with pytest.raises(LakeLocked), exclusive_lock(path, what="it"):
             pass
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
-    with holding(path, what="it"):
+    with exclusive_lock(path, what="it"):
         pass
+
+
+def test_a_lock_that_lasts_goes_along_into_another_program_and_tells_who_holds_it(path) -> None:
+    descriptor = lasting_lock(path, taken=str, note="the first one")
+    assert os.get_inheritable(descriptor)
+    with pytest.raises(LakeLocked, match=r"^taken by the first one$"):
+        lasting_lock(path, taken=lambda note: f"taken by {note}", note="the second one")
+    os.close(descriptor)
+    os.close(lasting_lock(path, taken=str, note="3rd"))
+    assert path.read_text() == "3rd"

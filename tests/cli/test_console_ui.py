@@ -1,0 +1,83 @@
+"""`mmlake ui` up to where it becomes Dagster, and what a run shows at its end."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mmlake.errors import LakeLocked
+from mmlake.summary import summarize
+from mmlake_assets import console
+from mmlake_assets.show import Shown, watching
+from tests import make
+from tests.wiring.conftest import Site
+
+ROOT = Path(__file__).parents[2]
+# Becomes, in Dagster's place, a program that tells how it was started and stays until its input ends.
+STAND_IN = """#!{python}
+import json, signal, sys
+print(json.dumps([sys.argv[1:], signal.getsignal(signal.SIGINT) is signal.default_int_handler]), flush=True)
+sys.stdin.read()
+"""
+START = "import sys; from pathlib import Path; from mmlake_assets import console; sys.executable = sys.argv[1]; console.ui(Path(sys.argv[2]), port=int(sys.argv[3]))"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    make.land(tmp_path / "lake", {"lake.json": b"{}"})
+    return tmp_path / "lake"
+
+
+def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: Path, tmp_path: Path) -> None:
+    """Started as a shell starts a job in the background, which ignores Ctrl-C: Dagster then would ignore SIGTERM too."""
+    stand_in = tmp_path / "dagster"
+    stand_in.write_text(STAND_IN.format(python=sys.executable))
+    stand_in.chmod(0o755)
+    command = [sys.executable, "-c", START, stand_in, lake, "3456"]
+    first = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    with first:
+        assert first.stdout.readline() == f"Dagster UI of {lake}: http://127.0.0.1:3456\n"
+        words, can_be_stopped = json.loads(first.stdout.readline())
+        with pytest.raises(LakeLocked, match=rf"^lake {lake} has a UI already, http://127\.0\.0\.1:3456 \(process {first.pid}\); open that one, or stop it first"):
+            console.ui(lake, port=3457)
+    assert can_be_stopped
+    assert words[words.index("--log-level") + 1] == "warning"
+    assert os.fspath(ROOT) not in words
+
+
+def shown(lake, versions: dict[str, str]) -> str:
+    told = Shown(lake=lake, summary=summarize(lake), runs=["1"], made=[*versions.values()], versions=versions, report=lake.root / "r.html", seconds=1.0)
+    told.draw(Console(file=(out := io.StringIO()), width=160))
+    return out.getvalue()
+
+
+def test_a_run_into_which_nothing_was_admitted_says_so_and_what_tells_why(tmp_path: Path) -> None:
+    site = Site(tmp_path, ["Too short.", "Short too."])
+    versions = {"curated": site.publish("curated")}
+    assert "curated-v001: 0 of 2 items admitted; the report tells why" in shown(site.lake(), versions)
+    versions["everything"] = site.publish("everything")
+    lines = shown(site.lake(), versions).splitlines()
+    assert [line for line in lines if "admitted" in line] == [f"curated-v001: 0 of 2 items admitted; `mmlake diff everything curated-v001 --lake {site.root}` tells why"]
+
+
+def test_a_run_ends_with_rows_and_versions_and_leaves_the_stages_to_status(done) -> None:
+    text = shown(done.lake, done.versions)
+    assert "rows in" in text
+    assert "admitted" not in text
+    assert "Stages" not in text
+    assert "mmlake status --lake" in text
+
+
+def test_one_table_is_one_table(capsys: pytest.CaptureFixture[str]) -> None:
+    with watching(False) as phase:
+        phase("catalog", 1)
+        phase("text: shards", 7)
+    assert capsys.readouterr().err.splitlines() == ["catalog: 1 table to make", "text: shards: 7 tables to make"]
