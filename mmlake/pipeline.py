@@ -17,7 +17,6 @@ from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
-from mmlake.sources.beginning import unlimited
 from mmlake.sources.limiting import scan_first
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, is_current, run_step
 
@@ -71,7 +70,7 @@ def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tupl
 
 def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
     if lake.limit is None:
-        return sources.scan(landing, settings=lake.settings.sources, known={key: unlimited(shard) for key, shard in known.items()}, at_most=at_most)
+        return sources.scan(landing, settings=lake.settings.sources, known=known, at_most=at_most)
     return scan_first(landing, lake.limit, settings=lake.settings.sources, known=known)
 
 

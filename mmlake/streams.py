@@ -51,6 +51,19 @@ class Slice(Seekable):
         return len(data)
 
 
+class View(Seekable):
+    """Bytes in memory that belong to somebody else, for reading without a copy of all of them."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data, self._size, self._at = data, len(data), 0
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._data[self._at : self._at + len(buffer)]
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
 class Kept(io.RawIOBase):
     """Any binary file as the raw stream that a BufferedReader wants; it stays open when its reader goes."""
 

@@ -43,12 +43,11 @@ def scan_first(landing: Landing | str | os.PathLike[str], limit: int, *, setting
 
 
 def _scan_first(landing: Landing, limit: int, *, settings: SourceSettings, known: Mapping[str, Shard]) -> list[Shard]:
-    whole = {key: unlimited(shard) for key, shard in known.items()}
     found: dict[str, Shard] = {}
     left, around = limit, Around(landing)
     for part in _parts(landing, around):
         looked_at = left
-        for shard in _scan_part(part, landing, left, settings=settings, known=whole, around=around) if left else ():
+        for shard in _scan_part(part, landing, left, settings=settings, known=known, around=around) if left else ():
             if left and shard.key not in found:
                 cut = _cut(shard, left, part, landing, settings=settings, before=known.get(shard.key), looked_at=looked_at)
                 found[shard.key] = _of_part(cut, part, landing, around) if shard.part and cut.limit is not None else cut
@@ -91,8 +90,8 @@ def _speaks_of_others(part: _Part) -> bool:
 def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Around) -> list[Shard]:
     if part.is_loose:
         files = {directory: first_stems(entries, left) for directory, entries in part.files.items()}
-        return scan(_Excerpt(landing, files), settings=settings, known=known, around=around)
-    shards = scan(_Excerpt(landing, part.files), settings=settings, known=known, around=around)
+        return scan(_Excerpt(landing, files), settings=settings, known=known, around=around, limit=left)
+    shards = scan(_Excerpt(landing, part.files), settings=settings, known=known, around=around, limit=left)
     if any(shard.format == LOOSE for shard in shards):
         _LOG.warning("%s is left out under a limit: its name says that it is a container, its bytes do not", part.key)
     return [shard for shard in shards if shard.format != LOOSE]

@@ -30,6 +30,9 @@ def looked_into(file: IO[bytes], weight: Weight, shape: Shape) -> tuple[Weight, 
     """(the weight with what the pages were found to hold, the most values that one row has). Raises UnreadableItem 1001 where a page does not expand or parse."""
     pages, most, open_row = [], 0, 0
     for page in weight.pages:
+        if page.num_values <= 1 and not shape.max_repetition:
+            pages.append(page)  # its header tells as much
+            continue
         levels, body = _expanded(file, page, shape)
         if shape.max_repetition:
             longest, open_row = _longest_row(levels, page, shape.max_repetition.bit_length(), open_row)

@@ -69,17 +69,27 @@ class Plan:
     limit_bytes: int  # that all of it may decode to
     references: tuple[str, ...]  # columns whose values stay references into their dictionary until they are needed
     buffer_bytes: int  # of a column's stretch of the file; 0: all of it
+    is_read_at_once: bool  # whether all columns are read before the first row, and held up to the last
 
     def batches(self, file: pq.ParquetFile, stream: IO[bytes], group: int) -> Iterator[pa.RecordBatch]:
         """The rows in order."""
         if self.references or self.buffer_bytes:
-            file = pq.ParquetFile(stream, metadata=file.metadata, page_checksum_verification=True, read_dictionary=list(self.references), buffer_size=self.buffer_bytes)
+            file = pq.ParquetFile(
+                stream,
+                metadata=file.metadata,
+                page_checksum_verification=True,
+                read_dictionary=list(self.references),
+                buffer_size=self.buffer_bytes,
+                pre_buffer=self.is_read_at_once,
+            )
         for batch in file.iter_batches(batch_size=self.batch_rows, row_groups=[group], use_threads=not self.buffer_bytes):
             is_large = batch.nbytes > _LOOK_BYTES
+            if is_large:
+                pa.default_memory_pool().release_unused()  # which it else keeps: twice what is in use, measured
             yield batch
             del batch  # before the next one is read
             if is_large:
-                pa.default_memory_pool().release_unused()  # which it else keeps: twice what is in use, measured
+                pa.default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +131,19 @@ def plan(file: File, group: int, stream: IO[bytes], settings: SourceSettings) ->
     most = 2 * settings.batch_bytes  # in one batch, where it is of several rows
     if sum(chunk.most_bytes(rows) for chunk in chunks) > most:
         chunks = [_looked_into(chunk, stream) if chunk.most_bytes(rows) > _LOOK_BYTES else chunk for chunk in chunks]
+        pa.default_memory_pool().release_unused()
     while rows > 1 and sum(chunk.most_bytes(rows) for chunk in chunks) > most:
         rows //= 2
     if (needed := held + sum(_needed_bytes(chunk, rows) for chunk in chunks)) > allowed:
         raise UnreadableItem(1008, f"memory_bytes={needed} not in [0, {allowed}], which sources.max_decoded_bytes sets")
-    return Plan(about.num_rows, rows, limit, tuple(chunk.path for chunk in chunks if chunk.is_referable), buffer)
+    is_read_at_once = not buffer or _costs_less_at_once(chunks, stored, rows)
+    return Plan(about.num_rows, rows, limit, tuple(chunk.path for chunk in chunks if chunk.is_referable), buffer, is_read_at_once)
+
+
+def _costs_less_at_once(chunks: list[_Chunk], stored_bytes: int, rows: int) -> bool:
+    """Whether less memory is taken where all columns are read at once: then nothing is copied that is not compressed, while a page that is read alone is there twice for a moment."""
+    pages, arrays = sum(chunk.weight.stored_bytes for chunk in chunks), sum(chunk.most_bytes(rows) for chunk in chunks)
+    return all(chunk.shape.codec is None for chunk in chunks) and stored_bytes + arrays <= max(2 * pages, pages + arrays + _READ_BYTES)
 
 
 def _needed_bytes(chunk: _Chunk, rows: int) -> int:

@@ -17,6 +17,7 @@ from mmlake.sources.defaults import Defaults
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.sniff import Kind
 from mmlake.sources.web.answers import Downloads
+from mmlake.streams import View
 
 Opener = Callable[[], IO[bytes]]
 _PART_BYTES = 64 << 10  # of one read: asking for 16 MiB allocates them, for a file of 4 KiB too
@@ -58,7 +59,7 @@ class Content:
     text: str | None = None  # what the bytes decode to, where they were encoded from it
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> Content:
+    def of_bytes(cls, data: bytes | memoryview) -> Content:
         """Bytes that are in memory already."""
         return _Held(data)
 
@@ -87,14 +88,14 @@ class _Held(Content):
     __slots__ = ("_data", "text")
     raw = stored = None
 
-    def __init__(self, data: bytes, text: str | None = None) -> None:
+    def __init__(self, data: bytes | memoryview, text: str | None = None) -> None:
         self._data, self.text = data, text
 
     def open(self) -> IO[bytes]:
-        return io.BytesIO(self._data)
+        return io.BytesIO(self._data) if isinstance(self._data, bytes) else io.BufferedReader(View(self._data))
 
     def first(self, size_bytes: int) -> bytes:
-        return self._data if size_bytes >= len(self._data) else self._data[:size_bytes]
+        return self._data if size_bytes >= len(self._data) and isinstance(self._data, bytes) else bytes(self._data[:size_bytes])
 
 
 _SAME: Any = object()  # the value of a field that `but` leaves alone

@@ -60,7 +60,7 @@ class Sample:
         fields = texts.parse_object(self._read(member, settings.max_text_bytes), settings=settings)
         self._records[at] = fields
         self._text_fields[at] = found = record_fields.text_fields(fields, self._media, settings=settings)
-        used = {field.name for field in found}
+        used = record_fields.taken(found)
         for name in (settings.texts_field, settings.images_field):
             if isinstance(fields.get(name), list):
                 used.add(name)
@@ -109,6 +109,7 @@ class Sample:
         if self._told:
             others.extend(self._told_texts(readers))
         if not rows and not others:
+            self._samples.is_lacking = True
             others = [self._unread(member, Fault(1003, "metadata without any text or media beside it")) for member in self._members]
         for at, item in enumerate(others, behind):
             item.position = at
@@ -152,6 +153,7 @@ class Sample:
 
     def _absent(self, at: int, pointer: str, position: int, reason: str, *, modality: str) -> RawItem:
         """The row of something of that modality that a record names and the sample does not have."""
+        self._samples.is_lacking = True
         home = modality if modality in self._samples.modalities else self._samples.home
         blank = self._blank(self._members[at], pointer)
         return blank.but(modality=home, role="document" if home == "text" else "media", size_bytes=0, position=position, fault=Fault(1003, reason))

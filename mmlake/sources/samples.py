@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -43,18 +44,23 @@ class Samples:
         self._names, self._num_named = SampleNames(reading.key), 0
         self._extensions = record_endings(reading.settings)
         self.pictures, self._num_claimed = Pictures(), 0
+        self.is_lacking = False  # whether a sample that was told lacks what its record names, or has nothing but a record
         if is_mixed:
             self._settle([part for group in groups() for part in self._apart(group)])
 
     @cached_property
     def modalities(self) -> tuple[str, ...]:
-        """The modalities of all rows, exactly; never empty."""
-        found = {self.modality(member) for group in self._groups() for member in group if not self.is_json(member) and not member.is_label}
+        """The modalities of all rows, or of those of the first samples under a limit, exactly; never empty."""
+        found = {self.modality(member) for group in self._first_groups() for member in group if not self.is_json(member) and not member.is_label}
         found |= {"image"} if self._num_claimed else set()
         found |= {modality for fault in self._faults if (modality := _named_modality(fault.ref.member)) is not None}
-        if any(teller.has_texts for teller in self.tellers) or ("text" not in found and any(self._has_texts(group) for group in self._groups())):
+        if any(teller.has_texts for teller in self.tellers) or ("text" not in found and any(self._has_texts(group) for group in self._first_groups())):
             found.add("text")
         return shards.ordered(found) or (self._reading.hint or "text",)
+
+    def _first_groups(self) -> Iterator[list[Member]]:
+        """Those that are taken, each of which becomes one sample."""
+        return islice(self._groups(), self._reading.limit)
 
     def _apart(self, group: list[Member]) -> list[list[Member]]:
         """The group, or one per record where several list texts or images: ids with dots, written as they are, make stems that end too early."""
@@ -94,7 +100,7 @@ class Samples:
 
     @cached_property
     def _common(self) -> str | None:
-        members = (member for group in self._groups() for member in group)
+        members = (member for group in self._first_groups() for member in group)
         counts = Counter(member.modality for member in members if member.modality and not self.is_json(member) and not member.is_label)
         return max(MODALITIES, key=lambda modality: counts[modality]) if counts else None
 

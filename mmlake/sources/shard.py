@@ -11,6 +11,7 @@ from mmlake import landing as zone
 from mmlake.landing import Entry
 from mmlake.records import MODALITIES, canonical_json, digest_of
 
+LOOSE = "folder"  # the format of loose files
 ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # beside letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables

@@ -31,7 +31,6 @@ _MAX_TAIL_BYTES = 1 << 20  # zeros behind the end mark; archives are padded to 1
 _NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
 _LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15  # the same of a file on this machine, whose calls cost little, at first and at most
-_RUN_HEADERS = 512  # held against their sums at a time
 _SUM_DIGITS = 6  # of a checksum as nearly every program writes it, before a zero and a space
 _OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
 _DIRECTORY = ord("5")
@@ -99,8 +98,19 @@ class Run:
     heads: list[bytes]  # the first bytes of each, as many as were asked for where the archive has them
 
 
-def walk(window: Window, *, head_bytes: int) -> Iterator[Run | TarMember]:
-    """The members in order, directories left out. window: of the archive. head_bytes: of each member in a run that are read along.
+class RunSize(NamedTuple):
+    """What a run has at most."""
+
+    num_headers: int  # held against their sums at a time
+    size_bytes: int  # of the archive, up to where the last header begins
+
+
+LONG = RunSize(512, 1 << 62)
+SHORT = RunSize(32, 1 << 20)  # for those who stop early: a run is read to its end before its first member is given
+
+
+def walk(window: Window, *, head_bytes: int, most: RunSize = LONG) -> Iterator[Run | TarMember]:
+    """The members in order, directories left out. window: of the archive. head_bytes: of each member in a run that are read along. most: of a run.
 
     Raises, after the last whole member, UnreadableItem 1002 where the archive is cut (CutMember inside a member) and 1001 where it is damaged.
     """
@@ -108,7 +118,7 @@ def walk(window: Window, *, head_bytes: int) -> Iterator[Run | TarMember]:
     at = 0
     given: dict[str, str] = {}  # what GNU long names and PAX records say of the next member
     always: dict[str, str] = {}
-    runs = _Runs(window, head_bytes)
+    runs = _Runs(window, head_bytes, most)
     while True:
         while not given and not always:
             run, at = runs.from_(at)
@@ -146,15 +156,16 @@ def walk(window: Window, *, head_bytes: int) -> Iterator[Run | TarMember]:
 class _Runs:
     """Runs of an archive's members, from any header on."""
 
-    def __init__(self, window: Window, head_bytes: int) -> None:
-        self._read, self._end, self._width = window.read, window.size_bytes, BLOCK + head_bytes
+    def __init__(self, window: Window, head_bytes: int, most: RunSize) -> None:
+        self._read, self._end, self._width, self._most = window.read, window.size_bytes, BLOCK + head_bytes, most
         self._has_times = False  # whether a record with nothing but a time stands before members, as the webdataset library writes it
 
     def from_(self, at: int) -> tuple[Run | None, int]:
         """(the members from there on that are of the plainest forms, None where the first is not; where the next header stands)."""
         read, end, width = self._read, self._end, self._width
         blocks, places, sizes, start = list[bytes](), list[int](), list[int](), at  # a size below 0: no member
-        while len(blocks) < _RUN_HEADERS and at + BLOCK <= end:
+        num_headers, last = self._most.num_headers, min(end - BLOCK, at + self._most.size_bytes)
+        while len(blocks) < num_headers and at <= last:
             block = read(at, width + 2 * BLOCK if self._has_times else width)
             if block[156:157] == b"x":
                 if not self._has_times:

@@ -18,6 +18,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources import sniff
+from mmlake.sources.beginning import first_samples
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.rows import Content, Fault, RawItem, Reading
 from mmlake.sources.warcrecords import Damage, Record, records
@@ -50,7 +51,7 @@ class _Answer:
 
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the records have, exactly: every header is read, and the start of every body."""
-    return shards.ordered(item.modality for item in items(reading)) or (reading.hint or "text",)
+    return shards.ordered(item.modality for item in first_samples(items(reading), reading.limit)) or (reading.hint or "text",)
 
 
 def items(reading: Reading) -> Iterator[RawItem]:

@@ -4,7 +4,9 @@ The stem is the path up to the first dot of the file name, folder included: `a/0
 tar is expanded to a temporary file; its rows have no byte range, since a range of the compressed file is not the item.
 
 An archive is walked twice: first for the names and places of its members, of which the name and 34 bytes each are noted, then sample by
-sample. So memory holds one sample, however many the archive has, and members of one sample may lie apart.
+sample. So memory holds one sample, however many the archive has, and members of one sample may lie apart. Under a limit the first walk ends a
+margin behind the first samples (`beginning.Reach`), and no more of a compressed tar is expanded than that takes. Where one of these samples
+lacks what its record names, the rest may lie further behind: then the walk goes on until it is found or the archive ends.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import io
 import tempfile
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -22,6 +24,7 @@ import numpy as np
 from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
 from mmlake.sources import sniff, transcripts
+from mmlake.sources.beginning import Reach
 from mmlake.sources.beside import Transcripts, speakers_among, tables_among, without
 from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.grouping import by_first, by_sample, is_mixed, label_of, labels_alone, labels_of, stem_of, stems_of
@@ -29,17 +32,19 @@ from mmlake.sources.members import Member, look
 from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, printable
 from mmlake.sources.samples import Samples, record_endings
-from mmlake.sources.tars import CutMember, Run, TarMember, Window, walk
+from mmlake.sources.tars import LONG, SHORT, CutMember, Run, TarMember, Window, walk
 from mmlake.streams import Slice
 
 _BUFFER_BYTES = 8192  # a look at a member costs one read of this size
 _PEEK_BYTES = 64  # of each member, read along with its header: they tell most media, which then need no look of their own
 _JOINED_NAMES = 512
 _MEMORY_BYTES = 32 << 20  # a compressed tar up to here is expanded in memory
+_FIRST_BYTES = 4 << 20  # of a compressed tar that are expanded at first under a limit; twice as many each time that they do not suffice
+_FURTHER = 8  # times as far goes a walk that did not find all that the first samples name
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
-    """The modalities that the shard's rows have, exactly: every header is walked, bodies are skipped."""
+    """The modalities that the rows have, exactly: headers are walked, bodies are skipped."""
     with _samples(reading) as samples:
         return samples.modalities
 
@@ -59,14 +64,35 @@ def _samples(reading: Reading) -> Iterator[Samples]:
         if not head:
             yield Samples(lambda: iter(()), reading, faults=[reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open))])
         elif compression is None:
-            yield _grouped(_Archive(file, reading, is_ranged=True), reading)
+            yield _begun(lambda reach: _Archive(file, reading, is_ranged=True, reach=reach), reading)
         else:
-            with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
-                cut = _expand(file, spool, compression, reading)
-                archive = _Archive(spool, reading, is_ranged=False)
-                if cut is not None:
-                    archive.faults = [reading.fault(cut.code, cut.reason, modality="text")]  # the tar's own end is then a consequence
-                yield _grouped(archive, reading)
+            with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool, expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) as stream:
+                expansion = _Expansion(stream, spool)
+                yield _begun(lambda reach: _expanded_archive(expansion, reading, reach), reading)
+
+
+def _begun(list_members: Callable[[Reach | None], _Archive], reading: Reading) -> Samples:
+    """The samples of the archive, or as many from its start as hold the first ones. list_members: up to there."""
+    if reading.limit is None:
+        return _grouped(list_members(None), reading)
+    times = 1
+    while True:
+        archive = list_members(Reach(reading.limit, times=times))
+        if archive.is_whole or not _is_lacking(_grouped(archive, reading), reading.limit):
+            return _grouped(archive, reading)
+        times *= _FURTHER
+
+
+def _is_lacking(samples: Samples, limit: int) -> bool:
+    """Whether there are no more samples than these, or one of them lacks what may lie further behind."""
+    seen: set[str] = set()
+    for item in samples.items():
+        seen.add(item.sample_id)
+        if len(seen) > limit:
+            return False
+        if samples.is_lacking:
+            return True
+    return True
 
 
 def _grouped(archive: _Archive, reading: Reading) -> Samples:
@@ -82,33 +108,65 @@ def _grouped(archive: _Archive, reading: Reading) -> Samples:
     return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=archive.is_mixed)
 
 
-def _expand(file: IO[bytes], spool: Any, compression: str, reading: Reading) -> Fault | None:
-    try:
-        with expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) as stream:
-            # read1 and not read: a large read that breaks half way would throw away what it has.
-            while part := stream.read1(1 << 16):
-                spool.write(part)
-    except UnreadableItem as error:
-        return Fault(1001 if error.code == 1003 else error.code, error.reason)
-    return None
+class _Expansion:
+    """The beginning of a compressed tar, expanded so far."""
+
+    def __init__(self, stream: io.BufferedReader, spool: Any) -> None:
+        self.spool, self.size_bytes, self._stream = spool, 0, stream
+        self.is_whole = False
+        self.fault: Fault | None = None  # why it ends before its time
+
+    def grow(self, size_bytes: int | None) -> None:
+        """Expand up to that size; None: all of it."""
+        self.spool.seek(0, io.SEEK_END)
+        try:
+            while size_bytes is None or self.size_bytes < size_bytes:
+                # read1 and not read: a large read that breaks half way would throw away what it has.
+                part = self._stream.read1(1 << 16)
+                if not part:
+                    self.is_whole = True
+                    return
+                self.size_bytes += self.spool.write(part)
+        except UnreadableItem as error:
+            self.is_whole, self.fault = True, Fault(1001 if error.code == 1003 else error.code, error.reason)
+
+
+def _expanded_archive(expansion: _Expansion, reading: Reading, reach: Reach | None) -> _Archive:
+    """The archive inside, of which no more is expanded than the members within reach take."""
+    if not expansion.is_whole:
+        expansion.grow(None if reach is None else max(_FIRST_BYTES, expansion.size_bytes))
+    while True:
+        archive = _Archive(expansion.spool, reading, is_ranged=False, reach=reach and reach.anew())
+        if not archive.is_whole or expansion.is_whole:
+            break
+        expansion.grow(2 * expansion.size_bytes)  # what ended there is what was expanded of it
+    if archive.is_whole and expansion.fault is not None:
+        archive.faults = [reading.fault(expansion.fault.code, expansion.fault.reason, modality="text")]  # the tar's own end is then a consequence
+    return archive
 
 
 class _Archive:
-    """The members of a tar by their places. faults: why the archive ends before its time, where it does."""
+    """The members of a tar by their places. faults: why the archive ends before its time, where it does. is_whole: whether all its members are listed."""
 
-    def __init__(self, file: IO[bytes], reading: Reading, *, is_ranged: bool) -> None:
-        """is_ranged: whether a range of the file is a range of the shard as it lies."""
+    def __init__(self, file: IO[bytes], reading: Reading, *, is_ranged: bool, reach: Reach | None) -> None:
+        """is_ranged: whether a range of the file is a range of the shard as it lies. reach: how far the members are listed; None: to the end."""
         self._window, self._reading, self._is_ranged = Window(file), reading, is_ranged
         self._names, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
         self._unsafe: dict[int, str] = {}  # why members are refused
         self._links: dict[int, str] = {}  # what hard links name
-        self.may_hold_tables = False
+        self.may_hold_tables, self.is_whole = False, True
         self.faults: list[RawItem] = []
         self._endings = record_endings(reading.settings)
         stems, names, records = array("q"), array("q"), array("b")
         try:
-            for found in walk(self._window, head_bytes=_PEEK_BYTES):
-                self._note(found if isinstance(found, Run) else self._alone(found), stems, names, records)
+            for found in walk(self._window, head_bytes=_PEEK_BYTES, most=LONG if reach is None else SHORT):
+                run = found if isinstance(found, Run) else self._alone(found)
+                within = run if reach is None else _within(run, reach)
+                if within.offsets:
+                    self._note(within, stems, names, records)
+                if within is not run:
+                    self.is_whole = False
+                    break
         except UnreadableItem as error:
             member = printable(error.member) if isinstance(error, CutMember) else None
             self.faults.append(reading.fault(error.code, error.reason, modality="text", member=member))
@@ -128,7 +186,7 @@ class _Archive:
 
     def _note(self, run: Run, stems: array[int], names: array[int], records: array[int]) -> None:
         """Keep the places, names and kinds of the members, and give the hashes of their stems and of their names in locators, and whether they are called records."""
-        called = [run.names] if len(run.offsets) == 1 else run.names.split("\0")
+        called = _called(run)
         self._names.add(called, run.names)
         self._offsets.extend(run.offsets)
         self._sizes.extend(run.sizes)
@@ -185,6 +243,17 @@ class _Archive:
         if is_listed:
             stored.forget()
         return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=stored.locate, fault=fault, duplicate=is_repeated, extension=extension)
+
+
+def _called(run: Run) -> list[str]:
+    return [run.names] if len(run.offsets) == 1 else run.names.split("\0")
+
+
+def _within(run: Run, reach: Reach) -> Run:
+    """The members that are within reach: the same run where all of them are."""
+    called = _called(run)
+    num = reach.num_within(map(hash, stems_of(called, run.names)), run.offsets)
+    return run if num == len(called) else Run("\0".join(called[:num]), run.offsets[:num], run.sizes[:num], run.heads[:num])
 
 
 _Named = tuple[int, str, str, str]  # a member's number, name, stem, and name in locators, were it the only one of it
