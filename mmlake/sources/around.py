@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mmlake.landing import Entry, Landing, native
-from mmlake.sources import transcripts
+from mmlake.sources import dialects, transcripts
 from mmlake.sources.compression import SUFFIXES
 from mmlake.sources.packed import File
 
@@ -39,7 +39,7 @@ class _Listed:
     num_files: int
     speaking: tuple[File, ...]  # JSON files that may speak of images elsewhere
     tables: tuple[Entry, ...]  # of transcripts
-    description: Entry | None  # the table that describes files here and below
+    descriptions: tuple[Entry, ...]  # the tables that describe files here and below
     archives: tuple[Entry, ...]  # zips that may hold images of which files elsewhere speak, or the other way round
 
 
@@ -69,7 +69,7 @@ class Around:
             num_files=len(names),
             speaking=tuple(speaking) if len(speaking) <= MAX_SPEAKING else (),
             tables=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
-            description=min((entry for entry, name in own if name in DESCRIPTIONS), key=lambda entry: entry.name, default=None),
+            descriptions=_speaking([entry for entry, name in own if name in DESCRIPTIONS or name in dialects.TABLES]),
             archives=tuple(archives),
         )
 
@@ -80,13 +80,12 @@ class Around:
         if listed.holds_images:
             found += [entry for place in _places(directory) for entry in self._list(place).archives if is_speaking_archive(entry.path)]
         speakers = self._speakers_of(directory) if tables else None
-        description = self.description_of(directory)
-        return sorted({*found, *tables, *(entry for entry in (speakers, description) if entry is not None)}, key=lambda entry: entry.path)
+        return sorted({*found, *tables, *([speakers] if speakers is not None else []), *self.descriptions_of(directory)}, key=lambda entry: entry.path)
 
-    def description_of(self, directory: str) -> Entry | None:
-        """The nearest table, here or above, that may describe files of the directory."""
-        here, above = self._list(directory).description, _above(directory)
-        return here or (self.description_of(above) if above is not None else None)
+    def descriptions_of(self, directory: str) -> tuple[Entry, ...]:
+        """The nearest tables, here or above, that may describe files of the directory."""
+        here, above = self._list(directory).descriptions, _above(directory)
+        return here or (self.descriptions_of(above) if above is not None else ())
 
     def _below(self, table: Entry) -> Entry:
         """The names of all files that the table may describe, as one entry that changes with them."""
@@ -101,7 +100,7 @@ class Around:
     def speaks(self, directory: str) -> bool:
         """Whether files of the directory may speak of files elsewhere."""
         listed = self._list(directory)
-        return bool(listed.speaking) or listed.description is not None or any(is_speaking_archive(entry.path) for entry in listed.archives)
+        return bool(listed.speaking) or bool(listed.descriptions) or any(is_speaking_archive(entry.path) for entry in listed.archives)
 
     def subject(self, entry: Entry) -> list[Entry]:
         """What else decides what is told of the file; none for most files.
@@ -112,7 +111,7 @@ class Around:
         """
         if entry.name.lower().endswith(_ARCHIVE):
             return self._subject_of_archive(entry)
-        if entry.name in DESCRIPTIONS:
+        if entry.name in DESCRIPTIONS or entry.name in dialects.TABLES:
             return [self._below(entry)]
         if not self.may_speak(entry):
             return []
@@ -169,6 +168,12 @@ class Around:
             above = _above(directory)
             self._speakers[directory] = here or (self._speakers_of(above) if above is not None else None)
         return self._speakers[directory]
+
+
+def _speaking(tables: list[Entry]) -> tuple[Entry, ...]:
+    """Those of a directory's tables that speak: the first that any corpus may have, else all of those that one corpus has several of."""
+    common = sorted((entry for entry in tables if entry.name in DESCRIPTIONS), key=lambda entry: entry.name)
+    return tuple(common[:1] or sorted(tables, key=lambda entry: entry.name))
 
 
 def _may_exist(directory: str) -> bool:

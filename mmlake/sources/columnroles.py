@@ -61,6 +61,8 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
     found = [field for field in schema if field.name.lower() in wanted_texts and field.name not in media and _may_be_text(field.type)]
     record = next((field for field in schema if field.name.lower() in settings.record_fields and _may_be_record(field.type)), None)
     listed = next((field.name for field in schema if field.name == settings.texts_field and _element(field.type) is not None), None)
+    if not (media or found or record or listed):
+        found = _dialogue_columns(schema, settings)
     inner = {child.name.lower() for child in record.type} if record is not None and pa.types.is_struct(record.type) else None
     used = {*media, *(field.name for field in found), listed, record.name if record is not None else None}
     return Columns(
@@ -74,6 +76,15 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
         listed,
         tuple(field.name for field in schema if field.name not in used and _has_bytes_inside(field.type)),
     )
+
+
+def _dialogue_columns(schema: pa.Schema, settings: SourceSettings) -> list[pa.Field]:
+    """The columns of turns, or of prompts and answers, of a file that has no other texts and no media."""
+    turns = {name.lower() for name in settings.conversation_fields}
+    sides = [{name.lower() for name in names} for names in (settings.prompt_fields, settings.answer_fields)]
+    named = [field for field in schema if field.name.lower() in turns and (kind := _element(field.type)) is not None and pa.types.is_struct(kind)]
+    asked, answered = ([field for field in schema if field.name.lower() in names and _is_text(field.type)] for names in sides)
+    return [*named, *(asked + answered if asked and answered else [])]
 
 
 def _by_word(name: str, named: dict[str, str]) -> str | None:

@@ -9,7 +9,8 @@ import base64
 import datetime
 import decimal
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from mmlake.sources.weights import weight_of
 
 Locate = Callable[[str], SourceRef]  # column of a record, "" for the record itself -> its locator
 
+_VIEWED_BYTES = 4 << 20  # a row of more stays in the arrays that it was decoded to
 _INLINE_BYTES = 4096  # bytes of an unmapped binary cell that metadata keep; longer ones are named by digest
 
 
@@ -43,12 +45,15 @@ def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings:
         elif part.num_rows == 1 and (size := sum(weight for name, weight in weights.items() if name not in media)) > settings.max_line_bytes:
             yield Fault(1008, f"row_bytes={size} not in [0, {settings.max_line_bytes}] as values in memory")
         else:
-            yield from _values(part)
+            yield from _values(part, media)
             del part
 
 
-def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Fault]:
+def _values(batch: pa.RecordBatch, media: Collection[str]) -> Iterator[dict[str, Any] | Fault]:
     try:
+        if batch.num_rows == 1 and batch.nbytes > _VIEWED_BYTES:
+            yield {name: (_viewed(column) if name in media else column.to_pylist())[0] for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+            return
         yield from batch.to_pylist()
         return
     except (ValueError, OverflowError, pa.ArrowException):
@@ -58,6 +63,23 @@ def _values(batch: pa.RecordBatch) -> Iterator[dict[str, Any] | Fault]:
             yield batch.slice(at, 1).to_pylist()[0]
         except (ValueError, OverflowError, pa.ArrowException):
             yield Fault(1003, "a cell of the row has no value of its column's type")
+
+
+def _viewed(array: pa.Array) -> list[Any]:
+    """The values of an array of media, bytes as views of it: a film is not to be in memory once more, and a scalar of pyarrow is a copy."""
+    kind, is_valid = array.type, array.is_valid().to_pylist()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        _, ends, data = array.buffers()
+        stops = memoryview(ends).cast("B").cast("i" if pa.types.is_binary(kind) else "q")[array.offset : array.offset + len(array) + 1]
+        view = memoryview(data or b"").cast("B")
+        return [view[stops[at] : stops[at + 1]] if valid else None for at, valid in enumerate(is_valid)]
+    if pa.types.is_struct(kind) and len({field.name for field in kind}) == kind.num_fields:
+        fields = {field.name: _viewed(array.field(at)) for at, field in enumerate(kind)}
+        return [{name: values[at] for name, values in fields.items()} if valid else None for at, valid in enumerate(is_valid)]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        values = iter(_viewed(array.flatten()))
+        return [None if length is None else list(islice(values, length)) for length in array.value_lengths().to_pylist()]
+    return array.to_pylist()
 
 
 def items_of(fields: dict[str, Any], columns: Columns, *, sample_id: str, locate: Locate, settings: SourceSettings) -> Iterator[RawItem]:
@@ -76,9 +98,9 @@ def items_of(fields: dict[str, Any], columns: Columns, *, sample_id: str, locate
     listed = columns.listed_texts if columns.listed_texts is not None and isinstance(fields[columns.listed_texts], list) else None
     # A guessed column whose cell holds no medium is metadata.
     taken = {name for name in columns.media if name not in columns.guessed or fields[name] is None} | {medium.column for medium in media}
-    metadata = metadata_of(fields, {*taken, *(field.name for field in own), *unreadable, *(name for name in (columns.record, listed) if name is not None)})
+    metadata = metadata_of(fields, {*taken, *record_fields.taken(own), *unreadable, *(name for name in (columns.record, listed) if name is not None)})
     metadata.update({name: rest for name in columns.media if name in taken and (rest := _beside_bytes(fields[name])) is not None})
-    blank.metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, {field.name for field in inner})))
+    blank.metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, record_fields.taken(inner))))
     inside = [medium for medium in media if listed is not None and medium.at is not None and medium.column == settings.images_field]
     rows = [_media(blank.but(ref=locate(medium.pointer)), medium) for medium in media if medium not in inside]
     rows.extend(text_item(blank.but(ref=locate(column)), field.text, field.role) for field, column in found)
@@ -110,7 +132,7 @@ class _Medium(NamedTuple):
     column: str
     at: int | None  # in the cell's list; None where the cell is the medium
     modality: str
-    data: bytes
+    data: bytes | memoryview
     path: str | None
 
     @property
@@ -129,8 +151,8 @@ def _media_of(fields: Mapping[str, Any], columns: Columns) -> Iterator[_Medium]:
             yield from found
 
 
-def _is_media(data: bytes) -> bool:
-    kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES])
+def _is_media(data: bytes | memoryview) -> bool:
+    kind = sniff.kind_by_magic(bytes(data[: sniff.HEAD_BYTES]))
     return kind is not None and kind.modality not in (None, "text")
 
 
@@ -210,7 +232,7 @@ def _merged(metadata: dict[str, Any], name: str | None, record: dict[str, Any]) 
     return {**metadata, name: record} if metadata.keys() & record.keys() else {**record, **metadata}
 
 
-def _bytes_of(cell: Any) -> bytes | None:
+def _bytes_of(cell: Any) -> bytes | memoryview | None:
     return cell.get("bytes") if isinstance(cell, dict) else cell
 
 
@@ -245,7 +267,7 @@ def _media(item: RawItem, medium: _Medium) -> RawItem:
     item = item.but(modality=modality, content=content, size_bytes=len(data))
     if not data:
         return item.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
-    kind = sniff.kind_by_magic(data[: sniff.HEAD_BYTES], sniff.extension_of(medium.path or ""), content.open)
+    kind = sniff.kind_by_magic(bytes(data[: sniff.HEAD_BYTES]), sniff.extension_of(medium.path or ""), content.open)
     if kind is None:
         return item
     if kind.modality == modality:
@@ -264,7 +286,7 @@ def plain_of(value: Any) -> Any:
         return {str(key): plain_of(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain_of(child) for child in value]
-    if isinstance(value, bytes):
+    if isinstance(value, (bytes, memoryview)):
         return {"base64": base64.b64encode(value).decode()} if len(value) <= _INLINE_BYTES else {"digest": digest_of(value), "size_bytes": len(value)}
     if isinstance(value, float) and not math.isfinite(value):
         return None

@@ -13,17 +13,19 @@ from functools import lru_cache
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import coco, descriptions, folder, jsonl, lance, parquet, sniff, urllists, urls, warc, webdataset, zipped
+from mmlake.sources import coco, descriptions, folder, jsonl, jsonlists, lance, parquet, separated, sniff, urllists, urls, warc, webdataset, zipped
+from mmlake.sources import shard as shards
 from mmlake.sources.compression import SUFFIXES, compression_of, expanded_head
+from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.plain import Plain
-from mmlake.sources.rows import Opener, RawItem, Reading
+from mmlake.sources.rows import Opener, RawItem, Reading, read_up_to
 from mmlake.sources.warcrecords import MARK
 
-LOOSE = "folder"
+LOOSE = shards.LOOSE
 URL_LIST = "urls"
 LANCE = "lance"
 _UNPACKED = ("parquet", "zip")  # formats that have their own compression inside
-_LISTS, _LINES = ("urls", "txt", "jsonl", "csv", "tsv", "parquet"), ("jsonl", "ndjson", "json", "")
+_LISTS, _LINES = ("urls", "txt", "json", "jsonl", "csv", "tsv", "parquet"), ("jsonl", "ndjson", "json", "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +40,9 @@ class Connector:
     items: Callable[[Reading], Iterator[RawItem | Plain]]  # every row, in one order, always the same for the same bytes
     num_samples: Callable[[Reading], int | None] | None = None  # how many samples there are, where the format says so at little cost
     some: Callable[[Reading, Collection[str]], Iterator[RawItem | Plain]] | None = None  # the items with these members, and perhaps others, without reading all of them
+    is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = (
+        None  # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
+    )
     take: Callable[[Reading, SourceRef], bytes] | None = None  # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
 
 
@@ -94,7 +99,7 @@ SOURCES: dict[str, Connector] = {
             name="descriptions",
             names=(),
             claims=descriptions.claims,
-            extensions=("csv", "tsv", "jsonl"),
+            extensions=("csv", "tsv", "jsonl", "txt"),
             modalities=descriptions.modalities,
             items=descriptions.items,
             take=descriptions.take,
@@ -106,6 +111,25 @@ SOURCES: dict[str, Connector] = {
             extensions=_LINES,
             modalities=jsonl.modalities,
             items=jsonl.items,
+        ),
+        # By what lies beside them, too: records, unless they speak of a medium that is called like them.
+        Connector(
+            name="json-list",
+            names=(),
+            claims=jsonlists.claims,
+            extensions=("json",),
+            modalities=jsonlists.modalities,
+            items=jsonlists.items,
+            is_told=jsonlists.is_told,
+        ),
+        Connector(
+            name="separated",
+            names=(),
+            claims=separated.claims,
+            extensions=("csv", "tsv"),
+            modalities=separated.modalities,
+            items=separated.items,
+            is_told=separated.is_told,
         ),
         Connector(
             name="warc",
@@ -139,35 +163,44 @@ def directory_of(directory: str, landing: Landing) -> str | None:
     return root if root is not None and lance.is_dataset(landing, root) else None
 
 
-def format_of(landing: Landing, entry: Entry) -> str:
-    """The name of the connector that reads the file."""
+def format_of(landing: Landing, entry: Entry, neighbours: Neighbours) -> str:
+    """The name of the connector that reads the file. neighbours: what lies in its directory."""
     if entry.refused is not None:
         return LOOSE
     try:
-        return _format_by_head(landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path))
+        return _format_by_head(landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), neighbours)
     except UnreadableItem:
-        return _told(b"", b"", entry.name)
+        return _told(b"", entry.name, lambda size_bytes: b"", neighbours)
 
 
-def is_container(head: bytes, name: str, open_file: Opener) -> bool:
+def is_container(head: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> bool:
     """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
-    return _format_by_head(head, name, open_file) != LOOSE
+    return _format_by_head(head, name, open_file, neighbours) != LOOSE
 
 
-def _format_by_head(raw: bytes, name: str, open_file: Opener) -> str:
+def is_still(name: str, entry: Entry, neighbours: Neighbours) -> bool:
+    """Whether an unchanged file of that format is one still, whatever lies beside it now."""
+    return SOURCES[name].is_told is None or neighbours.leave_alone(entry.name)
+
+
+def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> str:
     compression = compression_of(raw)
-    if compression is None:
-        return _told(raw, raw, name)
-    with open_file() as file:
-        return _told(raw, expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES), name)
+
+    def look(size_bytes: int) -> bytes:
+        if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
+            return raw[:size_bytes]
+        with open_file() as file:
+            return read_up_to(file, size_bytes) if compression is None else expanded_head(file, compression, size_bytes=size_bytes)
+
+    return _told(raw, name, look, neighbours)
 
 
-def _told(raw: bytes, head: bytes, name: str) -> str:
-    """The connector of a file with these first bytes, as they lie and expanded."""
-    extension = sniff.extension_of(name)
+def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neighbours) -> str:
+    """The connector of a file with these first bytes. look: gives those that it expands to."""
+    extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
     for connector in _candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
-        if connector.claims(raw if connector.name in _UNPACKED else head, name):
+        if connector.claims(raw if connector.name in _UNPACKED else head, name) and (connector.is_told is None or connector.is_told(look, name, neighbours)):
             return connector.name
     if extension in _CONTAINER_EXTENSIONS and name.lower().endswith(CONTAINER_NAMES) and sniff.kind_by_magic(head) is None:
         return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))

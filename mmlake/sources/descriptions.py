@@ -1,5 +1,5 @@
 """Tables that describe the files beside and below them: `metadata.csv`, `metadata.tsv` and `metadata.jsonl`, as folders of images or recordings for
-the library `datasets` have them.
+the library `datasets` have them, and those of some corpora (`dialects.py`).
 
 A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the file's sample, its other
 fields metadata. Such a table is a shard of its own, whose rows are what no file took: records whose file is missing, and broken ones.
@@ -24,6 +24,7 @@ from mmlake.sources import fields as record_fields
 from mmlake.sources import sniff, urllists
 from mmlake.sources.around import DESCRIPTIONS, Around
 from mmlake.sources.beside import Told
+from mmlake.sources.dialects import TABLES, Form, dialect_of, form_of
 from mmlake.sources.members import Member
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, become_text, licence_field, printable
 
@@ -38,6 +39,8 @@ _TABLES = "CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TE
 
 def claims(head: bytes, name: str) -> bool:
     """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a field for files."""
+    if dialect_of(head, name) is not None:
+        return True
     if name not in DESCRIPTIONS:
         return False
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace")
@@ -57,7 +60,7 @@ def modalities(reading: Reading) -> tuple[str, ...]:
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for every record that no file took."""
-    index = _index_of(reading)
+    index = _index_of(reading, _form_of(reading))
     index.tell_missing(_missing(index, reading))
     for record in index.records():
         blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=record.label), sample_id=f"{reading.key}/{record.label}", role="document")
@@ -72,7 +75,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
 def take(reading: Reading, ref: SourceRef) -> bytes:
     """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no longer has it."""
     label, hash_mark, pointer = (ref.member or "").partition("#")
-    body = _index_of(reading).body(label)
+    body = _index_of(reading, _form_of(reading)).body(label)
     if body and not hash_mark:
         return body.encode()
     for field in record_fields.text_fields(json.loads(body), (), settings=reading.settings) if body else ():
@@ -82,29 +85,29 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 
 
 class Described:
-    """What a table says of the files of one directory."""
+    """What tables say of the files of one directory."""
 
-    def __init__(self, reading: Reading, table: Entry) -> None:
-        self._reading, self._table = reading, table
-        self._below = posixpath.relpath(reading.path, table.path.rpartition("/")[0] or ".")
-        first = next((record for record in self._index().records() if record.fault is None), None)
-        self.has_texts = first is not None and bool(record_fields.text_fields(json.loads(first.body), (), settings=reading.settings))
-
-    def _index(self) -> Index:
-        return _index_of(replace(self._reading, path=self._table.path))
+    def __init__(self, reading: Reading, tables: Sequence[Entry]) -> None:
+        self._reading, self._tables = reading, [_Table(reading, table) for table in tables]
+        self.has_texts = any(table.has_texts for table in self._tables)
 
     def tell(self, stem: str, members: Sequence[Member]) -> Told:
-        """The texts of the records as texts, everything else as metadata of the sample."""
-        index, texts, metadata, licence = self._index(), list[RawItem](), dict[str, Any](), None
+        """The texts of the records as texts, everything else as metadata of the sample. What a table repeats of another one is told once."""
+        texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str]]()
         present = {member.modality for member in members if member.is_media and member.modality}
-        for record in (record for member in members for record in index.of(posixpath.normpath(posixpath.join(self._below, printable(member.name))))):
-            fields = json.loads(record.body)
-            found = record_fields.text_fields(fields, present, settings=self._reading.settings) if self.has_texts else []
-            for field in found:
-                ref = SourceRef(path=self._table.path, member=f"{record.label}#{field.pointer}")
-                texts.append(become_text(RawItem(modality="text", ref=ref, sample_id=""), field.text, field.role))
-            metadata = {**record_fields.without(fields, {*_naming(fields), *(field.name for field in found)}), **metadata}
-            licence = licence or licence_field(fields, self._reading.settings)
+        for table in self._tables:
+            said = set[tuple[str, str]]()
+            for record in table.records_of(members):
+                fields = json.loads(record.body)
+                found = record_fields.text_fields(fields, present, settings=self._reading.settings) if table.has_texts else []
+                for field in found:
+                    said.add((field.role, field.text))
+                    if (field.role, field.text) not in before:
+                        ref = SourceRef(path=table.entry.path, member=f"{record.label}#{field.pointer}")
+                        texts.append(become_text(RawItem(modality="text", ref=ref, sample_id=""), field.text, field.role))
+                metadata = {**record_fields.without(fields, {*_naming(fields), *record_fields.taken(found)}), **metadata}
+                licence = licence or licence_field(fields, self._reading.settings)
+            before |= said
         return Told(texts=tuple(texts), metadata=metadata, licence=licence)
 
     def rest(self) -> Iterator[RawItem]:
@@ -112,12 +115,39 @@ class Described:
         return iter(())
 
 
+class _Table:
+    """One table, as far as it describes the files of one directory."""
+
+    def __init__(self, reading: Reading, entry: Entry) -> None:
+        self.entry = entry
+        self._reading = replace(reading, path=entry.path)
+        self._form = _form_of(self._reading)
+        self._below = posixpath.relpath(reading.path, entry.path.rpartition("/")[0] or ".")
+        first = next((record for record in self._index().records() if record.fault is None), None)
+        self.has_texts = first is not None and bool(record_fields.text_fields(json.loads(first.body), (), settings=reading.settings))
+
+    def _index(self) -> Index:
+        return _index_of(self._reading, self._form)
+
+    def records_of(self, members: Sequence[Member]) -> Iterator[Record]:
+        """The records that name these files."""
+        index = self._index()
+        for member in members:
+            yield from index.of(posixpath.normpath(posixpath.join(self._below, printable(member.name))))
+
+
 def described(reading: Reading) -> Described | None:
     """What is said of the files that are read, or None where no table describes them."""
-    for entry in reading.around:
-        if entry.name in DESCRIPTIONS and entry.refused is None and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name):
-            return Described(reading, entry)
-    return None
+    tables = [entry for entry in reading.around if _may_describe(entry) and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name)]
+    return Described(reading, tables) if tables else None
+
+
+def _may_describe(entry: Entry) -> bool:
+    return (entry.name in DESCRIPTIONS or entry.name in TABLES) and entry.refused is None
+
+
+def _form_of(reading: Reading) -> Form:
+    return form_of(reading.landing, reading.path, reading.landing.head(reading.path, sniff.HEAD_BYTES))
 
 
 class Record(NamedTuple):
@@ -133,13 +163,13 @@ class Record(NamedTuple):
 class Index:
     """The records of one table by the files that they name."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, form: Form) -> None:
         self._lock = threading.Lock()
         # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the cache.
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
         self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}")
         waiting: list[tuple[int, urllists.Line]] = []
-        for at, line in enumerate(urllists.lines(reading)):
+        for at, line in enumerate(_lines(reading, form)):
             waiting.append((at, line))
             if len(waiting) == _BATCH_ROWS:
                 self._write(waiting)
@@ -203,6 +233,17 @@ class Index:
         return rows[0][0] if rows else None
 
 
+def _lines(reading: Reading, form: Form) -> Iterator[urllists.Line]:
+    """The table's records, each with the field that names its file."""
+    dialect = form.dialect
+    if dialect is None:
+        yield from urllists.lines(reading)
+        return
+    for line in urllists.separated_lines(reading, dialect.delimiter, dialect.names):
+        given = line.fields.get(dialect.file_field)
+        yield line if given is None else replace(line, fields={**line.fields, _NAME: form.file_name(given)})
+
+
 def _missing(index: Index, reading: Reading) -> Iterator[tuple[str, str]]:
     """(path in the table, why it is none of the files that the table describes)."""
     around, home = Around(reading.landing), reading.path.rpartition("/")[0] or "."
@@ -214,7 +255,7 @@ def _missing(index: Index, reading: Reading) -> Iterator[tuple[str, str]]:
         directory = posixpath.normpath(posixpath.join(home, posixpath.dirname(path)))
         if directory != at:
             at, names = directory, {printable(entry.name) for entry in reading.landing.files(directory)}
-            is_other = bool(names) and around.description_of(directory) != reading.landing.stat(reading.path)
+            is_other = bool(names) and reading.landing.stat(reading.path) not in around.descriptions_of(directory)
         if path.rpartition("/")[2] not in names:
             yield path, f"the file {path[:200]} is missing"
         elif is_other:
@@ -251,13 +292,13 @@ _INDEXES: OrderedDict[tuple[object, ...], Index] = OrderedDict()
 _INDEXING = threading.Lock()
 
 
-def _index_of(reading: Reading) -> Index:
+def _index_of(reading: Reading, form: Form) -> Index:
     """The index of the table, made once for all directories that this process reads one after the other."""
     entry, settings = reading.landing.stat(reading.path), reading.settings
-    key = (reading.landing.location, entry, settings.max_line_bytes, settings.max_json_values, settings.max_shard_bytes)
+    key = (reading.landing.location, entry, form, settings.max_line_bytes, settings.max_json_values, settings.max_shard_bytes)
     with _INDEXING:
         if key not in _INDEXES:
-            _INDEXES[key] = Index(reading)
+            _INDEXES[key] = Index(reading, form)
         _INDEXES.move_to_end(key)
         while len(_INDEXES) > _INDEXES_KEPT:
             _INDEXES.popitem(last=False)

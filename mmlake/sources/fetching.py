@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from mmlake.errors import MmlakeError, UnreadableItem
-from mmlake.landing import Landing, as_landing
+from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
 from mmlake.sources import sniff, zips
 from mmlake.sources.ahead import Begin, Span, announced, opened_ahead
 from mmlake.sources.compression import compression_of, expanded
 from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, Connector, format_of
 from mmlake.sources.grouping import label_of
+from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, Reading, printable, read_up_to
 from mmlake.sources.scanning import reading_of
@@ -110,7 +111,12 @@ def _ways(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, sett
         entry = landing.stat(path)
         if entry is None:
             raise UnreadableItem(1001, "the file is missing")
-        yield from _members(reading_of(landing, path, settings=settings, entries=[entry]), SOURCES[format_of(landing, entry)], rest)
+        yield from _members(reading_of(landing, path, settings=settings, entries=[entry]), SOURCES[_format(landing, entry, settings)], rest)
+
+
+def _format(landing: Landing, entry: Entry, settings: SourceSettings) -> str:
+    landing = landing.part_of(entry.path)
+    return format_of(landing, entry, Neighbours(landing, entry.path.rpartition("/")[0] or ".", settings))
 
 
 def _spans(refs: Iterable[SourceRef]) -> list[Span]:
@@ -124,7 +130,7 @@ def _whole(path: str, file: IO[bytes], head: bytes, landing: Landing, settings: 
     compression = compression_of(head)
     entry = landing.stat(path) if compression is not None else None
     file.seek(0)
-    if compression is not None and entry is not None and format_of(landing, entry) == LOOSE:
+    if compression is not None and entry is not None and _format(landing, entry, settings) == LOOSE:
         limit = settings.max_item_bytes
         return _bytes(Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)), limit)
     return _limited(file, settings.max_item_bytes)

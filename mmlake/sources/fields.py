@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mmlake.sources.dialogues import dialogue_of, may_be_dialogue
 from mmlake.sources.rows import first_of, spellings
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.timed import transcript_of
@@ -19,6 +20,7 @@ class TextField:
     index: int | None  # in the field's list; None where the field is the text
     text: str
     role: str
+    is_kept: bool = False  # whether the field stays in the metadata: the text is made from it, and it cannot be made again from the text
 
     @property
     def pointer(self) -> str:
@@ -35,12 +37,13 @@ def pointer(name: str, index: int | None = None) -> str:
 def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: SourceSettings) -> list[TextField]:
     """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same sample.
 
-    A transcript with times is the only one: without them the same words stand in the metadata.
+    A transcript with times is the only one: without them the same words stand in the metadata. A record of nothing else may be a dialogue; one
+    about media that stand beside it is no text of theirs.
     """
     own_names, timed_names, captions, transcripts = spellings(tuple(fields), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields)
     found: list[TextField] = []
     if not (own_names or timed_names or captions or transcripts):
-        return found
+        return _dialogue(fields, media, settings)
     own = first_of(fields, own_names)
     if own is not None and isinstance(fields[own], str):
         found.append(TextField(own, None, fields[own], role_beside(media)))
@@ -56,7 +59,25 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
             found.extend(TextField(name, at, text, role) for at, text in enumerate(value))
     if timed is not None and timed_name is not None and has_times:
         found.append(TextField(timed_name, None, timed.text, "transcript"))
-    return found
+    return found or _dialogue(fields, media, settings)
+
+
+def _dialogue(fields: Mapping[str, Any], media: Collection[str], settings: SourceSettings) -> list[TextField]:
+    if media or settings.texts_field in fields:
+        return []
+    found = dialogue_of(fields, settings=settings)
+    return [TextField(found[0], None, found[1], "document", is_kept=True)] if found is not None else []
+
+
+def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
+    """Whether a record with fields of these names may have texts."""
+    found = spellings(tuple(names), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields)
+    return any(found) or may_be_dialogue(names, settings=settings)
+
+
+def taken(found: Iterable[TextField]) -> set[str]:
+    """The fields that these texts are the whole of: metadata do not repeat them."""
+    return {field.name for field in found if not field.is_kept}
 
 
 def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

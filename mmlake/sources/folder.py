@@ -56,14 +56,14 @@ def _samples(reading: Reading) -> Samples:
         groups.setdefault(member.stem, []).append(member)
     told = tables_among([*_looked_at(borrowed, reading, is_listed=True), *(member for group in groups.values() for member in group)])
     if found or borrowed:
-        all_stems = frozenset([*groups, *(_stem(entry.name) for entry in reading.siblings)])
+        all_stems = frozenset([*groups, *(stem_of(entry.name) for entry in reading.siblings)])
         tellers.insert(0, Transcripts(found, reading, stems=all_stems, speakers=_speakers(reading), borrowed=told))
     return Samples(lambda: iter(groups.values()), reading, tellers=tellers, is_mixed=is_mixed)
 
 
 def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading: Reading) -> list[str]:
     """What the sample of each file is called. joined: the names in lower case."""
-    stems = [_stem(name) for name in names] if any(suffix in joined for suffix in SUFFIXES) else [_uncompressed_stem(name) for name in names]
+    stems = [stem_of(name) for name in names] if any(suffix in joined for suffix in SUFFIXES) else [_uncompressed_stem(name) for name in names]
     by_stem: dict[str, list[Entry]] | None = None
     for at, name in enumerate(names) if "." in "\0".join(stems) else ():
         # "talk.en.srt" belongs to "talk.mp4" although its stem is longer.
@@ -74,7 +74,7 @@ def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading:
             by_stem = {}
             for stem, one in zip(stems, entries, strict=True):
                 by_stem.setdefault(stem, []).append(one)
-        if shorter in by_stem and _holds_media(by_stem[shorter], reading) and not _holds_media(by_stem[_stem(name)], reading):
+        if shorter in by_stem and _holds_media(by_stem[shorter], reading) and not _holds_media(by_stem[stem_of(name)], reading):
             stems[at] = shorter
     return stems
 
@@ -108,7 +108,7 @@ def _groups(entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *,
 def _looked_at(entries: Iterable[Entry], reading: Reading, *, stem: str | None = None, is_listed: bool) -> Iterator[Member]:
     """The files that are loose indeed; containers are shards of their own. is_listed: whether all are kept, so that none may hold its bytes."""
     for entry in entries:
-        member = _member(entry, _stem(entry.name) if stem is None else stem, reading, is_listed=is_listed)
+        member = _member(entry, stem_of(entry.name) if stem is None else stem, reading, is_listed=is_listed)
         if member is not None:
             yield member
 
@@ -177,7 +177,8 @@ def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Me
     return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=locate, fault=fault, extension=extension)
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
+    """What the sample of a file is called: its name without its extension and what says that it is compressed."""
     for suffix in SUFFIXES:
         if name.lower().endswith(suffix):
             name = name[: -len(suffix)]

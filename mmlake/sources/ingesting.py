@@ -24,6 +24,7 @@ from mmlake.sources.beginning import first_samples, first_stems, is_named
 from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container
 from mmlake.sources.defaults import Defaults
 from mmlake.sources.licences import spdx_licence
+from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.parts import is_in
 from mmlake.sources.plain import Plain
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, read_up_to
@@ -62,13 +63,14 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
     # Those whose name claims a container are looked at here; the others are told by their bytes when their turn comes.
-    entries = [entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry) == LOOSE]
+    neighbours = Neighbours(landing, shard.path, settings)
+    entries = [entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, neighbours) == LOOSE]
     chosen = {entry.path for entry in own}
     siblings = [entry for entry in listed if entry.path not in chosen]
     around = Around(landing)
     around.learn(shard.path, listed)
     reading = reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
-    return replace(reading, is_container=is_container)
+    return replace(reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, neighbours))
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem | Plain]:

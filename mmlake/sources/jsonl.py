@@ -6,10 +6,10 @@ All rows are texts: a record's media, if it names any, lie elsewhere and are met
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
-from mmlake.records import SourceRef, digest_of
+from mmlake.records import SourceRef, canonical_json, digest_of
 from mmlake.sources import fields as record_fields
 from mmlake.sources import texts
 from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
@@ -30,7 +30,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
     try:
         with stream_of(reading) as stream:
             for number, line in enumerate(lines_of(stream, reading.settings.max_line_bytes), 1):
-                yield from _rows(line, number, reading, names)
+                if isinstance(line, int) or line.strip():
+                    yield from rows_of_json(line, f"line:{number}", number, reading, names)
     except UnreadableItem as error:
         yield reading.fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read", modality="text")
     if not number and (entry := reading.landing.stat(reading.path)) is not None and not entry.size_bytes:
@@ -59,39 +60,44 @@ def lines_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
         yield size
 
 
-def _rows(line: bytes | int, number: int, reading: Reading, names: SampleNames) -> Iterator[RawItem]:
-    ref = SourceRef(path=reading.path, member=f"line:{number}")
-    if isinstance(line, int):
-        reason = f"line_bytes={line} not in [0, {reading.settings.max_line_bytes}]"
-        yield RawItem(modality="text", role="document", ref=ref, sample_id=names.of(None, number), fault=Fault(1008, reason), size_bytes=line)
+def rows_of_json(data: bytes | int, label: str, number: int, reading: Reading, names: SampleNames) -> Iterator[RawItem]:
+    """The rows of one record: its texts, or one that says why it has none. data: its JSON, or its size where that is over the limit. label: its place in the shard."""
+    if isinstance(data, int):
+        yield row_of_fault(Fault(1008, f"line_bytes={data} not in [0, {reading.settings.max_line_bytes}]"), label, number, reading, names).but(size_bytes=data)
         return
-    if not line.strip():
-        return
-    blank = RawItem(
-        modality="text", role="document", ref=ref, sample_id="", content=Content.of_bytes(line), content_type="application/json", extension="json", size_bytes=len(line)
-    )
     try:
-        fields = texts.parse_object(line, settings=reading.settings)
+        fields = texts.parse_object(data, settings=reading.settings)
     except UnreadableItem as error:
-        yield _renamed(blank, names.of(None, number), Fault.of(error))
+        yield _with_bytes(row_of_fault(Fault.of(error), label, number, reading, names), data)
         return
+    yield from rows_of_fields(fields, label, number, reading, names, data=data)
+
+
+def rows_of_fields(fields: dict[str, Any], label: str, number: int, reading: Reading, names: SampleNames, *, data: bytes | None = None) -> Iterator[RawItem]:
+    """The rows of one record that was read already. data: its bytes; None: its JSON."""
     found = record_fields.text_fields(fields, (), settings=reading.settings)
     identity = first_field(fields, reading.settings.id_fields)
     sample_id = names.of(fields[identity] if identity else None, number)
     if not found:
-        yield _renamed(blank, sample_id, Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field"))
+        fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
+        blank = RawItem(modality="text", role="document", ref=SourceRef(path=reading.path, member=label), sample_id=sample_id, fault=fault)
+        yield _with_bytes(blank, canonical_json(fields).encode() if data is None else data)
         return
-    metadata = record_fields.without(fields, {field.name for field in found})
+    metadata = record_fields.without(fields, record_fields.taken(found))
     for position, field in enumerate(found):
-        # The first text is the line's; a locator of another one says where in the record it stands.
-        member = f"line:{number}#{field.pointer}" if position else f"line:{number}"
-        own = SourceRef(path=reading.path, member=member)
+        # The first text is the record's; a locator of another one says where in the record it stands.
+        own = SourceRef(path=reading.path, member=f"{label}#{field.pointer}" if position else label)
         item = RawItem(modality="text", ref=own, sample_id=sample_id, position=position, metadata=metadata, licence=licence_field(fields, reading.settings))
         yield text_item(item, field.text, field.role)
 
 
-def _renamed(item: RawItem, sample_id: str, fault: Fault) -> RawItem:
-    return item.but(sample_id=sample_id, fault=fault)
+def row_of_fault(fault: Fault, label: str, number: int, reading: Reading, names: SampleNames) -> RawItem:
+    """The row of a record that says nothing, without bytes."""
+    return RawItem(modality="text", role="document", ref=SourceRef(path=reading.path, member=label), sample_id=names.of(None, number), fault=fault)
+
+
+def _with_bytes(item: RawItem, data: bytes) -> RawItem:
+    return item.but(content=Content.of_bytes(data), content_type="application/json", extension="json", size_bytes=len(data))
 
 
 class SampleNames:

@@ -112,7 +112,7 @@ class PlainSamples:
             raise _Odd
         is_undoubted = data.isascii() and b"\\u" not in data
         told = record_fields.text_fields(fields, media, settings=settings) if shape.has_texts else []
-        used, rows, placed = {field.name for field in told} if told else set[str](), list[Row](), set[int]()  # ids of members
+        used, rows, placed = record_fields.taken(told), list[Row](), set[int]()  # ids of members
         if isinstance(listed := fields.get(settings.texts_field), list):
             used.add(settings.texts_field)
             self._list_texts(rows, record, listed, is_undoubted=is_undoubted)
@@ -147,8 +147,8 @@ class PlainSamples:
         shape = self._shapes.get(names)
         if shape is None:
             settings = self._settings
-            *told, licences = spellings(names, settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields, settings.licence_fields)
-            shape = _Shape(not any(name in names for name in _MEDIA_LISTS), any(told), licences)
+            (licences,) = spellings(names, settings.licence_fields)
+            shape = _Shape(not any(name in names for name in _MEDIA_LISTS), record_fields.may_hold_texts(names, settings=settings), licences)
             if len(self._shapes) < _MAX_SHAPES:
                 self._shapes[names] = shape
         return shape

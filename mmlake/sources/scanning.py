@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources import parts
 from mmlake.sources import shard as shards
 from mmlake.sources.around import Around
-from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, directory_of, format_of
+from mmlake.sources.beginning import as_found
+from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
 from mmlake.sources.defaults import default_files, defaults_of
+from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.rows import Reading
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
@@ -24,21 +27,23 @@ def scan(
     known: Mapping[str, Shard] | None = None,
     at_most: int | None = None,
     around: Around | None = None,
+    limit: int | None = None,
 ) -> list[Shard]:
     """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and times are equal.
 
     at_most: how many new or changed shards are opened, so that a look at very many takes a bounded time; of the others those that are known stay as
     they were, and new ones are left for the next look. None opens all. around: the whole landing zone, where only a part of it is listed here.
+    limit: samples of each container that will be taken, so that no further is looked for modalities; None: all.
     """
     allowance = _Allowance(at_most)
     found: list[Shard] = []
     for part in as_landing(landing).parts():
         with part.naming():
-            found += _scan(part, settings=settings, known=known or {}, allowance=allowance, around=around)
+            found += _scan(part, settings=settings, known=known or {}, allowance=allowance, around=around, limit=limit)
     return sorted(found, key=lambda shard: shard.key)
 
 
-def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Shard], allowance: _Allowance, around: Around | None) -> list[Shard]:
+def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Shard], allowance: _Allowance, around: Around | None, limit: int | None) -> list[Shard]:
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
     is_whole, around = around is None, around or Around(landing)
@@ -52,14 +57,15 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
             if around.speaks(directory):
                 speaking[directory] = entries
             else:
-                found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance))
+                found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance, limit=limit))
     for directory, entries in speaking.items():
-        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance))
+        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance, limit=limit))
     for path, entries in inside.items():
         governing = default_files(landing, path.rpartition("/")[0] or ".")
-        old = known.get(shards.shard_key(path))
-        same = old is not None and old.format == LANCE and old.revision == shards.revision_of([*entries, *governing])
-        if old is not None and (same or allowance.is_used_up):
+        same = as_found(known.get(shards.shard_key(path)), limit)
+        if same is not None and same.format == LANCE and same.revision == shards.revision_of([*entries, *governing]):
+            found.append(same)
+        elif allowance.is_used_up and (old := known.get(shards.shard_key(path))) is not None:
             found.append(old)
         elif not allowance.is_used_up:
             allowance.take_one()
@@ -85,38 +91,47 @@ class _Allowance:
 
 
 def _scan_directory(
-    landing: Landing, directory: str, entries: list[Entry], *, settings: SourceSettings, known: Mapping[str, Shard], around: Around, allowance: _Allowance
+    landing: Landing,
+    directory: str,
+    entries: list[Entry],
+    *,
+    settings: SourceSettings,
+    known: Mapping[str, Shard],
+    around: Around,
+    allowance: _Allowance,
+    limit: int | None,
 ) -> list[Shard]:
-    defaults = default_files(landing, directory)
+    defaults, neighbours = default_files(landing, directory), Neighbours(landing, directory, settings)
     found, changed = [], []
     for entry in entries:
-        old = known.get(shards.shard_key(entry.path))
-        if old is not None and old.format != LOOSE and old.revision == shards.revision_of([entry, *defaults, *around.subject(entry)]):
+        old = as_found(known.get(shards.shard_key(entry.path)), limit)
+        same = old is not None and old.format != LOOSE and old.revision == shards.revision_of([entry, *defaults, *around.subject(entry)])
+        if old is not None and same and is_still(old.format, entry, neighbours):
             found.append(old)
         else:
             changed.append(entry)
     if not changed:
         return found
     governing = [*defaults, *around.of(directory)]
-    same = _unchanged(changed, directory, governing, known=known, settings=settings)
+    unchanged = _unchanged(changed, directory, governing, known=known, settings=settings)
     loose, is_seen_whole = [], True
     for entry in changed:
-        if entry.path in same:
+        if entry.path in unchanged:
             loose.append(entry)
         elif allowance.is_used_up:
             is_seen_whole = False
             if (old := known.get(shards.shard_key(entry.path))) is not None and old.format != LOOSE:
                 found.append(old)
-        elif (name := format_of(landing, entry)) == LOOSE:
+        elif (name := format_of(landing, entry, neighbours)) == LOOSE:
             loose.append(entry)
         else:
             allowance.take_one()
-            found.append(_shard(landing, entry.path, name, [entry], [*defaults, *around.subject(entry)], settings))
+            found.append(_shard(landing, entry.path, name, [entry], [*defaults, *around.subject(entry)], settings, limit=limit))
     if not is_seen_whole:
         # Which of the files that were not looked at are loose is not known, so the loose shards of the directory stay what they were.
         return [*found, *(old for old in known.values() if old.format == LOOSE and old.path == directory)]
     for part, files in parts.parts_of(loose, max_files=settings.max_loose_files).items() if loose else ():
-        old = known.get(shards.shard_key(directory, part))
+        old = as_found(known.get(shards.shard_key(directory, part)), limit)
         if old is not None and old.format == LOOSE and old.revision == shards.revision_of([*files, *governing]):
             found.append(old)
         else:
@@ -130,7 +145,7 @@ def _unchanged(changed: list[Entry], directory: str, governing: list[Entry], *, 
     """Paths of the files that were loose at the last look and are what they were: those of parts of the directory with an equal revision."""
     same: set[str] = set()
     for part, files in parts.parts_of(changed, max_files=settings.max_loose_files).items():
-        old = known.get(shards.shard_key(directory, part))
+        old = as_found(known.get(shards.shard_key(directory, part)), None)
         if old is not None and old.format == LOOSE and old.revision == shards.revision_of([*files, *governing]):
             same.update(entry.path for entry in files)
     return same
@@ -147,10 +162,12 @@ def _shard(
     part: str = "",
     siblings: Sequence[Entry] = (),
     around: Sequence[Entry] = (),
+    limit: int | None = None,
 ) -> Shard:
-    reading = reading_of(landing, path, entries=None if name == LANCE else entries, settings=settings, part=part, siblings=siblings, around=around)
+    read_from = landing if limit is None else landing.sparing()
+    reading = reading_of(read_from, path, entries=None if name == LANCE else entries, settings=settings, part=part, siblings=siblings, around=around)
     try:
-        modalities = SOURCES[name].modalities(reading)
+        modalities = SOURCES[name].modalities(replace(reading, limit=limit))
     except UnreadableItem:
         modalities = (reading.hint or "text",)  # it cannot be opened: its one row, which says so, has this home
     return Shard(

@@ -34,7 +34,7 @@ class SourceSettings:
     # Also what one JSON record may: 42 MiB of text with one emoji in it, whose characters then take four bytes each; other texts reach max_line_bytes.
     max_charset_mess_fraction: float = 0.2
     # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
-    text_fields: tuple[str, ...] = ("text", "content", "document")
+    text_fields: tuple[str, ...] = ("text", "content", "document", "sentence")
     # a text of its own; beside an image it is a caption, beside sound or video a transcript. First present wins.
     caption_fields: tuple[str, ...] = ("caption", "captions")
     # a string or a list of strings.
@@ -42,6 +42,12 @@ class SourceSettings:
     # a string or a list of strings; "text_to_speech" is FineVideo's whole transcript.
     timed_fields: tuple[str, ...] = ("timecoded_text_to_speech",)
     # a list of {start, end, text}, times in seconds or as 00:00:01.234; taken in place of a transcript without times.
+    conversation_fields: tuple[str, ...] = ("messages", "conversations", "conversation")
+    # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a paragraph each.
+    prompt_fields: tuple[str, ...] = ("system", "system_prompt", "instruction", "prompt", "question", "query", "input", "context")
+    # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph each.
+    answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer")
+    # what is answered to it.
     record_fields: tuple[str, ...] = ("json",)
     # Parquet: a struct, or JSON as text or bytes, whose fields count as columns of the row.
     image_fields: tuple[str, ...] = ("image", "jpg", "jpeg", "png", "webp")

@@ -6,7 +6,8 @@ Enters: a shard. Leaves: one `Line` per record, good or bad, in their order; not
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,13 @@ from mmlake.errors import UnreadableItem
 from mmlake.sources import texts
 from mmlake.sources.columns import cells_of, plain_of
 from mmlake.sources.compression import SUFFIXES, compression_of
+from mmlake.sources.elements import elements_of
 from mmlake.sources.jsonl import lines_of, stream_of
 from mmlake.sources.rowgroups import BROKEN, opened, plan
 from mmlake.sources.rows import Fault, Reading
-from mmlake.sources.sniff import is_textual
+from mmlake.sources.sniff import extension_of, is_textual
 
-_ENDINGS = (".urls", ".urls.txt", ".urls.jsonl", ".urls.csv", ".urls.tsv")
+_ENDINGS = (".urls", ".urls.txt", ".urls.json", ".urls.jsonl", ".urls.csv", ".urls.tsv")
 ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in SUFFIXES), ".urls.parquet")
 
 _URL = "url"
@@ -50,7 +52,16 @@ def lines(reading: Reading) -> Iterator[Line]:
     if name.endswith(".parquet"):
         yield from _parquet(reading)
         return
-    read = _json_lines if name.endswith(".jsonl") else _separated if name.endswith((".csv", ".tsv")) else _plain
+    read = {"json": _json_list, "jsonl": _json_lines, "csv": _separated, "tsv": _separated}.get(extension_of(name), _plain)
+    yield from _to_the_end(reading, read)
+
+
+def separated_lines(reading: Reading, delimiter: str | None = None, names: tuple[str, ...] = ()) -> Iterator[Line]:
+    """The records of a table of separated values. Where it breaks, a last one says so. delimiter: None takes what the name says. names: of the cells, where no line says so."""
+    return _to_the_end(reading, lambda reading: _separated(reading, delimiter, names))
+
+
+def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> Iterator[Line]:
     number = 0
     try:
         for line in read(reading):
@@ -85,60 +96,112 @@ def _plain(reading: Reading) -> Iterator[Line]:
 
 def _json_lines(reading: Reading) -> Iterator[Line]:
     for number, line in _numbered(reading):
+        if isinstance(line, int) or line.strip():
+            yield _object(line, "line", number, reading)
+
+
+def _json_list(reading: Reading) -> Iterator[Line]:
+    with stream_of(reading) as stream:
+        for number, element in enumerate(elements_of(stream, reading.settings.max_line_bytes), 1):
+            yield _object(element, "row", number, reading)
+
+
+def _object(data: bytes | int, unit: str, number: int, reading: Reading) -> Line:
+    """The record that a JSON object is. data: its bytes, or how many there are where they are too many."""
+    name = f"{unit}:{number}"
+    if isinstance(data, int):
+        return Line(name, number, fault=_too_long(data, reading))
+    try:
+        return Line(name, number, texts.parse_object(data, settings=reading.settings))
+    except UnreadableItem as error:
+        return Line(name, number, fault=Fault.of(error))
+
+
+class _Lines:
+    """The decoded lines of a table, whose reader asks for as many as a record has."""
+
+    def __init__(self, reading: Reading, delimiter: bytes) -> None:
+        self._numbered, self._reading, self._delimiter = _numbered(reading), reading, delimiter
+        self._left_bytes = self._left_values = 0
+        self.fault: Fault | None = None  # of the record
+
+    def begin_record(self) -> None:
+        """A record is asked for: the lines from here on are its own."""
+        settings = self._reading.settings
+        self._left_bytes, self._left_values, self.fault = settings.max_line_bytes, settings.max_json_values, None
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        number, line = next(self._numbered)
         if isinstance(line, int):
-            yield Line(f"line:{number}", number, fault=_too_long(line, reading))
-        elif line.strip():
-            try:
-                yield Line(f"line:{number}", number, texts.parse_object(line, settings=reading.settings))
-            except UnreadableItem as error:
-                yield Line(f"line:{number}", number, fault=Fault.of(error))
+            self.fault = _too_long(line, self._reading)
+            return "\n"
+        self._left_bytes -= len(line)
+        if self._left_bytes < 0:
+            limit = self._reading.settings.max_line_bytes
+            self.fault = Fault(1008, f"record_bytes>={limit - self._left_bytes} not in [0, {limit}]")
+            raise _EndlessRecord
+        self._left_values -= line.count(self._delimiter)
+        if self._left_values < 0:
+            limit = self._reading.settings.max_json_values
+            self.fault = Fault(1008, f"num_cells>={limit - self._left_values} not in [0, {limit}]")
+            return "\n"
+        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+        try:
+            return line.decode() + "\n"
+        except UnicodeDecodeError as error:
+            self.fault = Fault(1004, f"the line is not UTF-8 at byte {error.start}")
+            return line.decode("utf-8", "backslashreplace") + "\n"
 
 
-def _separated(reading: Reading) -> Iterator[Line]:
-    """Comma or tab separated values (RFC 4180) with a line of names; an empty cell has no value."""
-    broken: list[Fault] = []
+class _EndlessRecord(Exception):
+    """A quoted cell goes on over more lines than a record may have. What follows is read as records again."""
 
-    def decoded() -> Iterator[str]:
-        for number, line in _numbered(reading):
-            if isinstance(line, int):
-                broken.append(_too_long(line, reading))
-                yield "\n"
-                continue
-            try:
-                yield (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).decode() + "\n"
-            except UnicodeDecodeError as error:
-                broken.append(Fault(1004, f"the line is not UTF-8 at byte {error.start}"))
-                yield line.decode("utf-8", "backslashreplace") + "\n"
 
-    tabs = ".tsv" in reading.path.lower()
-    reader = csv.reader(decoded(), delimiter="\t" if tabs else ",", strict=True, quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL)
-    names: list[str] | None = None
-    number = 0
+def _separated(reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = ()) -> Iterator[Line]:
+    """Comma separated values (RFC 4180), or others, which have no quotes, with a line of names; an empty cell has no value."""
+    delimiter = delimiter or ("\t" if extension_of(reading.path) == "tsv" else ",")
+    lines = _Lines(reading, delimiter.encode())
+    # One number for the whole process: the module's own 131,072 characters are less than a document may have.
+    csv.field_size_limit(max(csv.field_size_limit(), reading.settings.max_text_bytes))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE)
+    names, number = list(given), 0
     while True:
-        fault = None
+        fault, cells = None, list[str]()
+        lines.begin_record()
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error:
-            cells, fault = (
-                [],
-                Fault(1003, f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer than {csv.field_size_limit()} characters"),
-            )
-        fault = broken.pop() if broken else fault
-        broken.clear()
+            fault = Fault(1003, f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer than {csv.field_size_limit()} characters")
+        except _EndlessRecord:
+            pass
+        fault = lines.fault or fault
         if not cells and fault is None:
             continue
-        if names is None:
-            names = [name.strip() for name in cells]
+        if not names:
             if fault is not None:
                 raise UnreadableItem(fault.code, f"{fault.reason}, in the line of names")
+            names = _told_apart([name.strip() for name in cells])
             continue
         number += 1
-        if fault is None and len(cells) != len(names):
-            fault = Fault(1003, f"num_cells={len(cells)} not in [{len(names)}, {len(names)}]")
-        fields = {} if fault else {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+        if fault is None and len(cells) != len(names) and not (given and 1 < len(cells) < len(given)):
+            fault = Fault(1003, f"num_cells={len(cells)} not in [{2 if given else len(names)}, {len(names)}]")
+        fields = {} if fault else {name: cell for name, cell in zip(names, cells, strict=False) if cell}
         yield Line(f"row:{number}", number, fields, fault)
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """The names, each once: a number behind a second one, so that no cell hides another."""
+    counts = Counter[str]()
+    found = []
+    for name in names:
+        found.append(f"{name}.{counts[name]}" if counts[name] else name)
+        counts[name] += 1
+    return found
 
 
 def _parquet(reading: Reading) -> Iterator[Line]:

@@ -25,6 +25,7 @@ from mmlake.sources.web.checksums import Checksum
 from mmlake.sources.web.naming import path_of, shown
 
 _ALGORITHMS = ("sha256", "sha512", "sha384", "sha1", "md5")
+_ADDRESSED = ("addressed",)  # stands for media of which nobody knows yet what they are
 _EITHER = ("video", "audio")  # an mp4 or webm without pictures is sound, which only its tracks tell
 
 
@@ -33,7 +34,7 @@ def modalities(reading: Reading) -> tuple[str, ...]:
     found: set[str] = set()
     for line in lines(reading):
         urls = _urls(line.fields, reading)
-        texts = record_fields.text_fields(line.fields, (), settings=reading.settings)
+        texts = record_fields.text_fields(line.fields, _ADDRESSED, settings=reading.settings)
         found.update(*(expected or MODALITIES for _, _, expected in urls), ("text",) if texts or not urls else ())
         if len(found) == len(MODALITIES):
             break
@@ -132,7 +133,7 @@ def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downlo
         yield blank.but(metadata=_shown(fields), fault=fault)
         return
     media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {name for _, _, expected in urls for name in expected[:1]}
-    found = _texts(line, media, blank, reading)
+    found = _texts(line, media or _ADDRESSED, blank, reading)
     used = {item.own["field"] for item in found}
     metadata = _shown({name: value for name, value in fields.items() if name not in used})
     rows = [_fetched(blank, column, expected, answer, fields, reading, downloads) for (column, _, expected), answer in zip(urls, answers, strict=True)]

@@ -203,6 +203,24 @@ def _corpus_seeds() -> list[Seed]:
     ]
 
 
+def _record_seeds() -> list[Seed]:
+    """Records in one JSON list, in tables of separated values, and in tables that describe the files beside them."""
+    files = media()
+    turns = [{"from": "human", "value": 'What "is" it?\n[x], {y}'}, {"from": "gpt", "value": "A bridge \U0001f600"}]
+    records = [{"id": f"r{at}", "text": make.prose(at, words=9)} for at in range(6)] + [{"conversations": turns}, {"instruction": "Add.", "input": "1 2", "output": "3"}]
+    rows = b'id,text,n\r\nx,"one, ""two""\nthree",1\r\ny,' + "gr\u00fcn".encode() + b",\r\n"
+    voices = b"client_id\tpath\tsentence\nc\ta.wav\tgood morning\nd\tb.wav\tbye\n"
+    return [
+        Seed(name="r.json", data=json.dumps(records, ensure_ascii=False).encode()),
+        Seed(name="r.json", data=json.dumps(records, indent=2).encode(), compression="gz"),
+        Seed(name="r.csv", data=rows + b"z,four,2\n" * 5),
+        Seed(name="r.tsv", data=b"text\tn\n" + b'"words\t1\n' * 5, compression="zst"),
+        Seed(name="cv/train.tsv", data=voices, beside=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"]))),
+        Seed(name="lj/metadata.csv", data=b"L-1|one|one\nL-2|two|two\n", beside=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"]))),
+        Seed(name="f/captions.txt", data=b'image,caption\na.jpg,"a, b"\na.jpg,c\n', beside=(("f/Images/a.jpg", files["p.jpg"]),)),
+    ]
+
+
 @cache
 def seeds() -> tuple[Seed, ...]:
     """Every seed, always in one order."""
@@ -221,4 +239,4 @@ def seeds() -> tuple[Seed, ...]:
     found += [Seed(name=name, data=data) for name, data in media().items()]
     found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in ("gz", "zst")]
     found += [Seed(name=name, data=data) for name, data in lists()]
-    return tuple(found + _corpus_seeds())
+    return tuple(found + _corpus_seeds() + _record_seeds())

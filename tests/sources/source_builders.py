@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import struct
-import tarfile
 import zlib
 from pathlib import Path
 
@@ -18,6 +17,8 @@ import zstandard
 from mmlake import sources
 from mmlake.records import SourceRef
 from mmlake.store import BlobStore
+from tests.make import land as land
+from tests.make import tar as tar
 
 SETTINGS = sources.SourceSettings()
 
@@ -47,18 +48,6 @@ def mp4(*handlers: bytes) -> bytes:
     return box(b"ftyp", b"isom\0\0\2\0isom") + box(b"mdat", bytes(100)) + box(b"moov", tracks)
 
 
-def tar(members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT, padded: bool = False) -> bytes:
-    """A tar of these members that ends with its two zero blocks (padded: with what tarfile adds)."""
-    sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w", format=format) as archive:
-        for name, data in members.items() if isinstance(members, dict) else members:
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-        end = archive.offset
-    return sink.getvalue() if padded else sink.getvalue()[:end] + bytes(1024)
-
-
 def parquet(columns: dict[str, list], **options: object) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, write_page_checksum=True, **options)
@@ -75,14 +64,6 @@ def zst(data: bytes) -> bytes:
 
 def gz(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
-
-
-def land(root: Path, files: dict[str, bytes]) -> Path:
-    """The landing zone with these files."""
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    return root
 
 
 def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[dict]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mmlake.errors import TRANSIENT_CODES, LakeLocked, UnreadableItem
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.records import canonical_json, digest_of
 from mmlake.remote.networks import Lookup
 from mmlake.sources.settings import SourceSettings
@@ -49,7 +49,6 @@ class JournalledDownloads:
     def __init__(self, path: str | os.PathLike[str], *, store: Blobs, settings: WebSettings | None = None, lookup: Lookup | None = None) -> None:
         self.path = Path(path)
         self._store, self._settings, self._lookup = store, settings or WebSettings(), lookup
-        self.num_fetched = 0  # addresses that were asked over the network by this object
 
     @cached_property
     def journal(self) -> Journal:
@@ -84,7 +83,7 @@ class JournalledDownloads:
         waited = False
         while True:
             try:
-                stack.enter_context(holding(lock, what=f"the downloads at {self.path}"))
+                stack.enter_context(exclusive_lock(lock, what=f"the downloads at {self.path}"))
                 break
             except LakeLocked:
                 if not waited:
@@ -168,7 +167,7 @@ class _Book:
     """What is known of the addresses of one call of `answers`."""
 
     def __init__(self, downloads: JournalledDownloads, rules: SourceSettings) -> None:
-        self._downloads, self._rules, self._journal, self._store = downloads, rules, downloads.journal, downloads._store
+        self._rules, self._journal, self._store = rules, downloads.journal, downloads._store
         self._manners, self._counting, self._policy = _manners_of(rules), _counting_manners(rules), downloads.policy(rules)
         self._known: dict[str, Answer] = {}
         self.waiting: set[str] = set()  # on the way
@@ -198,7 +197,6 @@ class _Book:
         """Store what arrives and write down what came, as one group."""
         # In a thread of its own: a batch of the store is durable when the thread's outermost ends, and the caller may have one open.
         answers = crowd.writer.submit(self._written, crowd).result()
-        self._downloads.num_fetched += len(answers)
         self._known.update((answer.url, answer) for answer in answers)
         self.waiting.difference_update(answer.url for answer in answers)
 

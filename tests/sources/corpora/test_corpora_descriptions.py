@@ -105,7 +105,7 @@ def test_a_damaged_line_of_a_csv_costs_its_record_alone(tmp_path):
 def test_a_table_that_names_no_files_is_what_it_was(tmp_path, name, data):
     rows = found(tmp_path, {"d/a.png": png(1), f"d/{name}": data})
     assert [row["sample_text"] for row in rows if row["modality"] == "image"] == [None]
-    assert {shard.format for shard in sources.scan(tmp_path / "in", settings=SETTINGS)} <= {"folder", "jsonl"}
+    assert {shard.format for shard in sources.scan(tmp_path / "in", settings=SETTINGS)} <= {"folder", "jsonl", "separated"}
 
 
 def test_a_name_of_any_bytes_is_no_way_out(tmp_path):

@@ -46,6 +46,7 @@ def test_every_address_is_a_row_in_the_order_of_the_list(tmp_path, site):
 LISTS = {
     "a.urls.jsonl": lambda url: json.dumps({"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}).encode() + b"\n",
     "a.urls.jsonl.gz": lambda url: gz(json.dumps({"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}).encode() + b"\n"),
+    "a.urls.json": lambda url: json.dumps([{"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}], indent=1).encode(),
     "a.urls.csv": lambda url: f'URL,TEXT,WIDTH,license,id\r\n{url},"a grey dot",1,cc0-1.0,x\r\n'.encode(),
     "a.urls.tsv": lambda url: f"\ufeffURL\tTEXT\tWIDTH\tlicense\tid\n{url}\ta grey dot\t1\tcc0-1.0\tx\n".encode(),
     "a.urls.parquet": lambda url: parquet({"URL": [url], "TEXT": ["a grey dot"], "WIDTH": [1], "license": ["cc0-1.0"], "id": ["x"]}),
@@ -123,6 +124,8 @@ def test_the_publishers_hash_is_verified(tmp_path, site, name):
         ("a.urls", b"# nothing\n", [1006]),
         ("a.urls", b"not an address\n//no.scheme/x\nhttp://\nhttp:///x\nhttp://h:99999/\n" + b"http://h/" + b"a" * 9000, [1101] * 6),
         ("a.urls.jsonl", b'{"url": 5}\n{"nothing": 1}\n[1]\n{bad\n', [1003] * 4),
+        ("a.urls.json", b'[{"url": 5}, [1], {"url": "ftp://h"}, {bad}', [1003, 1003, 1101, 1003, 1002]),
+        ("a.urls.json", b'{"url": "http://h"}', [1001]),
         ("a.urls.csv", b"url,w\nhttp://[/,1\nonly-one\na,b,c\n", [1101, 1003, 1003]),
         ("a.urls.csv", b'url,w\n"open,1\n', [1003]),
         ("a.urls.csv", b"name,w\nx,1\n", [1003]),

@@ -1,0 +1,100 @@
+"""Comma and tab separated values as records of texts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mmlake import sources
+from mmlake.records import SourceRef
+from mmlake.sources import SourceSettings
+from tests.sources.source_builders import SETTINGS, brief, gz, jsonl, land, png, rows_of, sha, wav, zst
+
+
+def found(tmp_path, files, **options):
+    return rows_of(land(tmp_path / "in", files), **options)
+
+
+def formats(tmp_path, **options):
+    return {shard.key: shard.format for shard in sources.scan(tmp_path / "in", settings=options.get("settings", SETTINGS))}
+
+
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("a.csv", b'id,text,n\nx,"one, ""two""\nthree",1\ny,four,\n'),
+        ("a.csv", b'\xef\xbb\xbfid, text,n\r\nx,"one, ""two""\nthree",1\r\n\r\ny,four,\r\n'),
+        ("a.csv.gz", gz(b'id,text,n\nx,"one, ""two""\nthree",1\ny,four,\n')),
+        ("a.csv.zst", zst(b'text,n,id\n"one, ""two""\nthree",1,x\nfour,,y')),
+    ],
+)
+def test_rows_give_what_json_lines_of_their_cells_give(tmp_path, name, data):
+    rows = found(tmp_path / "table", {name: data})
+    lines = found(tmp_path / "lines", {"a.jsonl": jsonl({"id": "x", "text": 'one, "two"\nthree', "n": "1"}, {"id": "y", "text": "four"})})
+    told = ["digest", "text_content", "metadata_json", "role", "error_code"]
+    assert [[row[column] for column in told] for row in rows] == [[row[column] for column in told] for row in lines]
+    assert [member for member, *_ in brief(rows)] == ["row:1", "row:2"] and [row["sample_id"] for row in rows] == [f"{name}/x", f"{name}/y"]
+
+
+def test_quotes_in_tab_separated_values_are_letters(tmp_path):
+    rows = found(tmp_path, {"a.tsv": b'n\tcaption\n1\t"said\n2\tdone"\n'})
+    assert [(row["text_content"], row["role"]) for row in rows] == [('"said', "caption"), ('done"', "caption")]
+
+
+def test_a_broken_row_costs_itself_alone(tmp_path):
+    rows = found(tmp_path, {"a.csv": b"text,n\na,1\nb,2,3\nc\n" + b"caf\xe9,4\n,5\nd,6\n"})
+    assert [(row["error_code"], row["text_content"]) for row in rows] == [(None, "a"), (1003, None), (1003, None), (1004, None), (1003, None), (None, "d")]
+    assert json.loads(sources.fetch(SourceRef.from_json(rows[4]["source_ref"]), landing=tmp_path / "in")) == {"n": "5"}
+
+
+def test_a_table_that_is_cut_inside_of_quotes_says_so_behind_its_whole_rows(tmp_path):
+    rows = found(tmp_path, {"a.csv": b'text,n\na,1\n"b and'})
+    assert [(row["error_code"], row["text_content"]) for row in rows] == [(None, "a"), (1003, None)]
+
+
+def test_a_document_in_a_cell_may_be_as_long_as_any_text(tmp_path):
+    rows = found(tmp_path, {"a.csv": b'text,n\n"' + b"word\n" * 100_000 + b'",1\n'})
+    assert [(row["error_code"], row["size_bytes"], row["metadata_json"]) for row in rows] == [(None, 500_000, '{"n":"1"}')]
+
+
+def test_a_quote_that_never_closes_ends_with_what_a_record_may_take(tmp_path):
+    settings = SourceSettings(max_line_bytes=1000)
+    rows = found(tmp_path, {"a.csv": b'text,n\n"open,1\n' + b"line,2\n" * 200}, settings=settings)
+    assert rows[0]["error_code"] == 1008 and "record_bytes>=" in rows[0]["materialize_error"] and rows[-1]["text_content"] == "line"
+    assert len(rows) == 1 + 200 - 166  # 7 + 165 * 6 bytes are within the limit
+
+
+def test_a_row_of_very_many_cells_is_not_parsed(tmp_path):
+    settings = SourceSettings(max_json_values=1000)
+    rows = found(tmp_path, {"a.csv": b"text,n\n" + b"," * 2000 + b"\nb,1\n"}, settings=settings)
+    assert [(row["error_code"], row["text_content"]) for row in rows] == [(1008, None), (None, "b")]
+
+
+def test_of_two_columns_of_one_name_both_are_kept(tmp_path):
+    rows = found(tmp_path, {"a.csv": b"text,tag,tag\na,x,y\n"})
+    assert json.loads(rows[0]["metadata_json"]) == {"tag": "x", "tag.1": "y"}
+
+
+def test_a_line_of_names_without_rows_is_a_row(tmp_path):
+    rows = found(tmp_path, {"a.csv": b"text,n\n"})
+    assert [(row["error_code"], row["digest"]) for row in rows] == [(1006, sha(b"text,n\n"))]
+
+
+@pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"text", b"", b"id;text\n1;a\n", "text\na\n".encode("utf-16"), b'"text\na\n'])
+def test_a_table_without_a_text_is_a_document(tmp_path, data):
+    found(tmp_path, {"a.csv": data})
+    assert formats(tmp_path) == {"root": "folder"}
+
+
+def test_a_table_beside_a_medium_that_is_called_like_it_belongs_to_it(tmp_path):
+    rows = found(tmp_path, {"d/talk.wav": wav(), "d/talk.csv": b"start,text\n0,hello\n", "d/other.csv": b"text\nhello\n", "e.png": png(1)})
+    assert formats(tmp_path) == {"root": "folder", "d": "folder", "d/other.csv": "separated"}
+    assert [row["sample_text"] for row in rows if row["modality"] == "audio"] == ["start,text\n0,hello\n"]
+
+
+def test_the_settings_say_which_name_is_a_text(tmp_path):
+    settings = SourceSettings(text_fields=("body",))
+    rows = found(tmp_path, {"a.csv": b"body,text\na,b\n"}, settings=settings)
+    assert [row["text_content"] for row in rows] == ["a"] and formats(tmp_path, settings=settings) == {"a.csv": "separated"}
+    assert json.loads(rows[0]["metadata_json"]) == {"text": "b"}
