@@ -68,16 +68,16 @@ def film(number: int, *, seconds: float = 1.0, width: int = 96, height: int = 72
     return sink.getvalue()
 
 
-def tar(members: dict[str, bytes]) -> bytes:
-    """A plain tar of the members in their order, without times."""
+def tar(members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT, padded: bool = False) -> bytes:
+    """A tar of the members in their order, without times, that ends with its two closing blocks (padded: filled up to 10 KiB as tarfile does)."""
     sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, data in members.items():
+    with tarfile.open(fileobj=sink, mode="w", format=format) as archive:
+        for name, data in members.items() if isinstance(members, dict) else members:
             info = tarfile.TarInfo(name)
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
         end = archive.offset
-    return sink.getvalue()[: end + 1024]  # the two closing blocks, without tarfile's padding to 10 KiB
+    return sink.getvalue() if padded else sink.getvalue()[: end + 1024]
 
 
 def jsonl(texts: list[str]) -> bytes:

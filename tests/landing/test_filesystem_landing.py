@@ -20,7 +20,7 @@ from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.logins import VARIABLE, options_of, without_login
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.storages import _told
+from mmlake.remote.storages import _info_of
 from mmlake.sources import SourceSettings, scan
 
 BIG = np.random.default_rng(1).bytes(300_000)
@@ -278,7 +278,7 @@ def test_options_that_do_not_fit_are_a_wrong_setting(memory: Any) -> None:
     ],
 )
 def test_versions_and_times_are_found_as_storages_spell_them(info: dict[str, Any], version: str | None, modified_ns: int) -> None:
-    told = _told({"name": "x", "type": "file", "size": 1, **info})
+    told = _info_of({"name": "x", "type": "file", "size": 1, **info})
     assert (told.version, told.modified_ns) == (version, modified_ns)
 
 

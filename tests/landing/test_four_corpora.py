@@ -11,11 +11,11 @@ from hub_server import NAME, TOKEN, Hub
 from typer.testing import CliRunner
 
 from mmlake.cli.app import app
+from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.pipeline import refresh
 from mmlake.remote import s3
 from mmlake.steps import ROW_STEPS, run_step
-from mmlake.telling import story_of
 from tests import make
 from tests.remote.servers import s3_server
 from tests.sources.corpora.builders import coco, finevideo, finevideo_record, fineweb, fineweb_record, librispeech, packed

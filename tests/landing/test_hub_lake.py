@@ -16,6 +16,7 @@ import pytest
 from hub_server import NAME, TOKEN, Hub
 
 from mmlake.errors import RemoteUnavailable
+from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.landing import HubLanding
 from mmlake.pipeline import refresh, run_tables
@@ -28,7 +29,6 @@ from mmlake.sources.limiting import scan_first
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.store import BlobStore
 from mmlake.tables import Slot
-from mmlake.telling import story_of
 from tests import make
 
 ADDRESS = f"hf://datasets/{NAME}"

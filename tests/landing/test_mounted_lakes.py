@@ -13,13 +13,13 @@ from hub_server import NAME, TOKEN, Hub
 from site_server import serving_site
 
 from mmlake.errors import RemoteUnavailable, SettingsError
+from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.pipeline import refresh
 from mmlake.remote import hub as remote_hub
 from mmlake.remote.backoff import Budget, Retries
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.tables import Slot
-from mmlake.telling import story_of
 from mmlake.upkeep import repair_blobs
 from mmlake_assets.instance import open_instance
 from mmlake_assets.run import run_lake

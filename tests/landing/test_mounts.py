@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
-from mmlake.landing import LocalLanding, Mounts, Unreachable, addresses_in, addresses_of, as_landing
+from mmlake.landing import LocalLanding, Mounts, UnreachableLanding, addresses_in, addresses_of, as_landing
 from mmlake.records import SourceRef
 from mmlake.sources import SourceSettings, fetch, ingest, priorities, read, scan
 from mmlake.sources.limiting import scan_first
@@ -189,7 +189,7 @@ def test_the_name_hints_at_a_modality_as_a_directory_does(tmp_path: Path) -> Non
 
 
 def test_what_one_raises_names_it_and_the_others_are_read(mounts: Mounts) -> None:
-    lost = Mounts({**mounts.zones, "hub": Unreachable(RemoteUnavailable("HTTP 503; run again"))})
+    lost = Mounts({**mounts.zones, "hub": UnreachableLanding(RemoteUnavailable("HTTP 503; run again"))})
     shard = next(shard for shard in scan(mounts, settings=SETTINGS) if shard.key == "words/notes.jsonl")
     assert len(list(read(shard, landing=lost, settings=SETTINGS))) == 2
     for ask in (lambda: scan(lost, settings=SETTINGS), lambda: lost.open("hub/a"), lambda: lost.stat("hub/a"), lambda: lost.has("hub/a"), lambda: lost.files("hub")):

@@ -25,7 +25,7 @@ from mmlake.remote.logins import without_login
 from mmlake.remote.pages import links_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.spooled import SpooledFile
-from mmlake.remote.website import Stated, Website
+from mmlake.remote.website import FileHeaders, Website
 from tests import make
 
 SMALL = RemoteSettings(block_bytes=1 << 15, request_blocks=2, ahead_blocks=4)
@@ -258,7 +258,7 @@ def test_a_file_that_changes_while_it_is_read_is_never_mixed(site: Site, data: b
 def test_a_file_that_changes_before_its_body_is_asked_for_again_is_never_mixed(site: Site) -> None:
     site.files, site.states_versions = {"a.bin": BIG}, False
     website = Website(site.url, settings=SMALL)
-    with SpooledFile(website, f"{site.url}a.bin", Stated(len(BIG), "", ""), size_bytes=len(BIG), settings=SMALL) as file:
+    with SpooledFile(website, f"{site.url}a.bin", FileHeaders(len(BIG), "", ""), size_bytes=len(BIG), settings=SMALL) as file:
         assert file.read(100_000) == BIG[:100_000]
         file._stop()  # as where the connection breaks
         site.files = {"a.bin": BIG[::-1]}

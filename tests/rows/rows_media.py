@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,8 @@ from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.rows import RowBatch, read_rows
+from tests.make import land as land
+from tests.make import tar as tar
 
 SETTINGS = sources.SourceSettings()
 
@@ -60,30 +61,12 @@ def shade(data: bytes) -> int:
     return int(Image.open(io.BytesIO(data)).convert("L").getpixel((3, 3)))
 
 
-def tar(members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT) -> bytes:
-    sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w", format=format) as archive:
-        for name, data in members.items() if isinstance(members, dict) else members:
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-        end = archive.offset
-    return sink.getvalue()[:end] + bytes(1024)
-
-
 def gz(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
 def record(**fields: Any) -> bytes:
     return json.dumps(fields).encode()
-
-
-def land(root: Path, files: dict[str, bytes]) -> Path:
-    for name, data in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(data)
-    return root
 
 
 def read(root: Path | Landing, files: dict[str, bytes] | None = None, **options: Any) -> list[RowBatch]:

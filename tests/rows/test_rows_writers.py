@@ -16,7 +16,7 @@ from rows_made import JPEG, PNG, back, batch, files, image, meta, records, rows_
 
 from mmlake import sources
 from mmlake.errors import LakeLocked, RowsUnreadable, SettingsError
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.rows import Places, RowBatch, materialize, read_parquet_rows, read_rows
 from mmlake.rows.filters import FILTERS, apply_filters
 from mmlake.rows.identity import DistinctIds
@@ -128,7 +128,7 @@ def test_overwrite_never_touches_files_that_it_did_not_write(tmp_path: Path) -> 
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    with holding(tmp_path / ".writer.lock", what="it"), pytest.raises(LakeLocked):
+    with exclusive_lock(tmp_path / ".writer.lock", what="it"), pytest.raises(LakeLocked):
         write_rows(batch(*sample()), tmp_path, to="parquet")
 
 

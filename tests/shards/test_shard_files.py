@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, ShardCorrupt
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
 from mmlake.shards.tar import TarWriter, header, walk
@@ -200,7 +200,7 @@ def test_a_manifest_id_that_is_no_digest_is_refused(store, tmp_path, manifest_id
 
 
 def test_a_second_writer_is_told_to_wait(store, tmp_path) -> None:
-    with holding(tmp_path / MANIFEST / "writer.lock", what="it"), pytest.raises(LakeLocked):
+    with exclusive_lock(tmp_path / MANIFEST / "writer.lock", what="it"), pytest.raises(LakeLocked):
         write(pictures(store, 1), store, tmp_path)
 
 

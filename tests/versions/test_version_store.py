@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.errors import BlobCorrupt, ContractBroken, LakeLocked, RefExists, RefMissing, SettingsError
-from mmlake.locks import holding
+from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of
 from mmlake.versions import EXCLUDED, RECIPES, VERSION_ITEMS, Recipe, VersionStore, select
 from mmlake.versions.segments import cut
@@ -211,7 +211,7 @@ def test_a_stale_expectation_does_not_move_the_branch(store) -> None:
 
 
 def test_a_second_writer_is_told_to_wait(store) -> None:
-    with holding(store.root / "writer.lock", what="it"), pytest.raises(LakeLocked):
+    with exclusive_lock(store.root / "writer.lock", what="it"), pytest.raises(LakeLocked):
         build(store, many(1))
 
 
