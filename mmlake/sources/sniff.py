@@ -149,6 +149,8 @@ def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = 
     """
     if extension is None:
         extension = extension_of(name)
+    if extension == "json" and head[:1] == b"{" and head[4:8] != b"ftyp" and head[4:5] != b"G" and head[1:5] != b"\\rtf" and not is_tar_header(head):
+        return _NAMES["json"]  # nothing else begins like a record and has no such mark
     if (kind := kind_by_magic(head, extension, stream)) is not None:
         return kind
     named = _NAMES.get(extension)

@@ -181,10 +181,12 @@ class _Runs:
             elif len(block) > width:
                 block = block[:width]
             digits = block[124:135]
-            # Sizes from 8 GiB on have other forms, and 8 and 9 are no octal digits.
-            if len(block) < BLOCK or block[156] not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit() or b"8" in digits or b"9" in digits:
+            if len(block) < BLOCK or block[156] not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit():  # sizes from 8 GiB on have other forms
                 break
-            size = 0 if block[156] == _DIRECTORY else int(digits, 8)
+            try:
+                size = 0 if block[156] == _DIRECTORY else int(digits, 8)
+            except ValueError:  # 8 and 9
+                break
             if at + BLOCK + size > end:
                 break
             blocks.append(block)
@@ -196,7 +198,6 @@ class _Runs:
         names = _names(blocks, sizes, width)
         if len(names) < len(blocks):  # what follows is looked at by itself
             at = places[len(names)]
-            # A time says nothing: its member is looked at with it, or by itself.
         members = [which for which in range(len(names)) if sizes[which] >= 0]
         if not names:
             return None, start

@@ -120,7 +120,7 @@ def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise UnreadableItem(1004, f"the record is not UTF-8 at byte {error.start}") from error
     try:
-        value = _DECODER.decode(text)
+        value = _value_of(text)
     except json.JSONDecodeError as error:
         raise UnreadableItem(1003, f"not JSON at character {error.pos} of {len(text)}") from error
     except RecursionError as error:
@@ -134,6 +134,15 @@ def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
     if text.count("{") + text.count("[") > settings.max_json_depth:
         _check_depth(value, settings)
     return value
+
+
+def _value_of(text: str) -> Any:
+    """What the decoder makes of the text, without its two looks for white space where a record has none."""
+    if text[:1] == "{":
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
 
 
 def _check_values(data: bytes, settings: SourceSettings) -> None:

@@ -193,8 +193,9 @@ class _Archive:
         self._kinds.extend(map(sniff.prefix_number, run.heads))
         stems.extend(map(hash, stems_of(called, run.names)))
         names.extend(map(hash, labels_alone(called, run.names)))
-        records.extend([name.lower().endswith(self._endings) for name in called])
-        if not self.may_hold_tables and ".txt" in run.names.lower():
+        lower = run.names.lower()
+        records.extend([name.lower().endswith(self._endings) for name in called] if any(map(lower.__contains__, self._endings)) else bytes(len(called)))
+        if not self.may_hold_tables and ".txt" in lower:
             self.may_hold_tables = any(transcripts.prefix_of(name) is not None for name in called)
 
     def _follow_links(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
+import time
 from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import asdict
@@ -31,7 +32,21 @@ CREATE TABLE IF NOT EXISTS downloads (
 CREATE TABLE IF NOT EXISTS turns (list TEXT PRIMARY KEY, turn INTEGER NOT NULL, policy TEXT NOT NULL, made TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS homes (list TEXT, address TEXT, modality TEXT NOT NULL, PRIMARY KEY (list, address)) WITHOUT ROWID;
 """
+_POLL_S = 0.005
 _WAIT_S = 30.0  # for another process that writes; a group of answers takes milliseconds
+
+
+def _keep_log(connection: sqlite3.Connection) -> None:
+    """Have the database write ahead. SQLite refuses that at once, without its timeout, while somebody else opens the file for the first time."""
+    deadline_s = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_POLL_S)
 
 
 class Journal:
@@ -40,7 +55,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """Where nothing can be written, only reading works; the rest raises OSError."""
         self._path = path
-        self._snapshot = None if is_writable(path) or not path.parent.exists() else Snapshot(path)
+        self._snapshot = None if not path.parent.exists() or is_writable(path) else Snapshot(path)  # in this order: another process may make the directory in between
         self._connection: sqlite3.Connection | None = None
 
     @property
@@ -56,7 +71,7 @@ class Journal:
         if self._connection is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
+            _keep_log(self._connection)
             self._connection.execute("PRAGMA synchronous=NORMAL")  # a lost commit is a second download, and the file stays whole
             self._connection.executescript(_SCHEMA)
         return self._connection

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,22 @@ def test_a_place_without_the_right_to_write_is_told(tmp_path, monkeypatch):
     assert is_writable(tmp_path / "there") and is_writable(tmp_path / "new")
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or Path(path) == tmp_path)
     assert not is_writable(tmp_path / "there") and is_writable(tmp_path / "new") and not is_writable(tmp_path / "below" / "new")
+
+
+def test_two_that_open_a_new_journal_at_once_both_read_it(tmp_path):
+    barrier, found = threading.Barrier(2), list[bool]()
+
+    def opened(path: Path) -> None:
+        barrier.wait()
+        found.append(knows(Journal(path)))
+
+    for number in range(40):
+        pair = [threading.Thread(target=opened, args=(tmp_path / str(number) / "downloads.sqlite",)) for _ in range(2)]
+        for thread in pair:
+            thread.start()
+        for thread in pair:
+            thread.join()
+    assert found == [False] * 80
 
 
 def keep(path: Path, *urls: str) -> None:
