@@ -185,6 +185,8 @@ def item_id_of(key: str, item: RawItem) -> str:
 
 def _plain_rows(sample: Plain, modality: str, reading: Reading, store: Blobs) -> Iterator[ItemRow]:
     """What `_row` makes of each item of that modality."""
+    if all(row[1] != modality for row in sample.rows):
+        return
     source, licence, settings, metadata = reading.defaults.source, _licence(sample.licence, reading.defaults), reading.settings, sample.metadata
     said = texts.metadata_text(dict(metadata)) if metadata else None
     beside = sample.beside(modality, settings=settings) if modality != "text" and sample.has_beside else None

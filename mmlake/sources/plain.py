@@ -77,6 +77,8 @@ class PlainSamples:
 
     def of(self, members: list[Member]) -> Plain | None:
         """The sample of these members; None where it is not plain."""
+        if not self._is_possible:
+            return None
         record: Member | None = None
         media = set[str]()
         for member in members:
@@ -88,8 +90,6 @@ class PlainSamples:
                 if record is not None:
                     return None
                 record = member
-        if not self._is_possible:
-            return None
         try:
             return self._alone(members, media) if record is None else self._described(members, record, media)
         except (_Odd, UnreadableItem):

@@ -12,8 +12,10 @@ import pytest
 import webdataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from mmlake import rows, sources
+from mmlake.pictures import picture_formats
 from mmlake.records import SourceRef, digest_of
 from mmlake.sources.tars import BLOCK, Run, Window, walk
 
@@ -162,3 +164,14 @@ def test_equal_captions_of_two_places_are_told_once(tmp_path: Path) -> None:
     (shard,) = sources.scan(tmp_path, settings=_SETTINGS)
     table = sources.ingest(shard, "image", landing=tmp_path, store=_Nowhere(), settings=_SETTINGS)  # type: ignore[arg-type]
     assert table.column("sample_text").to_pylist() == ["a river"]
+
+
+@pytest.mark.parametrize(("extension", "form"), [("tga", "TGA"), ("ico", "ICO"), ("dds", "DDS"), ("sgi", "SGI"), ("pcx", "PCX"), ("pbm", "PPM"), ("qoi", "QOI"), ("icns", "ICNS")])
+def test_pictures_of_rarer_formats_are_images_that_open(tmp_path: Path, extension: str, form: str) -> None:
+    sink = io.BytesIO()
+    Image.new("1" if extension == "pbm" else "RGB", (128, 128)).save(sink, form)
+    with tarfile.open(tmp_path / "s.tar", "w") as archive:
+        _add(archive, f"a.{extension}", sink.getvalue())
+    (item,) = _items(tmp_path)
+    assert (item.modality, item.fault, item.extension) == ("image", None, extension)
+    assert Image.open(io.BytesIO(_bytes(tmp_path, item)), formats=picture_formats()).format == form
