@@ -32,10 +32,11 @@ def test_a_wrong_endpoint_is_refused_and_never_repeated(monkeypatch, endpoint) -
     assert "hidden" not in str(told.value)
 
 
-def test_a_process_has_one_client_for_one_environment(proxy, client, monkeypatch) -> None:
-    assert s3.client_of() is client
+def test_a_process_has_one_client_for_one_environment(proxy, monkeypatch) -> None:
+    one = s3.client_of()  # not the fixture's, which clients of other tests may have pushed out
+    assert s3.client_of() is one
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET[::-1])
-    assert s3.client_of() is not client
+    assert s3.client_of() is not one
 
 
 def test_no_credentials_are_a_setting_to_make(proxy, monkeypatch, remote) -> None:
