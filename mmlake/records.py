@@ -45,6 +45,7 @@ LOCATOR_FORM: Final = 2  # 1: the same keys without `v`, every one present; 0: t
 _OLD_KEYS: Final = {"content_path": "path", "content_key": "member", "content_offset": "byte_offset", "content_size": "byte_size"}
 
 
+_NULL: Final = "null"
 _QUOTED: Final = json.encoder.encode_basestring  # a JSON string with its non-ASCII characters as they are
 
 
@@ -72,14 +73,11 @@ class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to m
     def to_json(self) -> str:
         """The locator as the `source_ref` column stores it; `frame_index` stands in it only where a frame is picked."""
         # Spelled out, since every row has one: `canonical_json` of a dict would take six times as long.
-        quoted = _QUOTED if self.path.isascii() and (self.member is None or self.member.isascii()) else _quoted
-        offset, size, frame, member = (
-            "null" if self.byte_offset is None else self.byte_offset,
-            "null" if self.byte_size is None else self.byte_size,
-            "" if self.frame_index is None else f'"frame_index":{self.frame_index},',
-            "null" if self.member is None else quoted(self.member),
-        )
-        return f'{{"byte_offset":{offset},"byte_size":{size},{frame}"member":{member},"path":{quoted(self.path)},"v":{LOCATOR_FORM}}}'
+        path, member, offset, size, frame_index = self
+        quoted = _QUOTED if path.isascii() and (member is None or member.isascii()) else _quoted
+        frame = "" if frame_index is None else f'"frame_index":{frame_index},'
+        named = _NULL if member is None else quoted(member)
+        return f'{{"byte_offset":{_NULL if offset is None else offset},"byte_size":{_NULL if size is None else size},{frame}"member":{named},"path":{quoted(path)},"v":{LOCATOR_FORM}}}'
 
     @classmethod
     def from_json(cls, text: str) -> SourceRef:

@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +18,7 @@ from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, por
 _CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")  # where huggingface_hub keeps data sets
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a pipe must not hang the run
 _BLOB = re.compile(r"(?:^|/)blobs/[0-9a-f]{40,64}$")
+_PATH = itemgetter(Entry._fields.index("path"))
 _KEPT_S = 1.0  # how long an open directory is used before it is looked up by its path again
 
 
@@ -40,7 +42,7 @@ class LocalLanding(Landing):
             directory = pending.pop()
             entries, below = self._list(directory)
             if entries:
-                yield portable(directory), sorted(entries, key=lambda entry: entry.path)
+                yield portable(directory), sorted(entries, key=_PATH)
             pending.extend(sorted(below, reverse=True))
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]]:
@@ -59,7 +61,11 @@ class LocalLanding(Landing):
                         entries.append(Entry(portable(path), 0, 0, "a directory that we may not list"))
                 elif not name.endswith(UNFINISHED) and name not in MARKERS:
                     try:
-                        entries.append(self._entry(path, item.stat(follow_symlinks=False)))
+                        here = item.stat(follow_symlinks=False)
+                        if stat.S_ISREG(here.st_mode):
+                            entries.append(Entry(portable(path), here.st_size, here.st_mtime_ns))
+                        else:
+                            entries.append(self._entry(path, here))
                     except FileNotFoundError:
                         continue  # deleted while the directory was listed
         return entries, below
@@ -73,7 +79,7 @@ class LocalLanding(Landing):
 
     def files(self, directory: str) -> list[Entry]:
         try:
-            return sorted(self._list(native(directory))[0], key=lambda entry: entry.path)
+            return sorted(self._list(native(directory))[0], key=_PATH)
         except (FileNotFoundError, NotADirectoryError):
             return []
 

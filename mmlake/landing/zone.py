@@ -107,10 +107,11 @@ class Landing(ABC):
 
 def portable(path: str) -> str:
     """The path as tables and refs hold it: itself, or percent-encoded where its bytes are no UTF-8. Reversed by `native`."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return ENCODED + quote_from_bytes(os.fsencode(path), safe="/")
+    if not path.isascii():
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            return ENCODED + quote_from_bytes(os.fsencode(path), safe="/")
     return ENCODED + quote_from_bytes(path.encode(), safe="/") if path.startswith(ENCODED) else path
 
 

@@ -119,11 +119,10 @@ class Passthrough:
         return arrays, conflicts
 
     def _array(self, name: str, column: _Column, num_rows: int) -> pa.Array:
-        kinds = [_kind(value) for value in column.values]
-        for found in dict.fromkeys(kinds):  # in the order of their first values: a kind that was met before changes nothing
+        for found, first in _kinds(column.values).items():
             before, column.kind = column.kind, _common(column.kind, found)
             if column.kind == "mixed" != before:
-                sample_id = self._samples[column.rows[kinds.index(found)]]
+                sample_id = self._samples[column.rows[first]]
                 self._tell(name, sample_id, f"a value of kind {found} where others are of kind {before}: the column is text")
         if column.kind == "float":
             at = next((at for at, value in enumerate(column.values) if isinstance(value, int) and abs(value) > _EXACT), None)
@@ -143,6 +142,17 @@ class Passthrough:
 
 
 _KINDS: Final = {bool: "bool", float: "float", str: "text", dict: "json", list: "json"}
+
+
+def _kinds(values: list[Any]) -> dict[str, int]:
+    """The kinds of the values, in the order of their first ones, and where these stand."""
+    (alone,) = types if len(types := set(map(type, values))) == 1 else (None,)
+    if alone in _KINDS:  # as nearly every column: soon told
+        return {_KINDS[alone]: 0}
+    found: dict[str, int] = {}
+    for at, value in enumerate(values):
+        found.setdefault(_kind(value), at)
+    return found
 
 
 def _kind(value: Any) -> str:

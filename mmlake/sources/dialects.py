@@ -43,6 +43,7 @@ _COMMON_VOICE = Dialect(
 _LJSPEECH = Dialect(("metadata.csv",), "id", "text", ("wavs", "."), ".wav", "|", ("id", "text", "normalized_text"))
 _FLICKR = Dialect(("captions.txt",), "image", "caption", ("Images", "images", "."), ".jpg", ",")
 _ALL = (_COMMON_VOICE, _LJSPEECH, _FLICKR)
+_BY_NAME = {name: [dialect for dialect in _ALL if name in dialect.tables] for one in _ALL for name in one.tables}
 TABLES = frozenset((*_COMMON_VOICE.tables, *_FLICKR.tables))  # names of tables that say of which dialect they are
 
 
@@ -60,8 +61,11 @@ class Form(NamedTuple):
 
 def dialect_of(head: bytes, name: str) -> Dialect | None:
     """The dialect of a table with this name and these first bytes."""
+    dialects = _BY_NAME.get(name)
+    if dialects is None:  # as of nearly every file
+        return None
     first = _first_line(head)
-    return next((dialect for dialect in _ALL if name in dialect.tables and dialect.tells(first)), None)
+    return next((dialect for dialect in dialects if dialect.tells(first)), None)
 
 
 def form_of(landing: Landing, path: str, head: bytes) -> Form:

@@ -65,8 +65,8 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
     # Those whose name claims a container are looked at here; the others are told by their bytes when their turn comes.
     neighbours = Neighbours(landing, shard.path, settings)
     entries = [entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, neighbours) == LOOSE]
-    chosen = {entry.path for entry in own}
-    siblings = [entry for entry in listed if entry.path not in chosen]
+    chosen = {entry.path for entry in own} if len(own) < len(listed) else None
+    siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
     around = Around(landing)
     around.learn(shard.path, listed)
     reading = reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
@@ -255,20 +255,20 @@ def _keep(
     # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do (OSError) still raises.
     try:
         if is_text and fault is None:
-            return _keep_text(content, store, settings, extension=extension, charset=charset)
-        kept = _keep_bytes(content, store, extension=extension, fault=fault)
+            return _keep_text(content, size_bytes, store, settings, extension=extension, charset=charset)
+        kept = _keep_bytes(content, size_bytes, store, extension=extension, fault=fault)
     except UnreadableItem as error:
         return _Kept(None, size_bytes, fault=Fault.of(error))
     return kept._replace(fault=_EMPTY) if kept.fault is None and not is_text and not kept.size_bytes else kept
 
 
-def _keep_text(content: Content, store: Blobs, settings: SourceSettings, *, extension: str, charset: str | None) -> _Kept:
+def _keep_text(content: Content, size_bytes: int, store: Blobs, settings: SourceSettings, *, extension: str, charset: str | None) -> _Kept:
     try:
         data = content.head(settings.max_text_bytes + 1)
     except UnreadableItem:
-        return _keep_bytes(content, store, extension=extension)
+        return _keep_bytes(content, size_bytes, store, extension=extension)
     if len(data) > settings.max_text_bytes:
-        kept = _keep_bytes(content, store, extension=extension)
+        kept = _keep_bytes(content, len(data), store, extension=extension)
         return kept._replace(fault=kept.fault or Fault(1008, f"text_bytes={kept.size_bytes} not in [0, {settings.max_text_bytes}]"))
     digest = content.stored[0] if content.stored else store.put(data, extension=extension)
     if content.text is not None:
@@ -280,23 +280,25 @@ def _keep_text(content: Content, store: Blobs, settings: SourceSettings, *, exte
     return _Kept(digest, len(data), text, charset=None if encoding in ("utf-8", "utf-8-sig") else encoding)
 
 
-def _keep_bytes(content: Content, store: Blobs, *, extension: str, fault: Fault | None = None) -> _Kept:
+def _keep_bytes(content: Content, size_bytes: int, store: Blobs, *, extension: str, fault: Fault | None = None) -> _Kept:
     """A stream that does not expand is stored as it is, since it is all there is."""
     if content.stored is not None:
         return _Kept(*content.stored, fault=fault)
     try:
-        return _Kept(*_put(content, store, extension), fault=fault)
+        return _Kept(*_put(content, store, extension, size_bytes), fault=fault)
     except UnreadableItem as error:
         if content.raw is None or error.code == 1008:
             raise
-        return _Kept(*_put(Content(content.raw), store, "bin"), fault=Fault.of(error))
+        return _Kept(*_put(Content(content.raw), store, "bin", 0), fault=Fault.of(error))
 
 
-def _put(content: Content, store: Blobs, extension: str) -> tuple[str, int]:
-    if content.first is not None and len(data := content.first(_SMALL_BYTES + 1)) <= _SMALL_BYTES:
+def _put(content: Content, store: Blobs, extension: str, size_bytes: int) -> tuple[str, int]:
+    """(digest, size) of the content in the store. size_bytes: as the source says, which may be wrong; what is large is not looked at before it is stored."""
+    is_small = size_bytes <= _SMALL_BYTES
+    if is_small and content.first is not None and len(data := content.first(_SMALL_BYTES + 1)) <= _SMALL_BYTES:
         return store.put(data, extension=extension), len(data)
     with content.open() as stream:
-        data = read_up_to(stream, _SMALL_BYTES + 1)
-        if len(data) <= _SMALL_BYTES:
+        data = read_up_to(stream, _SMALL_BYTES + 1) if is_small else b""
+        if is_small and len(data) <= _SMALL_BYTES:
             return store.put(data, extension=extension), len(data)
         return store.put_stream(stream, extension=extension, head=data)

@@ -37,6 +37,7 @@ from mmlake.streams import Slice
 
 _BUFFER_BYTES = 8192  # a look at a member costs one read of this size
 _PEEK_BYTES = 64  # of each member, read along with its header: they tell most media, which then need no look of their own
+_SMALL_BYTES, _KEPT_BYTES = 1536, 4 << 20  # records up to here are kept from the first walk, as long as they take no more in all: each spares a read
 _JOINED_NAMES = 512
 _MEMORY_BYTES = 32 << 20  # a compressed tar up to here is expanded in memory
 _FIRST_BYTES = 4 << 20  # of a compressed tar that are expanded at first under a limit; twice as many each time that they do not suffice
@@ -154,12 +155,14 @@ class _Archive:
         self._names, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
         self._unsafe: dict[int, str] = {}  # why members are refused
         self._links: dict[int, str] = {}  # what hard links name
+        self._small: dict[int, bytes] = {}  # members whose bytes are known
+        self._room = _KEPT_BYTES
         self.may_hold_tables, self.is_whole = False, True
         self.faults: list[RawItem] = []
         self._endings = record_endings(reading.settings)
         stems, names, records = array("q"), array("q"), array("b")
         try:
-            for found in walk(self._window, head_bytes=_PEEK_BYTES, most=LONG if reach is None else SHORT):
+            for found in walk(self._window, head_bytes=_PEEK_BYTES, whole_bytes=_SMALL_BYTES, most=LONG if reach is None else SHORT):
                 run = found if isinstance(found, Run) else self._alone(found)
                 within = run if reach is None else _within(run, reach)
                 if within.offsets:
@@ -186,11 +189,15 @@ class _Archive:
 
     def _note(self, run: Run, stems: array[int], names: array[int], records: array[int]) -> None:
         """Keep the places, names and kinds of the members, and give the hashes of their stems and of their names in locators, and whether they are called records."""
-        called = _called(run)
+        called, first = _called(run), len(self._offsets)
         self._names.add(called, run.names)
         self._offsets.extend(run.offsets)
         self._sizes.extend(run.sizes)
         self._kinds.extend(map(sniff.prefix_number, run.heads))
+        if self._room > 0:
+            small = {at: head for at, (head, size) in enumerate(zip(run.heads, run.sizes, strict=True), first) if 0 < len(head) == size and self._kinds[at] < 0}
+            self._small.update(small)
+            self._room -= sum(map(len, small.values()))
         stems.extend(map(hash, stems_of(called, run.names)))
         names.extend(map(hash, labels_alone(called, run.names)))
         lower = run.names.lower()
@@ -235,7 +242,7 @@ class _Archive:
             kind, fault = sniff.kind_of(b"", name), Fault(1008, f"size_bytes={size} not in [0, {settings.max_item_bytes}]")
         else:
             looked = min(size, sniff.HEAD_BYTES)
-            head = stored.peek(self._window, looked)
+            head = stored.peek(self._window, looked) if (known := self._small.get(at)) is None else stored.keep(known)
             if len(head) < looked:
                 kind, fault = sniff.kind_of(b"", name), Fault.of(_shorter(self._offsets[at] + len(head)))
             else:
@@ -338,8 +345,12 @@ class _Stored(Content):
 
     def peek(self, window: Window, size_bytes: int) -> bytes:
         """So many of its first bytes, which are kept for `first`."""
-        self._head = window.read(self._offset, size_bytes)
-        return self._head
+        return self.keep(window.read(self._offset, size_bytes))
+
+    def keep(self, head: bytes) -> bytes:
+        """The same first bytes, which are kept for `first`."""
+        self._head = head
+        return head
 
     def forget(self) -> None:
         """Let the first bytes go."""
