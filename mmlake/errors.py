@@ -288,6 +288,13 @@ _ENTRIES = (
         is_transient=True,
     ),
     ErrorCode(
+        code=1111,
+        name="not_fetched",
+        severity="P1",
+        what="The record names an image at an address of the web, and files of this name are read without fetching anything.",
+        fix="Call the file a list of URLs (`name.urls.jsonl`, `name.urls.parquet`) to have its images fetched; the texts are read either way.",
+    ),
+    ErrorCode(
         code=2001,
         name="blob_missing",
         severity="P0",

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import SchemaMismatch
 from mmlake.optional import need
+from mmlake.rows.columns import text_of
 from mmlake.rows.schema import REQUIRED, SCHEMA, reconcile
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ class RowBatch:
     def of(cls, rows: Any, *, source_files: Iterable[str] = (), name: str = "rows") -> RowBatch:
         """The batch of an Arrow table, a record batch or a pandas data frame (whose index is left out). Raises TypeError for anything else.
 
-        Reserved columns get the types of SCHEMA where their values fit; where they do not, `problems` tells.
+        Reserved columns get the types of SCHEMA where their values fit; where they do not, `problems` tells. A column of a data frame whose
+        values have no common type becomes text, which `conflicts` tells.
         """
+        conflicts: tuple[Conflict, ...] = ()
         if isinstance(rows, RowBatch):
             return rows
         if isinstance(rows, pa.RecordBatch):
@@ -53,14 +56,14 @@ class RowBatch:
         elif isinstance(rows, pa.Table):
             table = rows
         elif _is_frame(rows):
-            table = pa.Table.from_pandas(_with_bytes(rows), preserve_index=False).replace_schema_metadata(None)
+            table, conflicts = _of_frame(_with_bytes(rows))
         else:
             raise TypeError(f"a batch of rows is made of a pyarrow.Table, a pyarrow.RecordBatch or a pandas.DataFrame, not of {type(rows).__name__}")
         try:
             table = reconcile(table)
         except SchemaMismatch:
             pass
-        return cls(table, tuple(source_files), name)
+        return cls(table, tuple(source_files), name, conflicts)
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
@@ -124,6 +127,23 @@ def _with_bytes(frame: pandas.DataFrame) -> pandas.DataFrame:
         return frame
     cells = [bytes(cell) if isinstance(cell, (bytes, bytearray, memoryview)) else None for cell in frame["binary_content"]]
     return frame.assign(binary_content=cells)
+
+
+def _of_frame(frame: pandas.DataFrame) -> tuple[pa.Table, tuple[Conflict, ...]]:
+    """(the frame's rows without its index, the columns that became text)."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None), ()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        pass  # values of several types stand in one column: find it
+    changed, conflicts = {}, []
+    for name in frame.columns:
+        try:
+            pa.Table.from_pandas(frame[[name]], preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            changed[name] = pa.array([text_of(value) for value in frame[name]], pa.large_string()).to_pandas()
+            conflicts.append(Conflict(str(name), "", "values of types that do not go together: the column is text"))
+    plain = frame.reset_index(drop=True).assign(**changed)
+    return pa.Table.from_pandas(plain, preserve_index=False).replace_schema_metadata(None), tuple(conflicts)
 
 
 def _is_frame(rows: object) -> bool:

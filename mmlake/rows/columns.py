@@ -95,6 +95,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(child) for child in value]
+    if hasattr(value, "tolist") and type(value).__module__ == "numpy":  # cells of data frames
+        return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, (str, int)):

@@ -69,9 +69,9 @@ class Passthrough:
 
     def __init__(self, fields: Fields, *, always: Iterable[str] = ()) -> None:
         """always: fields that become columns beside those that are asked for."""
-        self._named = column_names(fields)
+        self._named, spread = column_names(fields), column_names(tuple(always)) or {}
         if self._named is not None:
-            self._named |= {name: name for name in column_names(tuple(always)) or () if name not in self._named}
+            self._named |= {name: name for name in spread if name not in self._named}
         self._columns = {column: _Column() for column in (self._named or {}).values()}
         self._samples: dict[int, str] = {}  # of the rows that have fields
         self._conflicts: list[Conflict] = []

@@ -28,6 +28,7 @@ from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources import texts
 from mmlake.sources.defaults import Defaults, defaults_of
 from mmlake.sources.licences import spdx_licence
+from mmlake.sources.spreading import as_list
 
 MAX_BATCH_BYTES = 64 << 20  # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower, since memory is fresh
 _ROW_BYTES = 256  # what a row takes beside its texts and bytes
@@ -193,7 +194,7 @@ class _Sample:
             value = self._metadata.get(name)
             if value is not None:
                 self._origin.seen.add(name)
-            if value is not None and not isinstance(value, list):
+            if value is not None and as_list(value) is None:
                 reason = f"the field {name!r} is of type {type(value).__name__}, expected a list with one value per row"
                 if wish.strict_lists:
                     raise TypeError(f'sample {self.sample_id}: {reason}; correct the record, or read with not_a_list="report"')

@@ -110,8 +110,8 @@ class TarRows:
             kinds[name] = "none" if not found else "sample" if not rows else next(iter(rows)) if rows in ({"image"}, {"text"}) and METADATA not in found else "rows"
             if METADATA in found and rows:
                 self._tell(f"field {name!r} has values on metadata rows and on content rows: the latter are in {name}_by_position")
-        self.per_image_fields |= {name for name, kind in kinds.items() if kind == "image"}
-        self.per_text_fields |= {name for name, kind in kinds.items() if kind == "text"}
+        self.per_image_fields |= {_key_of(name) for name, kind in kinds.items() if kind == "image"}
+        self.per_text_fields |= {_key_of(name) for name, kind in kinds.items() if kind == "text"}
         return kinds
 
     def _tell(self, problem: str) -> None:
@@ -179,7 +179,7 @@ def _fields(rows: list[dict[str, Any]], content: list[int], length: int, kinds: 
     metadata = next((row for row in rows if row["modality"] == METADATA), {})
     found = _stored(rows, metadata, content, length)
     for name, kind in kinds.items():
-        key = f"{name}_" if name in _TAKEN else name
+        key = _key_of(name)
         if not is_null(metadata.get(name)):
             found[key] = plain(metadata[name])
             key = f"{key}_by_position"
@@ -189,6 +189,11 @@ def _fields(rows: list[dict[str, Any]], content: list[int], length: int, kinds: 
         elif kind == "rows" and any(not is_null(rows[at][name]) for at in content):
             found[key] = _aligned(rows, content, name, length)
     return found
+
+
+def _key_of(column: str) -> str:
+    """The column's name in the JSON: names that a record of interleaved rows has itself, and those that differ from them by underscores at their end, get one more."""
+    return f"{column}_" if column.rstrip("_") in _TAKEN else column
 
 
 def _aligned(rows: list[dict[str, Any]], content: Iterable[int], name: str, length: int) -> list[Any]:

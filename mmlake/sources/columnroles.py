@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from mmlake.sources import shard as shards
+from mmlake.sources.interleaved import forms
 from mmlake.sources.settings import SourceSettings
 
 _FEATURES = {"Image": "image", "Video": "video", "Audio": "audio"}  # types of columns as the library `datasets` names them
@@ -34,12 +35,14 @@ class Columns:
     lists: frozenset[str] = frozenset()  # columns of media that hold a list of them
     guessed: frozenset[str] = frozenset()  # columns of media of which only a word of their name says so: cells that hold none are metadata
     listed_texts: str | None = None  # the column that holds the texts of an interleaved sample
+    listed_images: str | None = None  # the column that names the images between those texts, by their addresses
     other_bytes: tuple[str, ...] = ()  # further columns with bytes in them, in which nobody expects media
 
     @property
     def modalities(self) -> tuple[str, ...]:
         """Those of all rows, in their order."""
-        return shards.ordered([*self.media.values(), *(["text"] if self.texts or self.record_texts or self.listed_texts else [])])
+        named = ["image"] if self.listed_images else []
+        return shards.ordered([*self.media.values(), *named, *(["text"] if self.texts or self.record_texts or self.listed_texts else [])])
 
 
 def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
@@ -60,11 +63,11 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
     wanted_texts = {name.lower() for name in (*settings.text_fields, *settings.caption_fields, *settings.transcript_fields)}
     found = [field for field in schema if field.name.lower() in wanted_texts and field.name not in media and _may_be_text(field.type)]
     record = next((field for field in schema if field.name.lower() in settings.record_fields and _may_be_record(field.type)), None)
-    listed = next((field.name for field in schema if field.name == settings.texts_field and _element(field.type) is not None), None)
+    listed, listed_images = _interleaved_columns(schema, media, settings)
     if not (media or found or record or listed):
         found = _dialogue_columns(schema, settings)
     inner = {child.name.lower() for child in record.type} if record is not None and pa.types.is_struct(record.type) else None
-    used = {*media, *(field.name for field in found), listed, record.name if record is not None else None}
+    used = {*media, *(field.name for field in found), listed, listed_images, record.name if record is not None else None}
     return Columns(
         media,
         frozenset(field.name for field in found if field.name != listed),
@@ -74,17 +77,37 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
         frozenset(lists),
         frozenset(guessed),
         listed,
+        listed_images,
         tuple(field.name for field in schema if field.name not in used and _has_bytes_inside(field.type)),
     )
+
+
+def _interleaved_columns(schema: pa.Schema, media: Collection[str], settings: SourceSettings) -> tuple[str | None, str | None]:
+    """(the list of texts, the list that names the images between them where it holds none itself)."""
+    lists = {field.name for field in schema if _element(field.type) is not None}
+    for texts, images in forms(settings):
+        if texts in lists and (texts == settings.texts_field or images in lists):
+            return texts, images if images in lists and images not in media else None
+    return None, None
 
 
 def _dialogue_columns(schema: pa.Schema, settings: SourceSettings) -> list[pa.Field]:
     """The columns of turns, or of prompts and answers, of a file that has no other texts and no media."""
     turns = {name.lower() for name in settings.conversation_fields}
-    sides = [{name.lower() for name in names} for names in (settings.prompt_fields, settings.answer_fields)]
+    sides = [{name.lower() for name in names} for names in (settings.prompt_fields, settings.answer_fields, settings.chosen_fields, settings.rejected_fields)]
     named = [field for field in schema if field.name.lower() in turns and (kind := _element(field.type)) is not None and pa.types.is_struct(kind)]
-    asked, answered = ([field for field in schema if field.name.lower() in names and _is_text(field.type)] for names in sides)
+    pair = [[field for field in schema if field.name.lower() in names and _may_be_said(field.type)] for names in sides[2:]]
+    if all(pair):
+        asked = [field for field in schema if field.name.lower() in sides[0] and _may_be_said(field.type)]
+        return [*named, *asked, *pair[0], *pair[1]]
+    asked, answered = ([field for field in schema if field.name.lower() in names and _is_text(field.type)] for names in sides[:2])
     return [*named, *(asked + answered if asked and answered else [])]
+
+
+def _may_be_said(kind: pa.DataType) -> bool:
+    """Whether values may be texts or lists of turns."""
+    element = _element(kind)
+    return _is_text(kind) or (element is not None and bool(pa.types.is_struct(element)))
 
 
 def _by_word(name: str, named: dict[str, str]) -> str | None:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from mmlake.errors import UnreadableItem
-from mmlake.records import SourceRef, canonical_json, digest_of
+from mmlake.records import SourceRef, digest_of
 from mmlake.sources import fields as record_fields
-from mmlake.sources import sniff, texts, timed
+from mmlake.sources import interleaved, sniff, texts, timed
 from mmlake.sources.columnroles import Columns
 from mmlake.sources.fields import TextField
 from mmlake.sources.rows import Content, Fault, RawItem, first_field, licence_field, media_item, reader_of, text_item
@@ -98,22 +98,35 @@ def items_of(fields: dict[str, Any], columns: Columns, *, sample_id: str, locate
     listed = columns.listed_texts if columns.listed_texts is not None and isinstance(fields[columns.listed_texts], list) else None
     # A guessed column whose cell holds no medium is metadata.
     taken = {name for name in columns.media if name not in columns.guessed or fields[name] is None} | {medium.column for medium in media}
-    metadata = metadata_of(fields, {*taken, *record_fields.taken(own), *unreadable, *(name for name in (columns.record, listed) if name is not None)})
+    is_named = columns.listed_images is not None and isinstance(fields[columns.listed_images], list)
+    parts, told = _parts(fields, columns, settings) if listed is not None or is_named else ([], set())
+    metadata = metadata_of(fields, {*taken, *record_fields.taken(own), *unreadable, *told, *(name for name in (columns.record,) if name is not None)})
     metadata.update({name: rest for name in columns.media if name in taken and (rest := _beside_bytes(fields[name])) is not None})
     blank.metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, record_fields.taken(inner))))
     inside = [medium for medium in media if listed is not None and medium.at is not None and medium.column == settings.images_field]
     rows = [_media(blank.but(ref=locate(medium.pointer)), medium) for medium in media if medium not in inside]
-    rows.extend(text_item(blank.but(ref=locate(column)), field.text, field.role) for field, column in found)
+    rows.extend(text_item(blank.but(ref=locate(column), own=field.own), field.text, field.role) for field, column in found)
     for name, fault in unreadable.items():
         content = Content.of_bytes(fields[name])
         rows.append(blank.but(modality="text", role="document", ref=locate(name), content=content, size_bytes=len(fields[name]), fault=fault))
     rows.extend(_unexpected(fields, columns, blank, locate))
-    placed = _interleaved(fields[listed] if listed is not None else [], listed or "", inside, blank, locate)
+    held = {medium.pointer: medium for medium in inside}
+    placed = [_media(item.but(fault=None), held[part.pointer]) if part.pointer in held else item for part, item in interleaved.items_of_parts(parts, blank, locate=locate)]
     if not rows and not placed and not faults:
         role = "document" if blank.modality == "text" else "media"
         rows.append(blank.but(role=role, fault=Fault(1003, f"the cells of {sorted({*columns.media, *columns.texts, *([listed] if listed else [])})} are all null")))
     rows.extend(item.but(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata) for column, item in faults)
     yield from _in_order(placed, rows, [field for field, _ in found])
+
+
+def _parts(fields: Mapping[str, Any], columns: Columns, settings: SourceSettings) -> tuple[list[interleaved.Part], set[str]]:
+    """(the texts and images of an interleaved record, the columns that they are the whole of). Images whose bytes are there say nothing else."""
+    said = {name: plain_of(value) for name, value in fields.items() if name not in columns.media}
+    if columns.listed_texts is not None and said[columns.listed_texts] is None:
+        said[columns.listed_texts] = []
+    if isinstance(cell := fields.get(settings.images_field), list) and settings.images_field in columns.lists:
+        said[settings.images_field] = [{} if _bytes_of(one) is not None else {"path": path} if (path := _path_of(one)) else None for one in cell]
+    return interleaved.parts_of(said, settings=settings), interleaved.used_lists(said, settings=settings) - columns.media.keys()
 
 
 def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]) -> Iterator[RawItem]:
@@ -154,17 +167,6 @@ def _media_of(fields: Mapping[str, Any], columns: Columns) -> Iterator[_Medium]:
 def _is_media(data: bytes | memoryview) -> bool:
     kind = sniff.kind_by_magic(bytes(data[: sniff.HEAD_BYTES]))
     return kind is not None and kind.modality not in (None, "text")
-
-
-def _interleaved(values: list[Any], name: str, inside: list[_Medium], blank: RawItem, locate: Locate) -> list[RawItem]:
-    """The texts of a list and the images of the list beside it, each at its place there. A text that is no string is JSON."""
-    rows = [
-        text_item(blank.but(ref=locate(f"{name}/{at}"), position=at), value if isinstance(value, str) else canonical_json(plain_of(value)), "document")
-        for at, value in enumerate(values)
-        if value is not None
-    ]
-    rows += [_media(blank.but(ref=locate(medium.pointer), position=medium.at), medium) for medium in inside]
-    return sorted(rows, key=lambda item: item.position)
 
 
 def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, locate: Locate) -> Iterator[RawItem]:

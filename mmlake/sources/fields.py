@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from mmlake.sources.dialogues import dialogue_of, may_be_dialogue
+from mmlake.sources.dialogues import dialogue_of, may_be_dialogue, preferences_of
 from mmlake.sources.rows import first_of, spellings
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.timed import transcript_of
@@ -20,6 +20,7 @@ class TextField:
     index: int | None  # in the field's list; None where the field is the text
     text: str
     role: str
+    own: Mapping[str, Any] = field(default_factory=dict)  # what the record says of this text alone
     is_kept: bool = False  # whether the field stays in the metadata: the text is made from it, and it cannot be made again from the text
 
     @property
@@ -38,8 +39,10 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same sample.
 
     A transcript with times is the only one: without them the same words stand in the metadata. A record of nothing else may be a dialogue; one
-    about media that stand beside it is no text of theirs.
+    about media that stand beside it is no text of theirs. A record that lists texts and images both has said all its texts in their order.
     """
+    if is_interleaved(fields, settings=settings):
+        return []
     own_names, timed_names, captions, transcripts = spellings(tuple(fields), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields)
     found: list[TextField] = []
     if not (own_names or timed_names or captions or transcripts):
@@ -62,9 +65,17 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     return found or _dialogue(fields, media, settings)
 
 
+def is_interleaved(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
+    """Whether the record lists texts, of which there are some, and images."""
+    listed = fields.get(settings.texts_field)
+    return isinstance(listed, list) and isinstance(fields.get(settings.images_field), list) and any(text is not None for text in listed)
+
+
 def _dialogue(fields: Mapping[str, Any], media: Collection[str], settings: SourceSettings) -> list[TextField]:
     if media or settings.texts_field in fields:
         return []
+    if pair := preferences_of(fields, settings=settings):
+        return [TextField(name, None, text, "document", own={"preference": preference}, is_kept=True) for name, text, preference in pair]
     found = dialogue_of(fields, settings=settings)
     return [TextField(found[0], None, found[1], "document", is_kept=True)] if found is not None else []
 
@@ -77,7 +88,7 @@ def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
 
 def taken(found: Iterable[TextField]) -> set[str]:
     """The fields that these texts are the whole of: metadata do not repeat them."""
-    return {field.name for field in found if not field.is_kept}
+    return {one.name for one in found if not one.is_kept}
 
 
 def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

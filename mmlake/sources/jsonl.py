@@ -1,6 +1,7 @@
 """JSON lines, plain or compressed: one text record per line. A bad line is a row with the line's bytes, never the end of the shard.
 
-All rows are texts: a record's media, if it names any, lie elsewhere and are metadata here.
+Rows are texts: a record's media, if it names any, lie elsewhere and are metadata here. Only where texts and images take turns has each image a
+row of its own, at its place and without bytes.
 """
 
 from __future__ import annotations
@@ -11,27 +12,42 @@ from typing import IO, Any
 from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef, canonical_json, digest_of
 from mmlake.sources import fields as record_fields
-from mmlake.sources import texts
+from mmlake.sources import interleaved, texts
 from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field, licence_field, text_item
 
+_LOOK_BYTES = 1 << 20  # of the first record, which tells whether there are images among the texts
 _ID_CHARS = 200  # longer ids are named by their digest
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
-    """Always text."""
-    return ("text",)
+    """Text, and image where the first record lists texts and images."""
+    return ("text", "image") if _lists_images(reading) else ("text",)
+
+
+def _lists_images(reading: Reading) -> bool:
+    """Whether the first record does, as far as its names tell where it is very long."""
+    try:
+        with stream_of(reading) as stream:
+            line = next((line for line in iter(lambda: stream.readline(_LOOK_BYTES), b"") if line.strip()), b"")
+        if not any(f'"{images}"'.encode() in line and f'"{listed}"'.encode() in line for listed, images in interleaved.forms(reading.settings)):
+            return False
+        if len(line) >= _LOOK_BYTES and not line.endswith(b"\n"):
+            return True
+        return interleaved.is_listed(texts.parse_object(line, settings=reading.settings), settings=reading.settings)
+    except UnreadableItem:
+        return False
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the lines in order; blank lines are none. Where the stream breaks, a last row says so."""
     names = SampleNames(reading.key)
-    number = 0
+    number, image_home = 0, "image" if _lists_images(reading) else "text"
     try:
         with stream_of(reading) as stream:
             for number, line in enumerate(lines_of(stream, reading.settings.max_line_bytes), 1):
                 if isinstance(line, int) or line.strip():
-                    yield from rows_of_json(line, f"line:{number}", number, reading, names)
+                    yield from rows_of_json(line, f"line:{number}", number, reading, names, image_home=image_home)
     except UnreadableItem as error:
         yield reading.fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read", modality="text")
     if not number and (entry := reading.landing.stat(reading.path)) is not None and not entry.size_bytes:
@@ -60,8 +76,11 @@ def lines_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
         yield size
 
 
-def rows_of_json(data: bytes | int, label: str, number: int, reading: Reading, names: SampleNames) -> Iterator[RawItem]:
-    """The rows of one record: its texts, or one that says why it has none. data: its JSON, or its size where that is over the limit. label: its place in the shard."""
+def rows_of_json(data: bytes | int, label: str, number: int, reading: Reading, names: SampleNames, *, image_home: str = "text") -> Iterator[RawItem]:
+    """The rows of one record: its texts, or one that says why it has none. data: its JSON, or its size where that is over the limit. label: its place in the shard.
+
+    image_home: the modality whose table gets the images that a record lists among its texts.
+    """
     if isinstance(data, int):
         yield row_of_fault(Fault(1008, f"line_bytes={data} not in [0, {reading.settings.max_line_bytes}]"), label, number, reading, names).but(size_bytes=data)
         return
@@ -70,24 +89,30 @@ def rows_of_json(data: bytes | int, label: str, number: int, reading: Reading, n
     except UnreadableItem as error:
         yield _with_bytes(row_of_fault(Fault.of(error), label, number, reading, names), data)
         return
-    yield from rows_of_fields(fields, label, number, reading, names, data=data)
+    yield from rows_of_fields(fields, label, number, reading, names, data=data, image_home=image_home)
 
 
-def rows_of_fields(fields: dict[str, Any], label: str, number: int, reading: Reading, names: SampleNames, *, data: bytes | None = None) -> Iterator[RawItem]:
-    """The rows of one record that was read already. data: its bytes; None: its JSON."""
-    found = record_fields.text_fields(fields, (), settings=reading.settings)
+def rows_of_fields(
+    fields: dict[str, Any], label: str, number: int, reading: Reading, names: SampleNames, *, data: bytes | None = None, image_home: str = "text"
+) -> Iterator[RawItem]:  # fmt: skip
+    """The rows of one record that was read already. data: its bytes; None: its JSON. image_home: as for `rows_of_json`."""
+    settings = reading.settings
+    found = record_fields.text_fields(fields, (), settings=settings)
+    parts = interleaved.parts_of(fields, settings=settings) if not found or interleaved.is_listed(fields, settings=settings) else []
     identity = first_field(fields, reading.settings.id_fields)
     sample_id = names.of(fields[identity] if identity else None, number)
-    if not found:
+    if not found and not parts:
         fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
         blank = RawItem(modality="text", role="document", ref=SourceRef(path=reading.path, member=label), sample_id=sample_id, fault=fault)
         yield _with_bytes(blank, canonical_json(fields).encode() if data is None else data)
         return
-    metadata = record_fields.without(fields, record_fields.taken(found))
-    for position, field in enumerate(found):
+    used = record_fields.taken(found) | (interleaved.used_lists(fields, settings=settings) if parts else set())
+    ref, licence = SourceRef(path=reading.path, member=label), licence_field(fields, settings)
+    blank = RawItem(modality="text", ref=ref, sample_id=sample_id, metadata=record_fields.without(fields, used), licence=licence)
+    yield from (item for _, item in interleaved.items_of_parts(parts, blank, locate=lambda pointer: ref._replace(member=f"{label}#/{pointer}"), image_home=image_home))
+    for position, field in enumerate(found, parts[-1].position + 1 if parts else 0):
         # The first text is the record's; a locator of another one says where in the record it stands.
-        own = SourceRef(path=reading.path, member=f"{label}#{field.pointer}" if position else label)
-        item = RawItem(modality="text", ref=own, sample_id=sample_id, position=position, metadata=metadata, licence=licence_field(fields, reading.settings))
+        item = blank.but(ref=ref._replace(member=f"{label}#{field.pointer}" if position else label), position=position, own=field.own)
         yield text_item(item, field.text, field.role)
 
 

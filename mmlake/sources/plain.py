@@ -112,7 +112,10 @@ class PlainSamples:
             raise _Odd
         is_undoubted = data.isascii() and b"\\u" not in data
         told = record_fields.text_fields(fields, media, settings=settings) if shape.has_texts else []
-        used, rows, placed = record_fields.taken(told) if told else set[str](), list[Row](), set[int]()  # ids of members
+        if any(field.own for field in told):
+            raise _Odd
+        rows, placed = list[Row](), set[int]()  # ids of members
+        used = record_fields.taken(told) | {name for name in (settings.texts_field, settings.images_field) if fields.get(name) is None}
         if isinstance(listed := fields.get(settings.texts_field), list):
             used.add(settings.texts_field)
             self._list_texts(rows, record, listed, is_undoubted=is_undoubted)

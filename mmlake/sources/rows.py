@@ -218,7 +218,7 @@ def become_text(item: RawItem, text: str, role: str) -> RawItem:
         return item
     item.content_type = content_type = sniff.text_content_type(data)
     item.extension = TEXT_EXTENSIONS.get(content_type, "txt")
-    item.content, item.size_bytes = _Held(data, text if holds_no_marks(text) else None), len(data)
+    item.content, item.size_bytes = _Held(data, text), len(data)
     return item
 
 

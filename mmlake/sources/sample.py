@@ -62,7 +62,7 @@ class Sample:
         self._text_fields[at] = found = record_fields.text_fields(fields, self._media, settings=settings)
         used = record_fields.taken(found)
         for name in (settings.texts_field, settings.images_field):
-            if isinstance(fields.get(name), list):
+            if fields.get(name) is None or isinstance(fields[name], list):
                 used.add(name)
         used.update(self._tokens.media_lists(fields))
         if settings.per_image_fields or settings.per_text_fields:
@@ -184,6 +184,8 @@ class Sample:
             if field.index is not None and field.name == self._settings.texts_field:
                 continue  # the list is told with its positions, whatever other lists are called so
             item = become_text(self._blank(self._members[at], field.pointer), field.text, field.role)
+            if field.own:
+                item.own = {**item.own, **field.own}
             if item.fault is None:
                 readers.append((field.role, False, reader_of(field.text)))
             yield item
@@ -266,7 +268,7 @@ class Sample:
         if member.modality is None:
             item.modality, item.role = "image", "media"  # whatever it is, it was listed as one
         explicit = token.get(self._settings.frame_field) if isinstance(token, dict) else None
-        if isinstance(explicit, int) and 0 <= explicit < 1 << 31:
+        if isinstance(explicit, int) and not isinstance(explicit, bool) and 0 <= explicit < 1 << 31:
             item.ref = item.ref._replace(frame_index=explicit)
         elif item.content_type == "image/tiff":
             item.ref = item.ref._replace(frame_index=frames.get(member.name, 0))

@@ -48,6 +48,10 @@ class SourceSettings:
     # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph each.
     answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer")
     # what is answered to it.
+    chosen_fields: tuple[str, ...] = ("chosen",)
+    # the answer that people prefer, a string or a list of turns; with one of the next a pair of preferences.
+    rejected_fields: tuple[str, ...] = ("rejected",)
+    # the answer that they do not.
     record_fields: tuple[str, ...] = ("json",)
     # Parquet: a struct, or JSON as text or bytes, whose fields count as columns of the row.
     image_fields: tuple[str, ...] = ("image", "jpg", "jpeg", "png", "webp")

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mmlake.sources.rows import Fault
+
+
+def as_list(value: object) -> list[Any] | None:
+    """The list that the value is, or that a text holds as JSON, as OBELICS has it; None where it is none."""
+    if isinstance(value, str) and value[:1] == "[":
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, list) else None
 
 
 def spread(fields: Mapping[str, Any], names: Iterable[str], tokens: Sequence[Any]) -> list[dict[str, Any]]:
@@ -13,8 +24,8 @@ def spread(fields: Mapping[str, Any], names: Iterable[str], tokens: Sequence[Any
     values: list[dict[str, Any]] = [{} for _ in tokens]
     places = [at for at, token in enumerate(tokens) if token is not None]
     for name in names:
-        given = fields.get(name)
-        if isinstance(given, list):
+        given = as_list(fields.get(name))
+        if given is not None:
             # One value per row is the rule; a list as long as the list of entries has its nulls where theirs are.
             aligned = places if len(given) != len(tokens) else range(len(tokens))
             for at, value in zip(aligned, given, strict=False):
@@ -25,8 +36,8 @@ def spread(fields: Mapping[str, Any], names: Iterable[str], tokens: Sequence[Any
 
 def is_spread(fields: Mapping[str, Any], name: str, lists: Sequence[Sequence[Any]]) -> bool:
     """Whether every value of the list field has a row, so that the field says no more of the whole sample. lists: those of whose entries it has values."""
-    given = fields.get(name)
-    if not isinstance(given, list):
+    given = as_list(fields.get(name))
+    if given is None:
         return False
     if all(len(given) == len(tokens) for tokens in lists):
         return all(value is None or any(tokens[at] is not None for tokens in lists) for at, value in enumerate(given))
@@ -39,6 +50,6 @@ def not_lists(fields: Mapping[str, Any], *, per_image: Iterable[str], per_text: 
     for names, kind in ((per_image, "image"), (per_text, "text")):
         for name in names:
             value = fields.get(name)
-            if value is not None and not isinstance(value, list):
+            if value is not None and as_list(value) is None:
                 found.append(Fault(1003, f"the field {name!r} is a JSON {type(value).__name__}, expected a list with one value per {kind}"))
     return found

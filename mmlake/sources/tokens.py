@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -49,7 +50,8 @@ class Tokens:
         return self._bases_of(self._members)
 
     def image(self, token: Any, position: int, fields: Mapping[str, Any]) -> Member | None:
-        """The image that a token of the record's list names: one of the sample's own by its whole name, its file name, or what follows the stem; else one of the shard by its whole name.
+        """The image that a token of the record's list names: one of the sample's own by its whole name, its file name, or what follows the stem; else one of the shard by its
+        whole name, or by its path from the record's directory.
 
         A token that names none stands for the image of `default_image_field`, else for the sample's first image, else for the first image of the
         shard that the list names, else for the image that is called like the sample. None where the token names a member outright, or is
@@ -57,20 +59,27 @@ class Tokens:
         """
         settings = self._settings
         if isinstance(token, str) and token:
-            if (found := self._listed(token) or self._own.get(token) or self._shard.named(token)) is not None:
+            if (found := self._listed(token) or self._own.get(token) or self._named(token)) is not None:
                 return found
             if any(token.startswith(f"{base}.{position}.") for base in self._bases):
                 return None
         elif isinstance(token, dict) and isinstance(name := token.get(settings.member_field), str):
-            return self._own.get(name) or self._shard.named(name)
+            return self._own.get(name) or self._named(name)
         named = fields.get(settings.default_image_field) if settings.default_image_field else None
-        if isinstance(named, str) and named and (found := self._own.get(named) or self._shard.named(named)) is not None:
+        if isinstance(named, str) and named and (found := self._own.get(named) or self._named(named)) is not None:
             return found
         if "" in self._own:
             return self._own[""]
         beside = fields.get(settings.images_field)
-        in_list = (self._shard.named(one) for one in beside) if isinstance(beside, list) else iter(())
+        in_list = (self._named(one) for one in beside) if isinstance(beside, list) else iter(())
         return next((one for one in in_list if one is not None), None) or (self._shard.called(fields.get(settings.sample_id_field)) if settings.sample_id_field else None)
+
+    def _named(self, name: object) -> Member | None:
+        """The image of the shard that has this whole name, or that lies there as seen from the record's directory."""
+        found = self._shard.named(name)
+        if found is None and isinstance(name, str) and name:
+            found = self._shard.named(posixpath.normpath(posixpath.join(self._members[0].stem.rpartition("/")[0], name)))
+        return found
 
     def _listed(self, name: str) -> Member | None:
         """The member of exactly that name: an image, or what nothing tells to be something else."""

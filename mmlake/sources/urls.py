@@ -14,8 +14,8 @@ from typing import Any
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.records import MODALITIES, SourceRef
 from mmlake.sources import fields as record_fields
+from mmlake.sources import interleaved, sniff
 from mmlake.sources import shard as shards
-from mmlake.sources import sniff
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field, licence_field, reader_of, text_item
 from mmlake.sources.settings import SourceSettings
@@ -34,7 +34,7 @@ def modalities(reading: Reading) -> tuple[str, ...]:
     found: set[str] = set()
     for line in lines(reading):
         urls = _urls(line.fields, reading)
-        texts = record_fields.text_fields(line.fields, _ADDRESSED, settings=reading.settings)
+        texts = record_fields.text_fields(line.fields, _ADDRESSED, settings=reading.settings) or any(part.text is not None for part in _parts(line.fields, reading))
         found.update(*(expected or MODALITIES for _, _, expected in urls), ("text",) if texts or not urls else ())
         if len(found) == len(MODALITIES):
             break
@@ -95,8 +95,10 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 
 
 def _urls(fields: dict[str, Any], reading: Reading) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(column, address, modalities that its content may have) of a record; no modalities where nothing tells."""
+    """(column, address, modalities that its content may have) of a record; no modalities where nothing tells. Of an interleaved one only its images: where the page lay is no content."""
     settings, found = reading.settings, []
+    if parts := _parts(fields, reading):
+        return [(part.pointer, part.address, ("image",)) for part in parts if part.address]
     typed = (("image", settings.image_url_fields), ("video", settings.video_url_fields), ("audio", settings.audio_url_fields))
     for modality, names in (("", settings.url_fields), *typed):
         column = first_field(fields, names)
@@ -104,6 +106,11 @@ def _urls(fields: dict[str, Any], reading: Reading) -> list[tuple[str, str, tupl
             url = fields[column].strip()
             found.append((column, url, (modality,) if modality else _expected(url, reading.hint)))
     return found
+
+
+def _parts(fields: dict[str, Any], reading: Reading) -> list[interleaved.Part]:
+    """The texts and images of a record that lists both."""
+    return interleaved.parts_of(fields, settings=reading.settings) if interleaved.is_listed(fields, settings=reading.settings) else []
 
 
 def _expected(url: str, hint: str | None) -> tuple[str, ...]:
@@ -128,22 +135,38 @@ def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downlo
         sample_id=sample_id,
         licence=licence_field(fields, settings),
     )
-    if line.fault is not None or not urls:
+    parts = _parts(fields, reading)
+    if line.fault is not None or not (urls or parts):
         fault = line.fault or Fault(1003, f"none of the fields {sorted(fields)[:12]} is an address")
         yield blank.but(metadata=_shown(fields), fault=fault)
         return
     media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {name for _, _, expected in urls for name in expected[:1]}
     found = _texts(line, media or _ADDRESSED, blank, reading)
     used = {item.own["field"] for item in found}
+    used |= interleaved.used_lists(fields, settings=settings) if parts else set()
     metadata = _shown({name: value for name, value in fields.items() if name not in used})
-    rows = [_fetched(blank, column, expected, answer, fields, reading, downloads) for (column, _, expected), answer in zip(urls, answers, strict=True)]
-    rows.extend(item.but(own={}) for item in found)
+    rows = [_fetched(blank, column, expected, answer, {} if parts else fields, reading, downloads) for (column, _, expected), answer in zip(urls, answers, strict=True)]
+    rows.extend(item.but(own={name: value for name, value in item.own.items() if name != "field"}) for item in found)
+    if parts:
+        yield from _in_order(parts, rows, metadata)
+        return
     captions = [item for item in found if item.fault is None]
     for position, item in enumerate(rows):
         role = "caption" if item.modality == "image" else "transcript"
         chosen = [one for one in captions if one.role == role] or captions
         beside = tuple(reader_of(one.content.read().decode()) for one in chosen if one.content) if item.role == "media" and item.fault is None else ()
         yield item.but(position=position, metadata=metadata, beside=beside)
+
+
+def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict[str, Any]) -> Iterator[RawItem]:
+    """The rows of an interleaved record at their places, then what else it has."""
+    by_pointer = {part.pointer: part for part in parts}
+    behind, placed = parts[-1].position + 1, list[RawItem]()
+    for item in rows:
+        part = by_pointer.get((item.ref.member or "").partition("/")[2])
+        placed.append(item.but(position=behind, metadata=metadata) if part is None else item.but(position=part.position, metadata=metadata, own={**part.own, **item.own}))
+        behind += part is None
+    yield from sorted(placed, key=lambda item: item.position)
 
 
 def _shown(value: Any) -> Any:
@@ -158,8 +181,11 @@ def _shown(value: Any) -> Any:
 def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[RawItem]:
     """The text rows of a record; `own` names the field of each."""
     found = []
+    parts = [part for part in _parts(line.fields, reading) if not part.address]
+    for part, item in interleaved.items_of_parts(parts, blank, locate=lambda pointer: SourceRef(path=reading.path, member=f"{line.name}/{pointer}")):
+        found.append(item.but(own={**part.own, "field": part.pointer}))
     for field in record_fields.text_fields(line.fields, media, settings=reading.settings):
-        item = blank.but(ref=SourceRef(path=reading.path, member=f"{line.name}/{field.pointer[1:]}"), own={"field": field.name})
+        item = blank.but(ref=SourceRef(path=reading.path, member=f"{line.name}/{field.pointer[1:]}"), own={**field.own, "field": field.name})
         found.append(text_item(item, field.text, field.role))
     return found
 
