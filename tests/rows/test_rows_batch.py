@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 
+import numpy
 import pandas
 import pyarrow as pa
 import pytest
@@ -294,3 +295,20 @@ def _raw_tar(members: list[tuple[bytes, bytes]]) -> bytes:
         header = (head + b" " * 8 + b"0").ljust(512, b"\0")
         parts += [header[:148] + b"%06o\0 " % sum(header) + header[156:], data, bytes(-len(data) % 512)]
     return b"".join(parts) + bytes(1024)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, "a", 2.5], ["1", "a", "2.5"]),
+        ([{"k": 1}, [1], None], ['{"k": 1}', "[1]", None]),
+        (["x", float("nan"), 3], ["x", None, "3"]),
+        ([numpy.int64(3), "x", numpy.array([1, 2])], ["3", "x", "[1, 2]"]),
+        ([b"\xff", 1, "x"], ['{"base64": "/w=="}', "1", "x"]),
+    ],
+)
+def test_a_column_of_a_data_frame_with_values_of_several_types_is_text_and_told(values, expected):
+    frame = pandas.DataFrame({**TABLE.to_pydict(), "odd": values, "even": [1, 2, 3]}, index=["q", "q", 5])
+    batch = RowBatch.of(frame)
+    assert batch.to_arrow()["odd"].to_pylist() == expected and batch.to_arrow()["even"].to_pylist() == [1, 2, 3]
+    assert [conflict.field for conflict in batch.conflicts] == ["odd"] and batch.is_valid

@@ -340,3 +340,22 @@ def test_frames_of_one_file_are_read_from_it_once(tmp_path):
     batch = one(landing, materialize="read")
     assert len(set(column(batch, "binary_content", "image"))) == 8
     assert sum(stop - start for start, stop in reads) < 3 * len(whole)
+
+
+def test_lists_that_are_null_say_nothing(tmp_path):
+    batch = one(tmp_path, {"s.tar": tar({"0.json": record(texts=None, images=["0.p.png"], k=1), "1.json": record(texts=["t"], images=None), "0.p.png": png()})})
+    assert batch.columns[-1] == "k" and not {"texts", "images"} & set(batch.columns)
+    assert (batch.count("image"), batch.count("text"), batch.count("metadata")) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("option", ["per_image_fields", "per_text_fields"])
+def test_a_field_for_rows_with_a_reserved_name_is_refused_at_once(option, tmp_path):
+    with pytest.raises(ValueError, match="reserved"):
+        rows.read_rows([], landing=tmp_path, **{option: ["role"]})
+
+
+def test_lists_of_parquet_are_spread_over_the_rows_too(tmp_path):
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"texts": [["a", None, "b"]], "images": [[None, png(1), None]], "alt": [["x"]], "lang": [["de", "fr"]], "both": [["1", "2", "3"]]}), sink)
+    batch = one(tmp_path, {"p.parquet": sink.getvalue()}, per_image_fields=["alt", "both"], per_text_fields=["lang", "both"])
+    assert (column(batch, "alt"), column(batch, "lang"), column(batch, "both")) == ([None, "x", None], ["de", None, "fr"], ["1", "2", "3"])

@@ -294,3 +294,22 @@ def test_whatever_rows_go_into_a_tar_come_out_of_it(made: RowBatch, tmp_path_fac
     given_rows = [(row["sample_id"], row["position"], row["text_content"] if row["modality"] == "text" else row.get("binary_content")) for row in made.to_arrow().to_pylist()]
     assert sorted(back, key=str) == sorted((row for row in given_rows if row[1] >= 0), key=str)
     assert layout(made)
+
+
+@pytest.mark.parametrize("name", ["caption", "text", "transcript", "captions", "messages", "prompt"])
+def test_a_column_that_is_called_like_a_text_stays_a_column(name: str, tmp_path: Path) -> None:
+    write_rows(batch(*sample(**{name: "said of the sample"})), tmp_path, to="webdataset")
+    rows = back(tmp_path, "webdataset")
+    assert [(row["position"], row["modality"], row[name]) for row in rows] == [(-1, "metadata", "said of the sample"), (0, "text", None), (1, "image", None), (2, "text", None)]
+
+
+@pytest.mark.parametrize("words", ["a\x1b$Bb", "\ufeffmarked", "a\0b\0c\0d\0", "\r\n\t "])
+def test_a_text_that_resembles_another_encoding_comes_back_as_it_was(words: str, tmp_path: Path) -> None:
+    write_rows(batch(text(0, words), image(1)), tmp_path, to="webdataset")
+    assert [row["text_content"] for row in back(tmp_path, "webdataset") if row["modality"] == "text"] == [words]
+
+
+def test_columns_that_are_called_like_lists_are_told_by_their_names_in_the_tar(tmp_path: Path) -> None:
+    written = write_rows(batch(text(0, audios="t", audios_="u"), image(1, videos="i"), text(2)), tmp_path, to="webdataset")
+    assert (written.per_text_fields, written.per_image_fields) == (("audios_", "audios__"), ("videos_",))
+    assert (records(tmp_path)[0]["audios_"], records(tmp_path)[0]["audios__"], records(tmp_path)[0]["videos_"]) == (["t", None], ["u", None], ["i"])

@@ -94,3 +94,22 @@ def test_a_listed_member_that_nothing_tells_is_an_image_that_is_not_known(tmp_pa
 def test_an_image_that_only_its_name_tells_has_the_type_of_the_name(tmp_path):
     batch = one(tmp_path, {"t.tar": tar({"0.json": record(images=["0.png", "0.tif"]), "0.png": b"png", "0.tif": b"tif"})})
     assert column(batch, "content_type", "image") == ["image/png", "image/tiff"]
+
+
+@pytest.mark.parametrize("given", [True, False, -1, 1.0, "1", None])
+def test_a_frame_index_that_is_no_whole_number_is_counted_instead_and_the_locator_parses(tmp_path, given):
+    batch = one(tmp_path, {"s.tar": tar({"0.json": record(images=[{"member": "0.tif", "frame_index": given}] * 2), "0.tif": tiff(2)})})
+    assert refs(batch) == [("0.tif", 0), ("0.tif", 1)]
+
+
+@pytest.mark.parametrize("name", ["images/p.png", "./images/p.png", "../shared/p.png"])
+def test_a_token_may_be_a_path_from_the_directory_of_its_record(tmp_path, name):
+    where = "doc/images/p.png" if "images" in name else "shared/p.png"
+    batch = one(tmp_path, {"s.tar": tar({"doc/a.json": record(texts=["t", None], images=[None, name]), where: png(1)})})
+    assert refs(batch) == [(where, None)] and batch.num_samples == 1
+
+
+@pytest.mark.parametrize("name", ["../../p.png", "p.png", "/p.png"])
+def test_a_path_that_leads_elsewhere_names_no_image(tmp_path, name):
+    batch = one(tmp_path, {"s.tar": tar({"doc/a.json": record(texts=["t"], images=[{"member": name}]), "doc/images/p.png": png(1)})})
+    assert [row["error_code"] for row in batch.to_arrow().to_pylist() if row["sample_id"].endswith("/a") and row["modality"] == "image"] == [1003]

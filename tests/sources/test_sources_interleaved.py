@@ -120,7 +120,9 @@ def test_a_first_line_that_is_no_such_record_lists_no_images(tmp_path, line):
 def test_images_whose_bytes_are_there_and_others_that_are_named_keep_their_order(tmp_path):
     kind = pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     images = pa.array([[None, {"bytes": png(1), "path": "1.png"}, {"bytes": None, "path": FIRST}, {"bytes": None, "path": "gone.png"}]], kind)
-    rows = found(tmp_path, {"a.parquet": parquet({"texts": [["a", None, None, None]], "images": images, "alt": [["x", "y", "z"]]})}, settings=SourceSettings(per_image_fields=("alt",)))
+    rows = found(
+        tmp_path, {"a.parquet": parquet({"texts": [["a", None, None, None]], "images": images, "alt": [["x", "y", "z"]]})}, settings=SourceSettings(per_image_fields=("alt",))
+    )
     rows.sort(key=lambda row: row["position"])
     assert [(row["position"], row["modality"], row["error_code"]) for row in rows] == [(0, "text", None), (1, "image", None), (2, "image", 1111), (3, "image", 1011)]
     assert [json.loads(row["metadata_json"]).get("alt") for row in rows] == [None, "x", "y", "z"]
