@@ -150,3 +150,12 @@ def test_a_text_of_a_record_is_what_the_record_says_whatever_encoding_it_resembl
     texts = ["a\x1b$Bb", "\ufeffmarked", "a\0b\0c\0", "\x1b$)Cx"]
     rows = found(tmp_path, {"a.jsonl": jsonl(*({"text": text} for text in texts))})
     assert [(row["text_content"], row["error_code"]) for row in rows] == [(text, None) for text in texts]
+
+
+def test_pages_of_a_tiff_stand_between_the_texts_of_a_document(tmp_path):
+    """MINT-1T's PDF and ArXiv parts: tokens that name no member stand for the pages of the one TIFF in their order."""
+    record = {"pdf_name": "a.pdf", "texts": [None, "t", None], "images": ["page_0_image_1", None, "page_2_image_3"], "image_metadata": [{"page": 0}, {"page": 2}]}
+    settings = SourceSettings(per_image_fields=("image_metadata",))
+    rows = found(tmp_path, {"a.tar": tar({"d_1.tiff": b"II*\0" + bytes(60), "d_1.json": json.dumps(record).encode()})}, settings=settings)
+    assert [(row["position"], row["modality"], json.loads(row["source_ref"]).get("frame_index")) for row in rows] == [(0, "image", 0), (1, "text", None), (2, "image", 1)]
+    assert [json.loads(row["metadata_json"]).get("image_metadata") for row in rows] == [{"page": 0}, None, {"page": 2}]
