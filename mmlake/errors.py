@@ -289,7 +289,7 @@ _ENTRIES = (
     ),
     ErrorCode(
         code=1111,
-        name="not_fetched",
+        name="address_not_fetched",
         severity="P1",
         what="The record names an image at an address of the web, and files of this name are read without fetching anything.",
         fix="Call the file a list of URLs (`name.urls.jsonl`, `name.urls.parquet`) to have its images fetched; the texts are read either way.",
