@@ -34,6 +34,8 @@ class Part(NamedTuple):
 
 def is_listed(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
     """Whether the record lists texts and images both."""
+    if settings.texts_field not in fields and SENTENCES not in fields:  # asked of every record
+        return False
     return any(isinstance(fields.get(texts), list) and isinstance(fields.get(images), list) for texts, images in forms(settings))
 
 

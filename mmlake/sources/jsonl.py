@@ -112,7 +112,7 @@ def rows_of_fields(
     yield from (item for _, item in interleaved.items_of_parts(parts, blank, locate=lambda pointer: ref._replace(member=f"{label}#/{pointer}"), image_home=image_home))
     for position, field in enumerate(found, parts[-1].position + 1 if parts else 0):
         # The first text is the record's; a locator of another one says where in the record it stands.
-        item = blank.but(ref=ref._replace(member=f"{label}#{field.pointer}" if position else label), position=position, own=field.own)
+        item = blank.but(ref=ref._replace(member=f"{label}#{field.pointer}") if position else ref, position=position, own=field.own)
         yield text_item(item, field.text, field.role)
 
 
