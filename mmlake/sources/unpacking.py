@@ -150,13 +150,12 @@ class _Deflated:
         self.eof = False
 
     def read(self, size: int) -> bytes:
-        data = b""
-        while not data and not self._unpacker.eof:
+        data, has_more = b"", True
+        while not data and has_more and not self._unpacker.eof:
             self._input = self._input or self._packed.read(_INPUT_BYTES)
-            if not self._input:
-                return b""
+            has_more = bool(self._input)
             try:
-                data = self._unpacker.decompress(self._input, size)
+                data = self._unpacker.decompress(self._input, size)  # also of nothing: it may hold bytes back when it has taken all
             except zlib.error as error:
                 raise _Damaged from error
             self._input = self._unpacker.unconsumed_tail

@@ -208,3 +208,10 @@ def test_a_range_that_lies_behind_another_member_s_header_is_not_believed(tmp_pa
 def test_a_zip_of_ten_thousand_members_is_ten_thousand_rows(tmp_path):
     rows = rows_in_memory(land(tmp_path / "in", {"s.zip": zipped(tuple((f"{at:05d}.txt", b"%d" % at) for at in range(10_000)), STORED)}))
     assert [row["text_content"] for row in rows] == [str(at) for at in range(10_000)]
+
+
+@pytest.mark.parametrize("size_bytes", [131_072, 131_076, 131_180, 196_611, 524_494])
+def test_a_member_whose_last_packed_byte_stands_for_many_is_read_to_its_end(tmp_path, size_bytes):
+    """zlib holds bytes back when it has taken all of its input and was asked for fewer."""
+    rows = rows_of(land(tmp_path / "in", {"a.zip": zipped({"a.png": png() + bytes(size_bytes - len(png()))})}))
+    assert [(row["status"], row["size_bytes"]) for row in rows] == [("ok", size_bytes)]
