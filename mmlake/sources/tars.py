@@ -317,9 +317,10 @@ def _octal(field: bytes, at: int) -> int:
 
 
 def _number(text: str, at: int) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 19:
+    digits = text.lstrip("0") or text[:1]  # some writers fill up with zeros
+    if not text.isascii() or not text.isdigit() or len(digits) > 19:
         raise UnreadableItem(1001, f"the PAX record before byte {at} gives the size {text[:20]!r}, which is no number")
-    return int(text)
+    return int(digits)
 
 
 def _extension(window: Window, body: int, size: int, end: int, at: int) -> bytes:

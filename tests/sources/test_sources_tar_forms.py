@@ -175,3 +175,14 @@ def test_pictures_of_rarer_formats_are_images_that_open(tmp_path: Path, extensio
     (item,) = _items(tmp_path)
     assert (item.modality, item.fault, item.extension) == ("image", None, extension)
     assert Image.open(io.BytesIO(_bytes(tmp_path, item)), formats=picture_formats()).format == form
+
+
+@pytest.mark.parametrize(("digits", "code"), [("0" * 21 + "7", None), ("0" * 24, None), ("1" + "0" * 19, 1001), ("", 1001)])
+def test_a_size_in_a_pax_record_may_begin_with_zeros(tmp_path: Path, digits: str, code: int | None) -> None:
+    with tarfile.open(tmp_path / "s.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("a.txt")
+        info.size = int(digits or "0") % 8
+        info.pax_headers = {"size": digits}
+        archive.addfile(info, io.BytesIO(b"a river"))
+    (item,) = _items(tmp_path)
+    assert (item.fault and item.fault.code, item.size_bytes) == (code, 0 if code else int(digits))
