@@ -163,10 +163,9 @@ class _Zstd:
         except (OSError, ValueError) as error:
             if self._step == 1:
                 raise (EOFError if "Truncated" in str(error) else _Damaged) from error
-            # pyarrow drops what it has when it fails: come back to this place and go on byte by byte until it fails again.
+            # pyarrow drops what it has when it fails: come back to this place and go on in small steps, then byte by byte, until it fails again.
             self._source.seek(0)
-            self._stream, self._step = self._open(), 1
-            left = self._count
+            self._stream, self._step, left = self._open(), 1 if self._step else 1024, self._count
             while left:
                 left -= len(self._stream.read(min(left, 1 << 16)))
             return self.read(size)
