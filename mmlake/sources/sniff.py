@@ -93,7 +93,7 @@ _SUBTITLES = Kind("application/x-subrip", "text", "srt")
 _BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")  # what a file of markup may begin with: a mark, white space, a byte order mark
 _BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))  # the same of text that tells its type, subtitles included
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL)
-_SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg[^>]*>\s*)*<svg[\s>]", re.IGNORECASE | re.DOTALL)
+_SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg\b[^>\[]*(?:\[.*?\]\s*)?>\s*)*<svg[\s/>]", re.IGNORECASE | re.DOTALL)
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
 _MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no telling name are numbers rather than text
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
@@ -129,6 +129,8 @@ _NAMES: dict[str, Kind] = {
         for extension in extensions.split()
     },
 }
+_NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)  # what stands before its first tag may be longer than what is looked at
+_ALSO_TEXT = frozenset(["ts", "mts"])  # TypeScript's names, too
 _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"])
 
 
@@ -154,6 +156,8 @@ def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = 
     if (kind := kind_by_magic(head, extension, stream)) is not None:
         return kind
     named = _NAMES.get(extension)
+    if extension in _ALSO_TEXT and is_textual(head) and _is_utf8(head):
+        named = None
     if named is not None and named.modality != "text":
         return named
     if named is not None and (extension not in ("txt", "text", "html", "htm") or head[:1] not in _BEFORE_MARKED):

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from mmlake.errors import UnreadableItem
 from mmlake.records import canonical_json
 from mmlake.sources.settings import SourceSettings
+from mmlake.sources.web.charsets import markup_charset
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _FIRST_OF_BOMS = frozenset(mark[:1] for mark, _ in _BOMS)
@@ -36,7 +37,7 @@ _MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
 def decode_text(data: bytes, *, settings: SourceSettings, declared: str | None = None) -> tuple[str, str]:
     """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
 
-    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it.
+    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without it, the one that markup names itself.
     """
     if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # soon told of most texts
         return data.decode("ascii"), "utf-8"
@@ -46,6 +47,7 @@ def decode_text(data: bytes, *, settings: SourceSettings, declared: str | None =
     try:
         text = data.decode()
     except UnicodeDecodeError:
+        declared = declared or markup_charset(data)
         if declared is not None and (told := _declared(data, declared)) is not None:
             return told, declared
         encoding = _guess(data, settings)

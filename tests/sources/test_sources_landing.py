@@ -122,6 +122,10 @@ def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
         ("x", b"RIFF\4\0\0\0AVI LIST", "video", "video/x-msvideo"),
         ("x", (b"G" + bytes(187)) * 4, "video", "video/mp2t"),
         ("x", b"\0\0\1\xba" + bytes(9), "video", "video/mpeg"),
+        ("x.ts", (b"G" + bytes(187)) * 4, "video", "video/mp2t"),
+        ("x.d.ts", b"export const answer: number;\n", "text", "text/plain"),
+        ("x.mts", "export const größe = 1;\n".encode(), "text", "text/plain"),
+        ("x.mts", b"\0\0\0\0" + bytes(300), "video", "video/mp2t"),
         ("x.mp4", b"ffconcat version 1.0\nfile /etc/passwd\n", "video", "video/mp4"),
         ("x.csv", b"a,b\n1,2\n", "text", "text/csv"),
         ("x", "grüß Gott".encode(), "text", "text/plain"),
@@ -133,7 +137,7 @@ def test_bytes_tell_the_kind_and_the_name_only_where_they_are_silent(tmp_path, n
     assert (row["modality"], row["content_type"], row["status"]) == (modality, content_type, "ok")
 
 
-@pytest.mark.parametrize("data", [b"%PDF-1.4", b"\x93NUMPY\1\0", b"\0\1\2\3" * 9, b"<svg xmlns='x'/>"])
+@pytest.mark.parametrize("data", [b"%PDF-1.4", b"\x93NUMPY\1\0", b"\0\1\2\3" * 9, b"<svg xmlns='x'/>", b'<!DOCTYPE svg PUBLIC "a" "b" [\n<!ENTITY c "d">\n]>\n<!-- e --><svg/>'])
 def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp_path, data):
     rows = rows_of(land(tmp_path / "in", {"my_videos/x.bin": data}))
     assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("video", 1005, sha(data))]
@@ -341,3 +345,26 @@ def test_a_landing_zone_has_a_directory_whose_files_lie_deeper(tmp_path):
     zone = Landing(land(tmp_path / "in", {"pets.lance/data/0.bin": b"x", "a.txt": b"y", "hidden/.b": b"z"}))
     assert [zone.has(path) for path in (".", "pets.lance", "pets.lance/data", "pets.lance/data/0.bin", "a.txt")] == [True] * 5
     assert [zone.has(path) for path in ("hidden", "pets", "a.txt/b", "gone")] == [False] * 4
+
+
+def test_a_drawing_is_no_caption_however_late_its_first_tag_comes(tmp_path):
+    rows = rows_of(land(tmp_path / "in", {"a.png": png(), "a.svg": b"<!--" + b" made by hand " * 400 + b"--><svg/>"}))
+    assert [(row["modality"], row["error_code"], row["sample_text"]) for row in rows] == [("image", None, None), ("image", 1005, None)]
+
+
+@pytest.mark.parametrize("declared", [b'<?xml version="1.0" encoding="iso-8859-15"?>\n<a>', b"\n<html><head><meta charset=iso-8859-15></head>"])
+def test_a_page_is_read_in_the_encoding_that_it_names(tmp_path, declared):
+    """Its one letter beyond ASCII is a currency sign in the encoding that would be guessed."""
+    row = rows_of(land(tmp_path / "in", {"x.html": declared + "Twelve tickets cost 96 € at the gate.".encode("iso-8859-15")}))[0]
+    assert (row["status"], row["metadata_json"]) == ("ok", '{"charset":"iso8859-15"}') and "96 €" in row["text_content"]
+
+
+@pytest.mark.parametrize("name", ["x.gz", "x.bin.zst", "x.png.gz"])
+def test_a_compressed_file_of_nothing_is_empty(tmp_path, name):
+    rows = rows_of(land(tmp_path / "in", {name: zst(b"") if name.endswith("zst") else gz(b"")}))
+    assert [row["error_code"] for row in rows] == [1006]
+
+
+def test_archives_that_are_not_read_are_told_as_such(tmp_path):
+    rows = rows_of(land(tmp_path / "in", {"a.rar": b"Rar!\x1a\x07\x01\x00" + bytes(60), "b.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}))
+    assert [row["error_code"] for row in rows] == [1012, 1012] and all("unpack it" in row["materialize_error"] for row in rows)
