@@ -17,8 +17,16 @@ _SCALAR_END = re.compile(rb'[",\]]')
 _READ_BYTES = 1 << 18
 
 
+class CutElement(UnreadableItem):
+    """The list ends within an element. data: what is there of it; nothing where that is over the limit."""
+
+    def __init__(self, code: int, reason: str, data: bytes) -> None:
+        super().__init__(code, reason)
+        self.data = data
+
+
 def elements_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
-    """The bytes of each element, or the size of one that is over the limit. Raises UnreadableItem behind the whole ones where the list breaks."""
+    """The bytes of each element, or the size of one that is over the limit. Raises UnreadableItem behind the whole ones where the list breaks, CutElement where it ends within one."""
     window = _Window(stream, limit_bytes)
     if window.next_byte() == BOM[:1]:
         window.take(len(BOM))
@@ -61,6 +69,16 @@ class _Window:
         self._held += data
         return bool(data)
 
+    def _read_within(self, *, is_kept: bool) -> None:
+        """Read on in an element. Raises CutElement where nothing follows."""
+        try:
+            if self._read():
+                return
+            code, reason = 1002, f"the JSON list stops at byte {self._before + len(self._held)}, within a record"
+        except UnreadableItem as error:
+            code, reason = error.code, error.reason
+        raise CutElement(code, reason, bytes(self._held) if is_kept else b"")
+
     def has_more(self) -> bool:
         """Whether anything but white space follows; it is passed over."""
         while True:
@@ -101,8 +119,7 @@ class _Window:
                     at -= len(self._held)
                     self._before += len(self._held)
                     self._held.clear()
-                if not self._read():
-                    raise UnreadableItem(1002, f"the JSON list stops at byte {self._before + len(self._held)}, within a record")
+                self._read_within(is_kept=not num_dropped)
                 continue
             at = found.end()
             byte = self._held[at - 1 : at]

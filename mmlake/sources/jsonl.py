@@ -87,7 +87,7 @@ def rows_of_json(data: bytes | int, label: str, number: int, reading: Reading, n
     try:
         fields = texts.parse_object(data, settings=reading.settings)
     except UnreadableItem as error:
-        yield _with_bytes(row_of_fault(Fault.of(error), label, number, reading, names), data)
+        yield with_bytes(row_of_fault(Fault.of(error), label, number, reading, names), data)
         return
     yield from rows_of_fields(fields, label, number, reading, names, data=data, image_home=image_home)
 
@@ -104,7 +104,7 @@ def rows_of_fields(
     if not found and not parts:
         fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
         blank = RawItem(modality="text", role="document", ref=SourceRef(path=reading.path, member=label), sample_id=sample_id, fault=fault)
-        yield _with_bytes(blank, canonical_json(fields).encode() if data is None else data)
+        yield with_bytes(blank, canonical_json(fields).encode() if data is None else data)
         return
     used = record_fields.taken(found) | (interleaved.used_lists(fields, settings=settings) if parts else set())
     ref, licence = SourceRef(path=reading.path, member=label), licence_field(fields, settings)
@@ -121,7 +121,8 @@ def row_of_fault(fault: Fault, label: str, number: int, reading: Reading, names:
     return RawItem(modality="text", role="document", ref=SourceRef(path=reading.path, member=label), sample_id=names.of(None, number), fault=fault)
 
 
-def _with_bytes(item: RawItem, data: bytes) -> RawItem:
+def with_bytes(item: RawItem, data: bytes) -> RawItem:
+    """The row with the bytes of its record."""
     return item.but(content=Content.of_bytes(data), content_type="application/json", extension="json", size_bytes=len(data))
 
 

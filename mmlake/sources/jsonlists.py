@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 from mmlake.errors import UnreadableItem
 from mmlake.sources import fields as record_fields
-from mmlake.sources.elements import BOM, elements_of
-from mmlake.sources.jsonl import SampleNames, rows_of_json, stream_of
+from mmlake.sources.elements import BOM, CutElement, elements_of
+from mmlake.sources.jsonl import SampleNames, rows_of_json, stream_of, with_bytes
 from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.rows import RawItem, Reading
 
@@ -54,11 +54,15 @@ def modalities(reading: Reading) -> tuple[str, ...]:
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
-    """The rows of the elements in order. Where the list breaks, a last row says so."""
+    """The rows of the elements in order. Where the list breaks, a last row says so, with what is there of a record that is cut."""
     names, number = SampleNames(reading.key), 0
     try:
         with stream_of(reading) as stream:
             for number, element in enumerate(elements_of(stream, reading.settings.max_line_bytes), 1):
                 yield from rows_of_json(element, f"row:{number}", number, reading, names)
     except UnreadableItem as error:
-        yield reading.fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} records were read", modality="text")
+        code, reason = 1001 if error.code == 1003 else error.code, f"{error.reason}; {number} records were read"
+        if isinstance(error, CutElement) and error.data:
+            yield with_bytes(reading.fault(code, reason, modality="text", member=f"row:{number + 1}"), error.data)
+        else:
+            yield reading.fault(code, reason, modality="text")

@@ -173,3 +173,17 @@ def test_a_limit_reads_the_first_records(tmp_path):
     shards = limiting.scan_first(root, 3, settings=SETTINGS)
     assert [(shard.format, shard.num_samples) for shard in shards] == [("json-list", 3)]
     assert [item.ref.member for item in sources.read(shards[0], landing=root, settings=SETTINGS)] == ["row:1", "row:2", "row:3"]
+
+
+@pytest.mark.parametrize("record", [b'{"text": "half a sen', b'{"a": [1, 2', b'"half', b"12"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_record_that_the_list_breaks_off_in_is_the_last_row_with_its_bytes(tmp_path, record, packed):
+    data = b'[{"text": "a"}, ' + record
+    rows = found(tmp_path, {"a.json.gz": gz(data)[:-8]} if packed else {"a.json": data})
+    assert [(member, code) for member, _, _, code in brief(rows)] == [("row:1", None), ("row:2", 1002)]
+    assert (rows[1]["digest"], rows[1]["size_bytes"]) == (sha(record), len(record))
+
+
+def test_a_record_over_the_limit_that_the_list_breaks_off_in_has_no_bytes(tmp_path):
+    rows = found(tmp_path, {"a.json": b'[{"text": "a"}, {"text": "' + b"b" * 400_000}, settings=SourceSettings(max_line_bytes=1 << 12))
+    assert [(row["error_code"], row["digest"] is None) for row in rows] == [(None, False), (1002, True)]
