@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
 
+import pyarrow as pa
+
 from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
 from mmlake.sources.columnroles import Columns, columns_of
 from mmlake.sources.columns import cells_of, items_of
 from mmlake.sources.jsonl import SampleNames
-from mmlake.sources.rowgroups import BROKEN, File, opened, plan
+from mmlake.sources.rowgroups import BROKEN, DamagedGroup, File, opened, plan
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field
 
 _ROW_BYTES = 256  # what a row costs as an item, even where all its cells are null
@@ -94,7 +96,7 @@ def _group(file: File, group: int, first: int, reading: Reading, columns: Column
                     yield from _row(fields, number, reading, columns, names)
                 del fields  # before the next one is made
             del batch
-    except BROKEN:
+    except (DamagedGroup, pa.ArrowException):  # no ValueError: it would be a fault of ours
         broken = f"{where}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum"
     if broken is None and number != first + num_rows:
         broken = f"{where} has {number - first} rows, its footer says {num_rows}"

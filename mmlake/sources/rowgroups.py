@@ -36,6 +36,10 @@ _MIN_BUFFER_BYTES, _MAX_BUFFER_BYTES = 1 << 16, 4 << 20
 BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)  # pyarrow's ways to say that a file is damaged
 
 
+class DamagedGroup(Exception):
+    """The rows of a group cannot be read any further."""
+
+
 class File(pq.ParquetFile):
     """The file, which tells where its columns lie without pyarrow: that ends the process where what the footer says of them cannot be."""
 
@@ -72,7 +76,13 @@ class Plan:
     is_read_at_once: bool  # whether all columns are read before the first row, and held up to the last
 
     def batches(self, file: pq.ParquetFile, stream: IO[bytes], group: int) -> Iterator[pa.RecordBatch]:
-        """The rows in order."""
+        """The rows in order. Raises DamagedGroup behind those that can be read, and nothing that whoever takes them raises."""
+        try:
+            yield from self._batches(file, stream, group)
+        except BROKEN as error:
+            raise DamagedGroup from error
+
+    def _batches(self, file: pq.ParquetFile, stream: IO[bytes], group: int) -> Iterator[pa.RecordBatch]:
         if self.references or self.buffer_bytes:
             file = pq.ParquetFile(
                 stream,

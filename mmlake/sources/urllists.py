@@ -6,10 +6,14 @@ Enters: a shard. Leaves: one `Line` per record, good or bad, in their order; not
 from __future__ import annotations
 
 import csv
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from mmlake.errors import UnreadableItem
 from mmlake.sources import texts
@@ -17,7 +21,7 @@ from mmlake.sources.columns import cells_of, plain_of
 from mmlake.sources.compression import SUFFIXES, compression_of
 from mmlake.sources.elements import elements_of
 from mmlake.sources.jsonl import lines_of, stream_of
-from mmlake.sources.rowgroups import BROKEN, opened, plan
+from mmlake.sources.rowgroups import DamagedGroup, opened, plan
 from mmlake.sources.rows import Fault, Reading
 from mmlake.sources.sniff import extension_of, is_textual
 
@@ -160,12 +164,37 @@ class _EndlessRecord(Exception):
     """A quoted cell goes on over more lines than a record may have. What follows is read as records again."""
 
 
+_CELL_CHARS: list[int] = []  # what each table that is being read allows a cell
+_CELL_LOCK = threading.Lock()
+
+
+@contextmanager
+def _long_cells(max_chars: int) -> Iterator[None]:
+    """The module csv has one limit for the whole process, 131,072 characters, less than a document may have: it is raised while tables are read, and set back behind them."""
+    with _CELL_LOCK:
+        if not _CELL_CHARS:
+            _CELL_CHARS.append(csv.field_size_limit())
+        _CELL_CHARS.append(max_chars)
+        csv.field_size_limit(max(_CELL_CHARS))
+    try:
+        yield
+    finally:
+        with _CELL_LOCK:
+            _CELL_CHARS.remove(max_chars)
+            csv.field_size_limit(max(_CELL_CHARS))
+            if len(_CELL_CHARS) == 1:
+                _CELL_CHARS.clear()
+
+
 def _separated(reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = ()) -> Iterator[Line]:
     """Comma separated values (RFC 4180), or others, which have no quotes, with a line of names; an empty cell has no value."""
+    with _long_cells(reading.settings.max_text_bytes):
+        yield from _records(reading, delimiter, given)
+
+
+def _records(reading: Reading, delimiter: str | None, given: tuple[str, ...]) -> Iterator[Line]:
     delimiter = delimiter or ("\t" if extension_of(reading.path) == "tsv" else ",")
     lines = _Lines(reading, delimiter.encode())
-    # One number for the whole process: the module's own 131,072 characters are less than a document may have.
-    csv.field_size_limit(max(csv.field_size_limit(), reading.settings.max_text_bytes))
     reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE)
     names, number = list(given), 0
     while True:
@@ -223,7 +252,7 @@ def _parquet(reading: Reading) -> Iterator[Line]:
                         yield _row(number, cells)
             except UnreadableItem as error:
                 fault = Fault(error.code, f"{where}: {error.reason}; its {num_rows} rows are not read")
-            except BROKEN:
+            except (DamagedGroup, pa.ArrowException):
                 fault = Fault(1001, f"{where}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum")
             if fault is not None:
                 yield Line(f"group:{group}", number + 1, fault=fault)

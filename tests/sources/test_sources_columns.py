@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from source_builders import brief, land, parquet, png, rows_of, sha, wav
 
+from mmlake.sources import parquet as parquet_source
+
 
 def _written(path, table):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,3 +99,25 @@ def test_numbers_in_an_unexpected_column_stay_metadata(tmp_path):
 def test_what_stands_beside_the_bytes_of_a_cell_is_kept(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"audio": [{"bytes": wav(), "path": "a.wav", "sampling_rate": 8000}]})}))
     assert json.loads(rows[0]["metadata_json"]) == {"audio": {"path": "a.wav", "sampling_rate": 8000}}
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
+def test_a_fault_of_ours_is_not_told_as_damage_of_the_file(tmp_path, monkeypatch, error):
+    def broken(*_, **__):
+        raise error("a fault of ours")
+        yield
+
+    monkeypatch.setattr(parquet_source, "items_of", broken)
+    with pytest.raises(error, match="a fault of ours"):
+        rows_of(land(tmp_path / "in", {"p.parquet": parquet({"text": ["a"]})}))
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, OSError])
+def test_whatever_the_library_raises_of_a_row_group_is_its_damage(tmp_path, monkeypatch, error):
+    def broken(*_, **__):
+        raise error("pages")
+        yield
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", broken)
+    rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"text": ["a", "b"]})}))
+    assert [row["error_code"] for row in rows] == [1001]

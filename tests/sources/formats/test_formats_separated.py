@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pytest
@@ -98,3 +99,20 @@ def test_the_settings_say_which_name_is_a_text(tmp_path):
     rows = found(tmp_path, {"a.csv": b"body,text\na,b\n"}, settings=settings)
     assert [row["text_content"] for row in rows] == ["a"] and formats(tmp_path, settings=settings) == {"a.csv": "separated"}
     assert json.loads(rows[0]["metadata_json"]) == {"text": "b"}
+
+
+def test_other_readers_of_the_process_keep_their_limit_of_a_cell(tmp_path):
+    before, size = csv.field_size_limit(), 200_000
+    rows = found(tmp_path, {f"{name}.csv": b"text\n" + b"w" * size + b"\nx\n" for name in "ab"})
+    assert [row["size_bytes"] for row in rows] == [size, 1] * 2 and csv.field_size_limit() == before < size
+
+
+def test_tables_that_are_read_at_once_share_the_larger_limit_until_the_last_is_done(tmp_path):
+    before = csv.field_size_limit()
+    land(tmp_path / "in", {f"{name}.csv": b"text\n" + b"w" * 200_000 + b"\nx\n" for name in "ab"})
+    first, second = (sources.read(shard, landing=tmp_path / "in", settings=SETTINGS) for shard in sources.scan(tmp_path / "in", settings=SETTINGS))
+    next(first), next(second)
+    first.close()
+    assert csv.field_size_limit() == SETTINGS.max_text_bytes and next(second).size_bytes == 1
+    second.close()
+    assert csv.field_size_limit() == before
