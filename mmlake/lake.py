@@ -210,6 +210,11 @@ class Lake:
         limit = self._memory().get("limit") if self._given_limit is None else self._given_limit
         return limit if isinstance(limit, int) and limit > 0 else None
 
+    @property
+    def is_limit_new(self) -> bool:
+        """Whether a limit was given, or lifted, and the lake remembers another."""
+        return self._given_limit is not None and self._memory().get("limit") != self.limit
+
     def _memory(self) -> dict[str, object]:
         """What lake.json says; nothing where it is missing or cannot be read."""
         try:

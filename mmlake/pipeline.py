@@ -63,8 +63,8 @@ def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tupl
             failed[part] = error
             if len(failed) == len(parts):
                 raise
-    if lake.limit is not None or lake.is_pinned:
-        lake.remember_landing()  # what is limited or pinned now, every later look, run and sensor shall see likewise
+    if lake.limit is not None or lake.is_limit_new or lake.is_pinned:
+        lake.remember_landing()  # what is limited, no longer limited or pinned now, every later look, run and sensor shall see likewise
     return listed, failed
 
 

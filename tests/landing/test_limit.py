@@ -110,7 +110,8 @@ def test_a_lake_remembers_its_limit_until_another_is_given(tmp_path: Path, mixed
     assert Lake(lake).limit == 4
     assert refresh(Lake(lake)).unchanged == 2
     assert len(refresh(Lake(lake, limit=0)).new) == 2
-    assert Lake(lake, limit=0).limit is None
+    assert Lake(lake).limit is None
+    assert not refresh(Lake(lake)).gone
 
 
 def test_a_parquet_file_is_counted_by_its_footer(tmp_path: Path) -> None:
