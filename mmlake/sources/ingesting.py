@@ -259,7 +259,8 @@ def _keep(
         kept = _keep_bytes(content, size_bytes, store, extension=extension, fault=fault)
     except UnreadableItem as error:
         return _Kept(None, size_bytes, fault=Fault.of(error))
-    return kept._replace(fault=_EMPTY) if kept.fault is None and not is_text and not kept.size_bytes else kept
+    # What expands to nothing has no type that could be told.
+    return kept._replace(fault=_EMPTY) if not kept.size_bytes and (kept.fault.code == 1005 if kept.fault is not None else not is_text) else kept
 
 
 def _keep_text(content: Content, size_bytes: int, store: Blobs, settings: SourceSettings, *, extension: str, charset: str | None) -> _Kept:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import IO, Any, Final
 
-from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
 from mmlake.sources import sniff
 from mmlake.sources.compression import compression_of, expanded, expanded_head
@@ -78,17 +77,8 @@ def look(raw: Content, name: str, size_bytes: int, reading: Reading, *, head: by
         def open_expanded() -> IO[bytes]:
             return expanded(open_raw(), compression, limit_bytes=reading.settings.max_item_bytes)
 
-        kind, content = sniff.kind_of(inner, name), Content(open_expanded, open_raw)
-        return kind, content, Fault(1006, "size_bytes=0 not in [1, inf)") if kind is None and not inner and _is_empty(content) else None
+        return sniff.kind_of(inner, name), Content(open_expanded, open_raw), None
     kind = sniff.kind_of(head, name, stream=raw.open, extension=extension)
     if size_bytes == 0 and (kind is None or kind.modality != "text") and (sniff.extension_of(name) if extension is None else extension) not in LABELS:
         return kind, raw, Fault(1006, "size_bytes=0 not in [1, inf)")
     return kind, raw, None
-
-
-def _is_empty(content: Content) -> bool:
-    """Whether a compressed file holds nothing; not where it is broken."""
-    try:
-        return not content.head(1)
-    except UnreadableItem:
-        return False
