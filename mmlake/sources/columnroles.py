@@ -142,7 +142,8 @@ def _featured(feature: Any) -> Iterator[str]:
 
 def _element(kind: pa.DataType) -> pa.DataType | None:
     """The type of a list's elements; None for what is no list."""
-    return kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) else None
+    is_one = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return kind.value_type if is_one else None
 
 
 def _may_be_text(kind: pa.DataType) -> bool:
@@ -160,7 +161,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_text_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type)
+    element = _element(kind)
+    return element is not None and not pa.types.is_fixed_size_list(kind) and _is_text(element)
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ import base64
 import datetime
 import decimal
 import math
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -31,9 +32,13 @@ _VIEWED_BYTES = 4 << 20  # a row of more stays in the arrays that it was decoded
 _INLINE_BYTES = 4096  # bytes of an unmapped binary cell that metadata keep; longer ones are named by digest
 
 
-def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings) -> Iterator[dict[str, Any] | Fault]:
+def cells_of(
+    batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings, meter: Callable[[int], None] | None = None
+) -> Iterator[dict[str, Any] | Fault]:
     """The rows as Python values, some at a time. Faults of their own are rows whose cells have none (bytes in a text column, times beyond
-    the calendar) and rows whose cells, those of media left out, would take twice the bytes that a line of JSON may have."""
+    the calendar) and rows whose cells, those of media left out, would take twice the bytes that a line of JSON may have.
+
+    meter: told before some rows are made how many bytes they will take; what it raises ends the iteration."""
     media = set(columns.media) if columns is not None else set()
     pending = [batch]
     while pending:
@@ -45,6 +50,8 @@ def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings:
         elif part.num_rows == 1 and (size := sum(weight for name, weight in weights.items() if name not in media)) > settings.max_line_bytes:
             yield Fault(1008, f"row_bytes={size} not in [0, {settings.max_line_bytes}] as values in memory")
         else:
+            if meter is not None:
+                meter(sum(weights.values()))
             yield from _values(part, media)
             del part
 
@@ -296,4 +303,6 @@ def plain_of(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
+    if isinstance(value, uuid.UUID):
+        return str(value)
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value) if isinstance(value, decimal.Decimal) else repr(value)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import coco, descriptions, folder, jsonl, jsonlists, lance, parquet, separated, sniff, urllists, urls, warc, webdataset, zipped
+from mmlake.sources import arrow, coco, descriptions, folder, jsonl, jsonlists, lance, parquet, separated, sniff, urllists, urls, warc, webdataset, zipped
 from mmlake.sources import shard as shards
 from mmlake.sources.compression import SUFFIXES, compression_of, expanded_head
 from mmlake.sources.neighbours import Neighbours
@@ -93,6 +93,14 @@ SOURCES: dict[str, Connector] = {
             modalities=parquet.modalities,
             items=parquet.items,
             num_samples=parquet.num_samples,
+        ),
+        Connector(
+            name="arrow",
+            names=(*arrow.NAMES, *_packed(*arrow.NAMES)),
+            claims=arrow.claims,
+            modalities=arrow.modalities,
+            items=arrow.items,
+            some=arrow.some,
         ),
         # By name and first record; before lines and loose files, which would take it for documents.
         Connector(

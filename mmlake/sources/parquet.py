@@ -5,21 +5,18 @@ A row group that cannot be read is one row that says so, and the next group is r
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 
 from mmlake.errors import UnreadableItem
-from mmlake.records import SourceRef
 from mmlake.sources.columnroles import Columns, columns_of
-from mmlake.sources.columns import cells_of, items_of
+from mmlake.sources.columns import cells_of
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.rowgroups import BROKEN, DamagedGroup, File, opened, plan
-from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field
-
-_ROW_BYTES = 256  # what a row costs as an item, even where all its cells are null
+from mmlake.sources.rows import Content, RawItem, Reading
+from mmlake.sources.tabular import ROW_BYTES, record_items, schema_faults
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -58,13 +55,9 @@ def items(reading: Reading) -> Iterator[RawItem]:
         except BROKEN:
             yield reading.fault(1001, "the footer of the Parquet file cannot be read", modality=home)
             return
+        yield from schema_faults(file.schema_arrow, columns, reading)
         if not columns.modalities:
-            yield reading.fault(1003, f"none of the columns {file.schema_arrow.names[:12]} holds a text, image, video or audio", modality=home)
             return
-        if repeated := sorted(name for name, count in Counter(file.schema_arrow.names).items() if count > 1):
-            yield reading.fault(
-                1003, f"the columns {repeated[:12]} stand in the file more than once; only the last of each is read", modality=columns.modalities[0], member="columns"
-            )
         names, first = SampleNames(reading.key), 0
         for group in range(file.num_row_groups):
             num_rows = file.metadata.row_group(group).num_rows
@@ -83,17 +76,14 @@ def _group(file: File, group: int, first: int, reading: Reading, columns: Column
     number, broken, decoded = first, None, 0
     try:
         for batch in planned.batches(file, stream, group):
-            decoded += batch.nbytes + batch.num_rows * _ROW_BYTES
+            decoded += batch.nbytes + batch.num_rows * ROW_BYTES
             if decoded > planned.limit_bytes:
                 reason = f"{where}: decoded_bytes>={decoded} not in [0, {planned.limit_bytes}]; rows {number + 1} to {first + num_rows} are not read"
                 yield reading.fault(1008, reason, modality=home, member=f"group:{group}")
                 return
             for fields in cells_of(batch, columns, settings=reading.settings):
                 number += 1
-                if isinstance(fields, Fault):
-                    yield reading.fault(fields.code, fields.reason, modality=home, member=f"row:{number}")
-                else:
-                    yield from _row(fields, number, reading, columns, names)
+                yield from record_items(fields, number, reading, columns, names)
                 del fields  # before the next one is made
             del batch
     except (DamagedGroup, pa.ArrowException):  # no ValueError: it would be a fault of ours
@@ -102,14 +92,3 @@ def _group(file: File, group: int, first: int, reading: Reading, columns: Column
         broken = f"{where} has {number - first} rows, its footer says {num_rows}"
     if broken is not None:
         yield reading.fault(1001, broken, modality=home, member=f"group:{group}")
-
-
-def _row(fields: dict[str, Any], number: int, reading: Reading, columns: Columns, names: SampleNames) -> Iterator[RawItem]:
-    """Rows are counted from 1, like lines of JSONL."""
-
-    def locate(column: str) -> SourceRef:
-        return SourceRef(path=reading.path, member=f"row:{number}/{column}" if column else f"row:{number}")
-
-    identity = first_field(fields, reading.settings.id_fields)
-    sample_id = names.of(fields[identity] if identity else None, number)
-    yield from items_of(fields, columns, sample_id=sample_id, locate=locate, settings=reading.settings)

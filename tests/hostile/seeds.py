@@ -165,6 +165,40 @@ def _parquet_seeds() -> list[Seed]:
     return seeds
 
 
+def arrow(columns: dict[str, object], *, rows: int = 2, is_stream: bool = False, codec: str | None = None) -> bytes:
+    """An Arrow IPC file of these columns, or a stream, with so many rows in a record batch."""
+    sink, table = io.BytesIO(), pa.table(columns)
+    opened = pa.ipc.new_stream if is_stream else pa.ipc.new_file
+    with opened(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return sink.getvalue()
+
+
+def _arrow_seeds() -> list[Seed]:
+    files = media()
+    images = pa.array([{"bytes": files["p.png"], "path": "a.png"}, {"bytes": files["p.jpg"], "path": None}, None])
+    nested = {"id": ["a", "b", "c"], "image": images, "caption": [["one", "two"], ["three"], []], "score": pa.array([1, None, 3], pa.int32())}
+    words = [make.prose(at, words=9) for at in range(6)]
+    shared = {
+        "text": pa.array(words).dictionary_encode(),
+        "view": pa.array(words, pa.string_view()),
+        "lists": pa.array([[1], [], None, [2, 3], [4], []], pa.list_view(pa.int16())),
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 6], pa.int32()), pa.array(["x", "y"])),
+        "union": pa.UnionArray.from_dense(pa.array([0, 1, 0, 1, 0, 1], pa.int8()), pa.array([0, 0, 1, 1, 2, 2], pa.int32()), [pa.array(["a", "b", "c"]), pa.array([1, 2, 3])]),
+        "map": pa.array([[("k", b"v")]] * 6, pa.map_(pa.string(), pa.binary())),
+        "id": pa.array([bytes([at]) * 16 for at in range(6)], pa.uuid()),
+    }
+    sound = {"audio": [files["s.wav"], files["s.flac"]], "transcript": pa.array(["a quiet river", "a stone bridge"], pa.large_string())}
+    return [
+        Seed(name="n.arrow", data=arrow(nested)),
+        Seed(name="n.feather", data=arrow(nested, codec="lz4")),
+        Seed(name="s.arrow", data=arrow(shared, is_stream=True)),
+        Seed(name="s.ipc", data=arrow(shared, codec="zstd", rows=4)),
+        Seed(name="a", data=arrow(sound, is_stream=True, codec="zstd", rows=1)),
+        Seed(name="a.arrow", data=arrow(sound, is_stream=True), compression="gz"),
+    ]
+
+
 def _warc() -> bytes:
     """Two answers and a text record, as crawlers write them."""
     pages = [(b"response", b"text/html", media()["t.html"]), (b"response", b"image/png", media()["p.png"]), (b"conversion", b"text/plain", media()["t.txt"])]
@@ -239,4 +273,4 @@ def seeds() -> tuple[Seed, ...]:
     found += [Seed(name=name, data=data) for name, data in media().items()]
     found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in ("gz", "zst")]
     found += [Seed(name=name, data=data) for name, data in lists()]
-    return tuple(found + _corpus_seeds() + _record_seeds())
+    return tuple(found + _corpus_seeds() + _record_seeds() + _arrow_seeds())
