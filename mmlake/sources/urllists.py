@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from mmlake.sources.columns import cells_of, plain_of
 from mmlake.sources.compression import SUFFIXES, compression_of
 from mmlake.sources.elements import elements_of
 from mmlake.sources.jsonl import lines_of, stream_of
+from mmlake.sources.recoding import as_utf_8
 from mmlake.sources.rowgroups import DamagedGroup, opened, plan
 from mmlake.sources.rows import Fault, Reading
 from mmlake.sources.sniff import extension_of, is_textual
@@ -60,9 +61,12 @@ def lines(reading: Reading) -> Iterator[Line]:
     yield from _to_the_end(reading, read)
 
 
-def separated_lines(reading: Reading, delimiter: str | None = None, names: tuple[str, ...] = ()) -> Iterator[Line]:
-    """The records of a table of separated values. Where it breaks, a last one says so. delimiter: None takes what the name says. names: of the cells, where no line says so."""
-    return _to_the_end(reading, lambda reading: _separated(reading, delimiter, names))
+def separated_lines(reading: Reading, delimiter: str | None = None, names: tuple[str, ...] = (), *, has_quotes: bool | None = None) -> Iterator[Line]:
+    """The records of a table of separated values. Where it breaks, a last one says so.
+
+    delimiter: None takes what the name says. names: of the cells, where no line says so. has_quotes: None says that only commas do.
+    """
+    return _to_the_end(reading, lambda reading: _separated(reading, delimiter, names, has_quotes))
 
 
 def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> Iterator[Line]:
@@ -75,9 +79,9 @@ def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> 
         yield Line(f"line:{number + 1}", number + 1, fault=Fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read"))
 
 
-def _numbered(reading: Reading) -> Iterator[tuple[int, bytes | int]]:
+def _numbered(reading: Reading, as_read: Callable[[IO[bytes]], IO[bytes]] = lambda stream: stream) -> Iterator[tuple[int, bytes | int]]:
     with stream_of(reading) as stream:
-        yield from enumerate(lines_of(stream, reading.settings.max_line_bytes), 1)
+        yield from enumerate(lines_of(as_read(stream), reading.settings.max_line_bytes), 1)
 
 
 def _too_long(size_bytes: int, reading: Reading) -> Fault:
@@ -125,7 +129,7 @@ class _Lines:
     """The decoded lines of a table, whose reader asks for as many as a record has."""
 
     def __init__(self, reading: Reading, delimiter: bytes) -> None:
-        self._numbered, self._reading, self._delimiter = _numbered(reading), reading, delimiter
+        self._numbered, self._reading, self._delimiter = _numbered(reading, as_utf_8), reading, delimiter
         self._left_bytes = self._left_values = 0
         self.fault: Fault | None = None  # of the record
 
@@ -186,16 +190,17 @@ def _long_cells(max_chars: int) -> Iterator[None]:
                 _CELL_CHARS.clear()
 
 
-def _separated(reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = ()) -> Iterator[Line]:
+def _separated(reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = (), has_quotes: bool | None = None) -> Iterator[Line]:
     """Comma separated values (RFC 4180), or others, which have no quotes, with a line of names; an empty cell has no value."""
     with _long_cells(reading.settings.max_text_bytes):
-        yield from _records(reading, delimiter, given)
+        yield from _records(reading, delimiter, given, has_quotes)
 
 
-def _records(reading: Reading, delimiter: str | None, given: tuple[str, ...]) -> Iterator[Line]:
+def _records(reading: Reading, delimiter: str | None, given: tuple[str, ...], has_quotes: bool | None) -> Iterator[Line]:
     delimiter = delimiter or ("\t" if extension_of(reading.path) == "tsv" else ",")
+    has_quotes = delimiter == "," if has_quotes is None else has_quotes
     lines = _Lines(reading, delimiter.encode())
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE)
     names, number = list(given), 0
     while True:
         fault, cells = None, list[str]()

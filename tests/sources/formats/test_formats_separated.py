@@ -38,6 +38,35 @@ def test_rows_give_what_json_lines_of_their_cells_give(tmp_path, name, data):
     assert [member for member, *_ in brief(rows)] == ["row:1", "row:2"] and [row["sample_id"] for row in rows] == [f"{name}/x", f"{name}/y"]
 
 
+@pytest.mark.parametrize("delimiter", [";", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("pack", [bytes, gz])
+def test_semicolons_and_bars_separate_where_no_comma_would_do(tmp_path, delimiter, encoding, newline, pack):
+    lines = ["id;text;a,b", 'x;"one; ""two"", three";1', "y;gr\u00fcn;", ""]
+    text = newline.join(lines).replace(";", delimiter)
+    data = (b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding)
+    rows = found(tmp_path, {"a.csv" if pack is bytes else "a.csv.gz": pack(data)})
+    assert [(row["text_content"], row["metadata_json"]) for row in rows] == [(f'one{delimiter} "two", three', '{"a,b":"1","id":"x"}'), ("gr\u00fcn", '{"id":"y"}')]
+
+
+def test_a_comma_that_gives_a_text_comes_before_everything_else(tmp_path):
+    rows = found(tmp_path, {"a.csv": b"text,a;caption;b\none,1;2;3\n"})
+    assert [(row["text_content"], row["metadata_json"]) for row in rows] == [("one", '{"a;caption;b":"1;2;3"}')]
+
+
+def test_bytes_that_are_no_utf_16_cost_their_row(tmp_path):
+    data = "text\na\n".encode("utf-16") + b"\x00\xd8" + "b\nc\n".encode("utf-16-le") + b"d"
+    assert [(row["error_code"], row["text_content"]) for row in found(tmp_path, {"a.csv": data})] == [(None, "a"), (1004, None), (None, "c"), (1004, None)]
+
+
+@pytest.mark.parametrize("cut", [1, 9, 40])
+def test_a_cut_compressed_table_gives_the_rows_before_the_cut(tmp_path, cut):
+    data = gz("".join(["id;text\r\n", *(f"{at};{sha(bytes([at]))}\r\n" for at in range(100))]).encode("utf-16"))
+    rows = found(tmp_path, {"a.csv.gz": data[:-cut]})
+    assert rows[-1]["error_code"] == 1002 and {row["error_code"] for row in rows[:-1]} <= {None, 1003, 1004} and len(rows) > 90
+
+
 def test_quotes_in_tab_separated_values_are_letters(tmp_path):
     rows = found(tmp_path, {"a.tsv": b'n\tcaption\n1\t"said\n2\tdone"\n'})
     assert [(row["text_content"], row["role"]) for row in rows] == [('"said', "caption"), ('done"', "caption")]
@@ -82,7 +111,7 @@ def test_a_line_of_names_without_rows_is_a_row(tmp_path):
     assert [(row["error_code"], row["digest"]) for row in rows] == [(1006, sha(b"text,n\n"))]
 
 
-@pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"text", b"", b"id;text\n1;a\n", "text\na\n".encode("utf-16"), b'"text\na\n'])
+@pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"text", b"", b'"text\na\n', b"id;text\n1,a\n", b"id;text,more\n1;a,b\n", "n\na\n".encode("utf-16"), b"text|n;text\na|b;c\n"])
 def test_a_table_without_a_text_is_a_document(tmp_path, data):
     found(tmp_path, {"a.csv": data})
     assert formats(tmp_path) == {"root": "folder"}
