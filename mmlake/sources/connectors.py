@@ -5,7 +5,6 @@ A connector is recognized by content first; only where the bytes are silent does
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,7 +24,7 @@ LOOSE = shards.LOOSE
 URL_LIST = "urls"
 LANCE = "lance"
 _UNPACKED = ("parquet", "zip")  # formats that have their own compression inside
-_LISTS, _LINES = ("urls", "txt", "json", "jsonl", "csv", "tsv", "parquet"), ("jsonl", "ndjson", "json", "")
+_LISTS = ("urls", "txt", "json", "jsonl", "csv", "tsv", "parquet")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,19 +43,6 @@ class Connector:
         None  # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
     )
     take: Callable[[Reading, SourceRef], bytes] | None = None  # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
-
-
-def _is_json_lines(head: bytes, name: str) -> bool:
-    """Two JSON objects on lines of their own, in a file whose name does not say something else."""
-    if sniff.extension_of(name) not in _LINES:
-        return False
-    first, newline, rest = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
-    if not first.startswith(b"{") or not newline or not rest.lstrip().startswith(b"{"):
-        return False
-    try:
-        return isinstance(json.loads(first), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _packed(*endings: str) -> tuple[str, ...]:
@@ -115,8 +101,8 @@ SOURCES: dict[str, Connector] = {
         Connector(
             name="jsonl",
             names=(".jsonl", ".ndjson", *_packed(".jsonl", ".ndjson")),
-            claims=_is_json_lines,
-            extensions=_LINES,
+            claims=jsonl.claims,
+            extensions=jsonl.EXTENSIONS,
             modalities=jsonl.modalities,
             items=jsonl.items,
         ),

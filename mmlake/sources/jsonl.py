@@ -6,6 +6,7 @@ row of its own, at its place and without bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -15,9 +16,24 @@ from mmlake.sources import fields as record_fields
 from mmlake.sources import interleaved, texts
 from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field, licence_field, text_item
+from mmlake.sources.sniff import extension_of
 
+EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
 _LOOK_BYTES = 1 << 20  # of the first record, which tells whether there are images among the texts
 _ID_CHARS = 200  # longer ids are named by their digest
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Two JSON objects on lines of their own, in a file whose name does not say something else."""
+    if extension_of(name) not in EXTENSIONS:
+        return False
+    first, newline, rest = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+    if not first.startswith(b"{") or not newline or not rest.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:

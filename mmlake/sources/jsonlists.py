@@ -9,13 +9,17 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.sources import fields as record_fields
 from mmlake.sources.elements import BOM, CutElement, elements_of
 from mmlake.sources.jsonl import SampleNames, rows_of_json, stream_of, with_bytes
-from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.rows import RawItem, Reading
+from mmlake.sources.settings import SourceSettings
+
+if TYPE_CHECKING:
+    from mmlake.sources.neighbours import Neighbours
 
 _START = re.compile(rb"\s*\[\s*\{")
 _LOOK_BYTES = 1 << 20  # of the first element, whose names tell whether there are texts: a prompt may be a whole book
@@ -29,7 +33,12 @@ def claims(head: bytes, name: str) -> bool:
 
 def is_told(look: Callable[[int], bytes], name: str, neighbours: Neighbours) -> bool:
     """Whether such a file is a list of records indeed: it lies alone, and its first element has a text."""
-    return neighbours.leave_alone(name) and record_fields.may_hold_texts(_first_names(look(_LOOK_BYTES)), settings=neighbours.settings)
+    return neighbours.leave_alone(name) and holds_records(look, name, neighbours.settings)
+
+
+def holds_records(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    """Whether the first element of such a file has a text."""
+    return record_fields.may_hold_texts(_first_names(look(_LOOK_BYTES)), settings=settings)
 
 
 def _first_names(head: bytes) -> list[str]:

@@ -18,6 +18,7 @@ from mmlake.records import MODALITIES
 from mmlake.sources import shard as shards
 from mmlake.sources import sniff, texts
 from mmlake.sources.beside import Teller
+from mmlake.sources.inside import InnerTable, may_be_tables, table_of
 from mmlake.sources.jsonl import SampleNames
 from mmlake.sources.members import ARCHIVES, Member
 from mmlake.sources.plain import Plain, PlainSamples
@@ -34,16 +35,19 @@ Groups = Callable[[], Iterator[list[Member]]]  # the members of each sample, in 
 class Samples:
     """The samples of one shard."""
 
-    def __init__(self, groups: Groups, reading: Reading, *, faults: Iterable[RawItem] = (), tellers: Sequence[Teller] = (), is_mixed: bool = False) -> None:
+    def __init__(
+        self, groups: Groups, reading: Reading, *, faults: Iterable[RawItem] = (), tellers: Sequence[Teller] = (), is_mixed: bool = False, is_archive: bool = False
+    ) -> None:
         """faults: what else went wrong while its members were listed, told after everything else. tellers: what other files say.
 
         is_mixed: whether some samples have a record and others none, or some have several, as names tell: then records may name images of other
         samples, or speak of samples of their own. All members are listed for that, so that their contents must not hold their bytes.
+        is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
         self._groups, self._reading, self._faults, self.tellers = groups, reading, list(faults), tellers
         self._names, self._num_named = SampleNames(reading.key), 0
         self._extensions = record_endings(reading.settings)
-        self.pictures, self._num_claimed = Pictures(), 0
+        self.pictures, self._num_claimed, self._is_archive = Pictures(), 0, is_archive
         self.is_lacking = False  # whether a sample that was told lacks what its record names, or has nothing but a record
         if is_mixed:
             self._settle([part for group in groups() for part in self._apart(group)])
@@ -51,7 +55,11 @@ class Samples:
     @cached_property
     def modalities(self) -> tuple[str, ...]:
         """The modalities of all rows, or of those of the first samples under a limit, exactly; never empty."""
-        found = {self.modality(member) for group in self._first_groups() for member in group if not self.is_json(member) and not member.is_label}
+        found = set[str]()
+        for group in self._first_groups():
+            tables, members = self._tables_apart(group)
+            found.update(modality for table in tables for modality in table.modalities)
+            found.update(self.modality(member) for member in members if not self.is_json(member) and not member.is_label)
         found |= {"image"} if self._num_claimed else set()
         found |= {modality for fault in self._faults if (modality := _named_modality(fault.ref.member)) is not None}
         if any(teller.has_texts for teller in self.tellers) or ("text" not in found and any(self._has_texts(group) for group in self._first_groups())):
@@ -61,6 +69,13 @@ class Samples:
     def _first_groups(self) -> Iterator[list[Member]]:
         """Those that are taken, each of which becomes one sample."""
         return islice(self._groups(), self._reading.limit)
+
+    def _tables_apart(self, group: list[Member]) -> tuple[list[InnerTable], list[Member]]:
+        """(those of the members that are tables, the others)."""
+        if not self._is_archive or not may_be_tables(group):
+            return [], group
+        found = [(member, table_of(member, group, self._reading)) for member in group]
+        return [table for _, table in found if table is not None], [member for member, table in found if table is None]
 
     def _apart(self, group: list[Member]) -> list[list[Member]]:
         """The group, or one per record where several list texts or images: ids with dots, written as they are, make stems that end too early."""
@@ -151,14 +166,19 @@ class Samples:
         return self.modalities[0]
 
     def _has_texts(self, group: list[Member]) -> bool:
-        described = (member for member in group if self.is_json(member))
+        described = (member for member in self._tables_apart(group)[1] if self.is_json(member))
         return any(item.modality == "text" for member in described for item in Sample(self, self._reading, [member], self.tellers).json_texts())
 
     def items(self) -> Iterator[RawItem | Plain]:
         """The rows of all samples, then the faults of the shard."""
         settings, is_told = self._reading.settings, bool(self.tellers)
         plain = PlainSamples(self, settings).of if self._reading.is_plain_taken and not is_told else _never
-        for group in self._groups():
+        for listed in self._groups():
+            tables, group = self._tables_apart(listed)
+            for table in tables:
+                yield from table.items()
+            if not group:
+                continue
             member = group[0]
             if (found := plain(group)) is not None:
                 yield found

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.sources import fields as record_fields
 from mmlake.sources import sniff
 from mmlake.sources.jsonl import SampleNames, row_of_fault, rows_of_fields, stream_of
-from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.recoding import UTF_16, decoded_head
 from mmlake.sources.rows import Content, RawItem, Reading, read_up_to
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.urllists import separated_lines
+
+if TYPE_CHECKING:
+    from mmlake.sources.neighbours import Neighbours
 
 _OTHERS = (";", "|")  # what else separates a `.csv`
 
@@ -30,7 +32,12 @@ def claims(head: bytes, name: str) -> bool:
 
 def is_told(look: Callable[[int], bytes], name: str, neighbours: Neighbours) -> bool:
     """Whether the file lies alone, and one of its names is that of a text."""
-    return neighbours.leave_alone(name) and delimiter_of(look(sniff.HEAD_BYTES), name, settings=neighbours.settings) is not None
+    return neighbours.leave_alone(name) and holds_records(look, name, neighbours.settings)
+
+
+def holds_records(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    """Whether one of the names is that of a text."""
+    return delimiter_of(look(sniff.HEAD_BYTES), name, settings=settings) is not None
 
 
 def delimiter_of(head: bytes, name: str, *, settings: SourceSettings) -> str | None:

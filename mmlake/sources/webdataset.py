@@ -98,7 +98,7 @@ def _is_lacking(samples: Samples, limit: int) -> bool:
 
 def _grouped(archive: _Archive, reading: Reading) -> Samples:
     if not archive.may_hold_tables:
-        return Samples(lambda: archive.groups(is_listed=archive.is_mixed), reading, faults=archive.faults, is_mixed=archive.is_mixed)
+        return Samples(lambda: archive.groups(is_listed=archive.is_mixed), reading, faults=archive.faults, is_mixed=archive.is_mixed, is_archive=True)
     # What a table says is looked up by stem, so that the stems of all samples must be known.
     members = list(archive.members(is_listed=True))
     tables = tables_among(members)
@@ -106,7 +106,7 @@ def _grouped(archive: _Archive, reading: Reading) -> Samples:
     for member in without(members, tables):
         groups.setdefault(member.stem, []).append(member)
     tellers = [Transcripts(tables, reading, stems=frozenset(groups), speakers=speakers_among(members))] if tables else []
-    return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=archive.is_mixed)
+    return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=archive.is_mixed, is_archive=True)
 
 
 class _Expansion:

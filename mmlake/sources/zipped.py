@@ -97,7 +97,7 @@ def _grouped(archive: _Archive, reading: Reading, told: PackedCoco | None, *, wa
     if not archive.may_hold_tables:
         if wanted is not None and not mixed:
             order = archive.holding(wanted)
-        return Samples(lambda: by_sample(archive.members(order, left_out, is_listed=mixed)), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed)
+        return Samples(lambda: by_sample(archive.members(order, left_out, is_listed=mixed)), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed, is_archive=True)
     # What a table says is looked up by stem, so that the stems of all samples must be known.
     members = list(archive.members(order, left_out, is_listed=True))
     tables = tables_among(members)
@@ -106,7 +106,7 @@ def _grouped(archive: _Archive, reading: Reading, told: PackedCoco | None, *, wa
         groups.setdefault(member.stem, []).append(member)
     if tables:
         tellers.insert(0, Transcripts(tables, reading, stems=frozenset(groups), speakers=speakers_among(members)))
-    return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed)
+    return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed, is_archive=True)
 
 
 class _Archive:
