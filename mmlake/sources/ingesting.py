@@ -21,6 +21,7 @@ from mmlake.progress import Advance, silent
 from mmlake.sources import texts
 from mmlake.sources.around import Around
 from mmlake.sources.beginning import first_samples, first_stems, is_named
+from mmlake.sources.bookkeeping import without_bookkeeping
 from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container
 from mmlake.sources.defaults import Defaults
 from mmlake.sources.licences import spdx_licence
@@ -58,7 +59,7 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
         landing = landing.sparing()
     if shard.format != LOOSE:
         return replace(reading_of(landing, shard.path, settings=settings), downloads=downloads, limit=shard.limit)
-    listed = landing.files(shard.path)
+    listed = without_bookkeeping(shard.path, landing.files(shard.path), landing)
     own = [entry for entry in listed if is_in(entry, shard.part)]
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)

@@ -17,6 +17,7 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.around import Around, is_speaking_archive, may_be_annotations
 from mmlake.sources.beginning import first_stems, is_named, limited, unlimited
+from mmlake.sources.bookkeeping import without_bookkeeping
 from mmlake.sources.connectors import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
 from mmlake.sources.defaults import default_files
 from mmlake.sources.ingesting import read
@@ -73,6 +74,7 @@ def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
         if (root := directory_of(directory, landing)) is not None:
             single.setdefault(root, {})[directory] = entries
             continue
+        entries = without_bookkeeping(directory, entries, landing)
         around.learn(directory, entries)
         loose = [entry for entry in entries if not is_named(entry, CONTAINER_NAMES)]
         found += [_Part(shard_key(entry.path), {directory: [entry]}, False, True) for entry in entries if is_named(entry, CONTAINER_NAMES)]

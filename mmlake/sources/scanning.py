@@ -12,6 +12,7 @@ from mmlake.sources import parts
 from mmlake.sources import shard as shards
 from mmlake.sources.around import Around
 from mmlake.sources.beginning import as_found
+from mmlake.sources.bookkeeping import without_bookkeeping
 from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
 from mmlake.sources.defaults import default_files, defaults_of
 from mmlake.sources.neighbours import Neighbours
@@ -52,6 +53,7 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
         if (whole := directory_of(directory, landing)) is not None:
             inside.setdefault(whole, []).extend(entries)
         else:
+            entries = without_bookkeeping(directory, entries, landing)
             if is_whole:
                 around.learn(directory, entries)
             if around.speaks(directory):

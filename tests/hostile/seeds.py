@@ -189,7 +189,14 @@ def _arrow_seeds() -> list[Seed]:
         "id": pa.array([bytes([at]) * 16 for at in range(6)], pa.uuid()),
     }
     sound = {"audio": [files["s.wav"], files["s.flac"]], "transcript": pa.array(["a quiet river", "a stone bridge"], pa.large_string())}
+    tables = (
+        ("d/a.jsonl", b'{"id": "x", "text": "one"}\n{"text": "two"}\n'), ("d/b.csv", b"id,text\nx,one\n,two\n"), ("c.parquet", parquet(nested)), ("d.arrow", arrow(nested)),
+        ("e.arrow", arrow(sound, is_stream=True)), ("f.json", b'[{"text": "one"}, {"text": "two"}]'), ("g.jsonl.gz", gzip.compress(b'{"text": "packed"}\n' * 9, mtime=0)),
+    )  # fmt: skip
     return [
+        Seed(name="t.tar", data=tar(tables), members=tables),
+        Seed(name="t.zip", data=zipped(tables, 0), members=tables, method=0),
+        Seed(name="t-d.zip", data=zipped(tables), members=tables, method=8),
         Seed(name="n.arrow", data=arrow(nested)),
         Seed(name="n.feather", data=arrow(nested, codec="lz4")),
         Seed(name="s.arrow", data=arrow(shared, is_stream=True)),
@@ -248,6 +255,8 @@ def _record_seeds() -> list[Seed]:
         Seed(name="r.json", data=json.dumps(records, ensure_ascii=False).encode()),
         Seed(name="r.json", data=json.dumps(records, indent=2).encode(), compression="gz"),
         Seed(name="r.csv", data=rows + b"z,four,2\n" * 5),
+        Seed(name="s.csv", data=rows.replace(b",", b";")),
+        Seed(name="u.csv", data=rows.decode().replace(",", "|").encode("utf-16")),
         Seed(name="r.tsv", data=b"text\tn\n" + b'"words\t1\n' * 5, compression="zst"),
         Seed(name="cv/train.tsv", data=voices, beside=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"]))),
         Seed(name="lj/metadata.csv", data=b"L-1|one|one\nL-2|two|two\n", beside=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"]))),
