@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -42,8 +41,8 @@ def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the schema cannot be read."""
     home = (reading.hint or "text",)
     try:
-        with stream_of(reading) as stream, closing(Messages(stream)) as messages:
-            return columns_of(_Decoder(messages.schema).schema, reading.settings).modalities or home
+        with stream_of(reading) as stream:
+            return columns_of(_Decoder(Messages(stream).schema).schema, reading.settings).modalities or home
     except (UnreadableItem, *_BROKEN):
         return home
 
@@ -71,17 +70,16 @@ def _items(reading: Reading, wanted: set[int] | None) -> Iterator[RawItem]:
             fault = (1006, "size_bytes=0 not in [1, inf)") if is_empty else (1001 if error.code == 1003 else error.code, error.reason)
             yield reading.fault(*fault, modality=home, content=Content(reading.open) if is_empty else None)
             return
-        with closing(messages):
-            try:
-                decoder = _Decoder(messages.schema)
-                columns = columns_of(decoder.schema, reading.settings)
-                faults = list(schema_faults(decoder.schema, columns, reading))
-            except _BROKEN:
-                yield reading.fault(1001, "the schema of the file cannot be read", modality=home)
-                return
-            yield from faults
-            if columns.modalities:
-                yield from _Table(reading, columns, decoder, messages).items(wanted)
+        try:
+            decoder = _Decoder(messages.schema)
+            columns = columns_of(decoder.schema, reading.settings)
+            faults = list(schema_faults(decoder.schema, columns, reading))
+        except _BROKEN:
+            yield reading.fault(1001, "the schema of the file cannot be read", modality=home)
+            return
+        yield from faults
+        if columns.modalities:
+            yield from _Table(reading, columns, decoder, messages).items(wanted)
 
 
 class _Table:
@@ -176,7 +174,9 @@ def _check(part: Part, body: Buffer, settings: SourceSettings, dictionary_bytes:
     if (decoded := expanded + (0 if part.is_dictionary else part.num_rows * ROW_BYTES)) > limit:
         raise UnreadableItem(1008, f"decoded_bytes={decoded} not in [0, {limit}] for {part.body_bytes} bytes in the file")
     if (needed := held + expanded + (part.body_bytes if part.is_dictionary else 0)) > settings.max_decoded_bytes:
-        raise UnreadableItem(1008, f"memory_bytes={needed} not in [0, {settings.max_decoded_bytes}], which sources.max_decoded_bytes sets; write smaller record batches, or none that are compressed")
+        raise UnreadableItem(
+            1008, f"memory_bytes={needed} not in [0, {settings.max_decoded_bytes}], which sources.max_decoded_bytes sets; write smaller record batches, or none that are compressed"
+        )
     return limit
 
 

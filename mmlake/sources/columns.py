@@ -32,9 +32,7 @@ _VIEWED_BYTES = 4 << 20  # a row of more stays in the arrays that it was decoded
 _INLINE_BYTES = 4096  # bytes of an unmapped binary cell that metadata keep; longer ones are named by digest
 
 
-def cells_of(
-    batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings, meter: Callable[[int], None] | None = None
-) -> Iterator[dict[str, Any] | Fault]:
+def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings, meter: Callable[[int], None] | None = None) -> Iterator[dict[str, Any] | Fault]:
     """The rows as Python values, some at a time. Faults of their own are rows whose cells have none (bytes in a text column, times beyond
     the calendar) and rows whose cells, those of media left out, would take twice the bytes that a line of JSON may have.
 

@@ -11,7 +11,7 @@ import mmap
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from mmlake.errors import UnreadableItem
 from mmlake.sources.flat import Malformed, Table
@@ -74,7 +74,7 @@ class Messages:
 
     def __init__(self, stream: IO[bytes]) -> None:
         """Raises UnreadableItem: 1001 or 1002 where no schema can be read, 1005 for the first version of Feather."""
-        self._stream, self._at, self._spooled = stream, 0, _Spool()
+        self._stream, self._at = stream, 0
         self._stop: int | None = None  # where the last message ends at the latest
         self._is_ended = False  # whether the mark of the end was read
         mark = stream.read(8)
@@ -105,10 +105,6 @@ class Messages:
         """The dictionaries and record batches. Raises UnreadableItem behind the last whole one where the stream ends before its end or cannot be followed further."""
         return self._in_order() if self._blocks is None else self._by_blocks(*self._blocks)
 
-    def close(self) -> None:
-        """Take temporary files away."""
-        self._spooled.close()
-
     def _pass_padding(self, seen: bytes) -> None:
         """Go to the first message, which begins with anything but zero; the last bytes that were read may be its own."""
         padding = seen
@@ -135,8 +131,8 @@ class Messages:
             self._stop = end - 10 - size
             stream.seek(self._stop)
             table = Table.root(stream.read(size))
-            found = [[(place, head, body) for place, head, _, body in table.structs(field, "qiiq")] for field in (2, 3)]
-            sound = all(8 <= place and 8 <= head <= _MAX_HEAD_BYTES and 0 <= body and place + head + body <= self._stop for blocks in found for place, head, body in blocks)
+            found: list[list[tuple[int, ...]]] = [[(place, head, body) for place, head, _, body in table.structs(field, "qiiq")] for field in (2, 3)]
+            sound = all(place >= 8 and 8 <= head <= _MAX_HEAD_BYTES and body >= 0 and place + head + body <= self._stop for blocks in found for place, head, body in blocks)
             return (found[0], found[1]) if sound else None
         except Malformed:
             return None
@@ -246,7 +242,7 @@ class Messages:
     def _body(self, size: int) -> Buffer:
         if size <= _HELD_BYTES:
             return self._take(size)
-        body = self._spooled.copied(self._stream, size)
+        body = _spooled(self._stream, size)
         self._at += len(body)
         if len(body) < size:
             raise UnreadableItem(1002, f"the file stops at byte {self._at}, within a message")
@@ -284,25 +280,12 @@ def _parsed(head: bytes) -> _Message:
         raise UnreadableItem(1001, "a message of the file says what cannot be") from None
 
 
-class _Spool:
-    """A temporary file that holds one body at a time."""
-
-    def __init__(self) -> None:
-        self._file: Any = None
-
-    def copied(self, stream: IO[bytes], size: int) -> memoryview:
-        """The next bytes of the stream, at most so many, as a view of the file that they were copied to. The view stays good."""
-        self.close()
-        self._file = tempfile.TemporaryFile(prefix="mmlake-arrow-")
-        left = size
+def _spooled(stream: IO[bytes], size: int) -> memoryview:
+    """The next bytes of the stream, at most so many, as a view of a temporary file, which goes when the view does."""
+    left = size
+    with tempfile.TemporaryFile(prefix="mmlake-arrow-") as copy:
         while left and (data := stream.read(min(left, _COPY_BYTES))):
-            self._file.write(data)
+            copy.write(data)
             left -= len(data)
-        self._file.flush()
-        return memoryview(mmap.mmap(self._file.fileno(), size - left, access=mmap.ACCESS_READ)) if size > left else memoryview(b"")
-
-    def close(self) -> None:
-        """Take the file away; views of it stay good."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        copy.flush()
+        return memoryview(mmap.mmap(copy.fileno(), size - left, access=mmap.ACCESS_READ)) if size > left else memoryview(b"")

@@ -21,8 +21,8 @@ def decoded_head(head: bytes) -> str:
 def as_utf_8(stream: IO[bytes]) -> IO[bytes]:
     """The stream itself, or what it says in UTF-8 where it begins with the mark of UTF-16. For reading in order, once."""
     mark = stream.read(len(UTF_16[0]))
-    ahead = _Ahead(mark, stream)
-    return io.BufferedReader(_Recoded(ahead), _READ_BYTES) if mark in UTF_16 else io.BufferedReader(ahead, _READ_BYTES)
+    whole = io.BufferedReader(_Ahead(mark, stream), _READ_BYTES)
+    return io.BufferedReader(_Recoded(whole), _READ_BYTES) if mark in UTF_16 else whole
 
 
 class _Ahead(io.RawIOBase):
@@ -50,15 +50,16 @@ class _Ahead(io.RawIOBase):
 class _Recoded(io.RawIOBase):
     """UTF-16 as UTF-8."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream, self._decoder, self._held, self._is_ended = stream, codecs.getincrementaldecoder("utf-16")("surrogatepass"), b"", False
+        self._next = stream.read1
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._held and not self._is_ended:
-            data = self._stream.read(_READ_BYTES)
+            data = self._next(_READ_BYTES)
             self._is_ended = not data
             try:
                 self._held = self._decoder.decode(data, final=self._is_ended).encode("utf-8", "surrogatepass")

@@ -64,9 +64,9 @@ def delimiter_of(head: bytes, name: str, *, settings: SourceSettings) -> str | N
 
 def _cells(line: str, delimiter: str) -> list[str]:
     """The cells of one line; none where its quotes do not close."""
-    quoting = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    reader = csv.reader([line.rstrip("\r")], delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
     try:
-        return [cell.strip() for cell in next(csv.reader([line.rstrip("\r")], delimiter=delimiter, strict=True, quoting=quoting), [])]
+        return [cell.strip() for cell in next(reader, [])]
     except csv.Error:
         return []
 

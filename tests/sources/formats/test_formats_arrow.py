@@ -125,7 +125,9 @@ def test_offsets_that_lead_out_of_the_column_are_damage_and_are_not_followed(tmp
     assert wild != data and [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.arrow": wild}))] == [1001]
 
 
-@pytest.mark.parametrize("data, code", [(b"", 1006), (arrow({"text": pa.array([], pa.string())}), 1006), (arrow({"n": [1]}), 1003), (b"FEA1" + bytes(40), 1005), (b"ARROW1\0\0", 1002)])
+@pytest.mark.parametrize(
+    "data, code", [(b"", 1006), (arrow({"text": pa.array([], pa.string())}), 1006), (arrow({"n": [1]}), 1003), (b"FEA1" + bytes(40), 1005), (b"ARROW1\0\0", 1002)]
+)
 def test_a_file_without_records_is_one_row(tmp_path, data, code):
     assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.arrow": data}))] == [code]
 
