@@ -129,6 +129,44 @@ def test_a_rewrite_killed_between_any_two_calls_loses_nothing(tmp_path) -> None:
     assert len(roots) > 20
 
 
+THIN = """
+import shutil
+def before(store):
+    for at, blobs in enumerate([(b"in two packs", b"of the first"), (b"in two packs", b"of the second"), (b"in two packs", b"a file, too")]):
+        other = BlobStore(f"{store.root}-{at}")
+        with other.batch():
+            for data in blobs:
+                other.put(data)
+        shutil.copytree(other.root, store.root, dirs_exist_ok=True)
+        shutil.rmtree(other.root)
+    other = BlobStore(f"{store.root}-file")
+    other.put(b"a file, too")
+    shutil.copytree(other.root, store.root, dirs_exist_ok=True)
+    shutil.rmtree(other.root)
+def work(store):
+    store.thin()
+"""
+
+
+@pytest.mark.slow
+def test_a_thinning_killed_between_any_two_calls_loses_nothing(tmp_path) -> None:
+    """Every blob is whole at any moment, and the same call again leaves one copy of each: what a kill in the middle of a rewrite left twice included."""
+    contents = (b"in two packs", b"a file, too", b"of the first", b"of the second")
+    roots = killed_at_every_call(tmp_path, THIN)
+    for root in roots:
+        assert [BlobStore(root).verify(sha256(data)) for data in contents] == [None] * 4
+        store = BlobStore(root)
+        store.rebuild_indexes()
+        assert [store.verify(sha256(data)) for data in contents] == [None] * 4
+        store.thin()
+        store.sweep(older_than_s=-10, now_s=1e12)
+        assert [BlobStore(root).verify(sha256(data)) for data in contents] == [None] * 4
+        assert (BlobStore(root).stats().num_spare, BlobStore(root).broken_packs()) == (0, [])
+        kept = [path.read_bytes() for path in root.rglob("*") if path.is_file() and path.suffix != ".idx"]
+        assert [sum(data in one for one in kept) for data in contents] == [1] * 4
+    assert len(roots) > 20
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=["full", "failing"])
 @pytest.mark.parametrize("name", ["replace", "fsync", "mkdir", "open", "write", "pwrite", "ftruncate"])
 def test_no_refused_call_is_swallowed_or_tears_a_batch(name, code, tmp_path, monkeypatch) -> None:
