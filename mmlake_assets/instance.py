@@ -9,6 +9,7 @@ from dagster._core.instance import InstanceRef
 from mmlake.store import write_atomically
 
 # Pools at run granularity keep a queued run out of memory; a cancelled run gives its slot back; two retries bridge a short outage.
+# Without a level, every run writes every event to the terminal of the UI, at DEBUG; events are kept at any level.
 _DAGSTER_YAML = """\
 telemetry:
   enabled: false
@@ -24,6 +25,8 @@ run_monitoring:
 run_retries:
   enabled: true
   max_retries: 2
+python_logs:
+  python_log_level: INFO
 """
 
 # Capturing the output of steps starts two processes for each, which would print tracebacks at a Ctrl-C; what runs in our own process says it on our own terminal.
