@@ -124,6 +124,7 @@ def ui(
 
     Example: `mmlake ui --lake ./lake`
     """
+    from mmlake_assets.attending import become
     from mmlake_assets.instance import dagster_home
 
     if not (lake / "lake.json").exists():
@@ -142,12 +143,12 @@ def ui(
     def taken(note: str) -> str:
         return f"lake {lake} has a UI already, {note or 'which is starting'}; open that one, or stop it first: of two, each would start the runs of the sensors"
 
-    lasting_lock(lake / ".ui.lock", taken=taken, note=f"{address} (process {os.getpid()})")
+    held = lasting_lock(lake / ".ui.lock", taken=taken, note=f"{address} (process {os.getpid()})")
     console().print(f"Dagster UI of {lake}: {address}")
-    sys.stdout.flush()  # what stays in the buffer is lost when the process becomes another program
+    sys.stdout.flush()  # before what Dagster says; and where this process becomes Dagster, what stays in the buffer is lost
     # A shell that starts a job in the background lets it ignore Ctrl-C, and Dagster then ignores SIGTERM too, and the word of its parent to end.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.execve(sys.executable, [sys.executable, *_UNWARNED, "-m", "dagster", "dev", *_CODE, "-h", "127.0.0.1", "-p", str(port)], environment)
+    raise typer.Exit(become([sys.executable, *_UNWARNED, "-m", "dagster", "dev", *_CODE, "-h", "127.0.0.1", "-p", str(port)], environment, held=held))
 
 
 def _refuse_taken(port: int) -> None:

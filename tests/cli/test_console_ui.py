@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,24 @@ import json, signal, sys
 print(json.dumps([sys.argv[1:], signal.getsignal(signal.SIGINT) is signal.default_int_handler]), flush=True)
 sys.stdin.read()
 """
-START = "import sys; from pathlib import Path; from mmlake_assets import console; sys.executable = sys.argv[1]; console.ui(Path(sys.argv[2]), port=int(sys.argv[3]))"
+START = "import sys; from mmlake_assets import console; sys.executable = sys.argv.pop(1); console.entry()"
+# Has a child, as Dagster has, which it would leave behind; ends in order when it is told to.
+PROGRAM = """
+import os, signal, subprocess, sys
+def end(number, frame):
+    print(signal.Signals(number).name, flush=True)
+    sys.exit(3)
+signal.signal(signal.SIGTERM, end)
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+print(os.getpid(), flush=True)
+try:
+    signal.pause()
+finally:
+    if sys.argv[1:] != ["careless"]:
+        child.kill()
+        child.wait()
+"""
+ATTENDED = "import os, sys; from mmlake_assets.attending import become; sys.exit(become([sys.executable, '-S', *sys.argv[1:]], os.environ, held=0))"
 
 
 @pytest.fixture
@@ -41,7 +60,7 @@ def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: P
     stand_in = tmp_path / "dagster"
     stand_in.write_text(STAND_IN.format(python=sys.executable))
     stand_in.chmod(0o755)
-    command = [sys.executable, "-c", START, stand_in, lake, "3456"]
+    command = [sys.executable, "-c", START, stand_in, "ui", "--lake", lake, "--port", "3456"]
     first = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
     with first:
         assert first.stdout.readline() == f"Dagster UI of {lake}: http://127.0.0.1:3456\n"
@@ -49,8 +68,40 @@ def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: P
         with pytest.raises(LakeLocked, match=rf"^lake {lake} has a UI already, http://127\.0\.0\.1:3456 \(process {first.pid}\); open that one, or stop it first"):
             console.ui(lake, port=3457)
     assert can_be_stopped
+    assert first.returncode == 0
     assert words[words.index("--log-level") + 1] == "warning"
     assert os.fspath(ROOT) not in words
+
+
+@contextmanager
+def attended(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """(the process that attends, the number of its program's). Its output ends when all processes have, since all hold the pipe."""
+    with subprocess.Popen([sys.executable, "-c", ATTENDED, "-c", PROGRAM, *words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as attending:
+        yield attending, int(attending.stdout.readline())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+def test_a_program_ends_in_order_when_the_command_that_started_it_is_killed() -> None:
+    with attended() as (attending, _):
+        attending.kill()
+        assert attending.stdout.read() == "SIGTERM\n"  # and its child is gone, or the pipe would be open
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a process its orphaned grandchildren")
+def test_what_a_killed_program_leaves_is_ended_and_its_end_is_told() -> None:
+    with attended("careless") as (attending, program):
+        os.kill(program, signal.SIGKILL)
+        assert attending.stdout.read() == ""
+    assert attending.returncode == 128 + signal.SIGKILL
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the command becomes the program")
+@pytest.mark.parametrize(("number", "told", "code"), [(signal.SIGTERM, "SIGTERM\n", 3), (signal.SIGHUP, "", 128 + signal.SIGHUP)])
+def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(number: signal.Signals, told: str, code: int) -> None:
+    with attended() as (attending, _):
+        attending.send_signal(number)
+        assert attending.stdout.read() == told
+    assert attending.returncode == code
 
 
 def shown(lake, versions: dict[str, str]) -> str:
