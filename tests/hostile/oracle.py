@@ -124,7 +124,7 @@ def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
     return _lost_lines(expand(data), rows) if format == "jsonl" else []
 
 
-_DESCRIBED = ("a.wav", "b.wav", "L-1", "L-2", "a.jpg", "sentence", "caption")  # the files beside tables of the seeds, and their lines of names
+_DESCRIBED = ("a.wav", "b.wav", "L-1", "L-2", "a.jpg", "b.jpg", "file_name", "sentence", "caption")  # the files beside tables of the seeds, and their lines of names
 
 
 def _unexplained_silence(data: bytes, format: str) -> list[str]:

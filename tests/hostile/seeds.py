@@ -23,6 +23,7 @@ from tests import make
 from tests.hostile.addresses import lists
 
 Members = tuple[tuple[str, bytes], ...]
+PACKINGS = ("", "gz", "zst", "bz2", "xz")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,8 +240,8 @@ def _corpus_seeds() -> list[Seed]:
         Seed(name="speech.zip", data=zipped(speech), members=speech, method=8),
         Seed(name="1/2/1-2.trans.txt", data=lines, beside=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"]))),
         Seed(name="talk/a.json", data=files["t.json"], beside=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words"))),
-        Seed(name="crawl.warc", data=_warc()),
-        Seed(name="crawl.warc", data=_warc(), compression="gz"),
+        *(Seed(name=f"crawl.warc{packing and '.'}{packing}", data=_warc(), compression=packing) for packing in PACKINGS),
+        Seed(name="apart.warc.gz", data=b"".join(gzip.compress(b"WARC/" + record, mtime=0) for record in _warc().split(b"WARC/")[1:])),  # a stream per record, as crawlers write
     ]
 
 
@@ -251,13 +252,16 @@ def _record_seeds() -> list[Seed]:
     records = [{"id": f"r{at}", "text": make.prose(at, words=9)} for at in range(6)] + [{"conversations": turns}, {"instruction": "Add.", "input": "1 2", "output": "3"}]
     rows = b'id,text,n\r\nx,"one, ""two""\nthree",1\r\ny,' + "gr\u00fcn".encode() + b",\r\n"
     voices = b"client_id\tpath\tsentence\nc\ta.wav\tgood morning\nd\tb.wav\tbye\n"
+    named = b"".join(json.dumps({"file_name": f"{at}.jpg", "text": f"caption {at}"}).encode() + b"\n" for at in "ab")
     return [
-        Seed(name="r.json", data=json.dumps(records, ensure_ascii=False).encode()),
         Seed(name="r.json", data=json.dumps(records, indent=2).encode(), compression="gz"),
-        Seed(name="r.csv", data=rows + b"z,four,2\n" * 5),
         Seed(name="s.csv", data=rows.replace(b",", b";")),
         Seed(name="u.csv", data=rows.decode().replace(",", "|").encode("utf-16")),
         Seed(name="r.tsv", data=b"text\tn\n" + b'"words\t1\n' * 5, compression="zst"),
+        *(Seed(name=f"r.json{packing and '.'}{packing}", data=json.dumps(records, ensure_ascii=False).encode(), compression=packing) for packing in PACKINGS),
+        *(Seed(name=f"r.csv{packing and '.'}{packing}", data=rows + b"z,four,2\n" * 5, compression=packing) for packing in PACKINGS),
+        Seed(name="im/metadata.jsonl", data=named, beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"]))),
+        Seed(name="im/metadata.csv", data=b"file_name,text\na.jpg,one\nb.jpg,two\n", beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"]))),
         Seed(name="cv/train.tsv", data=voices, beside=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"]))),
         Seed(name="lj/metadata.csv", data=b"L-1|one|one\nL-2|two|two\n", beside=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"]))),
         Seed(name="f/captions.txt", data=b'image,caption\na.jpg,"a, b"\na.jpg,c\n', beside=(("f/Images/a.jpg", files["p.jpg"]),)),
@@ -271,15 +275,16 @@ def seeds() -> tuple[Seed, ...]:
     found = []
     for name, members, dialect in (("u.tar", samples, tarfile.USTAR_FORMAT), ("p.tar", samples + long, tarfile.PAX_FORMAT), ("g.tar", long, tarfile.GNU_FORMAT)):
         found.append(Seed(name=name, data=tar(members, dialect), members=members, dialect=dialect))
-    found += [Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples) for packing in ("gz", "zst", "bz2", "xz")]
+    found += [Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples) for packing in PACKINGS[1:]]
     for name, members, method in (("u.zip", samples, 0), ("d.zip", samples, 8), ("l.zip", long, 8), ("b.zip", samples, 12), ("x.zip", samples, 14)):
         found.append(Seed(name=name, data=zipped(members, method), members=members, method=method))
     found.append(Seed(name="p.zip", data=streamed(samples), members=samples, method=8))
     lines = b"".join(json.dumps({"id": f"d{at}", "text": make.prose(at, words=9), "meta": {"n": at}}).encode() + b"\n" for at in range(12))
     lines += '{"text": "Gr\u00fc\u00dfe \U0001f600", "captions": ["a", "b"]}\r\n\n{"text": "\\u00fc"}\n'.encode()
-    found += [Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in ("", "gz", "zst", "bz2", "xz")]
+    found += [Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in PACKINGS]
     found += _parquet_seeds()
     found += [Seed(name=name, data=data) for name, data in media().items()]
-    found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in ("gz", "zst")]
+    found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in PACKINGS[1:]]
     found += [Seed(name=name, data=data) for name, data in lists()]
+    found += [Seed(name=f"{name}.{packing}", data=data, compression=packing) for name, data in lists() if name.endswith((".urls", ".jsonl", ".csv")) for packing in PACKINGS[2:]]
     return tuple(found + _corpus_seeds() + _record_seeds() + _arrow_seeds())
