@@ -7,11 +7,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 os.environ |= {"DO_NOT_TRACK": "1", "DAGSTER_DISABLE_TELEMETRY": "yes", "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0", "TOKENIZERS_PARALLELISM": "false"}
 os.environ["COLUMNS"] = "120"  # the width of every table, also where a worker has no terminal to ask
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests import make` from any folder
+
+# The same examples in every run, and no limit of time on a machine that others share; `--hypothesis-profile=explore` looks for new ones.
+_CHECKS = (hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture)
+hypothesis.settings.register_profile("explore", deadline=None, database=None, suppress_health_check=_CHECKS)
+hypothesis.settings.register_profile("house", hypothesis.settings.get_profile("explore"), derandomize=True)
+hypothesis.settings.load_profile("house")
 
 MAX_WORKERS = 8
 WORKER_BYTES = 2 << 30  # torch, Arrow and Dagster in one process

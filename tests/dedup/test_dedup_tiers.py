@@ -191,7 +191,7 @@ def test_a_node_that_comes_twice_breaks_the_contract():
         dedup.cluster(nodes([("a", 0, 1.0), ("a", 1, 1.0)]), edges([]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_clusters_do_not_depend_on_the_order_of_arrival(data):
     digests = [f"{at:02d}" for at in range(12)]

@@ -9,12 +9,13 @@ import http.client
 import http.server
 import re
 import shutil
-import socket
 import subprocess
 import threading
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 CONF = (Path(__file__).parents[2] / "deploy/nginx.conf").read_text()
 OWN = "http://{host}"
@@ -102,16 +103,10 @@ class _Everything(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory):
     """host:port of a real nginx with our file, in front of a server that says yes to all."""
-    folder, port = tmp_path_factory.mktemp("nginx"), _free_port()
+    folder, port = tmp_path_factory.mktemp("nginx"), free_port()
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Everything)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
     rules = CONF.replace("webserver:3000", f"127.0.0.1:{upstream.server_port}").replace("listen 8080", f"listen 127.0.0.1:{port}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlake_assets.instance import dagster_home
+from tests.ports import free_port
 
 START_S = 120
 POLL_S = 0.5
@@ -53,9 +53,7 @@ class Deployment:
 @contextmanager
 def deployed(lake: Path, landing: Path) -> Iterator[Deployment]:
     """`dagster dev` on the lake, in a process group of its own that is stopped as a whole: its children outlive it otherwise."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake), "MMLAKE_LANDING": str(landing), "MMLAKE_AUTOMATION": "off", "MMLAKE_DEVICE": "cpu", "PYTHONWARNINGS": "ignore",
     }  # fmt: skip

@@ -28,7 +28,7 @@ from tests.hostile import addresses, oracle
 from tests.hostile.mutations import mutated
 from tests.hostile.seeds import media
 
-DEADLINE_S = 10.0
+DEADLINE_S = 10.0  # of the processor, so that a busy machine is no fault of an input; a worker that takes three times as long by the clock is ended
 MAX_GROWTH_BYTES = 512 << 20  # resident memory above what the worker held before the input
 _STORE_INPUTS = 250  # after so many the blobs are thrown away
 _FETCHES = 6  # locators followed per shard
@@ -84,7 +84,7 @@ class Bench:
             (self.root / "in" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / "in" / path).write_bytes(content)
         found: dict[str, Any] = {"number": number, "name": name, "violations": [], "codes": Counter(), "formats": Counter()}
-        before, start = _reset_peak(), time.monotonic()
+        before, start, start_cpu_s = _reset_peak(), time.monotonic(), time.process_time()
         try:
             self._check(found, decode=number % _DECODED_SHARE == 0)
         except Exception as error:
@@ -92,8 +92,8 @@ class Bench:
             where = next((frame for frame in reversed(frames) if "/mmlake/" in frame.filename), frames[-1])
             found["violations"].append(f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:200]}")
         found["wall_s"], found["growth_bytes"] = time.monotonic() - start, max(0, _peak_bytes() - before)
-        if found["wall_s"] > DEADLINE_S:
-            found["violations"].append(f"wall_s={found['wall_s']:.1f} not in [0, {DEADLINE_S}]")
+        if (cpu_s := time.process_time() - start_cpu_s) > DEADLINE_S:
+            found["violations"].append(f"cpu_s={cpu_s:.1f} not in [0, {DEADLINE_S}]")
         if found["growth_bytes"] > MAX_GROWTH_BYTES:
             found["violations"].append(f"growth_bytes={found['growth_bytes']} not in [0, {MAX_GROWTH_BYTES}]")
         return found

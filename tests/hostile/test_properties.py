@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import sources
@@ -18,7 +18,7 @@ from mmlake.records import SourceRef
 from tests.hostile.memory import SETTINGS, rows_of
 from tests.hostile.seeds import compress, media, tar
 
-_QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+_QUICK = settings(max_examples=60)
 _LETTERS = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
 _EXTENSIONS = st.sampled_from(["", ".txt", ".json", ".png", ".jpg", ".wav", ".cls", ".txt.gz", ".bin", ".srt"])
 _BODIES = st.one_of(
@@ -68,14 +68,14 @@ _NAMED = _SEGMENTS.map(lambda name: name.replace(b"/", b"").replace(b"\0", b""))
 _PATHS = st.lists(_NAMED, min_size=1, max_size=3).map(lambda names: portable(os.fsdecode(b"/".join(names))))  # as a landing zone spells them
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(_PATHS, _PATHS)
 def test_shard_keys_are_reversible_and_so_no_two_paths_share_one(one, other):
     assert sources.path_of_key(sources.shard_key(one)) == one
     assert (sources.shard_key(one) == sources.shard_key(other)) == (one == other)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(_PATHS)
 def test_shard_keys_are_names_that_files_and_partitions_can_have(path):
     key = sources.shard_key(path)
@@ -83,7 +83,7 @@ def test_shard_keys_are_names_that_files_and_partitions_can_have(path):
     assert all(len(part) <= 220 for part in key.split("/"))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     st.text(min_size=1, max_size=50),
     st.none() | st.text(max_size=50),

@@ -52,7 +52,7 @@ def keys(samples) -> list[str]:
     return [sample["__key__"] for sample in samples]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 5000), st.integers(0, 2**63), st.integers(0, 100))
 def test_the_permutation_is_a_bijection(size: int, seed: int, epoch: int) -> None:
     assert np.array_equal(np.sort(Permutation(size, seed=seed, epoch=epoch).at(np.arange(size))), np.arange(size))
@@ -90,7 +90,7 @@ def test_an_epoch_is_repeatable_and_the_next_one_differs(folder) -> None:
     assert keys(stream) != first
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 7), st.booleans(), st.integers(0, COUNT))
 def test_ranks_and_workers_share_every_sample_exactly_once(folder, world_size: int, num_workers: int, batch_size: int, shuffle: bool, taken: int) -> None:
     seen: list[str] = []
@@ -104,7 +104,7 @@ def test_ranks_and_workers_share_every_sample_exactly_once(folder, world_size: i
     assert sorted(seen) == sorted(keys(ShardStream(folder, seed=1, shuffle=shuffle, verify="fast"))[taken:])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 8))
 def test_training_goes_on_with_another_world_size_without_repeat_or_loss(folder, before: int, after: int, steps: int) -> None:
     """When every rank has taken equally many samples, what the new ranks give out is exactly what is left."""

@@ -16,11 +16,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+from tests.ports import free_port
 
 
 @contextmanager
@@ -39,7 +35,7 @@ def s3_server() -> Iterator[str]:
             process.terminate()
 
 
-def wait_for(port: int, process: subprocess.Popen[bytes], *, limit_s: float = 60.0) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes], *, limit_s: float = 300.0) -> None:
     until = time.monotonic() + limit_s
     while time.monotonic() < until and process.poll() is None:
         with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api/data.json", timeout=5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 
 import pytest
@@ -14,7 +15,7 @@ from mmlake.remote.bucket import Bucket
 from mmlake.settings import Settings
 from mmlake_resources import LakeResource
 from tests.remote.conftest import SECRET
-from tests.remote.servers import Fault, free_port
+from tests.remote.servers import Fault
 
 
 def test_a_missing_library_is_told_with_its_remedy(monkeypatch) -> None:
@@ -48,9 +49,11 @@ def test_no_credentials_are_a_setting_to_make(proxy, monkeypatch, remote) -> Non
 
 def test_nobody_at_the_endpoint_is_told(proxy, monkeypatch, remote) -> None:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
-    monkeypatch.setenv("MMLAKE_S3_ENDPOINT", f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(RemoteUnavailable, match="LIST s3://somewhere/: 6 tries failed.*EndpointConnectionError"):
-        list(Bucket("somewhere", settings=remote).objects(""))
+    with socket.socket() as taken:  # and does not listen, so that nobody else does
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("MMLAKE_S3_ENDPOINT", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(RemoteUnavailable, match="LIST s3://somewhere/: 6 tries failed.*EndpointConnectionError"):
+            list(Bucket("somewhere", settings=remote).objects(""))
 
 
 def test_a_deployment_names_its_storage_in_the_resource(proxy, name, tmp_path, monkeypatch) -> None:

@@ -20,7 +20,7 @@ from mmlake.records import SourceRef
 from mmlake.rows import RESERVED, SCHEMA, RowBatch
 from mmlake.schemas import ITEMS
 
-_QUICK = settings(max_examples=60, deadline=None, database=None, derandomize=True)
+_QUICK = settings(max_examples=60)
 TABLE = pa.table({"sample_id": ["a", "a", "b"], "position": [0, 1, 0], "modality": ["text", "image", "image"]})
 FORMS = {"table": TABLE, "record batch": TABLE.to_batches()[0], "data frame": TABLE.to_pandas(), "data frame with labels": TABLE.to_pandas().set_index(pandas.Index([7, 3, 9]))}
 

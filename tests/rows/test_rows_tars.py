@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows_made import JPEG, PNG, SETTINGS, WAV, back, batch, files, image, layout, media, members, meta, records, sample, text
 
@@ -68,7 +68,7 @@ def test_every_id_is_a_safe_member_name_and_comes_back(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), unique=True, max_size=5))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_stems_are_safe_distinct_and_reversible(ids: list[str]) -> None:
     stems = [stem_of(one) for one in ids]
     assert len(set(stems)) == len(ids)
@@ -280,7 +280,7 @@ def _batches(draw) -> RowBatch:
 
 
 @given(made=_batches())
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_whatever_rows_go_into_a_tar_come_out_of_it(made: RowBatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("tar")
     write_rows(made, directory, to="webdataset")

@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_builders import SETTINGS, brief, gz, jsonl, land, mp4, parquet, png, rows_of, sha, tar, wav, zst
 
@@ -296,7 +296,7 @@ _BODIES = st.one_of(
 _FILES = st.lists(st.tuples(st.sampled_from(["0", "1", "d/0"]), st.sampled_from(["png", "txt", "json", "wav", "cls", "bin", "txt.gz", "srt", ""]), _BODIES), max_size=6)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(members=_FILES, loose=_FILES, cut=st.integers(0, 12_000), flip=st.integers(0, 12_000), pack=st.sampled_from([bytes, gz, zst]), lines=st.lists(_BODIES, max_size=4))
 def test_whatever_lands_every_item_is_a_row_of_exactly_one_modality(tmp_path_factory, members, loose, cut, flip, pack, lines):
     """rows_of asserts it: the rows over a shard's modalities are its items, each once, and every digest can be fetched again."""

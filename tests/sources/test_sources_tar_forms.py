@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import webdataset
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -120,7 +120,7 @@ def _archives(draw: st.DrawFn) -> bytes:
     return sink.getvalue()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(data=_archives(), head_bytes=st.sampled_from([0, 64]), stream=st.booleans())
 def test_the_walk_gives_what_the_standard_library_gives(tmp_path: Path, data: bytes, head_bytes: int, stream: bool) -> None:
     (tmp_path / "a.tar").write_bytes(data)

@@ -281,7 +281,7 @@ def test_a_file_in_the_place_of_the_store_is_an_error(tmp_path) -> None:
         BlobStore(tmp_path / "blobs").put(FOX)
 
 
-@settings(max_examples=40, deadline=None, database=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.binary(max_size=300), st.text(max_size=12), st.booleans()), max_size=6))
 def test_any_bytes_under_any_extension_come_back(puts) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -340,7 +340,7 @@ def test_a_pack_inside_of_a_blob_is_no_trap(store) -> None:
     assert (store.rebuild_indexes(), list(BlobStore(store.root).digests())) == (1, [after])
 
 
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.binary(max_size=200), st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True)), max_size=12, unique_by=lambda one: one[0]))
 def test_what_is_written_to_a_pack_comes_back_by_index_and_by_scan(blobs) -> None:
     pack = bytearray()

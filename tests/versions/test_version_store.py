@@ -132,7 +132,7 @@ def test_an_empty_version_is_a_version(store) -> None:
     assert (manifest.num_items, store.items(manifest.id).num_rows, store.verify(manifest.id)) == (0, 0, [])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sets(st.integers(0, 10**6), min_size=1, max_size=60), st.integers(0, 10**6))
 def test_one_more_item_changes_one_segment_or_splits_it(numbers: set[int], extra: int) -> None:
     def pieces(members: set[int]) -> set[tuple[str, ...]]:

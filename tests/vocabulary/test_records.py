@@ -44,7 +44,7 @@ def test_what_json_cannot_say_is_refused(value) -> None:
         canonical_json(value)
 
 
-@settings(max_examples=50, deadline=None, database=None, derandomize=True)
+@settings(max_examples=50)
 @given(st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3))))
 def test_the_order_of_keys_never_shows(value) -> None:
     assert canonical_json(dict(reversed(value.items()))) == canonical_json(value)

@@ -121,7 +121,7 @@ def test_half_a_key_may_repeat(tables) -> None:
     assert tables.write(SLOT, MEASURES, table, **MADE).num_rows == 2
 
 
-@settings(max_examples=25, deadline=None, database=None, derandomize=True)
+@settings(max_examples=25)
 @given(st.randoms(use_true_random=False), st.integers(1, 7))
 def test_the_data_version_does_not_depend_on_arrival(chance, num_chunks) -> None:
     """Neither on the order of the rows, nor on how they were batched."""

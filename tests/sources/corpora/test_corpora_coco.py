@@ -6,7 +6,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import sources
@@ -263,7 +263,7 @@ def test_an_archive_of_a_format_that_is_not_read_is_a_row_that_says_to_unpack_it
     assert [(row["error_code"], row["modality"]) for row in rows] == [(1012, "image")] and "unpack" in rows[0]["materialize_error"] and "npack" in CODES[1012].fix
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30)
 @given(
     cut=st.integers(0, 9000), at=st.integers(0, 9000), byte=st.integers(0, 255), insert=st.binary(max_size=6), order=st.sampled_from(["images annotations", "annotations images"])
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,7 +41,6 @@ class Visit(BaseHTTPRequestHandler):
             site.agents.add(self.headers["User-Agent"])
             site.num_now += 1
             site.most_at_once = max(site.most_at_once, site.num_now)
-            site.times_s.append(time.monotonic())
         try:
             site.pages.get(self.path, lambda visit: visit.reply(status=404))(self)
         except OSError:
@@ -72,7 +70,6 @@ class Site:
         self.heads: Counter[str] = Counter()
         self.agents: set[str] = set()
         self.lock, self.num_now, self.most_at_once = threading.Lock(), 0, 0
-        self.times_s: list[float] = []
         self._server = _Server(("127.0.0.1", 0), Visit)
         self._server.site = self
         self.port = self._server.server_port
@@ -110,7 +107,8 @@ def running() -> Iterator[Site]:
         thread.join()
 
 
-QUICK = {"allowed_networks": ("127.0.0.0/8",), "max_pause_s": 0.05, "idle_timeout_s": 2.0, "total_timeout_s": 5.0, "connect_timeout_s": 2.0}
+# Waits between tries are short; what limits one try is long, since on a busy machine a thread of this process may get no turn for seconds.
+QUICK = {"allowed_networks": ("127.0.0.0/8",), "max_pause_s": 0.05, "idle_timeout_s": 30.0, "total_timeout_s": 60.0, "connect_timeout_s": 30.0}
 
 
 def downloads_at(root: Path, **changes: object) -> sources.JournalledDownloads:

@@ -103,7 +103,12 @@ def test_our_agent_says_who_we_are_and_how_to_complain(tmp_path, site):
 
 
 def test_a_host_is_never_asked_for_more_at_once_than_allowed(tmp_path, site):
+    pair = threading.Event()
+
     def page(visit):
+        if site.num_now > 1:
+            pair.set()
+        pair.wait(30)  # the first until there is a second
         time.sleep(0.01)
         visit.reply(PAGE)
 
@@ -137,10 +142,10 @@ def test_redirects_from_many_hosts_count_at_the_host_where_they_lead(tmp_path, s
 def test_requests_to_a_host_keep_their_distance(tmp_path, site, by):
     if by == "robots":
         site.serve("/robots.txt", b"User-agent: *\nCrawl-delay: 0.05\n")
-    urls = [site.serve(f"/{at}", PAGE) for at in range(5)]
-    assert codes_of(tmp_path, *urls, **({"host_delay_s": 0.05} if by == "settings" else {})) == [None] * 5
-    times_s = site.times_s[1:]  # the first is robots.txt
-    assert min(later - earlier for earlier, later in itertools.pairwise(times_s)) >= 0.03
+    urls = [site.serve(f"/{at}", PAGE) for at in range(10)]
+    began_s = time.monotonic()
+    assert codes_of(tmp_path, *urls, **({"host_delay_s": 0.05} if by == "settings" else {})) == [None] * 10
+    assert time.monotonic() - began_s >= 9 * 0.05  # of them all: when single ones arrive, a busy machine decides
 
 
 INSIDE = [
@@ -271,18 +276,16 @@ def test_a_drip_does_not_hold_a_place_for_longer_than_allowed(tmp_path, site, wh
             visit.end_headers()
         elif where == "header":
             visit.wfile.write(b"HTTP/1.1 200 OK\r\nX-A: ")
-        for _ in range(200):
-            if leave.wait(0.02):
-                return
+        while not leave.wait(0.02):  # without end
             if where != "silence":
                 visit.wfile.write(b"a")
                 visit.wfile.flush()
 
     site.pages["/robots.txt"] = lambda visit: visit.reply(status=404)
-    began_s = time.monotonic()
-    assert codes_of(tmp_path, site.does("/a", drip), tries=1, total_timeout_s=0.3, idle_timeout_s=0.2) == [1104]
-    leave.set()
-    assert time.monotonic() - began_s < 3
+    try:
+        assert codes_of(tmp_path, site.does("/a", drip), tries=1, total_timeout_s=0.3, idle_timeout_s=0.2) == [1104]
+    finally:
+        leave.set()
 
 
 @pytest.mark.parametrize("stated", [True, False])
@@ -338,19 +341,20 @@ def test_an_answer_that_is_no_http_is_a_row(tmp_path, site, raw):
 def test_a_host_that_hangs_does_not_hold_up_the_others(tmp_path, site):
     """More addresses of one slow host than there are places: the other host's answers come meanwhile."""
     leave, served = threading.Event(), threading.Event()
-    slow = [site.does(f"/slow{at}", lambda visit: (leave.wait(5), visit.reply(PAGE))) for at in range(30)]
+    slow = [site.does(f"/slow{at}", lambda visit: (leave.wait(), visit.reply(PAGE))) for at in range(30)]
     site.does("/quick", lambda visit: (served.set(), visit.reply(PAGE)))
 
     async def here(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
     urls = [url.replace("127.0.0.1", "slow.example") for url in slow] + [site.url("/quick", host="quick.example")]
-    timer = threading.Thread(target=lambda: (served.wait(5), leave.set()))
-    timer.start()
-    began_s = time.monotonic()
-    assert codes_of(tmp_path, *urls, max_parallel=8, max_parallel_per_host=4, lookup=here) == [None] * 31
-    timer.join()
-    assert time.monotonic() - began_s < 4
+    opener = threading.Thread(target=lambda: (served.wait(), leave.set()))
+    opener.start()
+    try:
+        assert codes_of(tmp_path, *urls, max_parallel=8, max_parallel_per_host=4, lookup=here) == [None] * 31
+    finally:
+        served.set()
+        opener.join()
 
 
 def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
@@ -376,8 +380,8 @@ def test_a_pause_that_a_host_asks_for_is_kept_although_nobody_waits():
         gates, loop = Gates(per_host=4, delay_s=0.0), asyncio.get_running_loop()
         async with gates.through("host"):
             pass
-        gates.pause("host", 0.05)
         began_s = loop.time()
+        gates.pause("host", 0.05)
         async with gates.through("host"):
             return loop.time() - began_s
 

@@ -6,7 +6,7 @@ import json
 import zipfile
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import sources
@@ -45,7 +45,7 @@ _BODIES = st.one_of(
 _NAMES = st.from_regex(r"(d/)?[a-c\u00e9#%]{1,2}\.(txt|png|json|wav|bin|srt|cls|txt\.gz)", fullmatch=True)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(st.lists(st.tuples(_NAMES, _BODIES), max_size=7), st.sampled_from([STORED, DEFLATED]))
 def test_whatever_lies_in_a_zip_and_in_a_tar_gives_equal_rows(tmp_path_factory, members, method):
     """Repeated names, odd names and broken records included."""
