@@ -145,7 +145,7 @@ def _unexplained_silence(data: bytes, format: str) -> list[str]:
 def _all_described(table: str) -> bool:
     """Whether every line of the table, or every record of it that may have several in quotes, names a file that lies beside it."""
     records = [" ".join(cells) for cells in csv.reader(io.StringIO(table))] if "\0" not in table else []
-    return any(all(any(name in record for name in _DESCRIBED) for record in found if record.strip()) for found in (table.split("\n"), records) if found)
+    return any(all(any(name.lower() in record.lower() for name in _DESCRIBED) for record in found if record.strip()) for found in (table.split("\n"), records) if found)
 
 
 def _all_taken(data: bytes) -> bool:
