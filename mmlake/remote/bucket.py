@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -38,10 +38,12 @@ class Bucket:
     """One bucket through one client. Threads may share it.
 
     client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is first needed.
+    is_own: the objects are the lake's own. That one is refused is then no fault of an item, and raises RemoteUnavailable in place of UnreadableItem.
     """
 
-    def __init__(self, name: str, *, client: Any = None, settings: RemoteSettings | None = None, retries: backoff.Retries | None = None) -> None:
+    def __init__(self, name: str, *, client: Any = None, settings: RemoteSettings | None = None, retries: backoff.Retries | None = None, is_own: bool = False) -> None:
         self.name = name
+        self._is_own = is_own
         self.settings = settings or RemoteSettings()
         self._retries = retries or backoff.Retries()
         self._client = client
@@ -76,10 +78,28 @@ class Bucket:
 
     def head(self, key: str) -> ObjectInfo | None:
         """What the storage says of the object; None where there is none. Raises UnreadableItem where it refuses to say."""
-        with suppress(s3.Missing), s3.in_our_words(self._what("HEAD", key), of_object=True):
-            answer = self.client.head_object(Bucket=self.name, Key=key)
+        with suppress(s3.Missing):
+            try:
+                with s3.in_our_words(self._what("HEAD", key), of_object=True):
+                    answer = self.client.head_object(Bucket=self.name, Key=key)
+            except s3.Refused:  # wrong keys and a wrong clock look the same: an answer to HEAD has no body that says why, one to GET has
+                with self._asking("GET", key):
+                    answer = self.client.get_object(Bucket=self.name, Key=key, Range="bytes=0-0")
+                answer["Body"].close()
+                return _info_of(key, int(answer["ContentRange"].rpartition("/")[2]), answer)
             return _info_of(key, answer["ContentLength"], answer)
         return None
+
+    @contextmanager
+    def _asking(self, verb: str, key: str) -> Iterator[None]:
+        """Turns the storage's errors into ours: UnreadableItem where the object is at fault."""
+        try:
+            with s3.in_our_words(self._what(verb, key), of_object=True):
+                yield
+        except s3.Refused:
+            if self._is_own:
+                raise RemoteUnavailable(f"{self._what(verb, key)}: the storage refuses it (status=403); give the credentials the right to it, then run again") from None
+            raise
 
     def read_range(self, key: str, *, etag: str, offset: int, size: int) -> bytes:
         """Exactly these bytes of that version of the object. Raises UnreadableItem 1001 where that version is gone, RemoteUnavailable."""
@@ -101,7 +121,7 @@ class Bucket:
         from botocore.exceptions import BotoCoreError
         from urllib3.exceptions import HTTPError
 
-        with s3.in_our_words(self._what("GET", key), of_object=True):
+        with self._asking("GET", key):
             answer = self.client.get_object(Bucket=self.name, Key=key, Range=f"bytes={offset}-{offset + size - 1}", IfMatch=f'"{etag}"')
         body, left = answer["Body"], size
         try:
@@ -123,12 +143,18 @@ class Bucket:
 
     def put(self, key: str, data: bytes, *, metadata: Mapping[str, str] | None = None) -> str | None:
         """The ETag of the object that was made; None where the key has an object already, which a store with conditional writes leaves as it is."""
-        try:
-            with s3.in_our_words(self._what("PUT", key)):
-                answer = self.client.put_object(Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {}))
-        except s3.Occupied:
-            return None
-        return str(answer["ETag"]).strip('"')
+        attempts = self._retries.begin(self._what("PUT", key))
+        while True:
+            try:
+                with s3.in_our_words(self._what("PUT", key)):
+                    answer = self.client.put_object(Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {}))
+                return str(answer["ETag"]).strip('"')
+            except s3.Occupied:
+                return None
+            except s3.Contended as error:  # of two at once, S3 may refuse both, as it does where the object is deleted meanwhile
+                if self.head(key) is not None:
+                    return None
+                attempts.wait(error)
 
     def upload(self, key: str, file: IO[bytes], *, size_bytes: int, metadata: Mapping[str, str] | None = None) -> None:
         """Write a file of any length in parts, side by side. Where it fails, neither an object nor a part is left."""
@@ -141,7 +167,7 @@ class Bucket:
 
     def copy(self, key: str, to: str) -> None:
         """Copy an object within the bucket, on the storage's side."""
-        with s3.in_our_words(self._what("COPY", key), of_object=True):
+        with self._asking("COPY", key):
             self.client.copy({"Bucket": self.name, "Key": key}, self.name, to)
 
     def delete(self, keys: Iterable[str]) -> None:

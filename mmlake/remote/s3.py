@@ -29,8 +29,9 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _EXAMPLE = "expected s3://bucket/prefix"
 _CREDENTIALS = ("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), AWS_PROFILE or an instance role",)
 _REFUSED_CREDENTIALS = frozenset(
-    "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId SignatureDoesNotMatch RequestTimeTooSkewed AuthFailure InvalidSecurity".split()
+    "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId SignatureDoesNotMatch AuthFailure InvalidSecurity".split()
 )
+_WRONG_CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _CHANGED = (412, 416)  # the version that was asked for is gone; the object is shorter now
 _ODD_SEGMENTS = ("", ".", "..")
 
@@ -40,6 +41,27 @@ class Missing(UnreadableItem):
 
     def __init__(self) -> None:
         super().__init__(1001, "the object is missing")
+
+
+class Changed(UnreadableItem):
+    """The object is no longer the version that was opened."""
+
+    def __init__(self) -> None:
+        super().__init__(1001, "the object changed while it was read: the version that was opened is gone")
+
+
+class Refused(UnreadableItem):
+    """The credentials are good, and do not give the right to the object."""
+
+    def __init__(self) -> None:
+        super().__init__(1001, "the storage refuses to give the object (status=403)")
+
+
+class Contended(backoff.Transient):
+    """A conditional write met another one of the same key that was under way; whether there is an object now is not known."""
+
+    def __init__(self) -> None:
+        super().__init__("another write of the same key (HTTP 409)")
 
 
 class Occupied(Exception):
@@ -145,24 +167,28 @@ def in_our_words(what: str, *, of_object: bool = False) -> Iterator[None]:
         ) from None
 
 
-def _refusal(response: dict[str, Any], what: str, of_object: bool) -> MmlakeError | UnreadableItem | Occupied:
+def _refusal(response: dict[str, Any], what: str, of_object: bool) -> MmlakeError | UnreadableItem | Contended | Occupied:
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = re.sub(r"[^A-Za-z0-9]", "", str(response.get("Error", {}).get("Code", "")))[:60]
     if code == "NoSuchBucket":
         return SettingsError(f"{what}: there is no such bucket; correct the address, or make the bucket")
     if code in _REFUSED_CREDENTIALS:
         return RemoteUnavailable(f"{what}: the storage refuses the credentials ({code}); renew them in {_CREDENTIALS[0]}, then run again: what is done stays done")
+    if code in _WRONG_CLOCK:
+        return RemoteUnavailable(f"{what}: this machine's clock is not the storage's ({code}); set it, such as by NTP, then run again: what is done stays done")
     if status in (301, 307) or code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"):
         return SettingsError(f"{what}: the bucket is in another region ({code}); name its region in AWS_REGION")
     if of_object and status == 404:
         return Missing()
     if of_object and status in _CHANGED:
-        return UnreadableItem(1001, "the object changed while it was read: the version that was opened is gone")
+        return Changed()
     if of_object and code == "InvalidObjectState":
         return UnreadableItem(1001, "the object is archived and must be restored before it can be read")
     if of_object and status == 403:
-        return UnreadableItem(1001, "the storage refuses to give the object (status=403)")
-    if status in (409, 412):
+        return Refused()
+    if status == 412:
         return Occupied()
+    if status == 409:
+        return Contended()
     tries = int(response.get("ResponseMetadata", {}).get("RetryAttempts", 0)) + 1
     return RemoteUnavailable(f"{what}: status {status} {code} after {tries} tries, expected success; see the storage's own log, then run again: what is done stays done")

@@ -58,7 +58,7 @@ class S3Store(Blobs):
     def __init__(self, location: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
         self._address = Address.parse(location)
         settings = remote or RemoteSettings()
-        self.bucket = Bucket(self._address.bucket, client=client, settings=settings)
+        self.bucket = Bucket(self._address.bucket, client=client, settings=settings, is_own=True)
         self._cache = shared_cache(settings)
         self._spool = settings.directory() / "stores" / digest_of(str(self._address).encode())[:16]
         self._packs = S3Packs(self.bucket, self._address.key("packs/"), spool=self._spool, cache=self._cache)

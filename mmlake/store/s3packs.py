@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from mmlake.errors import BlobCorrupt
+from mmlake.errors import BlobCorrupt, RemoteUnavailable
 from mmlake.records import Digest
 from mmlake.remote.bucket import Bucket, ObjectInfo
 from mmlake.remote.cache import BlockCache
-from mmlake.remote.s3 import Missing
+from mmlake.remote.s3 import Changed, Missing
 from mmlake.store.bloom import BloomFilter
 from mmlake.store.files import BufferedAtomicFile, Buffers, in_memory, write_atomically
 from mmlake.store.index import Entry, PackIndex, index_bytes, pack_entry, sorted_once
@@ -102,12 +102,12 @@ class S3Packs:
         """Every packed copy of the blob, unchecked; None for one that cannot be read. is_hint: as for `find`."""
         tried: set[str] = set()
         self.find(digest, is_hint=is_hint)
-        while fresh := [(pack, entry) for pack, entry in self._copies(digest) if pack.name not in tried]:
+        while fresh := [(pack, entry) for pack, entry in self._copies(digest) if pack.found.etag not in tried]:
             for pack, entry in fresh:
-                tried.add(pack.name)
+                tried.add(pack.found.etag)
                 try:
                     yield pack.record(entry, is_cached=is_cached)
-                except Missing:  # rewritten meanwhile
+                except (Missing, Changed):  # rewritten meanwhile
                     self._list()
                     break
                 except BlobCorrupt:
@@ -183,10 +183,11 @@ class S3Packs:
         self._list()
 
     def _install(self, name: str, data: bytes) -> S3Pack:
-        self._bucket.put(f"{self._prefix}{name}.idx", data)
-        found = self._bucket.head(f"{self._prefix}{name}.pack")
-        if found is None:
-            raise Missing
+        key = f"{self._prefix}{name}"
+        is_there = self._bucket.put(f"{key}.idx", data) is not None or self._bucket.head(f"{key}.idx") is not None
+        found = self._bucket.head(f"{key}.pack")
+        if not is_there or found is None:
+            raise RemoteUnavailable(f"a pack of {self._bucket.name}/{self._prefix} was written and is not there; if nobody removed it, the storage loses writes: use another")
         write_atomically(self.directory / f"{name}.idx", data)
         pack = S3Pack(name, found, PackIndex(_mapped(self.directory / f"{name}.idx")), bucket=self._bucket, cache=self._cache)
         with self._lock:
@@ -211,9 +212,13 @@ class S3Packs:
                 files.setdefault(name, {})[ending] = found
         with self._lock:
             there = {name for name, both in files.items() if len(both) == 2}
-            self._packs = {name: self._packs.get(name) or self._opened(name, files[name]["pack"], files[name]["idx"]) for name in sorted(there)}
+            self._packs = {name: self._known(name, files[name]["pack"]) or self._opened(name, files[name]["pack"], files[name]["idx"]) for name in sorted(there)}
             self._without_index = [both["pack"] for both in files.values() if "idx" not in both]
             self._listed_s = self._clock()
+
+    def _known(self, name: str, found: ObjectInfo) -> S3Pack | None:
+        known = self._packs.get(name)
+        return known if known is not None and known.found.etag == found.etag else None
 
     def _opened(self, name: str, found: ObjectInfo, index: ObjectInfo) -> S3Pack:
         """The pack with its index from this machine's copy, or fetched. Raises BlobCorrupt where the index does not hash to its name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -56,6 +57,8 @@ class Fault:
     retry_after: str | None = None
     cut_after: int | None = None  # bytes of the body that come before the connection is closed
     lost_answer: bool = False  # the storage does it, the answer never comes
+    is_reset: bool = False  # the connection is closed while the request is on its way; nothing reaches the storage
+    length_off: int = 0  # added to the Content-Length that is told, after which the connection is closed
     etag: str | None = None  # in place of the true one
     delay_s: float = 0.0
     drop_headers: tuple[str, ...] = ()  # of the request: a store that does not know them
@@ -108,6 +111,12 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
                     proxy.at_once -= 1
 
         def _forward(self, fault: Fault | None) -> None:
+            if fault and fault.is_reset:
+                self.rfile.read(min(1 << 16, int(self.headers.get("Content-Length") or 0)))
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
+                return
             body = self._body()
             if fault and fault.delay_s:
                 time.sleep(fault.delay_s)
@@ -134,7 +143,7 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length"):
                     self.send_header(name, fault.etag if fault and fault.etag and name.lower() == "etag" else value)
-            told = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
+            told = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data) + (fault.length_off if fault else 0))
             if answer.status != 204:
                 self.send_header("Content-Length", told or "0")
             self.end_headers()
@@ -145,6 +154,8 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
                 self.close_connection = True
                 return
             self.wfile.write(data)
+            if fault and fault.length_off:
+                self.close_connection = True
 
         def _refuse(self, fault: Fault) -> None:
             data = f"<?xml version='1.0'?><Error><Code>{fault.code}</Code><Message>secret-looking text of a server</Message></Error>".encode()
