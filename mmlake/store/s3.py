@@ -220,9 +220,10 @@ class S3Store(Blobs):
         for record in damaged:
             self._set_aside(digest, record.extension, reason, data=record.data)
         if damaged:
+            if sound:  # goes with the damaged ones: it becomes an object first
+                data = sound[0].data
+                self._upload(digest, len(data), sound[0].extension, lambda: io.BytesIO(data))
             self._packs.drop([digest], self._buffers)
-            if sound:
-                self.put(sound[0].data, extension=sound[0].extension)
         num_moved = len(damaged)
         self._forget(digest)
         if (found := self._find(digest)) is not None and self._is_sound(digest, found) is False:

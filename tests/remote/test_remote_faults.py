@@ -74,6 +74,7 @@ def test_a_wrong_length_never_makes_wrong_bytes(bucket: Bucket, proxy: Proxy, le
         Fault(method="PUT", key="partNumber=1", lost_answer=True),
         Fault(method="POST", key="uploads", is_reset=True),
         Fault(method="POST", key="uploadId=", is_reset=True),
+        Fault(method="POST", key="uploadId=", lost_answer=True),
     ],
 )
 def test_an_upload_in_parts_outlives_broken_connections(bucket: Bucket, proxy: Proxy, fault: Fault) -> None:
@@ -122,6 +123,31 @@ def test_two_machines_that_put_the_same_at_once_both_have_it(stores, put: Callab
     assert digests[0] == digests[1]
     assert [stores[0].verify(digest) for digest in digests[0]] == [None] * len(digests[0])
     assert stores[1].stats().num_spare == 0
+
+
+def test_a_sound_copy_outlives_a_quarantine_that_dies_in_the_middle(stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes out of its pack together with the damaged one, and is an object by then."""
+    bucket = stores[0].bucket
+    assert stores[1].stats().num_packs == 0  # so that it trusts its listing, and stores the blob a second time
+    digest = put_small(stores[0])[0]
+    key = next(found.key for found in bucket.objects("lake/packs/") if found.key.endswith(".pack"))
+    with stores[1].batch():
+        stores[1].put(SMALL[0])
+    data = bucket.client.get_object(Bucket=bucket.name, Key=key)["Body"].read()
+    bucket.client.put_object(Bucket=bucket.name, Key=key, Body=data.replace(SMALL[0], bytes(len(SMALL[0]))))
+
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    fresh = S3Store(stores[0].location, client=bucket.client, remote=bucket.settings)
+    assert fresh.verify(digest) == "corrupt"
+    monkeypatch.setattr(fresh._packs, "drop", die)
+    with pytest.raises(KeyboardInterrupt):
+        fresh.quarantine(digest)
+    monkeypatch.undo()
+    for found in bucket.objects("lake/packs/"):
+        bucket.client.delete_object(Bucket=bucket.name, Key=found.key)  # as the call would have gone on
+    assert S3Store(stores[0].location, client=bucket.client, remote=bucket.settings).read(digest) == SMALL[0]
 
 
 def test_a_pack_that_is_written_anew_under_its_name_is_read_in_its_new_version(stores) -> None:
