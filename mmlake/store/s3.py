@@ -28,6 +28,7 @@ from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, ObjectInfo
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.s3 import Address, Missing
 from mmlake.remote.settings import RemoteSettings
+from mmlake.store import s3thinning
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
 from mmlake.store.counting import counted
@@ -272,6 +273,19 @@ class S3Store(Blobs):
     def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
         """As `BlobStore.compact`. It pays here, too: each pack costs a look-up in every search and every machine a download of its index."""
         return self._packs.compact(self._buffers, small_bytes=small_bytes, max_small=max_small)
+
+    def thin(self) -> int:
+        """See `Blobs.thin`. Readers and writers may go on meanwhile."""
+        self._admit()
+        loose = dict(self._loose())
+        return s3thinning.thin(
+            self._packs,
+            self._buffers,
+            bucket=self.bucket,
+            marks=self._address.key("thinning/"),
+            objects=loose,
+            has_sound_object=lambda digest: self._is_sound(digest, loose[digest]) is True,
+        )
 
     def rebuild_indexes(self) -> int:
         """The number of packs without an index (its writer was killed between the two, or it was lost) that have one again."""

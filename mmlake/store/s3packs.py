@@ -144,6 +144,10 @@ class S3Packs:
                 freed += sum(entry.size_bytes for entry in gone)
         return freed
 
+    def take_out(self, pack: S3Pack, digests: frozenset[Digest], buffers: Buffers, *, may_delete: Callable[[], bool]) -> bool:
+        """Whether the pack went, once what else it holds was in another one. may_delete: asked right before; where it is false, blobs of the pack lie in two."""
+        return self._rewrite([pack], digests, buffers, may_delete=may_delete)
+
     def rebuild_indexes(self) -> int:
         """The number of packs that had no index and have one again, under the name of that index."""
         self._list()
@@ -171,16 +175,18 @@ class S3Packs:
         self._rewrite(small, frozenset(), buffers)
         return len(before) - len(self.all())
 
-    def _rewrite(self, old: list[S3Pack], dropped: frozenset[Digest], buffers: Buffers) -> None:
+    def _rewrite(self, old: list[S3Pack], dropped: frozenset[Digest], buffers: Buffers, *, may_delete: Callable[[], bool] = lambda: True) -> bool:
         """Upload what stays as new packs, then delete the old ones, their bytes first: readers find every blob that stays at any moment."""
         in_order = ((pack, read, entry) for pack in old for read in (pack.in_order(),) for entry in sorted(pack.index, key=lambda entry: entry.offset))
         made = write_packs(self, buffers, ((entry.digest, partial(pack.remains, entry, read=read)) for pack, read, entry in in_order if entry.digest not in dropped))
+        is_free = may_delete()
         for pack in old:
-            if pack.name not in made:
+            if pack.name not in made and is_free:
                 for ending in ("pack", "idx"):
                     self._bucket.delete([f"{self._prefix}{pack.name}.{ending}"])
                 (self.directory / f"{pack.name}.idx").unlink(missing_ok=True)
         self._list()
+        return is_free
 
     def _install(self, name: str, data: bytes) -> S3Pack:
         key = f"{self._prefix}{name}"
