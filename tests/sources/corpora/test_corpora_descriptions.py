@@ -137,7 +137,7 @@ def test_texts_behind_a_first_record_without_any_stay_in_the_metadata(tmp_path):
 
 
 def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources.descriptions, "_MAX_PER_FILE", 2)
+    monkeypatch.setattr(sources.filerecords, "_MAX_PER_FILE", 2)
     rows = found(tmp_path, {"d/a.png": png(1), "d/metadata.jsonl": jsonl(*({"file_name": "a.png", "text": f"t{at}"} for at in range(4)))})
     assert [(row["sample_id"], row["error_code"]) for row in rows if row["modality"] == "text"] == [
         ("d/a", None),
