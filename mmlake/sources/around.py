@@ -1,7 +1,7 @@
 """Which files speak of media that lie in another directory: COCO annotations, LibriSpeech's table of speakers, tables that describe files.
 
 Told by place and name alone: nothing is opened, so that an unchanged landing zone stays unopened. Whether a file is what its name
-says is found out when it is read.
+says is found out when it is read. Manifests have names of any kind: above media, the first records of what may be one are looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mmlake.landing import Entry, Landing, native
-from mmlake.sources import dialects, transcripts
+from mmlake.sources import dialects, manifests, sniff, transcripts
 from mmlake.sources.compression import SUFFIXES
 from mmlake.sources.packed import File
 
@@ -40,6 +40,8 @@ class _Listed:
     speaking: tuple[File, ...]  # JSON files that may speak of images elsewhere
     tables: tuple[Entry, ...]  # of transcripts
     descriptions: tuple[Entry, ...]  # the tables that describe files here and below
+    manifests: tuple[Entry, ...]  # files that may be manifests, and what lies beside `wav.scp`
+    holds_media: bool
     archives: tuple[Entry, ...]  # zips that may hold images of which files elsewhere speak, or the other way round
 
 
@@ -51,6 +53,7 @@ class Around:
         self._landing, self._unpacked = landing, unpacked
         self._listed: dict[str, _Listed] = {}
         self._speakers: dict[str, Entry | None] = {}
+        self._above_media: set[str] = set()  # directories in which, or below which, media lie
         self._sorted: list[str] = []  # the directories that were listed, as far as they were sorted
 
     def learn(self, directory: str, entries: Sequence[File]) -> None:
@@ -70,8 +73,14 @@ class Around:
             speaking=tuple(speaking) if len(speaking) <= MAX_SPEAKING else (),
             tables=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
             descriptions=_speaking([entry for entry, name in own if name in DESCRIPTIONS or name in dialects.TABLES]),
+            manifests=_may_be_manifests([entry for entry, _ in own]),
+            holds_media=any(name.rpartition(".")[2] in sniff.MEDIA_NAMES for name in lower),
             archives=tuple(archives),
         )
+        above: str | None = directory if self._listed[directory].holds_media else None
+        while above is not None and above not in self._above_media:
+            self._above_media.add(above)
+            above = _above(above)
 
     def of(self, directory: str) -> list[Entry]:
         """The files elsewhere, and the directory's own tables, that speak of loose files in it."""
@@ -79,6 +88,8 @@ class Around:
         found, tables = [entry for entry in self.annotations(directory) if isinstance(entry, Entry)] if listed.holds_images else [], listed.tables
         if listed.holds_images:
             found += [entry for place in _places(directory) for entry in self._list(place).archives if is_speaking_archive(entry.path)]
+        if listed.holds_media:
+            found += self.manifests_of(directory)
         speakers = self._speakers_of(directory) if tables else None
         return sorted({*found, *tables, *([speakers] if speakers is not None else []), *self.descriptions_of(directory)}, key=lambda entry: entry.path)
 
@@ -86,6 +97,12 @@ class Around:
         """The nearest tables, here or above, that may describe files of the directory."""
         here, above = self._list(directory).descriptions, _above(directory)
         return here or (self.descriptions_of(above) if above is not None else ())
+
+    def manifests_of(self, directory: str) -> list[Entry]:
+        """The manifests, here and above, that may speak of files of the directory, and what lies beside those of Kaldi."""
+        above = _above(directory)
+        found = [entry for entry in self._list(directory).manifests if entry.name in manifests.COMPANIONS or manifests.is_manifest(self._landing, entry)]
+        return [*found, *(self.manifests_of(above) if above is not None else ())]
 
     def _below(self, table: Entry) -> Entry:
         """The names of all files that the table may describe, as one entry that changes with them."""
@@ -100,12 +117,12 @@ class Around:
     def speaks(self, directory: str) -> bool:
         """Whether files of the directory may speak of files elsewhere."""
         listed = self._list(directory)
-        return bool(listed.speaking) or bool(listed.descriptions) or any(is_speaking_archive(entry.path) for entry in listed.archives)
+        return bool(listed.speaking) or bool(listed.descriptions) or bool(listed.manifests) or any(is_speaking_archive(entry.path) for entry in listed.archives)
 
     def subject(self, entry: Entry) -> list[Entry]:
         """What else decides what is told of the file; none for most files.
 
-        Of a table that describes files: all of their names.
+        Of a table that describes files, and of a manifest: all of their names; of Kaldi's also what lies beside it.
         Of annotations: the names of the directory whose images they may speak of, as one entry that changes with them, and zips that may hold them.
         Of a zip: the annotations that may speak of what it holds, and where it may hold annotations itself, what these do.
         """
@@ -113,10 +130,19 @@ class Around:
             return self._subject_of_archive(entry)
         if entry.name in DESCRIPTIONS or entry.name in dialects.TABLES:
             return [self._below(entry)]
+        if manifests.may_be(entry.name) and (below := self._subject_of_manifest(entry)):
+            return below
         if not self.may_speak(entry):
             return []
         directory = self.images_of(entry.path)
         return [*([] if directory is None else [self._digest(directory)]), *self._archives_near(entry.path)]
+
+    def _subject_of_manifest(self, entry: Entry) -> list[Entry]:
+        here = entry.path.rpartition("/")[0] or "."
+        found = self._list(here).manifests
+        if entry not in found or here not in self._above_media or not manifests.is_manifest(self._landing, entry):
+            return []
+        return [self._below(entry), *(one for one in found if entry.name == manifests.SCP and one.name in manifests.COMPANIONS)]
 
     def _subject_of_archive(self, archive: Entry) -> list[Entry]:
         here = archive.path.rpartition("/")[0] or "."
@@ -174,6 +200,15 @@ def _speaking(tables: list[Entry]) -> tuple[Entry, ...]:
     """Those of a directory's tables that speak: the first that any corpus may have, else all of those that one corpus has several of."""
     common = sorted((entry for entry in tables if entry.name in DESCRIPTIONS), key=lambda entry: entry.name)
     return tuple(common[:1] or sorted(tables, key=lambda entry: entry.name))
+
+
+def _may_be_manifests(entries: list[Entry]) -> tuple[Entry, ...]:
+    """The files that may be manifests; none where there are so many that each is of one medium."""
+    found = [entry for entry in entries if manifests.may_be(entry.name) and entry.name not in DESCRIPTIONS and entry.refused is None]
+    if len(found) > MAX_SPEAKING:
+        return ()
+    has_kaldi = any(entry.name == manifests.SCP for entry in found)
+    return tuple(found + [entry for entry in entries if has_kaldi and entry.name in manifests.COMPANIONS and entry.refused is None])
 
 
 def _may_exist(directory: str) -> bool:

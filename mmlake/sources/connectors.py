@@ -12,7 +12,7 @@ from functools import lru_cache
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import arrow, coco, descriptions, folder, jsonl, jsonlists, lance, parquet, separated, sniff, urllists, urls, warc, webdataset, zipped
+from mmlake.sources import arrow, coco, descriptions, folder, jsonl, jsonlists, kaldi, lance, manifested, manifests, parquet, separated, sniff, urllists, urls, warc, webdataset, zipped
 from mmlake.sources import shard as shards
 from mmlake.sources.compression import SUFFIXES, compression_of, expanded_head
 from mmlake.sources.neighbours import Neighbours
@@ -42,6 +42,7 @@ class Connector:
     is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = (
         None  # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
     )
+    is_kept: Callable[[str, Neighbours], bool] | None = None  # (file name, files beside it) -> whether an unchanged file of the format is one still; None: always
     take: Callable[[Reading, SourceRef], bytes] | None = None  # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
 
 
@@ -98,6 +99,28 @@ SOURCES: dict[str, Connector] = {
             items=descriptions.items,
             take=descriptions.take,
         ),
+        # By all of their first records; before lines and lists, which would take them for texts alone.
+        Connector(
+            name="manifest",
+            names=(),
+            claims=manifests.claims,
+            extensions=("json", "jsonl", "ndjson", "scp"),
+            modalities=manifested.modalities,
+            items=manifested.items,
+            is_told=lambda look, name, neighbours: manifests.tells(look, name),
+            take=manifested.take,
+        ),
+        # What lies beside `wav.scp`, whose rows tell of it.
+        Connector(
+            name="kaldi",
+            names=(),
+            claims=lambda head, name: name in manifests.COMPANIONS,
+            extensions=("",),
+            modalities=kaldi.modalities,
+            items=kaldi.items,
+            is_told=lambda look, name, neighbours: neighbours.are_kaldi(),
+            is_kept=lambda name, neighbours: neighbours.are_kaldi(),
+        ),
         Connector(
             name="jsonl",
             names=(".jsonl", ".ndjson", *_packed(".jsonl", ".ndjson")),
@@ -115,6 +138,7 @@ SOURCES: dict[str, Connector] = {
             modalities=jsonlists.modalities,
             items=jsonlists.items,
             is_told=jsonlists.is_told,
+            is_kept=lambda name, neighbours: neighbours.leave_alone(name),
         ),
         Connector(
             name="separated",
@@ -124,6 +148,7 @@ SOURCES: dict[str, Connector] = {
             modalities=separated.modalities,
             items=separated.items,
             is_told=separated.is_told,
+            is_kept=lambda name, neighbours: neighbours.leave_alone(name),
         ),
         Connector(
             name="warc",
@@ -174,7 +199,8 @@ def is_container(head: bytes, name: str, open_file: Opener, neighbours: Neighbou
 
 def is_still(name: str, entry: Entry, neighbours: Neighbours) -> bool:
     """Whether an unchanged file of that format is one still, whatever lies beside it now."""
-    return SOURCES[name].is_told is None or neighbours.leave_alone(entry.name)
+    is_kept = SOURCES[name].is_kept
+    return is_kept is None or is_kept(entry.name, neighbours)
 
 
 def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> str:

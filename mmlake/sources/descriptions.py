@@ -70,8 +70,8 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
     label, hash_mark, pointer = (ref.member or "").partition("#")
     body = _index_of(reading, _form_of(reading)).body(label)
     if body and not hash_mark:
-        return body.encode()
-    for field in record_fields.text_fields(json.loads(body), (), settings=reading.settings) if body else ():
+        return body if isinstance(body, bytes) else body.encode()
+    for field in record_fields.text_fields(json.loads(body), (), settings=reading.settings) if isinstance(body, str) and body else ():
         if field.pointer == pointer:
             return field.text.encode()
     raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")

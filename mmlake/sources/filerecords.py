@@ -27,7 +27,7 @@ class Record(NamedTuple):
     """One record of a table."""
 
     label: str  # "line:7" or "row:7"
-    body: str  # its fields as JSON; "" where it could not be read
+    body: str | bytes  # its fields as JSON; its bytes where they are not, "" where there are none
     paths: tuple[str, ...]  # the files that it names, relative to the table's directory
     fault: Fault | None
     missing: str | None = None  # why one of the files is none that the table describes
@@ -55,7 +55,7 @@ class Index:
         records, files = [], []
         for number, line, paths in waiting:
             fault = line.fault or Fault(0, "")
-            records.append((number, line.name, json_of(line.fields), fault.code or None, fault.reason or None))
+            records.append((number, line.name, line.data or json_of(line.fields), fault.code or None, fault.reason or None))
             files += [(path, number) for path in paths]
         self._database.execute("BEGIN")
         self._database.executemany("INSERT INTO records VALUES (?,?,?,?,?)", records)
@@ -110,7 +110,7 @@ class Index:
         # "0" is the character behind "/": all paths below one lie together.
         return bool(self._select("SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1", f"{directory}/", f"{directory}0"))
 
-    def body(self, label: str) -> str | None:
+    def body(self, label: str) -> str | bytes | None:
         """The fields of the record of that name as JSON."""
         rows = self._select("SELECT body FROM records WHERE label = ?", label)
         return rows[0][0] if rows else None
@@ -122,11 +122,11 @@ def json_of(fields: Mapping[str, Any]) -> str:
     return text if text.isascii() or text.encode("utf-8", "replace").decode() == text else json.dumps(fields, sort_keys=True)
 
 
-def kept(body: str) -> dict[str, Any]:
+def kept(body: str | bytes) -> dict[str, Any]:
     """What a row keeps of a record."""
     if not body:
         return {}
-    data = body.encode()
+    data = body if isinstance(body, bytes) else body.encode()
     return {"content": Content.of_bytes(data), "content_type": "application/json", "extension": "json", "size_bytes": len(data)}
 
 

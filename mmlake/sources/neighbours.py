@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from mmlake.landing import Landing
-from mmlake.sources import sniff
+from mmlake.sources import manifests, sniff
 from mmlake.sources.folder import stem_of
 from mmlake.sources.settings import SourceSettings
 
@@ -36,6 +36,11 @@ class Neighbours:
         if {stem, stem.rpartition(".")[0]} & stems:  # "talk.en.json" belongs to "talk.mp4"
             return False
         return num_json <= _MAX_JSON or sniff.extension_of(name) != "json"
+
+    def are_kaldi(self) -> bool:
+        """Whether a `wav.scp` lies there whose companions other files may be."""
+        entry = self._landing.stat(manifests.SCP if self._directory == "." else f"{self._directory}/{manifests.SCP}")
+        return entry is not None and manifests.is_manifest(self._landing, entry)
 
 
 def _may_be_medium(name: str) -> bool:

@@ -125,7 +125,8 @@ class Sample:
         for item in (item for told in self._told for item in told.texts):
             content = item.content
             if item.fault is None and content is not None:
-                readers.append((item.role, False, lambda content=content: content.open().read().decode()))  # type: ignore[misc]
+                # A dialogue was written for the medium: it is what stands beside it.
+                readers.append(("caption" if item.role == "document" else item.role, False, lambda content=content: content.open().read().decode()))  # type: ignore[misc]
             yield item.but(sample_id=self._id, metadata=self._metadata)
 
     def json_texts(self) -> list[RawItem]:

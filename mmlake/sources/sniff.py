@@ -129,6 +129,7 @@ _NAMES: dict[str, Kind] = {
         for extension in extensions.split()
     },
 }
+MEDIA_NAMES = frozenset(extension for extensions in _MEDIA_NAMES.values() for extension in extensions.split())  # extensions of images, sound and films
 _NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)  # what stands before its first tag may be longer than what is looked at
 _ALSO_TEXT = frozenset(["ts", "mts"])  # TypeScript's names, too
 _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"])

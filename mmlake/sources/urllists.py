@@ -40,6 +40,7 @@ class Line:
     number: int
     fields: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
+    data: bytes = b""  # of a record that cannot be read, where they are few enough
 
 
 def claims(head: bytes, name: str) -> bool:
@@ -59,6 +60,11 @@ def lines(reading: Reading) -> Iterator[Line]:
         return
     read = {"json": _json_list, "jsonl": _json_lines, "csv": _separated, "tsv": _separated}.get(extension_of(name), _plain)
     yield from _to_the_end(reading, read)
+
+
+def json_records(reading: Reading, *, is_list: bool) -> Iterator[Line]:
+    """The records of a JSON list, or of JSON lines, whatever the file is called. Where it breaks, a last one says so."""
+    return _to_the_end(reading, _json_list if is_list else _json_lines)
 
 
 def separated_lines(reading: Reading, delimiter: str | None = None, names: tuple[str, ...] = (), *, has_quotes: bool | None = None) -> Iterator[Line]:
@@ -122,7 +128,7 @@ def _object(data: bytes | int, unit: str, number: int, reading: Reading) -> Line
     try:
         return Line(name, number, texts.parse_object(data, settings=reading.settings))
     except UnreadableItem as error:
-        return Line(name, number, fault=Fault.of(error))
+        return Line(name, number, fault=Fault.of(error), data=data)
 
 
 class _Lines:

@@ -82,7 +82,7 @@ def test_a_record_that_no_file_took_is_a_row_with_the_record(tmp_path):
         ("line:1", 1011, sha(b'{"file_name":"gone.png","text":"lost"}')),
         ("line:2", 1011, sha(b'{"file_name":"../out.png","text":"out"}')),
         ("line:3", 1003, sha(b'{"text":"of nothing"}')),
-        ("line:4", 1003, None),
+        ("line:4", 1003, sha(b"no json")),
     ]
 
 
