@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mmlake.landing import Entry, Landing, native
-from mmlake.sources import dialects, manifests, sniff, transcripts
+from mmlake.sources import dialects, labels, manifests, sniff, transcripts
+from mmlake.sources import shard as shards
 from mmlake.sources.compression import SUFFIXES
 from mmlake.sources.packed import File
 
@@ -42,6 +43,9 @@ class _Listed:
     descriptions: tuple[Entry, ...]  # the tables that describe files here and below
     manifests: tuple[Entry, ...]  # files that may be manifests, and what lies beside `wav.scp`
     holds_media: bool
+    label_endings: frozenset[str]  # of files that may be labels of images elsewhere
+    labels_revision: str  # of all of those; "" where there are none
+    classes: tuple[Entry, ...]  # files that may say what classes mean
     archives: tuple[Entry, ...]  # zips that may hold images of which files elsewhere speak, or the other way round
 
 
@@ -66,6 +70,7 @@ class Around:
         archives = [entry for entry, name in own if name.lower().endswith(_ARCHIVE) and entry.refused is None]
         if len(archives) > _MAX_ARCHIVES:
             archives = [entry for entry in archives if is_speaking_archive(entry.path)]
+        endings = {ending for _, ending in labels.image_directories(directory) if any(name.endswith(ending) for name in names)}
         self._listed[directory] = _Listed(
             holds_images=any(name.endswith(_IMAGES) for name in lower),
             names_digest=hashlib.sha256("\0".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest(),
@@ -75,6 +80,9 @@ class Around:
             descriptions=_speaking([entry for entry, name in own if name in DESCRIPTIONS or name in dialects.TABLES]),
             manifests=_may_be_manifests([entry for entry, _ in own]),
             holds_media=any(name.rpartition(".")[2] in sniff.MEDIA_NAMES for name in lower),
+            label_endings=frozenset(endings),
+            labels_revision=shards.revision_of([entry for entry, name in own if name.endswith(tuple(endings))]) if endings else "",
+            classes=tuple(entry for entry, name in own if labels.is_of_classes(name) and entry.refused is None),
             archives=tuple(archives),
         )
         above: str | None = directory if self._listed[directory].holds_media else None
@@ -88,6 +96,7 @@ class Around:
         found, tables = [entry for entry in self.annotations(directory) if isinstance(entry, Entry)] if listed.holds_images else [], listed.tables
         if listed.holds_images:
             found += [entry for place in _places(directory) for entry in self._list(place).archives if is_speaking_archive(entry.path)]
+        found += self._labels_of(directory)
         if listed.holds_media:
             found += self.manifests_of(directory)
         speakers = self._speakers_of(directory) if tables else None
@@ -97,6 +106,18 @@ class Around:
         """The nearest tables, here or above, that may describe files of the directory."""
         here, above = self._list(directory).descriptions, _above(directory)
         return here or (self.descriptions_of(above) if above is not None else ())
+
+    def _labels_of(self, directory: str) -> list[Entry]:
+        """Label files of images in the directory, and images of label files in it, each directory as one entry that changes with them; and what says what their classes mean."""
+        listed, found = self._list(directory), dict[str, Entry]()
+        for place, ending in labels.label_directories(directory) if listed.holds_images else ():
+            other = self._list(place)
+            if ending in other.label_endings:
+                found[place] = Entry(f"{place}/*", other.num_files, 0, version=other.labels_revision)
+        images = [place for place, ending in labels.image_directories(directory) if ending in listed.label_endings and self._list(place).holds_images]
+        found |= {place: self._digest(place) for place in images}
+        classes = (entry for place in (images or [directory]) for home in labels.class_directories(place) for entry in self._list(home).classes) if found else ()
+        return [*found.values(), *classes]
 
     def manifests_of(self, directory: str) -> list[Entry]:
         """The manifests, here and above, that may speak of files of the directory, and what lies beside those of Kaldi."""

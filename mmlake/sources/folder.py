@@ -14,7 +14,7 @@ from typing import IO
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import coco, descriptions, manifested, sniff, transcripts
+from mmlake.sources import coco, descriptions, labelled, manifested, sniff, transcripts
 from mmlake.sources.beside import Teller, Transcripts, tables_among, without
 from mmlake.sources.compression import SUFFIXES
 from mmlake.sources.members import ARCHIVES, Member, look
@@ -38,6 +38,9 @@ def items(reading: Reading) -> Iterator[RawItem | Plain]:
 
 def _samples(reading: Reading) -> Samples:
     entries = sorted(reading.entries, key=attrgetter("path"))
+    labelling = labelled.labelling(reading, entries) if reading.around else None
+    if labelling is not None:
+        entries = [entry for entry in entries if entry.path not in labelling.taken]
     names = [entry.name for entry in entries]
     joined = "\0".join(names).lower()  # what none of very many names holds is soon told
     stems = _stems(entries, names, joined, reading)
@@ -45,7 +48,8 @@ def _samples(reading: Reading) -> Samples:
     has_tables = transcripts.SUFFIX in joined and any(transcripts.prefix_of(name) is not None for name in names)
     here = {entry.path for entry in entries} if reading.around else set[str]()
     borrowed = [entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None]
-    tellers: list[Teller] = [teller for teller in (coco.annotated(reading), descriptions.described(reading), manifested.manifested(reading)) if teller is not None]
+    speaking = (coco.annotated(reading), descriptions.described(reading), manifested.manifested(reading), labelled.labelled(reading), labelling) if reading.around else ()
+    tellers: list[Teller] = [teller for teller in speaking if teller is not None]
     if not has_tables and not borrowed:
         return Samples(lambda: _groups(entries, stems, reading, is_listed=is_mixed), reading, tellers=tellers, is_mixed=is_mixed)
     # What a table says is looked up by stem, and what is a table by what the others are: all are looked at first.

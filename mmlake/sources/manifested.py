@@ -23,9 +23,9 @@ from mmlake.sources.beside import Told
 from mmlake.sources.dialogues import dialogue_of
 from mmlake.sources.fields import TextField
 from mmlake.sources.filerecords import Index, Record, index_of, kept
-from mmlake.sources.jsonl import SampleNames, stream_of
+from mmlake.sources.jsonl import SampleNames, rows_of_fields, stream_of
 from mmlake.sources.members import Member
-from mmlake.sources.rows import Fault, RawItem, Reading, become_text, first_field, licence_field, printable
+from mmlake.sources.rows import Fault, RawItem, Reading, become_text, licence_field, printable
 from mmlake.sources.urllists import Line
 
 _BASES = (".", "images", "videos", "audio", "wavs")  # where the files of a manifest lie, as seen from it
@@ -39,43 +39,35 @@ def modalities(reading: Reading) -> tuple[str, ...]:
 
 def items(reading: Reading) -> Iterator[RawItem]:
     """A row for every record that no file took, and the texts of those that name none."""
-    index, names, number = _index_of(reading), SampleNames(reading.key), 0
+    index, names = _index_of(reading), SampleNames(reading.key)
     index.tell_missing(_missing(index, reading))
     is_joined = index.is_any_there()
-    for number, record in enumerate(index.records(), 1):
-        blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=record.label), sample_id=f"{reading.key}/{record.label}", role="document")
+    for record in index.records():
+        # A record that has words is itself at the pointer that names the whole of it: without one the locator is that of its first text.
+        ref = SourceRef(path=reading.path, member=f"{record.label}#" if isinstance(record.body, str) and record.body else record.label)
+        blank = RawItem(modality="text", ref=ref, sample_id=f"{reading.key}/{record.label}", role="document")
         if record.fault is not None:
             yield blank.but(fault=record.fault, **kept(record.body))
-        elif record.paths and is_joined:
-            if record.missing is not None:
-                yield blank.but(fault=Fault(1011, record.missing), **kept(record.body))
-        else:
-            yield from _texts_of(record, number, reading, names)
-
-
-def _texts_of(record: Record, number: int, reading: Reading, names: SampleNames) -> Iterator[RawItem]:
-    """The rows of a record as JSON lines have them."""
-    fields = json.loads(record.body)
-    found = record_fields.text_fields(fields, (), settings=reading.settings)
-    identity = first_field(fields, reading.settings.id_fields)
-    blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=record.label), sample_id=names.of(fields[identity] if identity else None, number), role="document")
-    if not found:
-        yield blank.but(fault=Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field"), **kept(record.body))
-    metadata, licence = record_fields.without(fields, record_fields.taken(found)), licence_field(fields, reading.settings)
-    for position, field in enumerate(found):
-        ref = SourceRef(path=reading.path, member=f"{record.label}#{field.pointer}")
-        yield become_text(blank.but(ref=ref, position=position, metadata=metadata, licence=licence), field.text, field.role)
+        elif not record.paths or not is_joined:
+            number = int(record.label.rpartition(":")[2])
+            yield from rows_of_fields(json.loads(record.body), record.label, number, reading, names)
+        elif record.missing is not None:
+            yield blank.but(fault=Fault(1011, record.missing), **kept(record.body))
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
     """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no longer has it."""
     label, hash_mark, pointer = (ref.member or "").partition("#")
     body = _index_of(reading).body(label)
-    if body and not hash_mark:
+    if isinstance(body, str) and body and (pointer or not hash_mark):
+        found = _texts(json.loads(body), set(), reading)
+        if not hash_mark and found:
+            return found[0].text.encode()
+        for field in found if hash_mark else ():
+            if field.pointer == pointer:
+                return field.text.encode()
+    if body and not pointer:
         return body if isinstance(body, bytes) else body.encode()
-    for field in _texts(json.loads(body), set(), reading) if body and isinstance(body, str) else ():
-        if field.pointer == pointer:
-            return field.text.encode()
     raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
 
 

@@ -166,7 +166,8 @@ class Sample:
             item.own = {**item.own, **self._beside_list(member)}
         if item.modality != "text":
             for teller in self._told:
-                item.licence, item.own = item.licence or teller.licence, {**item.own, **teller.media}
+                both = [*item.own.get("objects", ()), *teller.media.get("objects", ())]  # of COCO's and of label files
+                item.licence, item.own = item.licence or teller.licence, {**item.own, **teller.media, **({"objects": both} if both else {})}
             return item
         timed = item.content_type in TIMED
         item.role = "transcript" if timed and self._media else record_fields.role_beside(self._media)

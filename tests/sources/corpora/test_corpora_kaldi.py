@@ -29,7 +29,7 @@ def metadata(row):
 
 
 def faults(rows):
-    return [(SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["materialize_error"]) for row in rows if row["error_code"]]
+    return [(SourceRef.from_json(row["source_ref"]).member.rstrip("#"), row["error_code"], row["materialize_error"]) for row in rows if row["error_code"]]
 
 
 def test_a_recording_has_its_words_and_its_speaker(tmp_path):

@@ -1,0 +1,201 @@
+"""Images whose objects stand in a file each, in a directory beside: YOLO and Pascal VOC as they are published."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mmlake import sources
+from tests.sources.source_builders import SETTINGS, land, png, rows_of
+
+YAML = b"path: ../datasets/coco8\ntrain: images/train\nval: images/val\n\nnames:\n  0: person\n  1: bicycle\n  45: bowl\n"
+YOLO = {
+    "coco8/data.yaml": YAML,
+    "coco8/images/train/000000000009.jpg": png(1),
+    "coco8/images/train/000000000025.jpg": png(2),
+    "coco8/labels/train/000000000009.txt": b"45 0.479492 0.688771 0.955609 0.5955\n1 0.5 0.5 1 1\n",
+    "coco8/labels/train/000000000025.txt": b"7 0.770336 0.489695 0.335891 0.697559\n",
+}
+VOC = b"""<annotation>
+	<folder>VOC2012</folder>
+	<filename>2007_000027.jpg</filename>
+	<source><database>The VOC2007 Database</database><annotation>PASCAL VOC2007</annotation></source>
+	<size><width>486</width><height>500</height><depth>3</depth></size>
+	<segmented>0</segmented>
+	<object>
+		<name>person</name><pose>Unspecified</pose><truncated>0</truncated><difficult>0</difficult>
+		<bndbox><xmin>174</xmin><ymin>101</ymin><xmax>349</xmax><ymax>351.5</ymax></bndbox>
+		<part><name>head</name><bndbox><xmin>169</xmin><ymin>104</ymin><xmax>209</xmax><ymax>146</ymax></bndbox></part>
+	</object>
+</annotation>
+"""
+
+
+def found(tmp_path, files):
+    return rows_of(land(tmp_path / "in", files))
+
+
+def objects(rows):
+    return {row["sample_id"]: json.loads(row["metadata_json"] or "{}").get("objects") for row in rows if row["modality"] == "image"}
+
+
+def texts(rows):
+    return [(row["sample_id"], row["error_code"]) for row in rows if row["modality"] == "text"]
+
+
+def box(category, *bbox):
+    return {"category": category, "bbox": list(bbox), "bbox_format": "cxcywh_fraction"}
+
+
+def test_an_image_has_the_objects_of_its_yolo_label(tmp_path):
+    rows = found(tmp_path, YOLO)
+    assert objects(rows) == {
+        "coco8/images/train/000000000009": [box("bowl", 0.479492, 0.688771, 0.955609, 0.5955), box("bicycle", 0.5, 0.5, 1.0, 1.0)],
+        "coco8/images/train/000000000025": [box(7, 0.770336, 0.489695, 0.335891, 0.697559)],
+    }
+    assert texts(rows) == [("coco8/data", None)]
+
+
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("d/data.yaml", b"train: ../train/images\nnc: 2\nnames: ['cat', 'dog']\n"),
+        ("d/dataset.yaml", b"names:\n- cat\n- dog\n"),
+        ("d/classes.txt", b"cat\r\ndog\r\n"),
+        ("d/train/labels/classes.txt", b"cat\ndog\n"),
+    ],
+)
+def test_classes_have_the_names_that_a_file_gives_them(tmp_path, name, data):
+    rows = found(tmp_path, {name: data, "d/train/images/a.jpg": png(1), "d/train/labels/a.txt": b"1 0.5 0.5 0.5 0.5\n"})
+    assert objects(rows) == {"d/train/images/a": [box("dog", 0.5, 0.5, 0.5, 0.5)]}
+
+
+@pytest.mark.parametrize("data", [b"names: [cat", b"- 1\n", b"names: 7\n", b"\xff\xfe\xff", b"!!python/object/apply:os.system ['true']\n", b"[" * 100_000, b"names: {a: b}\n"])
+def test_a_file_of_classes_that_says_nothing_usable_leaves_the_numbers(tmp_path, data):
+    rows = found(tmp_path, {"d/data.yaml": data, "d/images/a.jpg": png(1), "d/labels/a.txt": b"1 0.5 0.5 0.5 0.5\n"})
+    assert objects(rows) == {"d/images/a": [box(1, 0.5, 0.5, 0.5, 0.5)]}
+
+
+def test_a_polygon_gives_the_box_around_it(tmp_path):
+    rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": b"0 0.25 0.25 0.75 0.25 0.75 0.5 0.25 0.5\n"})
+    assert objects(rows) == {"images/a": [box(0, 0.5, 0.375, 0.5, 0.25)]}
+
+
+def test_of_a_pose_the_box_is_taken(tmp_path):
+    rows = found(tmp_path, {"data.yaml": b"kpt_shape: [2, 3]\nnames: [person]\n", "images/a.jpg": png(1), "labels/a.txt": b"0 0.5 0.5 0.2 0.4 0.1 0.1 2 0.3 0.3 0\n"})
+    assert objects(rows) == {"images/a": [box("person", 0.5, 0.5, 0.2, 0.4)]}
+
+
+def test_an_image_without_objects_has_an_empty_list_and_one_without_a_label_has_none(tmp_path):
+    rows = found(tmp_path, {"images/a.jpg": png(1), "images/b.jpg": png(2), "labels/a.txt": b"", "labels/c.txt": b"0 0.5 0.5 0.1 0.1\n", "images/c.jpg": png(3)})
+    assert objects(rows) == {"images/a": [], "images/b": None, "images/c": [box(0, 0.5, 0.5, 0.1, 0.1)]}
+
+
+def test_a_label_of_an_image_that_is_missing_is_a_row_with_its_bytes(tmp_path):
+    rows = found(tmp_path, YOLO | {"coco8/labels/train/gone.txt": b"0 0.5 0.5 0.1 0.1\n"})
+    (row,) = [row for row in rows if row["error_code"]]
+    assert (row["sample_id"], row["error_code"], row["size_bytes"]) == ("coco8/labels/train/gone.txt!labels", 1011, 18)
+    assert row["digest"] is not None
+
+
+@pytest.mark.parametrize(
+    "line", [b"0 0.5 0.5\n", b"0 1.5 0.5 0.1 0.1\n", b"0 nan 0.5 0.1 0.1\n", b"cat 0.5 0.5 0.1 0.1\n", b"\xff\n", b"0 0.5 0.5 0.1 0.1 0.1 0.1 2\n", b"a red apple\n"]
+)
+def test_a_text_of_another_form_is_the_document_that_it_was(tmp_path, line):
+    rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": line})
+    assert (objects(rows), [name for name, _ in texts(rows)]) == ({"images/a": None}, ["labels/a"])
+
+
+def test_a_broken_line_costs_its_object_and_is_a_row(tmp_path):
+    good = b"0 0.5 0.5 0.1 0.1\n"
+    rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": good * 16 + b"0 0.5\n" + good})
+    assert (len(objects(rows)["images/a"]), texts(rows)) == (17, [("labels/a.txt!labels", 1003)])
+
+
+@pytest.mark.parametrize("files", [{"labels/a.txt": b"0 0.5 0.5 0.1 0.1\n", "photos/a.jpg": png(1)}, {"images/a.txt": b"0 0.5 0.5 0.1 0.1\n", "images/b.jpg": png(1)}])
+def test_texts_of_numbers_elsewhere_are_documents(tmp_path, files):
+    rows = found(tmp_path, files)
+    assert (list(objects(rows).values()), [code for _, code in texts(rows)]) == ([None], [None])
+
+
+@pytest.mark.parametrize("images, annotations", [("JPEGImages", "Annotations"), ("images", "annotations"), ("images", "annotations/xmls")])
+def test_an_image_has_the_objects_of_its_voc_annotation(tmp_path, images, annotations):
+    rows = found(tmp_path, {f"VOC2012/{images}/2007_000027.jpg": png(1), f"VOC2012/{annotations}/2007_000027.xml": VOC})
+    metadata = json.loads(rows[0]["metadata_json"])
+    assert (len(rows), metadata["annotation"]["size"]) == (1, {"width": "486", "height": "500", "depth": "3"})
+    assert metadata["objects"] == [
+        {
+            "category": "person",
+            "bbox": [174, 101, 349, 351.5],
+            "bbox_format": "xyxy_px",
+            "pose": "Unspecified",
+            "truncated": "0",
+            "difficult": "0",
+            "part": {"name": "head", "bndbox": {"xmin": "169", "ymin": "104", "xmax": "209", "ymax": "146"}},
+        }
+    ]
+
+
+ENTITIES = b'<!DOCTYPE annotation [<!ENTITY a SYSTEM "file:///etc/passwd"><!ENTITY b "&a;&a;">]>\n<annotation><filename>&b;</filename></annotation>'
+
+
+@pytest.mark.parametrize(
+    "data, code",
+    [
+        (ENTITIES, 1007),
+        (b'<!DOCTYPE annotation SYSTEM "http://127.0.0.1:9/x.dtd"><annotation/>', 1007),
+        (VOC[:-30], 1003),
+        (VOC.replace(b"<xmin>174", b"<xmin>x"), 1003),
+        (b"<annotation>" + b"<a>" * 100_000, 1003),
+        (b'<?xml version="1.0" encoding="no-such"?>' + VOC, None),
+        (b"<html><body>a page</body></html>", None),
+        (b"<annotation>only words</annotation>", None),
+    ],
+)
+def test_xml_that_cannot_be_read_is_a_row_and_other_xml_a_document(tmp_path, data, code):
+    rows = found(tmp_path, {"JPEGImages/a.jpg": png(1), "Annotations/a.xml": data})
+    assert [code for _, code in texts(rows)] == [code]
+    assert "root:x" not in json.dumps([row["metadata_json"] for row in rows])
+
+
+def test_objects_beyond_what_one_image_may_have_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources.labels, "_MAX_OBJECTS", 2)
+    rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": b"0 0.5 0.5 0.1 0.1\n" * 3})
+    assert (len(objects(rows)["images/a"]), texts(rows)) == (2, [("labels/a.txt!labels", 1008)])
+
+
+def test_objects_of_coco_and_of_label_files_stand_together(tmp_path):
+    coco = {
+        "images": [{"id": 9, "file_name": "a.jpg"}],
+        "annotations": [{"id": 1, "image_id": 9, "category_id": 3, "bbox": [1, 2, 3, 4]}],
+        "categories": [{"id": 3, "name": "car"}],
+    }
+    rows = found(tmp_path, {"d/images/a.jpg": png(1), "d/labels/a.txt": b"0 0.5 0.5 0.1 0.1\n", "d/annotations/instances.json": json.dumps(coco).encode()})
+    assert objects(rows) == {"d/images/a": [{"category": "car", "bbox": [1, 2, 3, 4]}, box(0, 0.5, 0.5, 0.1, 0.1)]}
+
+
+def test_another_label_or_another_image_is_another_revision(tmp_path):
+    root = land(tmp_path / "in", YOLO | {"coco8/images/val/a.jpg": png(3), "coco8/labels/val/a.txt": b"0 0.5 0.5 0.1 0.1\n"})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    assert {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)} == first
+
+    def changed(files):
+        nonlocal first
+        land(root, files)
+        second = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}
+        keys = {key for key in second if key not in first or first[key].revision != second[key].revision}
+        first = second
+        return keys
+
+    assert changed({"coco8/labels/train/000000000025.txt": b""}) == {"coco8/images/train", "coco8/labels/train"}
+    assert changed({"coco8/images/train/new.jpg": png(4)}) == {"coco8/images/train", "coco8/labels/train"}
+    assert changed({"coco8/data.yaml": YAML + b"  46: banana\n"}) == {"coco8", "coco8/images/train", "coco8/labels/train", "coco8/images/val", "coco8/labels/val"}
+
+
+def test_a_directory_in_parts_joins_the_same(tmp_path):
+    files = {f"images/{at}.jpg": png(at) for at in range(9)} | {f"labels/{at}.txt": f"{at} 0.5 0.5 0.1 0.1\n".encode() for at in range(9)}
+    settings = sources.SourceSettings(max_loose_files=4)
+    rows = rows_of(land(tmp_path / "in", files), settings=settings)
+    assert sorted((name.rpartition("/")[2], told[0]["category"]) for name, told in objects(rows).items()) == [(str(at), at) for at in range(9)]
+    assert texts(rows) == []
