@@ -1,7 +1,7 @@
 """A JSON file that is one list of objects, as instructions and dialogues come (Alpaca, ShareGPT, LLaVA): one text record per element.
 
 The list is cut at the ends of its elements without being parsed, so that a broken element is a row with its bytes, and memory holds one at a
-time. What stands in an element is read as a line of JSON lines is. An image that an element names is metadata.
+time. What stands in an element is read as a line of JSON lines is. Lists whose elements name media are manifests (`manifests.py`).
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def classes_of(data: bytes, name: str) -> Classes | None:
 
     try:
         # Strings, lists and dicts alone: nothing is constructed, and no key merges others, which could grow without bounds.
-        fields = yaml.load(data, Loader=yaml.BaseLoader)  # noqa: S506
+        fields = yaml.load(data, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     given = fields.get("names") if isinstance(fields, dict) else None
