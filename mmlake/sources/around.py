@@ -57,6 +57,7 @@ class Around:
         self._landing, self._unpacked = landing, unpacked
         self._listed: dict[str, _Listed] = {}
         self._speakers: dict[str, Entry | None] = {}
+        self.recall: Callable[[Entry], bool] = lambda entry: False  # whether a file that may be a manifest is known to be none, so that nobody looks at it
         self._above_media: set[str] = set()  # directories in which, or below which, media lie
         self._sorted: list[str] = []  # the directories that were listed, as far as they were sorted
 
@@ -107,6 +108,9 @@ class Around:
         here, above = self._list(directory).descriptions, _above(directory)
         return here or (self.descriptions_of(above) if above is not None else ())
 
+    def _is_manifest(self, entry: Entry) -> bool:
+        return not self.recall(entry) and manifests.is_manifest(self._landing, entry)
+
     def _labels_of(self, directory: str) -> list[Entry]:
         """Label files of images in the directory, and images of label files in it, each directory as one entry that changes with them; and what says what their classes mean."""
         listed, found = self._list(directory), dict[str, Entry]()
@@ -122,7 +126,7 @@ class Around:
     def manifests_of(self, directory: str) -> list[Entry]:
         """The manifests, here and above, that may speak of files of the directory, and what lies beside those of Kaldi."""
         above = _above(directory)
-        found = [entry for entry in self._list(directory).manifests if entry.name in manifests.COMPANIONS or manifests.is_manifest(self._landing, entry)]
+        found = [entry for entry in self._list(directory).manifests if entry.name in manifests.COMPANIONS or self._is_manifest(entry)]
         return [*found, *(self.manifests_of(above) if above is not None else ())]
 
     def _below(self, table: Entry) -> Entry:
@@ -161,7 +165,7 @@ class Around:
     def _subject_of_manifest(self, entry: Entry) -> list[Entry]:
         here = entry.path.rpartition("/")[0] or "."
         found = self._list(here).manifests
-        if entry not in found or here not in self._above_media or not manifests.is_manifest(self._landing, entry):
+        if entry not in found or here not in self._above_media or not self._is_manifest(entry):
             return []
         return [self._below(entry), *(one for one in found if entry.name == manifests.SCP and one.name in manifests.COMPANIONS)]
 

@@ -21,13 +21,15 @@ from mmlake.sources.urllists import Line
 
 _CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary directory
 _BATCH_ROWS = 1000
+_SAID = (("text", "text"), ("utt2spk", "speaker_id"))  # of an utterance: files, and what their words are called here
 _MAX_SEGMENTS = 10_000  # of one recording: all are in its metadata
 _TABLES = """
 CREATE TABLE text (number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER DEFAULT 0);
 CREATE TABLE utt2spk (number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER DEFAULT 0);
+CREATE TABLE recordings (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE segments (number INTEGER PRIMARY KEY, id TEXT, recording TEXT, start_s REAL, end_s REAL, is_taken INTEGER DEFAULT 0);
 """
-_INDICES = "CREATE INDEX texts ON text (id); CREATE INDEX speakers ON utt2spk (id); CREATE INDEX recordings ON segments (recording);"
+_INDICES = "CREATE INDEX texts ON text (id); CREATE INDEX speakers ON utt2spk (id); CREATE INDEX spans ON segments (recording);"
 
 
 def companions_of(reading: Reading) -> list[Entry]:
@@ -134,6 +136,8 @@ def _recording(database: sqlite3.Connection, line: Line, *, has_segments: bool) 
     if line.fault is not None:
         return line
     identity, path = line.fields["id"], line.fields["rest"]
+    if not database.execute("INSERT OR IGNORE INTO recordings VALUES (?)", (identity,)).rowcount:
+        return Line(line.name, line.number, {"audio": path, "recording_id": identity}, Fault(1003, f"the line repeats the id {identity[:60]}"))
     fields: dict[str, Any] = {"recording_id" if has_segments else "utterance_id": identity, "audio": path}
     if has_segments:
         found = database.execute("SELECT number, id, start_s, end_s FROM segments WHERE recording = ? ORDER BY number LIMIT ?", (identity, _MAX_SEGMENTS)).fetchall()
@@ -150,7 +154,7 @@ def _recording(database: sqlite3.Connection, line: Line, *, has_segments: bool) 
 
 def _told(database: sqlite3.Connection, fields: dict[str, Any], utterance: str) -> dict[str, Any]:
     """The fields, with the first words and the first speaker of the utterance."""
-    for table, name in (("text", "text"), ("utt2spk", "speaker_id")):
+    for table, name in _SAID:
         found = database.execute(f"SELECT number, body FROM {table} WHERE id = ? ORDER BY number LIMIT 1", (utterance,)).fetchall()
         for number, body in found:
             database.execute(f"UPDATE {table} SET is_taken = 1 WHERE number = ?", (number,))
@@ -159,10 +163,11 @@ def _told(database: sqlite3.Connection, fields: dict[str, Any], utterance: str) 
 
 
 def _left(database: sqlite3.Connection, last: int) -> Iterator[Line]:
-    """What no recording took: words and segments whose recording is not in `wav.scp`, or that repeat an id. Speakers alone say nothing."""
-    for number, identity, body in _pages(database, "SELECT number, id, body FROM text WHERE NOT is_taken AND number > ?"):
-        reason = f"text has words of the utterance {identity[:60]}, which no recording has, or repeats it"
-        yield Line(f"text:line:{number}", last + number, {"utterance_id": identity, "text": body}, Fault(1011, reason))
+    """What no recording took: words and segments whose recording is not in `wav.scp`, or that repeat an id."""
+    for table, name in _SAID:
+        for number, identity, body in _pages(database, f"SELECT number, id, body FROM {table} WHERE NOT is_taken AND number > ?"):
+            reason = f"{table} speaks of the utterance {identity[:60]}, which no recording has, or repeats it"
+            yield Line(f"{table}:line:{number}", last + number, {"utterance_id": identity, name: body}, Fault(1011, reason))
     for number, identity, recording, start_s, end_s in _pages(database, "SELECT number, id, recording, start_s, end_s FROM segments WHERE NOT is_taken AND number > ?"):
         reason = f"the segment {identity[:60]} is of the recording {recording[:60]}, which wav.scp does not have, or which has more than {_MAX_SEGMENTS}"
         yield Line(f"segments:line:{number}", last + number, {"utterance_id": identity, "recording_id": recording, "start_s": start_s, "end_s": end_s}, Fault(1011, reason))

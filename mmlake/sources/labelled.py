@@ -12,7 +12,7 @@ from typing import Any
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
-from mmlake.sources import labels
+from mmlake.sources import labels, sniff
 from mmlake.sources.beside import Told
 from mmlake.sources.labels import Classes, Labels
 from mmlake.sources.members import Member
@@ -32,7 +32,7 @@ class Labelled:
     def tell(self, stem: str, members: Sequence[Member]) -> Told:
         """The objects as metadata of the image."""
         media: dict[str, Any] = {}
-        names = dict.fromkeys(_stem_of(member.name) for member in members if member.modality == "image")
+        names = dict.fromkeys(_stem_of(member.name) for member in members if _is_image(member.name))
         for directory, ending, present in self._found:
             for name in names:
                 if f"{name}{ending}" not in present:
@@ -57,7 +57,7 @@ class Labelling:
         self._reading, self._faults = reading, list[tuple[Entry, Fault]]()
         for directory, ending in _places(reading, labels.image_directories(reading.path)):
             mine = [entry for entry in entries if entry.path not in self.taken and entry.refused is None and entry.name.endswith(ending)]
-            stems = {_stem_of(entry.name) for entry in reading.landing.files(directory)} if mine else set()
+            stems = {_stem_of(entry.name) for entry in reading.landing.files(directory) if _is_image(entry.name)} if mine else set()
             classes = _classes_of(reading, directory) if mine else Classes()
             for entry in mine:
                 said = _read(reading, entry.path, ending, classes)
@@ -137,6 +137,11 @@ def _classes_of(reading: Reading, directory: str) -> Classes:
             if found is not None:
                 return found
     return Classes()
+
+
+def _is_image(name: str) -> bool:
+    kind = sniff.kind_of(b"", name)
+    return kind is not None and kind.modality == "image"
 
 
 def _stem_of(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry
-from mmlake.records import SourceRef
+from mmlake.records import SourceRef, canonical_json
 from mmlake.sources import fields as record_fields
 from mmlake.sources import kaldi, manifests, sniff, urllists
 from mmlake.sources.around import Around
@@ -29,6 +29,7 @@ from mmlake.sources.rows import Fault, RawItem, Reading, become_text, licence_fi
 from mmlake.sources.urllists import Line
 
 _BASES = (".", "images", "videos", "audio", "wavs")  # where the files of a manifest lie, as seen from it
+_FURTHER = "further_records"  # in the metadata: records without words of a file of which others say something else
 _FIRST_RECORDS = 100  # that tell whether a manifest has texts
 
 
@@ -80,25 +81,29 @@ class Manifested:
 
     def tell(self, stem: str, members: Sequence[Member]) -> Told:
         """The words of the records as texts, each with the fields of its record; other fields as metadata of the sample, those of the first record before all others."""
-        texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str]]()
+        texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str, str]]()
+        further: list[dict[str, Any]] = []
         present = {member.modality for member in members if member.is_media and member.modality}
         for manifest in self._manifests:
-            said = set[tuple[str, str]]()
+            said = set[tuple[str, str, str]]()
             for record in manifest.records_of(members):
                 fields = json.loads(record.body)
                 found = _texts(fields, present, self._reading) if manifest.has_texts else []
                 # Which other files a record names is part of what it says.
                 naming = manifests.names_of(fields) if len(manifests.paths_of(fields)) < 2 else []
                 own = record_fields.without(fields, {*naming, *record_fields.taken(found)})
+                as_text = canonical_json(own)
+                if not found and any(name in metadata and metadata[name] != value for name, value in own.items()):
+                    further.append(own)
                 for field in found:
-                    said.add((field.role, field.text))
-                    if (field.role, field.text) not in before:
+                    said.add((field.role, field.text, as_text))
+                    if (field.role, field.text, as_text) not in before:
                         ref = SourceRef(path=manifest.entry.path, member=f"{record.label}#{field.pointer}")
                         texts.append(become_text(RawItem(modality="text", ref=ref, sample_id="", own=own), field.text, field.role))
                 metadata = {**record_fields.without(own, {field.name for field in found}), **metadata}
                 licence = licence or licence_field(fields, self._reading.settings)
             before |= said
-        return Told(texts=tuple(texts), metadata=metadata, licence=licence)
+        return Told(texts=tuple(texts), metadata={**metadata, **({_FURTHER: further} if further else {})}, licence=licence)
 
     def rest(self) -> Iterator[RawItem]:
         """Nothing: what no file took is told by the manifest's own shard."""
@@ -178,8 +183,7 @@ def _named(line: Line) -> list[str]:
 
 def _missing(index: Index, reading: Reading) -> Iterator[tuple[str, str]]:
     """(path in the manifest, why it is none of the files that it speaks of)."""
-    home, entry = reading.path.rpartition("/")[0] or ".", reading.landing.stat(reading.path)
-    speaks = entry in Around(reading.landing).manifests_of(home)
+    home, entry, around = reading.path.rpartition("/")[0] or ".", reading.landing.stat(reading.path), Around(reading.landing)
     names: dict[str, frozenset[str]] = {}
     bases = list(_BASES)
     for path in index.paths():
@@ -187,17 +191,19 @@ def _missing(index: Index, reading: Reading) -> Iterator[tuple[str, str]]:
             yield path, f"the file {path[:200]} is outside of the directory of the manifest"
             continue
         found = None
-        for base in bases if speaks else ():
+        for base in bases:
             directory = posixpath.normpath(posixpath.join(home, base, posixpath.dirname(path)))
             if directory not in names:
                 if len(names) > 2 * len(_BASES):
                     names.clear()
-                names[directory] = frozenset(printable(one.name) for one in reading.landing.files(directory))
+                names[directory] = frozenset(printable(one.name) for one in around.files(directory))
+                if entry not in around.of(directory):
+                    names[directory] = frozenset()
             if path.rpartition("/")[2] in names[directory]:
                 found = base
                 break
         if found is None:
-            yield path, f"the file {path[:200]} is missing"
+            yield path, f"the file {path[:200]} is missing, or lies where no file is a medium by its name"
         elif bases[0] != found:
             bases.remove(found)
             bases.insert(0, found)

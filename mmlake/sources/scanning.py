@@ -48,6 +48,7 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
     is_whole, around = around is None, around or Around(landing)
+    around.recall = _Memory(landing, around, settings=settings, known=known).is_loose_still
     speaking = dict[str, list[Entry]]()  # directories whose files speak of other directories: read when those are listed
     for directory, entries in landing.directories():
         if (whole := directory_of(directory, landing)) is not None:
@@ -73,6 +74,27 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
             allowance.take_one()
             found.append(_shard(landing, path, LANCE, entries, governing, settings))
     return found
+
+
+class _Memory:
+    """What the last look found to be loose files, and so no manifests. Manifests are few, and looked at; files that only might be some are many."""
+
+    def __init__(self, landing: Landing, around: Around, *, settings: SourceSettings, known: Mapping[str, Shard]) -> None:
+        self._landing, self._around, self._settings, self._known = landing, around, settings, known
+        self._still: dict[str, set[str]] = {}  # directory -> paths
+
+    def is_loose_still(self, entry: Entry) -> bool:
+        """Whether the file was loose at the last look, and neither it nor those beside it have changed."""
+        directory = entry.path.rpartition("/")[0] or "."
+        if not self._known or shards.shard_key(entry.path) in self._known:
+            return False
+        if directory not in self._still:
+            own = [one for one in self._landing.files(directory) if shards.shard_key(one.path) not in self._known]
+            # What the revision is made of follows from the same answers: they are taken to be yes, and hold where it is the same.
+            self._still[directory] = {one.path for one in own}
+            governing = [*default_files(self._landing, directory), *self._around.of(directory)]
+            self._still[directory] = _unchanged(own, directory, governing, known=self._known, settings=self._settings)
+        return entry.path in self._still[directory]
 
 
 class _Allowance:

@@ -64,7 +64,7 @@ def test_segments_are_metadata_with_their_times(tmp_path):
 def test_a_command_is_a_row_and_is_never_run(tmp_path):
     mark = tmp_path / "ran"
     scp = f"s1-u1 wavs/u1.wav\nu3 touch {mark} |\nu4 | touch {mark}\n".encode()
-    rows = found(tmp_path, FILES | {"d/wav.scp": scp, "d/text": b"s1-u1 A\nu3 LOST\n"})
+    rows = found(tmp_path, FILES | {"d/wav.scp": scp, "d/text": b"s1-u1 A\nu3 LOST\n", "d/utt2spk": b"u3 s3\n"})
     reason = "the recording is the output of a command, which is never run"
     assert (faults(rows), mark.exists()) == ([("line:2", 1007, reason), ("line:3", 1007, reason)], False)
 
@@ -83,14 +83,14 @@ def test_what_no_recording_took_is_a_row(tmp_path):
     assert faults(found(tmp_path, files)) == [
         ("text:line:4", 1004, "the line is not UTF-8 at byte 0"),
         ("utt2spk:line:1", 1003, "the line of utt2spk is not of the form <utterance> <speaker>"),
-        ("line:2", 1011, "the file wavs/gone.wav is missing"),
+        ("line:2", 1011, "the file wavs/gone.wav is missing, or lies where no file is a medium by its name"),
         ("line:3", 1011, "the file /data/u3.wav is outside of the directory of the manifest"),
         ("line:4", 1011, "the file ../../u4.wav is outside of the directory of the manifest"),
         ("line:5", 1003, "the line is not of the form <recording> <file>"),
         ("line:6", 1004, "the line is not UTF-8 at byte 0"),
-        ("line:7", 1011, "the file wavs/u1.ark:17 is missing"),
-        ("text:line:2", 1011, "text has words of the utterance s1-u1, which no recording has, or repeats it"),
-        ("text:line:3", 1011, "text has words of the utterance u9, which no recording has, or repeats it"),
+        ("line:7", 1011, "the file wavs/u1.ark:17 is missing, or lies where no file is a medium by its name"),
+        ("text:line:2", 1011, "text speaks of the utterance s1-u1, which no recording has, or repeats it"),
+        ("text:line:3", 1011, "text speaks of the utterance u9, which no recording has, or repeats it"),
     ]
 
 
@@ -103,6 +103,17 @@ def test_a_segment_without_a_span_is_a_row(tmp_path, line):
 def test_segments_of_a_recording_that_is_not_there_are_rows(tmp_path):
     rows = found(tmp_path, {"d/wav.scp": b"rec1 call.wav\n", "d/segments": b"b-1 rec2 0 1\n", "d/text": b"b-1 hi\n", "d/call.wav": wav()})
     assert [(member, code) for member, code, _ in faults(rows)] == [("text:line:1", 1011), ("segments:line:1", 1011)]
+
+
+def test_a_recording_that_is_named_twice_is_told_once_and_a_speaker_of_none_is_a_row(tmp_path):
+    rows = found(tmp_path, FILES | {"d/wav.scp": b"s1-u1 wavs/u1.wav\ns1-u1 wavs/u2.wav\n", "d/text": b"s1-u1 A\n", "d/utt2spk": b"s1-u1 s1\nu7 s7\n"})
+    assert [(member, code) for member, code, _ in faults(rows)] == [("line:2", 1003), ("utt2spk:line:2", 1011)]
+
+
+def test_a_recording_whose_directory_holds_no_medium_by_name_is_a_row(tmp_path):
+    rows = found(tmp_path, {"d/wav.scp": b"u1 raw/u1\n", "d/text": b"u1 A\n", "d/raw/u1": wav(), "d/y.wav": wav(9)})
+    assert ("d/raw/u1", "audio", None) in [(row["sample_id"], row["modality"], row["sample_text"]) for row in rows]
+    assert [row["text_content"] for row in rows if row["modality"] == "text"] == ["A"]
 
 
 def test_files_of_these_names_elsewhere_are_documents(tmp_path):

@@ -110,6 +110,16 @@ def test_a_manifest_without_words_gives_metadata(tmp_path):
     assert [(row["modality"], metadata(row)) for row in rows] == [("audio", {"duration": 2.5})]
 
 
+def test_records_of_one_recording_keep_their_times_with_and_without_words(tmp_path):
+    spans = [{"audio_filepath": "1.wav", "offset": at, "duration": 1.0} for at in (0.0, 1.0)]
+    said = [span | {"text": "yes"} for span in spans]
+    for name, records in (("a", spans), ("b", said)):
+        rows = found(tmp_path / name, {"d/m.json": jsonl(*records), "d/1.wav": wav()})
+        told = [{name: metadata(row)[name] for name in ("offset", "duration")} for row in rows if row["modality"] == "text"]
+        further = metadata(rows[0]).get("further_records", [])
+        assert (told, further) == (([], [{"offset": 1.0, "duration": 1.0}]) if name == "a" else ([{"offset": at, "duration": 1.0} for at in (0.0, 1.0)], []))
+
+
 def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
     first = [{"audio_filepath": "1.wav", "text": "here"}] * 16  # all that tell the form
     records = [
@@ -123,7 +133,7 @@ def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
     rows = found(tmp_path, {"in/d/m.json": jsonl(*first, *records) + b'{"audio_filepath": "1.wav", broken\n', "in/d/1.wav": wav(), "in/1.wav": wav(9)})
     rows = [row for row in rows if row["sample_id"].startswith("in/d/m.json")]
     assert [(SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["materialize_error"]) for row in rows] == [
-        ("line:17#", 1011, "the file gone.wav is missing"),
+        ("line:17#", 1011, "the file gone.wav is missing, or lies where no file is a medium by its name"),
         ("line:18#", 1011, "the file /data/1.wav is outside of the directory of the manifest"),
         ("line:19#", 1011, "the file ../../etc/1.wav is outside of the directory of the manifest"),
         ("line:20#", 1011, "the file C:/data/1.wav is outside of the directory of the manifest"),
@@ -198,6 +208,31 @@ def test_another_manifest_or_another_file_is_another_revision(tmp_path):
     land(root, {"notes.jsonl": jsonl({"text": "a"}, {"text": "b"}, {"text": "c"})})
     fourth = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=third)}
     assert {key for key in third if third[key].revision != fourth[key].revision} == {"notes.jsonl"}
+
+
+def test_json_files_that_are_no_manifests_are_not_looked_at_again(tmp_path, monkeypatch):
+    files = {f"d/{at}/{name}": data for at in range(3) for name, data in (("a.png", png(at)), ("info.json", b'{"n": 1}'))}
+    root = land(tmp_path / "in", files | {"d/about.json": b'{"n": 1}'})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    looked = []
+    monkeypatch.setattr(sources.manifests, "_ANSWERS", type(sources.manifests._ANSWERS)())
+    monkeypatch.setattr(sources.manifests, "_is_manifest", lambda landing, entry: looked.append(entry.path))
+    assert ({shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}, looked) == (first, [])
+    land(root, {"d/1/info.json": jsonl({"image": "a.png", "caption": "x"})})
+    sources.scan(root, settings=SETTINGS, known=first)
+    assert looked == ["d/1/info.json"]
+
+
+def test_a_loose_file_that_becomes_a_manifest_is_one(tmp_path):
+    root = land(tmp_path / "in", {"d/about.json": b'{"n": 1}', "d/x/a.png": png(1), "d/y/b.png": png(2)})
+    first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
+    land(root, {"d/about.json": jsonl({"image": "x/a.png", "caption": "x"})})
+    second = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}
+    assert {key: (shard.format, shard.modalities) for key, shard in second.items()} == {
+        "d/about.json": ("manifest", ("text",)),
+        "d/x": ("folder", ("text", "image")),
+        "d/y": ("folder", ("image",)),
+    }
 
 
 def test_a_manifest_inside_a_tar_is_not_lost(tmp_path):
