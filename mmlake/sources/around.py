@@ -71,6 +71,7 @@ class Around:
         archives = [entry for entry, name in own if name.lower().endswith(_ARCHIVE) and entry.refused is None]
         if len(archives) > _MAX_ARCHIVES:
             archives = [entry for entry in archives if is_speaking_archive(entry.path)]
+        joined = "\0".join(lower)  # what none of very many names holds is soon told
         endings = {ending for _, ending in labels.image_directories(directory) if any(name.endswith(ending) for name in names)}
         self._listed[directory] = _Listed(
             holds_images=any(name.endswith(_IMAGES) for name in lower),
@@ -79,11 +80,11 @@ class Around:
             speaking=tuple(speaking) if len(speaking) <= MAX_SPEAKING else (),
             tables=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
             descriptions=_speaking([entry for entry, name in own if name in DESCRIPTIONS or name in dialects.TABLES]),
-            manifests=_may_be_manifests([entry for entry, _ in own]),
+            manifests=_may_be_manifests([entry for entry, _ in own]) if any(mark in joined for mark in manifests.MARKS) else (),
             holds_media=any(name.rpartition(".")[2] in sniff.MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
             labels_revision=shards.revision_of([entry for entry, name in own if name.endswith(tuple(endings))]) if endings else "",
-            classes=tuple(entry for entry, name in own if labels.is_of_classes(name) and entry.refused is None),
+            classes=tuple(entry for entry, name in own if labels.is_of_classes(name) and entry.refused is None) if any(mark in joined for mark in labels.CLASS_FILES) else (),
             archives=tuple(archives),
         )
         above: str | None = directory if self._listed[directory].holds_media else None

@@ -28,7 +28,7 @@ _MAX_OBJECTS = 10_000
 _MAX_DEPTH = 32
 _FIRST_LINES = 16  # that tell whether a text has YOLO's form
 _CLASS = re.compile(r"[0-9]{1,6}")
-_CLASS_FILES = ("classes.txt", "data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+CLASS_FILES = ("classes.txt", "data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
 _MAX_CLASSES = 100_000
 _MAX_YAML_BYTES = 256 << 10  # of a file of classes; LVIS has 1,203 of them in 40 kB
 _MAX_YAML_MARKS = 5000  # of lists and mappings in it: deep ones take seconds to parse
@@ -74,7 +74,7 @@ def _renamed(directory: str, pairs: list[tuple[str, str, str]]) -> list[tuple[st
 
 def is_of_classes(name: str) -> bool:
     """Whether a file of this name may say what the classes mean."""
-    return name in _CLASS_FILES
+    return name in CLASS_FILES
 
 
 def class_directories(directory: str) -> list[str]:
@@ -133,7 +133,7 @@ def _around(corners: list[float]) -> list[float] | None:
 
 def classes_of(data: bytes, name: str) -> Classes | None:
     """What the file says of the classes; None where it says nothing of them. Raises nothing: it is a document of its own besides."""
-    if name == _CLASS_FILES[0]:
+    if name == CLASS_FILES[0]:
         names = [line.strip() for line in data.decode("utf-8-sig", "replace").splitlines()]
         while names and not names[-1]:
             names.pop()

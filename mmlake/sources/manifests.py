@@ -24,6 +24,7 @@ from mmlake.sources.rows import read_up_to
 SCP = "wav.scp"
 COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has beside it
 _EXTENSIONS = ("json", "jsonl", "ndjson")
+MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifest may have, in lower case
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
 _DIALOGUES = ("conversations", "messages")
 _WORDS = (*_DIALOGUES, "text", "sentence", "transcription", "transcript", "caption", "question", "instruction", "duration")  # fields that say something of them
