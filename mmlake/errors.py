@@ -208,7 +208,7 @@ _ENTRIES = (
         code=1012,
         name="packed_file",
         severity="P0",
-        what="The file is a 7z archive, a zip inside an archive, or a document, program or weights that are a zip inside; its members are not read.",
+        what="The file is a 7z or RAR archive, a zip inside an archive, or a document, program or weights that are a zip inside; its members are not read.",
         fix="Unpack an archive in its place and remove it, or repack it as .zip, .tar, .tar.gz or .tar.zst. Convert documents, or remove them.",
     ),
     ErrorCode(

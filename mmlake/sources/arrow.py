@@ -140,7 +140,7 @@ class _Table:
             if error.code == 1002:
                 raise
             yield self._fault(error.code, f"{error.reason}; rows {self._number + 1} to {stop} are not read", part)
-        except _BROKEN:
+        except pa.ArrowException:  # no ValueError: the batch was decoded, so that it would be a fault of ours
             yield self._fault(1001, f"rows {self._number + 1} to {stop} cannot be read", part)
         self._number = first + part.num_rows
 

@@ -12,7 +12,26 @@ from functools import lru_cache
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import arrow, coco, descriptions, folder, jsonl, jsonlists, kaldi, lance, manifested, manifests, parquet, separated, sniff, urllists, urls, warc, webdataset, zipped
+from mmlake.sources import (
+    arrow,
+    coco,
+    descriptions,
+    folder,
+    jsonl,
+    jsonlists,
+    kaldi,
+    lance,
+    manifested,
+    manifests,
+    parquet,
+    separated,
+    sniff,
+    urllists,
+    urls,
+    warc,
+    webdataset,
+    zipped,
+)
 from mmlake.sources import shard as shards
 from mmlake.sources.compression import SUFFIXES, compression_of, expanded_head
 from mmlake.sources.neighbours import Neighbours

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from source_builders import brief, land, parquet, png, rows_of, sha, wav
 
-from mmlake.sources import parquet as parquet_source
+from mmlake.sources import tabular
 
 
 def _written(path, table):
@@ -101,15 +101,20 @@ def test_what_stands_beside_the_bytes_of_a_cell_is_kept(tmp_path):
     assert json.loads(rows[0]["metadata_json"]) == {"audio": {"path": "a.wav", "sampling_rate": 8000}}
 
 
+@pytest.mark.parametrize("name", ["p.parquet", "p.arrow"])
 @pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
-def test_a_fault_of_ours_is_not_told_as_damage_of_the_file(tmp_path, monkeypatch, error):
+def test_a_fault_of_ours_is_not_told_as_damage_of_the_file(tmp_path, monkeypatch, error, name):
     def broken(*_, **__):
         raise error("a fault of ours")
         yield
 
-    monkeypatch.setattr(parquet_source, "items_of", broken)
+    monkeypatch.setattr(tabular, "items_of", broken)
+    table = pa.table({"text": ["a"]})
+    with pa.BufferOutputStream() as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    data = {"p.parquet": parquet({"text": ["a"]}), "p.arrow": sink.getvalue().to_pybytes()}[name]
     with pytest.raises(error, match="a fault of ours"):
-        rows_of(land(tmp_path / "in", {"p.parquet": parquet({"text": ["a"]})}))
+        rows_of(land(tmp_path / "in", {name: data}))
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, OSError])

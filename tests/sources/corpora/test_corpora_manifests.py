@@ -239,7 +239,7 @@ def test_a_manifest_inside_a_tar_is_not_lost(tmp_path):
     from tests.sources.source_builders import tar
 
     rows = found(tmp_path, {"a.tar": tar({"1.wav": wav(), "m.jsonl": jsonl(*NEMO)})})
-    assert [(row["modality"], row["error_code"]) for row in rows] == [("audio", None), ("text", None)]
+    assert [(row["modality"], row["text_content"]) for row in rows] == [("audio", None), ("text", "good morning"), ("text", "good night")]
 
 
 def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
