@@ -63,6 +63,7 @@ _FORMATS = (
     _Format(("csv", "tsv"), _is_separated, separated.modalities, separated.items, False),
 )
 _EXTENSIONS = frozenset(extension for one in _FORMATS for extension in one.extensions)
+_SOCIABLE = _EXTENSIONS - {"json"}  # those that may be tables beside other members of their stem
 _WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written beside a medium speaks of it
 
 
@@ -168,5 +169,6 @@ def _first(content: Content, size_bytes: int) -> bytes:
 
 
 def may_be_tables(group: list[Member]) -> bool:
-    """Whether one of the members is called like a table."""
-    return any(member.extension in _EXTENSIONS for member in group)
+    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of every archive asks."""
+    extensions = _EXTENSIONS if len(group) == 1 else _SOCIABLE
+    return any(not member.is_media and member.extension in extensions for member in group)

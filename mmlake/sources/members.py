@@ -68,7 +68,7 @@ def look(raw: Content, name: str, size_bytes: int, reading: Reading, *, head: by
     """
     if head is None:
         head = raw.head(sniff.HEAD_BYTES)
-    compression = compression_of(head)
+    compression = compression_of(head) if head[:1] != b"{" else None  # as records begin, and nothing that is compressed
     if compression is not None:
         open_raw = raw.open
         with open_raw() as file:

@@ -112,17 +112,19 @@ class PlainSamples:
             raise _Odd
         is_undoubted = data.isascii() and b"\\u" not in data
         told = record_fields.text_fields(fields, media, settings=settings) if shape.has_texts else []
-        if any(field.own for field in told):
+        if told and any(field.own for field in told):
             raise _Odd
-        rows, placed = list[Row](), set[int]()  # ids of members
-        used = record_fields.taken(told) | {name for name in (settings.texts_field, settings.images_field) if fields.get(name) is None}
-        if isinstance(listed := fields.get(settings.texts_field), list):
+        used, rows, placed = record_fields.taken(told) if told else set[str](), list[Row](), set[int]()  # ids of members
+        texts_listed, images_listed = fields.get(settings.texts_field), fields.get(settings.images_field)
+        if texts_listed is None or isinstance(texts_listed, list):  # null says nothing
             used.add(settings.texts_field)
-            self._list_texts(rows, record, listed, is_undoubted=is_undoubted)
-        if isinstance(listed := fields.get(settings.images_field), list):
+            if texts_listed:
+                self._list_texts(rows, record, texts_listed, is_undoubted=is_undoubted)
+        if images_listed is None or isinstance(images_listed, list):
             used.add(settings.images_field)
-            _list_images(rows, placed, members, listed)
-            rows.sort(key=_POSITION)
+            if images_listed:
+                _list_images(rows, placed, members, images_listed)
+                rows.sort(key=_POSITION)
         position = rows[-1][0] + 1 if rows else 0
         for member in members:
             if member is record:

@@ -173,12 +173,13 @@ class Samples:
         """The rows of all samples, then the faults of the shard."""
         settings, is_told = self._reading.settings, bool(self.tellers)
         plain = PlainSamples(self, settings).of if self._reading.is_plain_taken and not is_told else _never
-        for listed in self._groups():
-            tables, group = self._tables_apart(listed)
-            for table in tables:
-                yield from table.items()
-            if not group:
-                continue
+        for group in self._groups():
+            if self._is_archive and may_be_tables(group):
+                tables, group = self._tables_apart(group)
+                for table in tables:
+                    yield from table.items()
+                if not group:
+                    continue
             member = group[0]
             if (found := plain(group)) is not None:
                 yield found

@@ -169,7 +169,7 @@ class _Runs:
     def from_(self, at: int) -> tuple[Run | None, int]:
         """(the members from there on that are of the plainest forms, None where the first is not; where the next header stands)."""
         read, held, end, width, whole_bytes = self._window.read, self._window.held, self._end, self._width, self._whole_bytes
-        blocks, places, sizes, wholes, start = list[bytes](), list[int](), list[int](), dict[int, bytes](), at  # a size below 0: no member
+        blocks, places, sizes, heads, start = list[bytes](), list[int](), list[int](), list[bytes](), at  # a size below 0: no member
         num_headers, last = self._most.num_headers, min(end - BLOCK, at + self._most.size_bytes)
         while len(blocks) < num_headers and at <= last:
             block = read(at, width + 2 * BLOCK if self._has_times else width)
@@ -182,6 +182,7 @@ class _Runs:
                 blocks.append(block[:width])
                 places.append(at)
                 sizes.append(-1)
+                heads.append(b"")
                 at += 2 * BLOCK
                 block = block[2 * BLOCK :]
             elif len(block) > width:
@@ -195,8 +196,7 @@ class _Runs:
                 break
             if at + BLOCK + size > end:
                 break
-            if size <= whole_bytes:
-                wholes[at + BLOCK] = held(at + BLOCK, size)
+            heads.append((size <= whole_bytes and held(at + BLOCK, size)) or block[BLOCK : BLOCK + size])
             blocks.append(block)
             places.append(at)
             sizes.append(-1 if block[156] == _DIRECTORY else size)
@@ -206,14 +206,16 @@ class _Runs:
         names = _names(blocks, sizes, width)
         if len(names) < len(blocks):  # what follows is looked at by itself
             at = places[len(names)]
-        members = [which for which in range(len(names)) if sizes[which] >= 0]
         if not names:
             return None, start
+        if len(names) == len(sizes) and min(sizes) >= 0:  # as in most archives
+            return Run("\0".join(names), [place + BLOCK for place in places], sizes, heads), at
+        members = [which for which in range(len(names)) if sizes[which] >= 0]
         return Run(
-            "\0".join([names[which] for which in members]) if len(members) < len(names) else "\0".join(names),
+            "\0".join([names[which] for which in members]),
             [places[which] + BLOCK for which in members],
             [sizes[which] for which in members],
-            [wholes.get(places[which] + BLOCK) or blocks[which][BLOCK : BLOCK + sizes[which]] for which in members],
+            [heads[which] for which in members],
         ), at
 
 

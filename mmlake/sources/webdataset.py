@@ -17,6 +17,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import compress, count
+from operator import eq
 from typing import IO, Any
 
 import numpy as np
@@ -195,9 +197,10 @@ class _Archive:
         self._sizes.extend(run.sizes)
         self._kinds.extend(map(sniff.prefix_number, run.heads))
         if self._room > 0:
-            small = {at: head for at, (head, size) in enumerate(zip(run.heads, run.sizes, strict=True), first) if 0 < len(head) == size and self._kinds[at] < 0}
-            self._small.update(small)
-            self._room -= sum(map(len, small.values()))
+            for which in compress(count(), map(eq, map(len, run.heads), run.sizes)):  # those that were read whole
+                if self._kinds[first + which] < 0 and (head := run.heads[which]):
+                    self._small[first + which] = head
+                    self._room -= len(head)
         stems.extend(map(hash, stems_of(called, run.names)))
         names.extend(map(hash, labels_alone(called, run.names)))
         lower = run.names.lower()
