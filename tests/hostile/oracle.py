@@ -168,7 +168,7 @@ def _lost_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
             continue
         name = info.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("#", "%23")
         bare = data[info.offset_data - 512 :][:100].partition(b"\0")[0].decode("utf-8", "backslashreplace")  # GNU headers have times where tarfile takes a prefix from
-        if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and not {name, bare} & named:
+        if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and not {name, bare, info.name} & named:
             wrong.append(f"member {info.name!r} of {info.size} bytes is whole and no row tells of it")
     return wrong
 
