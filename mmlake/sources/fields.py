@@ -12,7 +12,7 @@ from mmlake.sources.settings import SourceSettings
 from mmlake.sources.timed import transcript_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which doubles what it costs to make one: every record has some
 class TextField:
     """One text of a record."""
 

@@ -15,7 +15,7 @@ from mmlake.records import SourceRef, canonical_json, digest_of
 from mmlake.sources import fields as record_fields
 from mmlake.sources import interleaved, texts
 from mmlake.sources.compression import MARK_BYTES, compression_of, expanded
-from mmlake.sources.rows import Content, Fault, RawItem, Reading, first_field, licence_field, text_item
+from mmlake.sources.rows import Content, Fault, RawItem, Reading, become_text, first_field, licence_field
 from mmlake.sources.sniff import extension_of
 
 EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
@@ -122,14 +122,20 @@ def rows_of_fields(
         blank = RawItem(modality="text", role="document", ref=SourceRef(path=reading.path, member=label), sample_id=sample_id, fault=fault)
         yield with_bytes(blank, canonical_json(fields).encode() if data is None else data)
         return
-    used = record_fields.taken(found) | (interleaved.used_lists(fields, settings=settings) if parts else set())
-    ref, licence = SourceRef(path=reading.path, member=label), licence_field(fields, settings)
-    blank = RawItem(modality="text", ref=ref, sample_id=sample_id, metadata=record_fields.without(fields, used), licence=licence)
-    yield from (item for _, item in interleaved.items_of_parts(parts, blank, locate=lambda pointer: ref._replace(member=f"{label}#/{pointer}"), image_home=image_home))
-    for position, field in enumerate(found, parts[-1].position + 1 if parts else 0):
-        # The first text is the record's; a locator of another one says where in the record it stands.
-        item = blank.but(ref=ref._replace(member=f"{label}#{field.pointer}") if position else ref, position=position, own=field.own)
-        yield text_item(item, field.text, field.role)
+    used, first = record_fields.taken(found), 0
+    if parts:
+        used |= interleaved.used_lists(fields, settings=settings)
+    metadata, licence, path = record_fields.without(fields, used), licence_field(fields, settings), reading.path
+    if parts:
+        blank = RawItem(modality="text", ref=SourceRef(path, label), sample_id=sample_id, metadata=metadata, licence=licence)
+        for _, item in interleaved.items_of_parts(parts, blank, locate=lambda pointer: SourceRef(path, f"{label}#/{pointer}"), image_home=image_home):
+            yield item
+        first = parts[-1].position + 1
+    for position, field in enumerate(found, first):
+        # A text at the beginning is the record's; a locator of another one says where in the record it stands.
+        ref = SourceRef(path, f"{label}#{field.pointer}" if position else label)
+        item = RawItem(modality="text", ref=ref, sample_id=sample_id, position=position, metadata=metadata, own=field.own, licence=licence)
+        yield become_text(item, field.text, field.role)
 
 
 def row_of_fault(fault: Fault, label: str, number: int, reading: Reading, names: SampleNames) -> RawItem:
