@@ -117,7 +117,7 @@ def errors(code: Annotated[str | None, typer.Argument(help="A code or a name; al
 
 def _search(opened: Any, query: str | None, like: Path | None, *, where: str | None, modality: str | None, words_only: bool, limit: int) -> list[dict[str, Any]]:
     from mmlake.embed import ENCODERS, encode_file_query, encode_text_query
-    from mmlake.sources.sniff import HEAD_BYTES, kind_of
+    from mmlake.sources.files.sniff import HEAD_BYTES, kind_of
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")

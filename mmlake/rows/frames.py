@@ -14,7 +14,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.pictures import picture_formats
 from mmlake.preprocess import PreprocessSettings
 from mmlake.rows.tiff import MARKS, NotCopied, Tiff
-from mmlake.sources import sniff
+from mmlake.sources.files import sniff
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -25,10 +25,10 @@ from mmlake.rows.frames import Frames
 from mmlake.rows.identity import stem_of
 from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
-from mmlake.sources import texts
 from mmlake.sources.defaults import Defaults, defaults_of
 from mmlake.sources.licences import spdx_licence
-from mmlake.sources.spreading import as_list
+from mmlake.sources.records import texts
+from mmlake.sources.records.spreading import as_list
 
 MAX_BATCH_BYTES = 64 << 20  # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower, since memory is fresh
 _ROW_BYTES = 256  # what a row takes beside its texts and bytes

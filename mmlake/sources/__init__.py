@@ -8,8 +8,8 @@ from __future__ import annotations
 from mmlake.sources.connectors import LOOSE, SOURCES, URL_LIST, Connector
 from mmlake.sources.defaults import priorities
 from mmlake.sources.fetching import fetch, fetch_many
+from mmlake.sources.files.plain import Plain
 from mmlake.sources.ingesting import ingest, read, read_samples
-from mmlake.sources.plain import Plain
 from mmlake.sources.retrying import reingest
 from mmlake.sources.rows import Content, RawItem
 from mmlake.sources.scanning import scan

@@ -14,8 +14,8 @@ from typing import IO, NamedTuple, TypeVar
 
 from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.landing import Landing
-from mmlake.sources import sniff
 from mmlake.sources.connectors import directory_of
+from mmlake.sources.files import sniff
 from mmlake.streams import expect
 
 _AHEAD_BYTES = 32 << 20  # of one file, announced behind the range that is read: four requests of 8 MiB, which the read-ahead has in flight at once

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mmlake.landing import Entry
-from mmlake.sources import transcripts
-from mmlake.sources.plain import Plain
+from mmlake.sources.corpora import transcripts
+from mmlake.sources.files.plain import Plain
 from mmlake.sources.rows import RawItem
 from mmlake.sources.shard import LOOSE, Shard
 

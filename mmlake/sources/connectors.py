@@ -12,32 +12,18 @@ from functools import lru_cache
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources import (
-    arrow,
-    coco,
-    descriptions,
-    folder,
-    jsonl,
-    jsonlists,
-    kaldi,
-    lance,
-    manifested,
-    manifests,
-    parquet,
-    separated,
-    sniff,
-    urllists,
-    urls,
-    warc,
-    webdataset,
-    zipped,
-)
 from mmlake.sources import shard as shards
-from mmlake.sources.compression import SUFFIXES, compression_of, expanded_head
-from mmlake.sources.neighbours import Neighbours
-from mmlake.sources.plain import Plain
+from mmlake.sources.archives import webdataset, zipped
+from mmlake.sources.archives.compression import SUFFIXES, compression_of, expanded_head
+from mmlake.sources.corpora import coco, descriptions, kaldi, manifested, manifests
+from mmlake.sources.corpora.neighbours import Neighbours
+from mmlake.sources.files import folder, sniff
+from mmlake.sources.files.plain import Plain
+from mmlake.sources.records import jsonl, jsonlists, separated
 from mmlake.sources.rows import Opener, RawItem, Reading, read_up_to
-from mmlake.sources.warcrecords import MARK
+from mmlake.sources.tables import arrow, lance, parquet
+from mmlake.sources.web import urllists, urls, warc
+from mmlake.sources.web.warcrecords import MARK
 
 LOOSE = shards.LOOSE
 URL_LIST = "urls"

@@ -14,17 +14,18 @@ from typing import IO
 from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
-from mmlake.sources import sniff, zips
 from mmlake.sources.ahead import Begin, Span, announced, opened_ahead
-from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.archives import zips
+from mmlake.sources.archives.compression import compression_of, expanded
+from mmlake.sources.archives.grouping import label_of
+from mmlake.sources.archives.tars import BLOCK, Window, name_and_size
 from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, Connector, format_of
-from mmlake.sources.grouping import label_of
-from mmlake.sources.neighbours import Neighbours
-from mmlake.sources.plain import Plain
+from mmlake.sources.corpora.neighbours import Neighbours
+from mmlake.sources.files import sniff
+from mmlake.sources.files.plain import Plain
 from mmlake.sources.rows import Content, Fault, Reading, printable, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.tars import BLOCK, Window, name_and_size
 
 _GAP_BYTES = 128 << 10  # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
 _READ_BYTES = 32 << 20  # ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails

@@ -18,20 +18,20 @@ from mmlake import schemas
 from mmlake.errors import ContractBroken, UnreadableItem
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
-from mmlake.sources import texts
-from mmlake.sources.around import Around
 from mmlake.sources.beginning import first_samples, first_stems, is_named
-from mmlake.sources.bookkeeping import without_bookkeeping
 from mmlake.sources.connectors import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container
+from mmlake.sources.corpora.around import Around
+from mmlake.sources.corpora.neighbours import Neighbours
 from mmlake.sources.defaults import Defaults
+from mmlake.sources.files.plain import Plain
 from mmlake.sources.licences import spdx_licence
-from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.parts import is_in
-from mmlake.sources.plain import Plain
+from mmlake.sources.records import texts
 from mmlake.sources.rows import Content, Fault, RawItem, Reading, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
+from mmlake.sources.tables.bookkeeping import without_bookkeeping
 from mmlake.sources.web.answers import Downloads
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 

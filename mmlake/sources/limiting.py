@@ -15,16 +15,16 @@ from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
-from mmlake.sources.around import Around, is_speaking_archive, may_be_annotations
 from mmlake.sources.beginning import first_stems, is_named, limited, unlimited
-from mmlake.sources.bookkeeping import without_bookkeeping
 from mmlake.sources.connectors import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
+from mmlake.sources.corpora.around import Around, is_speaking_archive, may_be_annotations
 from mmlake.sources.defaults import default_files
 from mmlake.sources.ingesting import read
 from mmlake.sources.parts import is_in
 from mmlake.sources.scanning import reading_of, scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, revision_of, shard_key
+from mmlake.sources.tables.bookkeeping import without_bookkeeping
 
 _LOG = logging.getLogger("mmlake.sources")
 

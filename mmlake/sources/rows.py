@@ -12,10 +12,10 @@ from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources import sniff
 from mmlake.sources.defaults import Defaults
+from mmlake.sources.files import sniff
+from mmlake.sources.files.sniff import Kind
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.sniff import Kind
 from mmlake.sources.web.answers import Downloads
 from mmlake.streams import View
 

@@ -10,15 +10,15 @@ from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources import parts
 from mmlake.sources import shard as shards
-from mmlake.sources.around import Around
 from mmlake.sources.beginning import as_found
-from mmlake.sources.bookkeeping import without_bookkeeping
 from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
+from mmlake.sources.corpora.around import Around
+from mmlake.sources.corpora.neighbours import Neighbours
 from mmlake.sources.defaults import default_files, defaults_of
-from mmlake.sources.neighbours import Neighbours
 from mmlake.sources.rows import Reading
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
+from mmlake.sources.tables.bookkeeping import without_bookkeeping
 
 
 def scan(

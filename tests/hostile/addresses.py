@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.records import digest_of
-from mmlake.sources.urllists import ENDINGS
 from mmlake.sources.web.addresses import parsed
 from mmlake.sources.web.answers import Answer
+from mmlake.sources.web.urllists import ENDINGS
 
 _FAILURES = ((1103, None), (1105, 503), (1106, 404), (1108, 200))
 _ADDRESSES = (

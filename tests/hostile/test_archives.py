@@ -17,7 +17,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources import sniff
+from mmlake.sources.files import sniff
 from tests.hostile.memory import SETTINGS, rows_of
 from tests.hostile.seeds import Members, compress, media, tar
 

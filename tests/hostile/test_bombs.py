@@ -16,7 +16,7 @@ import zstandard
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.sources.pages import weigh
+from mmlake.sources.tables.pages import weigh
 from tests.hostile.memory import SETTINGS, rows_of
 from tests.hostile.seeds import seeds, tar
 

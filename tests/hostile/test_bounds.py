@@ -14,13 +14,13 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.sources import texts
-from mmlake.sources.jsonl import lines_of
 from mmlake.sources.limiting import scan_first
-from mmlake.sources.rowgroups import opened, plan
+from mmlake.sources.records import texts
+from mmlake.sources.records.jsonl import lines_of
 from mmlake.sources.shard import revision_of
+from mmlake.sources.tables.rowgroups import opened, plan
+from mmlake.sources.tables.weights import weight_of
 from mmlake.sources.web import bodies
-from mmlake.sources.weights import weight_of
 from tests.hostile.memory import SETTINGS, rows_of
 
 

@@ -17,7 +17,7 @@ from mmlake.landing import LocalLanding
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import SourceRef, digest_of
 from mmlake.rows import Places, RowBatch, materialize, pick_frame
-from mmlake.sources import sniff
+from mmlake.sources.files import sniff
 from mmlake.sources.rows import Fault
 from mmlake.store import BlobStore
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from source_builders import brief, land, parquet, png, rows_of, sha, wav
 
-from mmlake.sources import tabular
+from mmlake.sources.tables import tabular
 
 
 def _written(path, table):

@@ -11,9 +11,9 @@ import pytest
 from source_builders import SETTINGS, brief, rows_of, sha
 
 from mmlake import sources
-from mmlake.sources import rowgroups
-from mmlake.sources.columnroles import columns_of
-from mmlake.sources.columns import cells_of
+from mmlake.sources.tables import rowgroups
+from mmlake.sources.tables.columnroles import columns_of
+from mmlake.sources.tables.columns import cells_of
 
 LARGE_BYTES = 5 << 20
 FILM = b"\xff\xd8\xff\xe0" + random.Random(1).randbytes(LARGE_BYTES)

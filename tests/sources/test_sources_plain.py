@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import rows, sources
-from mmlake.sources.plain import PlainSamples
+from mmlake.sources.files.plain import PlainSamples
 from mmlake.store import BlobStore
 
 _JPEG, _PNG, _TIFF, _WAV = b"\xff\xd8\xff\xe0" + bytes(30), b"\x89PNG\r\n\x1a\n" + bytes(30), b"II*\0" + bytes(30), b"RIFF\x24\0\0\0WAVEfmt " + bytes(30)

@@ -13,7 +13,7 @@ import pytest
 from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.landing import LocalLanding
-from mmlake.sources import compression
+from mmlake.sources.archives import compression
 from tests.sources.source_builders import SETTINGS, land, png, tar, zst
 
 JPEG = b"\xff\xd8\xff" + bytes(600)

@@ -17,7 +17,7 @@ from PIL import Image
 from mmlake import rows, sources
 from mmlake.pictures import picture_formats
 from mmlake.records import SourceRef, digest_of
-from mmlake.sources.tars import BLOCK, Run, Window, walk
+from mmlake.sources.archives.tars import BLOCK, Run, Window, walk
 
 _JPEG = b"\xff\xd8\xff\xe0" + bytes(range(200))
 _SETTINGS = sources.SourceSettings()

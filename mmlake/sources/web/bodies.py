@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.optional import need
-from mmlake.sources.compression import compression_of, expanded
+from mmlake.sources.archives.compression import compression_of, expanded
 from mmlake.streams import Kept
 
 ACCEPTED = "gzip, deflate"  # what is asked for; crawls may hold br and zstd as well

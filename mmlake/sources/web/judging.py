@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import IO
 
 from mmlake.errors import BlobCorrupt, BlobMissing, UnreadableItem
-from mmlake.sources import sniff
+from mmlake.sources.files import sniff
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.web import bodies
 from mmlake.sources.web.answers import Answer

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import IO
 from urllib.parse import urlsplit
 
-from mmlake.sources import sniff
+from mmlake.sources.files import sniff
 
 _EXTENSIONS = {"html": "html", "xhtml+xml": "html", "plain": "txt", "jpeg": "jpg", "mpeg": "mp3", "quicktime": "mov", "x-wav": "wav", "markdown": "md"}
 _USER = re.compile(r"(?<=://)[^/?#@\s]*@")

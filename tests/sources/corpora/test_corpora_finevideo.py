@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake.preprocess.subtitles import parse_cues
-from mmlake.sources.timed import seconds_of, transcript_of
+from mmlake.sources.records.timed import seconds_of, transcript_of
 from tests.sources.corpora.builders import FINEVIDEO_JSON, finevideo, finevideo_record, landed, metadata
 from tests.sources.source_builders import brief, mp4, rows_of
 

@@ -13,9 +13,10 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources import SourceSettings, messages
+from mmlake.sources import SourceSettings
 from mmlake.sources.limiting import scan_first
-from mmlake.sources.weights import weight_of
+from mmlake.sources.tables import messages
+from mmlake.sources.tables.weights import weight_of
 from tests.hostile.seeds import arrow
 from tests.sources.source_builders import SETTINGS, brief, land, parquet, png, rows_of, sha, wav
 

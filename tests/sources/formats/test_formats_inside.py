@@ -23,6 +23,7 @@ TABLES = {
     "d/f.parquet": parquet(COLUMNS),
     "d/g.arrow": arrow(COLUMNS, codec="zstd"),
     "d/h.arrow": arrow(COLUMNS, is_stream=True),
+    "d/m.jsonl": jsonl({"text_list": ["one", "two"], "image_info": [{"raw_url": "http://a.example/x.jpg", "matched_text_index": 1}]}),
     "d/i.tsv": "id\ttext\nx\tone\n\ttwo\n".encode("utf-16"),
 }
 TOLD = ("digest", "text_content", "sample_text", "metadata_json", "modality", "role", "error_code", "position")
@@ -42,7 +43,7 @@ def test_a_table_in_an_archive_gives_the_rows_of_the_same_file_alone(tmp_path, k
     assert sorted(([row[name] for name in TOLD] for row in inside), key=str) == sorted(([row[name] for name in TOLD] for row in alone), key=str)
     told = {member for member, *_ in brief(inside)}
     assert {"d/a.jsonl#line:2", "d/c.csv#row:2", "d/e.json#row:1", "d/f.parquet#row:3/image", "d/g.arrow#row:2/caption", "d/i.tsv#row:1"} <= told
-    assert len({row["sample_id"] for row in inside if row["error_code"] is None}) == 1 + 5 * 2 + 3 * 3
+    assert len({row["sample_id"] for row in inside if row["error_code"] is None}) == 1 + 5 * 2 + 3 * 3 + 1
 
 
 def test_a_table_beside_a_medium_of_its_name_stays_what_is_said_of_it(tmp_path):

@@ -11,7 +11,9 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.sources import SourceSettings, elements, limiting, neighbours
+from mmlake.sources import SourceSettings, limiting
+from mmlake.sources.corpora import neighbours
+from mmlake.sources.records import elements
 from tests.sources.source_builders import SETTINGS, brief, gz, jsonl, land, png, rows_of, sha, wav
 
 

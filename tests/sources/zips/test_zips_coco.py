@@ -157,7 +157,7 @@ def test_zips_of_other_things_beside_images_are_not_opened_for_them(tmp_path, mo
     root = land(tmp_path / "in", {"photos/a.png": png(), "photos/more.zip": zipped({"t.txt": b"words"})})
     (shard,) = [shard for shard in sources.scan(root, settings=SETTINGS) if shard.format == "folder"]
     opened = []
-    monkeypatch.setattr("mmlake.sources.unpacked._listed", lambda landing, archive: opened.append(archive.path) or {})
+    monkeypatch.setattr("mmlake.sources.archives.unpacked._listed", lambda landing, archive: opened.append(archive.path) or {})
     assert len(list(sources.read(shard, landing=root, settings=SETTINGS))) == 1 and opened == []
 
 

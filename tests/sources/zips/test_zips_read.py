@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mmlake import sources
 from mmlake.records import SourceRef
+from mmlake.sources.archives import zipped as zip_source
 from tests import make
 from tests.hostile.memory import rows_of as rows_in_memory
 from tests.hostile.seeds import media, seeds, streamed, tar, zipped
@@ -189,12 +190,12 @@ def test_one_member_is_fetched_without_reading_the_others(tmp_path, monkeypatch)
     members = {f"{at:03d}.json": b'{"text": "number %d"}' % at for at in range(50)}
     root = land(tmp_path / "in", {"s.zip": zipped(members)})
     looked_at = []
-    monkeypatch.setattr("mmlake.sources.zipped.look", lambda stored, name, *rest, **named: looked_at.append(name) or _LOOK(stored, name, *rest, **named))
+    monkeypatch.setattr("mmlake.sources.archives.zipped.look", lambda stored, name, *rest, **named: looked_at.append(name) or _LOOK(stored, name, *rest, **named))
     assert sources.fetch(SourceRef("s.zip", "049.json#/text"), landing=root) == b"number 49"
     assert looked_at == ["049.json"]
 
 
-_LOOK = sources.zipped.look
+_LOOK = zip_source.look
 
 
 def test_a_range_that_lies_behind_another_member_s_header_is_not_believed(tmp_path):

@@ -1,0 +1,1 @@
+"""What files are packed in: tars, zips, gzip and its like, and the tables inside."""

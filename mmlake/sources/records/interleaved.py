@@ -1,0 +1,124 @@
+"""Interleaved records as corpora publish them: texts and images in one order, where the images are addresses of the web or names of files.
+
+Two forms are known: the lists `texts` and `images`, in each of which null stands where the other has something (OBELICS, MINT-1T); sentences in
+`text_list` and images in `image_info`, each of which names the sentence that it goes with (MMC4). Nothing is fetched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from mmlake.records import SourceRef, canonical_json
+from mmlake.sources.records.spreading import is_spread, spread
+from mmlake.sources.rows import Fault, RawItem, text_item
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.web.naming import shown
+
+SENTENCES: Final = "text_list"
+MATCHED: Final = "image_info"  # MMC4: objects with `raw_url`, `matched_text_index` and more
+_MATCH: Final = "matched_text_index"
+_ADDRESSES: Final = ("raw_url", "url", "src", "image_url", "path")  # of an image that is an object, the first that it has
+_WEB: Final = ("http://", "https://")
+
+
+class Part(NamedTuple):
+    """One text or image of a record."""
+
+    position: int
+    pointer: str  # where it stands in the record: a list and a place in it
+    text: str | None  # None: an image
+    address: str  # of an image
+    own: Mapping[str, Any]  # what the record says of this one alone
+
+
+def is_listed(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
+    """Whether the record lists texts and images both."""
+    if settings.texts_field not in fields and SENTENCES not in fields:  # asked of every record
+        return False
+    return any(isinstance(fields.get(texts), list) and isinstance(fields.get(images), list) for texts, images in forms(settings))
+
+
+def used_lists(fields: Mapping[str, Any], *, settings: SourceSettings) -> set[str]:
+    """The fields that the parts are the whole of: metadata do not repeat them."""
+    found: set[str] = set()
+    for texts, images in forms(settings):
+        if isinstance(fields.get(texts), list):
+            tokens = {kind: fields[name] if isinstance(fields.get(name), list) else [] for kind, name in (("image", images), ("text", texts))}
+            found |= {texts, *([images] if isinstance(fields.get(images), list) or fields.get(images) is None else [])}
+            lists = (settings.per_image_fields, tokens["image"]), (settings.per_text_fields, tokens["text"])
+            found |= {name for name in {*lists[0][0], *lists[1][0]} if is_spread(fields, name, [entries for names, entries in lists if name in names])}
+            break
+    return found
+
+
+def parts_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> list[Part]:
+    """The texts and images of a record in their order; none where it lists no texts."""
+    for texts, images in forms(settings):
+        if isinstance(fields.get(texts), list):
+            given = fields.get(images)
+            tokens = given if isinstance(given, list) else []
+            said = spread(fields, settings.per_text_fields, fields[texts]), spread(fields, settings.per_image_fields, tokens)
+            places = _matched(fields[texts], tokens) if texts == SENTENCES else (range(len(fields[texts])), range(len(tokens)))
+            found = [_text(place, f"{texts}/{at}", value, own) for at, (place, value, own) in enumerate(zip(places[0], fields[texts], said[0], strict=True)) if value is not None]
+            found += [_image(place, f"{images}/{at}", token, own) for at, (place, token, own) in enumerate(zip(places[1], tokens, said[1], strict=True)) if token is not None]
+            return sorted(found, key=lambda part: part.position)
+    return []
+
+
+def items_of_parts(parts: Sequence[Part], blank: RawItem, *, locate: Callable[[str], SourceRef], image_home: str = "image") -> Iterator[tuple[Part, RawItem]]:
+    """The parts with their rows. Images have no bytes, and a reason that says where they lie. blank: a row of the record. locate: pointer -> locator. image_home: whose table gets the images' rows."""
+    for part in parts:
+        item = blank.but(ref=locate(part.pointer), position=part.position, own=part.own)
+        if part.text is not None:
+            yield part, text_item(item, part.text, "document")
+        else:
+            yield part, item.but(modality=image_home, role="document" if image_home == "text" else "media", fault=_fault(part.address))
+
+
+def forms(settings: SourceSettings) -> tuple[tuple[str, str], ...]:
+    """The names of a list of texts and of the list of images that goes with it."""
+    return ((settings.texts_field, settings.images_field), (SENTENCES, MATCHED))
+
+
+def _text(position: int, pointer: str, value: Any, own: Mapping[str, Any]) -> Part:
+    return Part(position, pointer, value if isinstance(value, str) else canonical_json(value), "", own)
+
+
+def _image(position: int, pointer: str, token: Any, own: Mapping[str, Any]) -> Part:
+    """An image that is an address or a file name, or an object with one of them and whatever else it says."""
+    said: dict[str, Any] = {}
+    if isinstance(token, Mapping):
+        name = next((name for name in _ADDRESSES if isinstance(token.get(name), str) and token[name].strip()), None)
+        address = token[name].strip() if name is not None else ""
+        said = {key: _shown(value) for key, value in token.items() if key not in (name, "bytes") and value is not None}
+    else:
+        address = token.strip() if isinstance(token, str) else canonical_json(token)
+    if address.startswith(_WEB):
+        said["image_url"] = shown(address)
+    elif address:
+        said["image_name"] = address
+    return Part(position, pointer, None, address, {**said, **own})
+
+
+def _shown(value: Any) -> Any:
+    return shown(value) if isinstance(value, str) else value
+
+
+def _matched(sentences: Sequence[Any], images: Sequence[Any]) -> tuple[list[int], list[int]]:
+    """The positions of sentences and of images: images before the sentence that they name, as OpenFlamingo reads them; those that name none at the end."""
+    named = [image.get(_MATCH) if isinstance(image, Mapping) else None for image in images]
+    before = [at if isinstance(at, int) and not isinstance(at, bool) and 0 <= at < len(sentences) else len(sentences) for at in named]
+    order = sorted([(at, 1, at) for at in range(len(sentences))] + [(place, 0, at) for at, place in enumerate(before)])
+    places: tuple[list[int], list[int]] = ([0] * len(sentences), [0] * len(images))
+    for position, (_, is_text, at) in enumerate(order):
+        places[0 if is_text else 1][at] = position
+    return places
+
+
+def _fault(address: str) -> Fault:
+    if address.startswith(_WEB):
+        return Fault(1111, f"the image lies at {shown(address)[:200]} and was not fetched, since the name of the file does not say that it is a list of URLs")
+    return Fault(
+        1011, f"the image {address[:200]} is named, and the file holds no bytes of it" if address else "an image is listed, and neither its bytes nor its address are there"
+    )

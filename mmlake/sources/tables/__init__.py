@@ -1,0 +1,1 @@
+"""Records as columns: Parquet, Arrow, Lance, each within a bound of memory."""
