@@ -78,6 +78,8 @@ class Transcripts:
             folder, prefix = _folder(table.name), transcripts.prefix_of(table.name) or ""
             try:
                 lines = self._parsed(table)
+                if not lines:
+                    raise UnreadableItem(1006, "num_lines=0 not in [1, inf)")
             except UnreadableItem as error:
                 name = f"{self._reading.key}/{printable(table.stem)}"
                 yield RawItem(modality="text", role="transcript", ref=table.locate(""), sample_id=name, content=table.content, fault=Fault.of(error), size_bytes=table.size_bytes)

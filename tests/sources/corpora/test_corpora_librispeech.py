@@ -109,6 +109,13 @@ def test_a_table_over_the_limit_is_one_row(tmp_path):
     assert [row["error_code"] for row in rows_of(root, settings=settings)] == [None, 1008]
 
 
+@pytest.mark.parametrize("packing", ["tar", "tree"])
+def test_an_empty_table_is_a_row_that_says_so(tmp_path, packing):
+    files = {"LS/84-1.trans.txt": b"\n", "LS/84-1-0.flac": flac(1)}
+    rows = rows_of(landed(tmp_path / "in", {"a.tar": packed(files)} if packing == "tar" else files))
+    assert sorted((row["modality"], row["error_code"]) for row in rows) == [("audio", None), ("text", 1006)]
+
+
 def test_a_table_alone_keeps_its_lines_as_rows(tmp_path):
     rows = rows_of(landed(tmp_path / "in", {"x/84-121123.trans.txt": b"84-121123-0000 A\n84-121123-0001 B\n"}))
     assert [row["error_code"] for row in rows] == [1011, 1011]
