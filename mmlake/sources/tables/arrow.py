@@ -210,7 +210,7 @@ class _Decoder:
                 raise UnreadableItem(1001, f"num_rows={found.num_rows} not in [{part.num_rows}, {part.num_rows}], as its message says")
             found.validate()
             for column in found.columns:
-                _validate(column)
+                validate(column)
             return pa.RecordBatch.from_arrays([_storage(column) for column in found.columns], schema=self.schema)
         except (*_BROKEN, StopIteration) as error:
             self._restart()
@@ -267,7 +267,7 @@ def _is_extended(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid"
 
 
-def _validate(column: pa.Array) -> None:
+def validate(column: pa.Array) -> None:
     """Raises ArrowInvalid where an offset, a length or an index leads out of the column. Texts that are no UTF-8 cost their own rows, later."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
@@ -276,7 +276,7 @@ def _validate(column: pa.Array) -> None:
     except pa.ArrowInvalid:
         if pa.types.is_dictionary(column.type):
             column.indices.validate(full=True)
-            _validate(column.dictionary)
+            validate(column.dictionary)
             most = pc.max(column.indices).as_py()
             if most is not None and (most >= len(column.dictionary) or pc.min(column.indices).as_py() < 0):
                 raise

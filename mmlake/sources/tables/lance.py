@@ -1,7 +1,7 @@
 """Lance datasets: a directory `name.lance` with manifests in `_versions` is one shard, read one fragment and one batch of rows at a time.
 
-A fragment that cannot be read is one row that says so, and the next fragment is read. Lance keeps no checksums: wrong bits that still
-decode are not noticed here. The rows are those of one version, which their locators name. From a remote landing zone the manifests are
+Rows that cannot be read are one row that says so, and those behind them are read. Lance runs in another process (`lancereader.py`), since damage may
+end the one that it runs in. It keeps no checksums: wrong bits that still decode are not noticed here. The rows are those of one version, which their locators name. From a remote landing zone the manifests are
 copied first and then one fragment at a time, so that no more than one lies on the local disk.
 """
 
@@ -11,29 +11,31 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pyarrow as pa
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing
-from mmlake.optional import need
 from mmlake.records import SourceRef
 from mmlake.sources.records.jsonl import SampleNames
 from mmlake.sources.rows import Fault, RawItem, Reading, first_field
 from mmlake.sources.settings import SourceSettings
+from mmlake.sources.tables import lancereader
 from mmlake.sources.tables.columnroles import Columns, columns_of
 from mmlake.sources.tables.columns import cells_of, items_of
+from mmlake.sources.tables.lancereader import Fragment, Reader, Step, Unread
 
 SUFFIX = ".lance"
 
-_BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RuntimeError, NotImplementedError)  # pylance's ways to say that a file is damaged
 _ADDRESSED = "lance.blob"  # the extension type of blobs that may name an address in place of bytes; blobs without it are bytes
 _MANIFESTS = "_versions"
 _OLD_MANIFEST = "_latest.manifest"  # a copy of the newest manifest beside its directory, written by Lance before 0.10
 _BATCH_ROWS = 1024
+_COPIES = 4  # of a fragment, or of an item as large as may be, that may be in memory at once besides batches and buffers
+_MAX_FAILURES = 64  # readings in a row: what a manifest says of a file may be rows without end
+_MAX_ENDS = 2  # processes that a fragment may cost, half a second each
 _OURS = ("_rowid", "_rowaddr")
 _MEMBER = re.compile(r"version:(\d+)/row:(\d+)(?:/(.*))?", re.DOTALL)
 
@@ -70,9 +72,9 @@ def items(reading: Reading) -> Iterator[RawItem]:
             return
         names, first = SampleNames(reading.key), 0
         for fragment in dataset.fragments():
-            num_rows = fragment.count_rows()
-            yield from _fragment(dataset, fragment, first, num_rows, names)
-            first += num_rows
+            counted = dataset.count(fragment)
+            yield from _fragment(dataset, fragment, first, counted, names)
+            first += counted[0] if counted is not None else 0
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -92,54 +94,81 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 class _Dataset:
     """One version of a dataset and the directory where its files lie."""
 
-    def __init__(self, handle: Any, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]) -> None:
-        self.handle, self.reading = handle, reading
-        self.version: int = handle.version
-        self.schema: pa.Schema = pa.schema([field for field in handle.schema if not _may_lead_outside(field)])
-        self.unread = [field.name for field in handle.schema if _may_lead_outside(field)]
+    def __init__(self, reader: Reader, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]) -> None:
+        self.reader, self.reading = reader, reading
+        self.version: int = reader.head["version"]
+        self.schema: pa.Schema = pa.schema([field for field in reader.schema if not _may_lead_outside(field)])
+        self.unread = [field.name for field in reader.schema if _may_lead_outside(field)]
         self.columns: Columns = columns_of(_unblobbed(self.schema), reading.settings)
         self._fetch, self._forget = fetch, forget
 
-    def fragments(self) -> Iterator[Any]:
+    def fragments(self) -> Iterator[Fragment]:
         """The fragments in their order, each with its files on the local disk until the next one is taken."""
-        for fragment in self.handle.get_fragments():
-            paths = self.paths(fragment)
-            try:
-                for path in paths:
-                    self._fetch(path)
-            except UnreadableItem:
-                pass  # the fragment then fails to be read, which becomes its row
+        for at in range(self.reader.head["num_fragments"]):
+            fragment = self.fragment(at)
+            with suppress(UnreadableItem):  # the fragment then fails to be read, which becomes its row
+                self.fetch(fragment)
             yield fragment
-            for path in paths:
+            for path in fragment.paths:
                 self._forget(path)
 
-    def paths(self, fragment: Any) -> list[str]:
-        """The files of a fragment, relative to the dataset. Raises UnreadableItem 1007 where one lies outside of it."""
-        found = [f"data/{file.path}" for file in fragment.data_files()]
-        if (deletions := fragment.deletion_file()) is not None:
-            found.append(deletions)
-        for path in found:
+    def fragment(self, at: int) -> Fragment:
+        """The fragment at that place, without files where it does not tell them. Raises UnreadableItem 1007 where one lies outside of the dataset."""
+        try:
+            fragment = self.reader.fragment(at)
+        except Unread:
+            return Fragment(at, at, [])
+        size_bytes = 0
+        for path in fragment.paths:
             if path.startswith("/") or ".." in PurePosixPath(path).parts or "\0" in path:
-                raise UnreadableItem(1007, f"fragment {fragment.fragment_id} names the file {path[:200]!r}, which lies outside of the dataset")
-            _check_refused(self.reading.landing.stat(f"{self.reading.path}/{path}"))
-        return found
+                raise UnreadableItem(1007, f"fragment {fragment.number} names the file {path[:200]!r}, which lies outside of the dataset")
+            _check_refused(entry := self.reading.landing.stat(f"{self.reading.path}/{path}"))
+            size_bytes += entry.size_bytes if entry is not None else 0
+        return fragment._replace(size_bytes=size_bytes)
+
+    def fetch(self, fragment: Fragment) -> None:
+        """Have the fragment's files on the local disk. Raises UnreadableItem."""
+        for path in fragment.paths:
+            self._fetch(path)
+
+    def count(self, fragment: Fragment) -> tuple[int, int] | None:
+        """(rows, rows before some were deleted); None where that cannot be told: rows behind it are counted as if it had none."""
+        try:
+            return self.reader.count(fragment)
+        except Unread:
+            return None
+
+    def step(self, fragment: Fragment, offset: int, step_rows: int, num_rows: int) -> Step:
+        """So many rows of the fragment, to be read. The last ones of all its rows with one more, to see that there is none."""
+        step_rows = min(step_rows, num_rows - offset) + (offset + step_rows >= num_rows)
+        settings = self.reading.settings
+        memory_bytes = _memory_bytes(settings) + _COPIES * min(fragment.size_bytes, settings.max_item_bytes)
+        return Step(fragment, self.schema.names, offset, step_rows, 2 * settings.batch_bytes, memory_bytes)
 
     def row(self, number: int) -> pa.RecordBatch:
         """The row with this number, counted from 1, as a batch of one."""
         first = 0
-        for fragment in self.handle.get_fragments():
-            num_rows = fragment.count_rows()
+        for at in range(self.reader.head["num_fragments"]):
+            fragment = self.fragment(at)
+            counted = self.count(fragment)
+            if counted is None:  # from a remote landing zone, where the count may need what was not fetched yet
+                with suppress(UnreadableItem):
+                    self.fetch(fragment)
+                counted = self.count(fragment)
+            num_rows = counted[0] if counted is not None else 0
             if first < number <= first + num_rows:
-                for path in self.paths(fragment):
-                    self._fetch(path)
+                self.fetch(fragment)
                 with _reading_lance(f"row {number} of version {self.version}"):
-                    batches = list(
-                        fragment.to_batches(columns=self.schema.names, offset=number - first - 1, limit=1, with_row_id=True, with_row_address=True, blob_handling="all_binary")
-                    )
-                if batches:
-                    return batches[0]
+                    for batch in self.reader.rows(self.step(fragment, number - first - 1, 1, num_rows)):
+                        if batch.num_rows:
+                            return batch.slice(0, 1)
             first += num_rows
         raise UnreadableItem(1001, f"version {self.version} of the dataset has no row {number}")
+
+
+def _memory_bytes(settings: SourceSettings) -> int:
+    """What Lance may take for itself, beside the bytes of items: buffers and pages on their way."""
+    return 2 * settings.max_decoded_bytes
 
 
 def _may_lead_outside(field: pa.Field) -> bool:
@@ -158,31 +187,25 @@ def _unblobbed(schema: pa.Schema) -> pa.Schema:
 
 @contextmanager
 def _reading_lance(what: str) -> Iterator[None]:
-    """Turns every way in which pylance fails on damaged files into UnreadableItem 1001, its Rust panics included."""
+    """Turns what Lance could not read into UnreadableItem 1001."""
     try:
         yield
-    except _BROKEN as error:
-        raise UnreadableItem(1001, f"{what} cannot be read") from error
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # derives from BaseException, and its class cannot be imported
-            raise
+    except Unread as error:
         raise UnreadableItem(1001, f"{what} cannot be read") from error
 
 
 @contextmanager
 def _opened(reading: Reading, *, version: int | None = None) -> Iterator[_Dataset]:
-    lance = need("lance", extra="lance", purpose="reading a Lance dataset")
     wanted = version or pinned(reading.path, reading.settings)
-    with _on_disk(reading) as (root, fetch, forget):
+    with _on_disk(reading) as (root, fetch, forget), ExitStack() as stack:
         what = f"version {wanted} of the dataset" if wanted else "the dataset's latest manifest"
         with _reading_lance(what):
-            handle = lance.dataset(str(root), version=wanted)
-            strange = bool(handle.base_paths())
-        if handle.version < 1:  # a manifest of zeros opens as an empty version 0
-            raise UnreadableItem(1001, f"{what} has version={handle.version} not in [1, inf)")
-        if strange:
+            reader = stack.enter_context(lancereader.reader(root, wanted, memory_bytes=_memory_bytes(reading.settings)))
+        if reader.head["version"] < 1:  # a manifest of zeros opens as an empty version 0
+            raise UnreadableItem(1001, f"{what} has version={reader.head['version']} not in [1, inf)")
+        if reader.head["is_elsewhere"]:
             raise UnreadableItem(1007, "the dataset keeps files outside of its directory")
-        yield _Dataset(handle, reading, fetch, forget)
+        yield _Dataset(reader, reading, fetch, forget)
 
 
 def pinned(path: str, settings: SourceSettings) -> int | None:
@@ -224,33 +247,57 @@ def _check_refused(entry: Entry | None) -> None:
         raise UnreadableItem(1007, f"{entry.name[:200]!r} inside the dataset is {entry.refused}")
 
 
-def _fragment(dataset: _Dataset, fragment: Any, first: int, num_rows: int, names: SampleNames) -> Iterator[RawItem]:
-    number, broken, reading = first, None, dataset.reading
-    batches = _batches(fragment, dataset.schema.names, reading.settings)
-    while True:
+def _fragment(dataset: _Dataset, fragment: Fragment, first: int, counted: tuple[int, int] | None, names: SampleNames) -> Iterator[RawItem]:
+    """The rows of a fragment, so many at a time, each time alone: what cannot be read costs no others, and the same ones whenever it is read."""
+    member = f"version:{dataset.version}/fragment:{fragment.number}"
+    if counted is None:
+        yield _broken(dataset, f"fragment {fragment.number}: its rows cannot be counted", member)
+        return
+    num_rows, step_rows = counted[0], _step_rows(fragment, counted[1], dataset.reading.settings)
+    missing, failures, ends, num_found = list[tuple[int, int, bool]](), 0, 0, 0  # (before the first, last, whether it ended the process) of rows that were not read
+    step = dataset.step(fragment, 0, step_rows, num_rows) if num_rows else None
+    while step is not None:
+        start, stop = step.offset, min(step.offset + step_rows, num_rows)
+        following = dataset.step(fragment, stop, step_rows, num_rows) if stop < num_rows else None
         try:
-            with _reading_lance(f"fragment {fragment.fragment_id}: rows {number + 1} to {first + num_rows}"):
-                batch = next(batches, None)
-        except UnreadableItem as error:
-            broken = error.reason
-            break
-        if batch is None:
-            break
-        yield from _rows(dataset, batch, number + 1, names)
-        number += batch.num_rows
-    if broken is None and number != first + num_rows:
-        broken = f"fragment {fragment.fragment_id} has {number - first} rows, its manifest says {num_rows}"
-    if broken is not None:
-        yield reading.fault(1001, broken, modality=dataset.columns.modalities[0], member=f"version:{dataset.version}/fragment:{fragment.fragment_id}")
+            batches = dataset.reader.rows(step)
+        except Unread as error:
+            failures, ends, has_ended = failures + 1, ends + error.has_ended, error.has_ended
+            if ends >= _MAX_ENDS or failures >= _MAX_FAILURES:
+                stop, following = num_rows, None
+            if missing and missing[-1][1] == start:
+                start, _, was_ended = missing.pop()
+                has_ended = has_ended or was_ended
+            missing.append((start, stop, has_ended))
+            step = following
+            continue
+        if not any(batch.num_rows for batch in batches):
+            break  # a manifest may say anything: its next rows are not there either
+        if following is not None:
+            dataset.reader.ask(following)
+        number, failures, step = first + start, 0, following
+        for batch in batches:
+            num_found += batch.num_rows
+            batch = batch.slice(0, max(0, first + stop - number))
+            if batch.num_rows:
+                yield from _rows(dataset, batch, number + 1, names)
+            number += batch.num_rows
+    for start, stop, has_ended in missing:
+        reason = f"fragment {fragment.number}: rows {first + start + 1} to {first + stop} cannot be read"
+        reason += f" (num_rows={stop - start}): the process that reads Lance did not survive them" if has_ended else ""
+        yield _broken(dataset, reason, member if (start, stop) == (0, num_rows) else f"{member}/rows:{first + start + 1}-{first + stop}")
+    if num_found != num_rows - sum(stop - start for start, stop, _ in missing):
+        found = f"num_rows={num_found}" if num_found < num_rows else f"num_rows>={num_found}"
+        yield _broken(dataset, f"fragment {fragment.number} has {found} not in [{num_rows}, {num_rows}], as its manifest says", f"{member}/rows")
 
 
-def _batches(fragment: Any, names: list[str], settings: SourceSettings) -> Iterator[pa.RecordBatch]:
-    size_bytes = sum(file.file_size_bytes or 0 for file in fragment.data_files())
-    batch_rows = max(1, min(_BATCH_ROWS, settings.batch_bytes * fragment.physical_rows // max(1, size_bytes)))
-    batches: Iterator[pa.RecordBatch] = fragment.to_batches(
-        columns=names, batch_size=batch_rows, batch_readahead=1, io_buffer_size=2 * settings.batch_bytes, with_row_id=True, with_row_address=True, blob_handling="all_binary"
-    )
-    return batches
+def _step_rows(fragment: Fragment, physical_rows: int, settings: SourceSettings) -> int:
+    """How many rows of the fragment are read at a time."""
+    return max(1, min(_BATCH_ROWS, settings.batch_bytes * physical_rows // max(1, fragment.size_bytes)))
+
+
+def _broken(dataset: _Dataset, reason: str, member: str) -> RawItem:
+    return dataset.reading.fault(1001, reason, modality=dataset.columns.modalities[0], member=member)
 
 
 def _rows(dataset: _Dataset, batch: pa.RecordBatch, number: int, names: SampleNames) -> Iterator[RawItem]:
