@@ -12,6 +12,7 @@ from mmlake.sources import parts
 from mmlake.sources import shard as shards
 from mmlake.sources.beginning import as_found
 from mmlake.sources.connectors import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
+from mmlake.sources.corpora import manifests
 from mmlake.sources.corpora.around import Around
 from mmlake.sources.corpora.neighbours import Neighbours
 from mmlake.sources.defaults import default_files, defaults_of
@@ -48,13 +49,15 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
     is_whole, around = around is None, around or Around(landing)
-    around.recall = _Memory(landing, around, settings=settings, known=known).is_loose_still
+    memory = _Memory(landing, around, settings=settings, known=known)
+    around.recall = memory.is_loose_still
     speaking = dict[str, list[Entry]]()  # directories whose files speak of other directories: read when those are listed
     for directory, entries in landing.directories():
         if (whole := directory_of(directory, landing)) is not None:
             inside.setdefault(whole, []).extend(entries)
         else:
             entries = without_bookkeeping(directory, entries, landing)
+            memory.listed = directory, entries
             if is_whole:
                 around.learn(directory, entries)
             if around.speaks(directory):
@@ -62,6 +65,7 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
             else:
                 found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance, limit=limit))
     for directory, entries in speaking.items():
+        memory.listed = directory, entries
         found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance, limit=limit))
     for path, entries in inside.items():
         governing = default_files(landing, path.rpartition("/")[0] or ".")
@@ -81,7 +85,8 @@ class _Memory:
 
     def __init__(self, landing: Landing, around: Around, *, settings: SourceSettings, known: Mapping[str, Shard]) -> None:
         self._landing, self._around, self._settings, self._known = landing, around, settings, known
-        self._still: dict[str, set[str]] = {}  # directory -> paths
+        self._still: dict[str, set[str]] = {}  # directory -> paths of the files that might be manifests
+        self.listed: tuple[str, list[Entry]] = "", []  # a directory and its files, which need not be listed again
 
     def is_loose_still(self, entry: Entry) -> bool:
         """Whether the file was loose at the last look, and neither it nor those beside it have changed."""
@@ -89,11 +94,13 @@ class _Memory:
         if not self._known or shards.shard_key(entry.path) in self._known:
             return False
         if directory not in self._still:
-            own = [one for one in self._landing.files(directory) if shards.shard_key(one.path) not in self._known]
+            here = self.listed[1] if self.listed[0] == directory else self._landing.files(directory)
+            own = [one for one in here if shards.shard_key(one.path) not in self._known]
             # What the revision is made of follows from the same answers: they are taken to be yes, and hold where it is the same.
             self._still[directory] = {one.path for one in own}
             governing = [*default_files(self._landing, directory), *self._around.of(directory)]
-            self._still[directory] = _unchanged(own, directory, governing, known=self._known, settings=self._settings)
+            unchanged = _unchanged(own, directory, governing, known=self._known, settings=self._settings)
+            self._still[directory] = {one.path for one in own if one.path in unchanged and manifests.may_be(one.name)}
         return entry.path in self._still[directory]
 
 

@@ -16,6 +16,7 @@ ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # beside letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
 _SEGMENT_CHARS = 200  # file systems end at 255 bytes; tables append ".stamp.json"
+_PLAIN = re.compile(r"(?:[A-Za-z0-9/@=+_-]|\.(?!\.\.|parquet/|json/))+")  # paths that are their own keys, where they are short
 _WORDS = re.compile(r"[a-z]+")
 
 
@@ -45,6 +46,8 @@ def shard_key(path: str, part: str = "") -> str:
         return f"{shard_key(path)}~{part}"
     if path == ".":
         return ROOT_KEY
+    if len(path) <= _SEGMENT_CHARS and _PLAIN.fullmatch(path) and path not in _RESERVED:  # as nearly all are: a scan asks for the key of every file
+        return path
     segments = zone.native(path).encode("utf-8", "surrogateescape").split(b"/")
     key = "/".join(_segment(segment, last=at == len(segments) - 1) for at, segment in enumerate(segments))
     return _hex(key[0]) + key[1:] if key in _RESERVED else key
