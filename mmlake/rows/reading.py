@@ -206,7 +206,9 @@ class _Sample:
         said, ref = json_text(metadata), _locator_of(path)
         self.cells += (self.sample_id, METADATA_POSITION, METADATA, "application/json", None, None, ref, None)
         self.cells += (None, None, source, self._licence(licence), None, said, "ok", None)
-        told = [name for name in ("licence", "sample_id") if name in metadata and self._is_told(name, metadata[name], licence)]
+        told: tuple[str, ...] = ()
+        if "licence" in metadata or "sample_id" in metadata:
+            told = tuple(name for name in ("licence", "sample_id") if name in metadata and self._is_told(name, metadata[name], licence))
         self.fields.append((0, {name: value for name, value in metadata.items() if name not in told} if told else metadata))
         self.num_bytes += _ROW_BYTES + len(said) + len(ref)
 

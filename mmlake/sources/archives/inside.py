@@ -173,4 +173,7 @@ def _first(content: Content, size_bytes: int) -> bytes:
 def may_be_tables(group: list[Member]) -> bool:
     """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of every archive asks."""
     extensions = _EXTENSIONS if len(group) == 1 else _SOCIABLE
-    return any(not member.is_media and member.extension in extensions for member in group)
+    for member in group:  # noqa: SIM110 - a generator takes twice as long
+        if not member.is_media and member.extension in extensions:
+            return True
+    return False
