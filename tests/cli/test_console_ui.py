@@ -32,15 +32,16 @@ sys.stdin.read()
 START = "import sys; from mmlake_assets import console; sys.executable = sys.argv.pop(1); console.entry()"
 # Has a child, as Dagster has, which it would leave behind; ends in order when it is told to.
 PROGRAM = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 def end(number, frame):
     print(signal.Signals(number).name, flush=True)
     sys.exit(3)
 signal.signal(signal.SIGTERM, end)
 child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
-print(os.getpid(), flush=True)
 try:
-    signal.pause()
+    print(os.getpid(), flush=True)  # from here on it may be told to end
+    while True:
+        time.sleep(0.05)
 finally:
     if sys.argv[1:] != ["careless"]:
         child.kill()
