@@ -34,6 +34,7 @@ LONGEST = (
     "wiring/test_versions_published.py",
     "sample/test_sample_corpus.py",
     "remote/test_remote_store.py",
+    "remote/test_remote_copies.py",
     "remote/test_remote_landing.py",
     "shards/test_shard_files.py",
     "cli/test_commands.py",
