@@ -1,10 +1,12 @@
-"""Tar to rows against NVIDIA NeMo Curator and the webdataset library, in one run: CPU seconds (user + system), median of the rounds, ratios
-within the rounds and of the fastest ones.
+"""Tar to rows against NVIDIA NeMo Curator and the webdataset library, in one run: CPU seconds (user + system), median
+of the rounds, ratios within the rounds and of the fastest ones.
 
     python benchmarks/rows.py [num_samples] [image_bytes] [rounds] [contest]
     python benchmarks/rows.py --memory
-Each competitor runs in a process of its own, in turn, and reads a shard of ten samples before the clock starts: imports do not count. NeMo Curator is no dependency: it runs with `benchmarks/peers/nemo/bin/python` where
-that exists (python -m venv, then pip install nemo-curator pillow). `limit` is a header walk and one read of the bytes, with nothing made of them.
+Each competitor runs in a process of its own, in turn, and reads a shard of ten samples before the clock starts: imports
+do not count. NeMo Curator is no dependency: it runs with `benchmarks/peers/nemo/bin/python` where that exists (python
+-m venv, then pip install nemo-curator pillow). `limit` is a header walk and one read of the bytes, with nothing made of
+them.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def _sentence(rng: random.Random, num_words: int) -> str:
 
 
 def _members(kind: str, num_samples: int, image_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """interleaved: JSON with texts and images in turn, 1 to 3 images; "timed" the same. pairs: an image, its caption, its JSON."""
+    """interleaved: JSON with texts and images in turn, 1 to 3 images; "timed" the same. pairs: an image, its
+    caption, its JSON."""
     rng = random.Random(0)
     for number in range(num_samples):
         name = f"{number:07d}"
@@ -46,13 +49,22 @@ def _members(kind: str, num_samples: int, image_bytes: int) -> Iterator[tuple[st
             num_images = rng.randint(1, 3)
             texts = [entry for _ in range(num_images) for entry in (_sentence(rng, 40), None)]
             images = [entry for at in range(num_images) for entry in (None, f"{name}.{at}.jpg")]
-            record = {"texts": texts, "images": images, "url": f"http://example.org/{number}", "score": number / 7, "meta": {"n": number}}
+            record = {
+                "texts": texts,
+                "images": images,
+                "url": f"http://example.org/{number}",
+                "score": number / 7,
+                "meta": {"n": number},
+            }
             yield f"{name}.json", json.dumps(record).encode()
             yield from ((f"{name}.{at}.jpg", b"\xff\xd8\xff" + rng.randbytes(image_bytes)) for at in range(num_images))
         else:
             yield f"{name}.jpg", b"\xff\xd8\xff" + rng.randbytes(image_bytes)
             yield f"{name}.txt", _sentence(rng, 12).encode()
-            yield f"{name}.json", json.dumps({"url": f"http://example.org/{number}", "width": 640, "height": 480, "id": number}).encode()
+            yield (
+                f"{name}.json",
+                json.dumps({"url": f"http://example.org/{number}", "width": 640, "height": 480, "id": number}).encode(),
+            )
 
 
 def prepare(root: Path, kind: str, num_samples: int, image_bytes: int) -> None:
@@ -102,7 +114,11 @@ def _ours_hashed(root: Path, kind: str) -> float:
     landing, settings = root / kind, sources.SourceSettings()
     (shard,) = sources.scan(landing, settings=settings)
     start = _cpu_s()
-    tables = [sources.ingest(shard, modality, landing=landing, store=_Hashing(), settings=settings) for modality in shard.modalities]  # as the pipeline does: a walk each
+    # as the pipeline does: a walk each
+    tables = [
+        sources.ingest(shard, modality, landing=landing, store=_Hashing(), settings=settings)
+        for modality in shard.modalities
+    ]
     used = _cpu_s() - start
     assert all(table.column("digest").null_count == 0 for table in tables)
     return used
@@ -127,7 +143,11 @@ def _webdataset(root: Path, kind: str) -> float:
     import webdataset
 
     def decoded(sample: dict[str, bytes]) -> dict[str, object]:
-        return {name: value.decode() if name == "txt" else json.loads(value) if name == "json" else value for name, value in sample.items() if not name.startswith("__")}
+        return {
+            name: value.decode() if name == "txt" else json.loads(value) if name == "json" else value
+            for name, value in sample.items()
+            if not name.startswith("__")
+        }
 
     start = _cpu_s()
     for sample in webdataset.WebDataset([str(root / kind / "image" / "s.tar")], shardshuffle=False, empty_check=False):
@@ -183,7 +203,11 @@ def memory(root: Path) -> int:
 
 
 def _peak_bytes() -> int:
-    return next(int(line.split()[1]) << 10 for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    return next(
+        int(line.split()[1]) << 10
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    )
 
 
 def _one(*arguments: str, python: str = sys.executable) -> float:
@@ -206,14 +230,18 @@ def main(num_samples: int, image_bytes: int, rounds: int, only: str) -> None:
             for _ in range(rounds):
                 for name in competitors:
                     if name != "nemo" or NEMO.exists():
-                        used.setdefault(name, []).append(_one(contest, name, folder, python=str(NEMO) if name == "nemo" else sys.executable))
+                        used.setdefault(name, []).append(
+                            _one(contest, name, folder, python=str(NEMO) if name == "nemo" else sys.executable)
+                        )
             peer = next((name for name in ("nemo", "webdataset") if name in used), "limit")
             for name, seconds in used.items():
                 ratio = statistics.median(other / own for other, own in zip(used[peer], seconds, strict=True))
                 fastest = min(used[peer]) / min(seconds)  # neighbours only ever add to what a round takes
                 middle = statistics.median(seconds)
                 print(
-                    f"{contest:41} {name:14} {middle:8.3f} cpu-s {num_samples / middle:9.0f} samples/cpu-s {ratio:7.2f} x {peer}, {fastest:.2f} x by the fastest rounds", flush=True
+                    f"{contest:41} {name:14} {middle:8.3f} cpu-s {num_samples / middle:9.0f} samples/cpu-s "
+                    f"{ratio:7.2f} x {peer}, {fastest:.2f} x by the fastest rounds",
+                    flush=True,
                 )
 
 

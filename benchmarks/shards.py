@@ -1,7 +1,9 @@
-"""Write and read throughput of our shards against webdataset, in one run: CPU seconds (user + system), median of three rounds, ratios.
+"""Write and read throughput of our shards against webdataset, in one run: CPU seconds (user + system), median of three
+rounds, ratios.
 
     python benchmarks/shards.py [num_samples] [sample_bytes]
-Each competitor runs in a process of its own, in turn. `limit` is what no shard writer or reader can beat: hashing the bytes, or reading them.
+Each competitor runs in a process of its own, in turn. `limit` is what no shard writer or reader can beat: hashing the
+bytes, or reading them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ def prepare(root: Path, num_samples: int, sample_bytes: int) -> None:
     rng, store = random.Random(0), BlobStore(root / "blobs")
     rows = []
     for number in range(num_samples):
-        row = {"digest": store.put(rng.randbytes(sample_bytes)), "modality": "image", "role": "media", "content_type": "image/jpeg", "size_bytes": sample_bytes, "weight": 1.0}
+        row = {
+            "digest": store.put(rng.randbytes(sample_bytes)),
+            "modality": "image",
+            "role": "media",
+            "content_type": "image/jpeg",
+            "size_bytes": sample_bytes,
+            "weight": 1.0,
+        }
         rows.append(row | {"licences": ["MIT"], "sources": ["bench"], "sample_ids": [f"s/{number}"]})
     (root / "rows.json").write_text(json.dumps(rows))
 
@@ -63,9 +72,13 @@ def write_webdataset(root: Path) -> float:
     out = Path(tempfile.mkdtemp(dir=root))
     paths = {path.stem: path for path in _blobs(root)}
     start = _cpu_s()
-    with webdataset.ShardWriter(str(out / "image-%06d.tar"), maxsize=256 << 20, encoder=False, mtime=0, verbose=0) as writer:
+    with webdataset.ShardWriter(
+        str(out / "image-%06d.tar"), maxsize=256 << 20, encoder=False, mtime=0, verbose=0
+    ) as writer:
         for row in rows:
-            writer.write({"__key__": row["digest"], "jpg": paths[row["digest"]].read_bytes(), "json": json.dumps(row).encode()})
+            writer.write(
+                {"__key__": row["digest"], "jpg": paths[row["digest"]].read_bytes(), "json": json.dumps(row).encode()}
+            )
     return _cpu_s() - start
 
 
@@ -123,7 +136,10 @@ def read_limit(root: Path) -> float:
     return _cpu_s() - start
 
 
-CONTESTS = {"write": [write_ours, write_webdataset, write_limit], "read": [read_ours, read_ours_shuffled, read_ours_checked, read_webdataset, read_limit]}
+CONTESTS = {
+    "write": [write_ours, write_webdataset, write_limit],
+    "read": [read_ours, read_ours_shuffled, read_ours_checked, read_webdataset, read_limit],
+}
 
 
 def main(num_samples: int, sample_bytes: int) -> None:
@@ -135,13 +151,21 @@ def main(num_samples: int, sample_bytes: int) -> None:
             used: dict[str, list[float]] = {}
             for _ in range(ROUNDS):
                 for competitor in competitors:
-                    run = subprocess.run([sys.executable, __file__, "--one", competitor.__name__, folder], capture_output=True, text=True, check=True)
+                    run = subprocess.run(
+                        [sys.executable, __file__, "--one", competitor.__name__, folder],
+                        capture_output=True,
+                        text=True,
+                        check=True,
+                    )
                     used.setdefault(competitor.__name__, []).append(float(run.stdout.splitlines()[-1]))
             for name, seconds in used.items():
-                ratio = statistics.median(peer / own for peer, own in zip(used[f"{contest}_webdataset"], seconds, strict=True))
+                ratio = statistics.median(
+                    peer / own for peer, own in zip(used[f"{contest}_webdataset"], seconds, strict=True)
+                )
                 middle = statistics.median(seconds)
                 print(
-                    f"{name:22} {middle:8.3f} cpu-s {num_samples * sample_bytes / 1e6 / middle:9.0f} MB/cpu-s {num_samples / middle:10.0f} samples/cpu-s  {ratio:6.2f} x webdataset"
+                    f"{name:22} {middle:8.3f} cpu-s {num_samples * sample_bytes / 1e6 / middle:9.0f} MB/cpu-s "
+                    f"{num_samples / middle:10.0f} samples/cpu-s  {ratio:6.2f} x webdataset"
                 )
 
 

@@ -1,9 +1,12 @@
-"""Keeping files by their content, against borg, restic and dvc-data, in one run: CPU seconds (user + system), median of the rounds, ratios per round.
+"""Keeping files by their content, against borg, restic and dvc-data, in one run: CPU seconds (user + system), median of
+the rounds, ratios per round.
 
     python benchmarks/store.py [folder for the data and the stores, on the disk to be measured]
-Each competitor runs in a process of its own, in turn. All are durable at the end: ours by syncing what it names, borg and restic by syncing their packs, dvc-data, which syncs
-nothing, by one `sync` after it, loose files of ours each on its own. The start of borg and restic (an archive of an empty folder) is taken off. `limit` reads and hashes, no more.
-Peers are expected in benchmarks/peers: `borg/bin/borg` (borgbackup 1.4), `restic/usr/bin/restic`, `dvc/bin/python` (a virtual environment with dvc-data); missing ones are left out.
+Each competitor runs in a process of its own, in turn. All are durable at the end: ours by syncing what it names, borg
+and restic by syncing their packs, dvc-data, which syncs nothing, by one `sync` after it, loose files of ours each on
+its own. The start of borg and restic (an archive of an empty folder) is taken off. `limit` reads and hashes, no more.
+Peers are expected in benchmarks/peers: `borg/bin/borg` (borgbackup 1.4), `restic/usr/bin/restic`, `dvc/bin/python` (a
+virtual environment with dvc-data); missing ones are left out.
 """
 
 from __future__ import annotations
@@ -138,9 +141,15 @@ def _command(start: list[str], work: list[str], **environment: str) -> tuple[flo
 def _borg(root: Path, out: Path, *options: str) -> tuple[float, float]:
     (out / "empty").mkdir()
     environment = {"BORG_BASE_DIR": str(out), "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes"}
-    subprocess.run([BORG, "init", "-e", "none", out / "repo"], env=os.environ | environment, check=True, capture_output=True)
+    subprocess.run(
+        [BORG, "init", "-e", "none", out / "repo"], env=os.environ | environment, check=True, capture_output=True
+    )
     create = [str(BORG), "create", "--compression", "none", *options]
-    return _command([*create, f"{out}/repo::empty", str(out / "empty")], [*create, f"{out}/repo::all", str(root / "landing")], **environment)
+    return _command(
+        [*create, f"{out}/repo::empty", str(out / "empty")],
+        [*create, f"{out}/repo::all", str(root / "landing")],
+        **environment,
+    )
 
 
 def borg(root: Path, out: Path) -> tuple[float, float]:
@@ -156,8 +165,14 @@ def borg_fixed(root: Path, out: Path) -> tuple[float, float]:
 def restic(root: Path, out: Path) -> tuple[float, float]:
     """restic without compression; it always encrypts."""
     (out / "empty").mkdir()
-    environment = {"RESTIC_PASSWORD": "x", "RESTIC_CACHE_DIR": str(out / "cache"), "RESTIC_REPOSITORY": str(out / "repo")}
-    subprocess.run([RESTIC, "init", "--repository-version", "2"], env=os.environ | environment, check=True, capture_output=True)
+    environment = {
+        "RESTIC_PASSWORD": "x",
+        "RESTIC_CACHE_DIR": str(out / "cache"),
+        "RESTIC_REPOSITORY": str(out / "repo"),
+    }
+    subprocess.run(
+        [RESTIC, "init", "--repository-version", "2"], env=os.environ | environment, check=True, capture_output=True
+    )
     backup = [str(RESTIC), "backup", "--compression", "off", "--quiet"]
     return _command([*backup, str(out / "empty")], [*backup, str(root / "landing")], **environment)
 
@@ -204,7 +219,12 @@ def contest(name: str, root: Path) -> None:
             if python is not None:
                 out = root / "out"
                 out.mkdir()
-                run = subprocess.run([python, __file__, "--one", competitor.__name__, root, out], capture_output=True, text=True, check=False)
+                run = subprocess.run(
+                    [python, __file__, "--one", competitor.__name__, root, out],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
                 if run.returncode:
                     raise SystemExit(run.stderr)
                 used = run.stdout.split()[-2:]
@@ -221,13 +241,17 @@ def contest(name: str, root: Path) -> None:
         )
         middle = statistics.median(seconds)
         print(
-            f"{competitor_name:12} {middle:8.3f} cpu-s {statistics.median(wall[competitor_name]):8.3f} s {num_bytes / 1e6 / middle:6.0f} MB/cpu-s {num_files / middle:8.0f} files/cpu-s {ratios}"
+            f"{competitor_name:12} {middle:8.3f} cpu-s {statistics.median(wall[competitor_name]):8.3f} s "
+            f"{num_bytes / 1e6 / middle:6.0f} MB/cpu-s {num_files / middle:8.0f} files/cpu-s {ratios}"
         )
 
 
 def main(parent: str | None) -> None:
     """Both cases, one after the other."""
-    for name, num_files, low_bytes, high_bytes, is_text in (("small", 10_000, 4096, 8192, True), ("large", 200, 10_000_000, 10_000_000, False)):
+    for name, num_files, low_bytes, high_bytes, is_text in (
+        ("small", 10_000, 4096, 8192, True),
+        ("large", 200, 10_000_000, 10_000_000, False),
+    ):
         with tempfile.TemporaryDirectory(dir=parent) as folder:
             prepare(Path(folder), num_files, low_bytes, high_bytes, is_text=is_text)
             contest(name, Path(folder))

@@ -1,9 +1,12 @@
-"""Downloading a list of small pictures, against img2dataset, in one run: CPU seconds (user + system), median of the rounds, ratios per round.
+"""Downloading a list of small pictures, against img2dataset, in one run: CPU seconds (user + system), median of the
+rounds, ratios per round.
 
     python benchmarks/urls.py [pictures] [bytes of each]
-A server in a process of its own, on 127.0.0.1, whose CPU does not count; every downloader in a process of its own, in turn, 64 at once, nothing decoded or resized. The time of the same
-program with a list of one picture is taken off. Both are durable at the end: ours by syncing, img2dataset, which syncs nothing, by one `sync` after it. Ours also asks for robots.txt,
-checks every address and header, sniffs, hashes, and keeps a journal. img2dataset is expected in `benchmarks/peers/img2dataset` (a virtual environment).
+A server in a process of its own, on 127.0.0.1, whose CPU does not count; every downloader in a process of its own, in
+turn, 64 at once, nothing decoded or resized. The time of the same program with a list of one picture is taken off. Both
+are durable at the end: ours by syncing, img2dataset, which syncs nothing, by one `sync` after it. Ours also asks for
+robots.txt, checks every address and header, sniffs, hashes, and keeps a journal. img2dataset is expected in
+`benchmarks/peers/img2dataset` (a virtual environment).
 """
 
 from __future__ import annotations
@@ -78,7 +81,10 @@ def peer(root: Path, urls: list[str]) -> tuple[float, float]:
     }  # fmt: skip
     found = cpu_s([str(PEER), *(f"--{name}={value}" for name, value in options.items())])
     os.sync()
-    num_files = sum(int(subprocess.run(["tar", "tf", str(path)], capture_output=True, check=True).stdout.count(b".jpg")) for path in (root / "out").glob("*.tar"))
+    num_files = sum(
+        int(subprocess.run(["tar", "tf", str(path)], capture_output=True, check=True).stdout.count(b".jpg"))
+        for path in (root / "out").glob("*.tar")
+    )
     if num_files != len(urls):
         raise SystemExit(f"img2dataset kept {num_files} of {len(urls)} pictures; the comparison would not be fair")
     return found

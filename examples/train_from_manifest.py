@@ -23,7 +23,13 @@ class Predictor(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Embedding(256, WIDTH), nn.Flatten(1), nn.Linear(CONTEXT_BYTES * WIDTH, 4 * WIDTH), nn.ReLU(), nn.Linear(4 * WIDTH, 256))
+        self.layers = nn.Sequential(
+            nn.Embedding(256, WIDTH),
+            nn.Flatten(1),
+            nn.Linear(CONTEXT_BYTES * WIDTH, 4 * WIDTH),
+            nn.ReLU(),
+            nn.Linear(4 * WIDTH, 256),
+        )
 
     def forward(self, contexts: torch.Tensor) -> torch.Tensor:
         """contexts: int64, shape (N, CONTEXT_BYTES). Logits of shape (N, 256)."""
@@ -35,7 +41,10 @@ def batches(dataset: ShardDataset) -> Iterator[tuple[torch.Tensor, torch.Tensor,
     windows: list[tuple[list[int], int, float]] = []
     for sample in dataset:
         text = sample["txt"][:400]
-        windows += [(list(text[at : at + CONTEXT_BYTES]), text[at + CONTEXT_BYTES], sample["__weight__"]) for at in range(0, len(text) - CONTEXT_BYTES, 7)]
+        windows += [
+            (list(text[at : at + CONTEXT_BYTES]), text[at + CONTEXT_BYTES], sample["__weight__"])
+            for at in range(0, len(text) - CONTEXT_BYTES, 7)
+        ]
         if len(windows) >= BATCH_WINDOWS:
             contexts, following, weights = zip(*windows, strict=True)
             yield torch.tensor(contexts), torch.tensor(following), torch.tensor(weights)

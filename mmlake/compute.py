@@ -1,6 +1,8 @@
-"""One way to run a model over many items: CPU preparation ahead of inference, batches by cost, the same code with and without a GPU.
+"""One way to run a model over many items: CPU preparation ahead of inference, batches by cost, the same code with and
+without a GPU.
 
-Enters: items, and what to do with one (`prepare`) and with a batch (`infer`). Leaves: one `Outcome` per item, in input order.
+Enters: items, and what to do with one (`prepare`) and with a batch (`infer`). Leaves: one `Outcome` per item, in input
+order.
 It knows nothing of modalities, tables or files, and starts no processes; one Executor drives one device.
 """
 
@@ -25,8 +27,10 @@ P = TypeVar("P")
 R = TypeVar("R")
 M = TypeVar("M")
 
-UNITS = ("tokens", "pixels", "samples", "items")  # what a cost can count; each has its own budget, for a token is not a pixel
-_STOPPING = (MissingExtra, ModelMissing, SettingsError)  # a bad environment fails every item alike, so it raises instead of becoming rows
+# what a cost can count; each has its own budget, for a token is not a pixel
+UNITS = ("tokens", "pixels", "samples", "items")
+# a bad environment fails every item alike, so it raises instead of becoming rows
+_STOPPING = (MissingExtra, ModelMissing, SettingsError)
 _log = logging.getLogger(__name__)
 _models: dict[tuple[str, str], Any] = {}
 _models_lock = threading.RLock()  # one lock for all keys: two models loading at once would also double the peak memory
@@ -79,7 +83,9 @@ class ExecutorSettings:
 class Executor:
     """Runs models over items on one device. Results depend on the items alone, never on which thread was faster."""
 
-    def __init__(self, device: str = "auto", *, settings: ExecutorSettings | None = None, decode_workers: int | None = None) -> None:
+    def __init__(
+        self, device: str = "auto", *, settings: ExecutorSettings | None = None, decode_workers: int | None = None
+    ) -> None:
         self.settings = settings or ExecutorSettings(device=device)
         self.device = resolve_device(device if device != "auto" else self.settings.device)
         self._workers = decode_workers or self.settings.decode_workers
@@ -101,14 +107,24 @@ class Executor:
     ) -> Iterator[Outcome[T, R]]:  # fmt: skip
         """One Outcome per item, in input order.
 
-        prepare runs in threads, ahead of inference; its exception becomes that item's Outcome. infer gets prepared items of like cost and
-        returns one result each, in their order; its exceptions raise, but an out-of-memory halves the batch, and the smaller budget is
-        kept for this model. cost: what one prepared item takes, in `unit`. An item that does not fit alone becomes an Outcome with an error.
+        prepare runs in threads, ahead of inference; its exception becomes that item's Outcome. infer gets prepared
+        items of like cost and returns one result each, in their order; its exceptions raise, but an out-of-memory
+        halves the batch, and the smaller budget is kept for this model. cost: what one prepared item takes, in `unit`.
+        An item that does not fit alone becomes an Outcome with an error.
         """
         model, before, taken_s = self.model(model_key, load), time.perf_counter(), 0.0
-        windows = ordered_map(lambda item: _attempt(prepare, item), items, workers=self._workers, ahead=2 * self.settings.window_items)
+        windows = ordered_map(
+            lambda item: _attempt(prepare, item), items, workers=self._workers, ahead=2 * self.settings.window_items
+        )
         while window := list(itertools.islice(windows, self.settings.window_items)):
-            outcomes = self._run_window(window, model=model, infer=infer, cost=cost or (lambda prepared: 1), key=model_key, budget=self._budget(unit))
+            outcomes = self._run_window(
+                window,
+                model=model,
+                infer=infer,
+                cost=cost or (lambda prepared: 1),
+                key=model_key,
+                budget=self._budget(unit),
+            )
             for outcome in outcomes:
                 paused = time.perf_counter()
                 yield outcome
@@ -132,7 +148,14 @@ class Executor:
         return budget
 
     def _run_window(
-        self, window: list[Outcome[T, P]], *, model: M, infer: Callable[[M, list[P]], Sequence[R]], cost: Callable[[P], int], key: str, budget: int
+        self,
+        window: list[Outcome[T, P]],
+        *,
+        model: M,
+        infer: Callable[[M, list[P]], Sequence[R]],
+        cost: Callable[[P], int],
+        key: str,
+        budget: int,
     ) -> list[Outcome[T, R]]:
         costs = {at: max(1, int(cost(entry.value))) for at, entry in enumerate(window) if entry.error is None}  # type: ignore[arg-type]
         done: list[Outcome[T, R]] = [Outcome(entry.item, None, entry.error) for entry in window]
@@ -147,12 +170,22 @@ class Executor:
                     raise
                 pending.extendleft(reversed(self._back_off(batch, padded, key)))
                 if len(batch) == 1:
-                    error = MmlakeError(f"one item of cost {padded} does not fit into the memory of {self.device}; use a device with more, or a smaller encoder")
+                    error = MmlakeError(
+                        f"one item of cost {padded} does not fit into the memory of {self.device}; use a device "
+                        "with more, or a smaller encoder"
+                    )
                     done[batch[0]] = Outcome(window[batch[0]].item, None, error)
                 continue
             if len(results) != len(batch):
-                raise MmlakeError(f"model {key!r} returned {len(results)} results for a batch of {len(batch)}; its infer must return one each")
-            self._num_batches, self._used, self._padded = self._num_batches + 1, self._used + sum(costs[at] for at in batch), self._padded + padded
+                raise MmlakeError(
+                    f"model {key!r} returned {len(results)} results for a batch of {len(batch)}; its infer must "
+                    "return one each"
+                )
+            self._num_batches, self._used, self._padded = (
+                self._num_batches + 1,
+                self._used + sum(costs[at] for at in batch),
+                self._padded + padded,
+            )
             for at, result in zip(batch, results, strict=True):
                 done[at] = Outcome(window[at].item, result)
         self._num_items += len(done)
@@ -167,16 +200,24 @@ class Executor:
         if len(batch) == 1:
             return []
         self._budgets[key] = min(self._budgets.get(key, padded), max(1, padded // 2))
-        _log.warning("%s ran out of memory on a batch of %d items; budget of %r is now %d", self.device, len(batch), key, self._budgets[key])
+        _log.warning(
+            "%s ran out of memory on a batch of %d items; budget of %r is now %d",
+            self.device,
+            len(batch),
+            key,
+            self._budgets[key],
+        )
         half = (len(batch) + 1) // 2
         return [batch[:half], batch[half:]]
 
 
 def form_batches(costs: dict[int, int], budget: int) -> list[list[int]]:
-    """Positions in batches of like cost, dearest first, each within the budget (number x largest cost), an oversized item alone."""
+    """Positions in batches of like cost, dearest first, each within the budget (number x largest cost), an oversized
+    item alone."""
     batches: list[list[int]] = []
     largest = 0
-    for at in sorted(costs, key=lambda at: (-costs[at], at)):  # dearest first: an out-of-memory shows in the first batch, not in the last
+    # dearest first: an out-of-memory shows in the first batch, not in the last
+    for at in sorted(costs, key=lambda at: (-costs[at], at)):
         if batches and (len(batches[-1]) + 1) * largest <= budget:
             batches[-1].append(at)
         else:
@@ -186,7 +227,8 @@ def form_batches(costs: dict[int, int], budget: int) -> list[list[int]]:
 
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], *, workers: int, ahead: int = 64) -> Iterator[R]:
-    """The results in input order, made by threads at most `ahead` items before they are taken. An exception raises at its item's turn."""
+    """The results in input order, made by threads at most `ahead` items before they are taken. An exception raises
+    at its item's turn."""
     if workers <= 1 and ahead <= 1:
         yield from map(function, items)
         return
@@ -205,7 +247,8 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], *, workers: int,
 
 
 def resolve_device(device: str) -> str:
-    """ "cpu" or "cuda:<n>". Raises SettingsError for an unknown name, MmlakeError where a GPU is asked for and there is none."""
+    """ "cpu" or "cuda:<n>". Raises SettingsError for an unknown name, MmlakeError where a GPU is asked for and there
+    is none."""
     name, _, number = device.partition(":")
     if name not in ("auto", "cpu", "cuda") or (number and not (name == "cuda" and number.isdigit())):
         raise SettingsError(f"compute: device {device!r} is not auto, cpu, cuda or cuda:<number>")
@@ -217,7 +260,8 @@ def resolve_device(device: str) -> str:
     if name == "auto":
         return "cpu"
     raise MmlakeError(
-        f"compute: device {device!r} is asked for but torch sees {count} CUDA devices; install the driver and pip install 'mmlake[gpu]', or choose device 'auto' or 'cpu'"
+        f"compute: device {device!r} is asked for but torch sees {count} CUDA devices; install the driver and "
+        "pip install 'mmlake[gpu]', or choose device 'auto' or 'cpu'"
     )
 
 
@@ -226,7 +270,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     torch = sys.modules.get("torch")
-    return torch is not None and (isinstance(error, torch.cuda.OutOfMemoryError) or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error)))
+    return torch is not None and (
+        isinstance(error, torch.cuda.OutOfMemoryError)
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+    )
 
 
 def forget_models() -> None:
@@ -240,7 +287,8 @@ def _attempt(prepare: Callable[[T], P], item: T) -> Outcome[T, P]:
         return Outcome(item, prepare(item))
     except _STOPPING:
         raise
-    except Exception as error:  # noqa: BLE001 - the per-item border of every model stage: one broken item must not stop its shard
+    # the per-item border of every model stage: one broken item must not stop its shard
+    except Exception as error:  # noqa: BLE001
         return Outcome(item, None, error)
 
 

@@ -1,7 +1,7 @@
 """The trust contract at each border: whatever goes into a stage comes out of it, once.
 
-Every function compares the keys of two tables and raises ContractBroken with counts and examples; the wiring runs them before a
-table is stamped, and the assets show them as blocking checks.
+Every function compares the keys of two tables and raises ContractBroken with counts and examples; the wiring runs them
+before a table is stamped, and the assets show them as blocking checks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,20 @@ _EXAMPLES = 3
 
 
 def same_keys(border: str, expected: Iterable[str], actual: Iterable[str]) -> int:
-    """The number of keys, which are the same on both sides. Raises ContractBroken naming what is lost or came from nowhere."""
+    """The number of keys, which are the same on both sides. Raises ContractBroken naming what is lost or came from
+    nowhere."""
     before, after = set(expected), list(actual)
     if len(after) != len(set(after)):
         repeated = sorted(key for key, times in Counter(after).items() if times > 1)
-        raise ContractBroken(f"{border}: {len(repeated)} keys appear more than once (such as {repeated[:_EXAMPLES]}); correct the stage, its table was not written")
+        raise ContractBroken(
+            f"{border}: {len(repeated)} keys appear more than once (such as {repeated[:_EXAMPLES]}); correct the "
+            "stage, its table was not written"
+        )
     lost, strange = sorted(before - set(after)), sorted(set(after) - before)
     if lost or strange:
         raise ContractBroken(
-            f"{border}: {len(before)} rows went in, {len(lost)} were lost (such as {lost[:_EXAMPLES]}) and {len(strange)} came from nowhere (such as {strange[:_EXAMPLES]}); "
+            f"{border}: {len(before)} rows went in, {len(lost)} were lost (such as {lost[:_EXAMPLES]}) and "
+            f"{len(strange)} came from nowhere (such as {strange[:_EXAMPLES]}); "
             "correct the stage, its table was not written"
         )
     return len(before)
@@ -37,7 +42,10 @@ def known_keys(border: str, known: Iterable[str], used: Iterable[str]) -> int:
     """The number of keys used, all of which are known. Raises ContractBroken."""
     named = set(used)  # once: it may be an iterator
     if strange := sorted(named - set(known)):
-        raise ContractBroken(f"{border}: {len(strange)} rows name digests that the stage before does not have, such as {strange[:_EXAMPLES]}; correct the stage")
+        raise ContractBroken(
+            f"{border}: {len(strange)} rows name digests that the stage before does not have, such as "
+            f"{strange[:_EXAMPLES]}; correct the stage"
+        )
     return len(named)
 
 
@@ -48,7 +56,9 @@ def digests(table: pa.Table, column: str = "digest") -> list[str]:
 
 def admitted(verdicts: pa.Table) -> list[str]:
     """The digests whose verdict lets them go on to fingerprints, embeddings and versions."""
-    return verdicts.filter(pc.is_in(verdicts.column("status"), value_set=pa.array(ADMITTED))).column("digest").to_pylist()
+    return (
+        verdicts.filter(pc.is_in(verdicts.column("status"), value_set=pa.array(ADMITTED))).column("digest").to_pylist()
+    )
 
 
 def counts_by_status(table: pa.Table) -> dict[str, int]:
@@ -56,6 +66,9 @@ def counts_by_status(table: pa.Table) -> dict[str, int]:
     counts = dict.fromkeys(STATUSES, 0)
     for entry in pc.value_counts(table.column("status")).to_pylist():
         if entry["values"] not in counts:
-            raise ContractBroken(f"status {entry['values']!r} on {entry['counts']} rows is none of {STATUSES}; correct the stage that wrote it")
+            raise ContractBroken(
+                f"status {entry['values']!r} on {entry['counts']} rows is none of {STATUSES}; correct the stage "
+                "that wrote it"
+            )
         counts[entry["values"]] = entry["counts"]
     return counts

@@ -14,7 +14,9 @@ _UNSEEN = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> Table:
     """A plain table. right: columns of numbers."""
     heading = Text(shown(title), style="bold", no_wrap=True, overflow="ignore") if title else None
-    drawn = Table(title=heading, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    drawn = Table(
+        title=heading, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
     for name in columns:
         drawn.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
@@ -36,7 +38,8 @@ def _spelled(cell: object) -> str:
 
 
 def shown(text: str) -> str:
-    """The text with what could move a terminal's cursor or turn its writing around spelled out; line breaks and tabs stay."""
+    """The text with what could move a terminal's cursor or turn its writing around spelled out; line breaks and tabs
+    stay."""
     return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 

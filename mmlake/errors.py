@@ -17,8 +17,8 @@
     `- RemoteUnavailable  (10)  storage or a service over the network does not answer, or refuses us
     UnreadableItem              one item cannot be read: becomes a row, never stops a shard
 
-Bad data is a row (status, reason, severity, code); bad code, settings or environment raises. The numbers of `CODES` are the
-`error_code` column of the stage tables; `docs/errors.md` is written from this file and from the rule tables.
+Bad data is a row (status, reason, severity, code); bad code, settings or environment raises. The numbers of `CODES` are
+the `error_code` column of the stage tables; `docs/errors.md` is written from this file and from the rule tables.
 """
 
 from __future__ import annotations
@@ -132,7 +132,9 @@ class UnreadableItem(Exception):
 class ErrorCode:
     """One entry of the error catalogue, as it stands in `docs/errors.md`."""
 
-    code: int  # 1xxx sources, 2xxx store, 3xxx preprocess, 4xxx quality, 5xxx dedup and embed, 6xxx catalog, 7xxx versions to loader, 8xxx environment
+    # 1xxx sources, 2xxx store, 3xxx preprocess, 4xxx quality, 5xxx dedup and embed, 6xxx catalog, 7xxx versions to
+    # loader, 8xxx environment
+    code: int
     name: str  # short and stable: it is what tests and reports say
     severity: str  # P0 must not enter a version, P1 isolate for review, P2 depends on the use
     what: str  # what happened, seen from the row
@@ -163,17 +165,32 @@ _ENTRIES = (
         fix="Correct the record at the source; its bytes are kept as a blob.",
     ),
     ErrorCode(
-        code=1004, name="not_text", severity="P0", what="A text record is neither UTF-8 nor in an encoding that can be told with confidence.", fix="Convert the source to UTF-8."
+        code=1004,
+        name="not_text",
+        severity="P0",
+        what="A text record is neither UTF-8 nor in an encoding that can be told with confidence.",
+        fix="Convert the source to UTF-8.",
     ),
     ErrorCode(
-        code=1005, name="unknown_content", severity="P0", what="Neither the bytes nor the name tell a supported type.", fix="Convert the file, or remove it from the landing zone."
+        code=1005,
+        name="unknown_content",
+        severity="P0",
+        what="Neither the bytes nor the name tell a supported type.",
+        fix="Convert the file, or remove it from the landing zone.",
     ),
-    ErrorCode(code=1006, name="empty_file", severity="P0", what="The file or member has zero bytes.", fix="Fetch it again; an interrupted copy leaves such files."),
+    ErrorCode(
+        code=1006,
+        name="empty_file",
+        severity="P0",
+        what="The file or member has zero bytes.",
+        fix="Fetch it again; an interrupted copy leaves such files.",
+    ),
     ErrorCode(
         code=1007,
         name="unsafe_member",
         severity="P0",
-        what="A file or an archive member that is never opened: a link that leaves, a device, an impossible path, or a directory that may not be listed.",
+        what="A file or an archive member that is never opened: a link that leaves, a device, an impossible path, "
+        "or a directory that may not be listed.",
         fix="Land regular files with relative names, and give the right to list their directories.",
     ),
     ErrorCode(
@@ -195,27 +212,32 @@ _ENTRIES = (
         name="content_mismatch",
         severity="P0",
         what="The bytes do not have the hash or the size that their publisher states.",
-        fix="Fetch the file again; if that gives the same bytes, ask the publisher, since the file was changed or damaged after it was hashed.",
+        fix="Fetch the file again; if that gives the same bytes, ask the publisher, since the file was changed or "
+        "damaged after it was hashed.",
     ),
     ErrorCode(
         code=1011,
         name="media_file_missing",
         severity="P0",
-        what="A caption, a transcript line or an annotation names an image or recording that is not where it should be; what it says is kept.",
+        what="A caption, a transcript line or an annotation names an image or recording that is not where it "
+        "should be; what it says is kept.",
         fix="Land the medium where the corpus has it (COCO: `train2017/` beside `annotations/`), or remove the line.",
     ),
     ErrorCode(
         code=1012,
         name="packed_file",
         severity="P0",
-        what="The file is a 7z or RAR archive, a zip inside an archive, or a document, program or weights that are a zip inside; its members are not read.",
-        fix="Unpack an archive in its place and remove it, or repack it as .zip, .tar, .tar.gz or .tar.zst. Convert documents, or remove them.",
+        what="The file is a 7z or RAR archive, a zip inside an archive, or a document, program or weights that are "
+        "a zip inside; its members are not read.",
+        fix="Unpack an archive in its place and remove it, or repack it as .zip, .tar, .tar.gz or .tar.zst. "
+        "Convert documents, or remove them.",
     ),
     ErrorCode(
         code=1101,
         name="address_refused",
         severity="P1",
-        what="The URL has another scheme than http and https, or credentials, or leads to an address that is not public.",
+        what="The URL has another scheme than http and https, or credentials, or leads to an address that is not "
+        "public.",
         fix="List a public http or https address; name networks of your own in `web.allowed_networks`.",
     ),
     ErrorCode(
@@ -246,7 +268,8 @@ _ENTRIES = (
         code=1105,
         name="host_busy",
         severity="P1",
-        what="The server answered with a status that says to come back later (408, 425, 429 or 5xx), also after our own retries.",
+        what="The server answered with a status that says to come back later (408, 425, 429 or 5xx), also after "
+        "our own retries.",
         fix="Try again with `mmlake retry`, with a longer `web.host_delay_s`.",
         is_transient=True,
     ),
@@ -291,8 +314,10 @@ _ENTRIES = (
         code=1111,
         name="address_not_fetched",
         severity="P1",
-        what="The record names an image at an address of the web, and files of this name are read without fetching anything.",
-        fix="Call the file a list of URLs (`name.urls.jsonl`, `name.urls.parquet`) to have its images fetched; the texts are read either way.",
+        what="The record names an image at an address of the web, and files of this name are read without fetching "
+        "anything.",
+        fix="Call the file a list of URLs (`name.urls.jsonl`, `name.urls.parquet`) to have its images fetched; "
+        "the texts are read either way.",
     ),
     ErrorCode(
         code=2001,
@@ -302,12 +327,26 @@ _ENTRIES = (
         fix="Run `mmlake fsck --repair`, which reads it again from its source.",
     ),
     ErrorCode(
-        code=2002, name="blob_corrupt", severity="P0", what="The blob's bytes no longer hash to its name.", fix="Run `mmlake fsck --repair`, which reads it again from its source."
+        code=2002,
+        name="blob_corrupt",
+        severity="P0",
+        what="The blob's bytes no longer hash to its name.",
+        fix="Run `mmlake fsck --repair`, which reads it again from its source.",
     ),
     ErrorCode(
-        code=3001, name="undecodable", severity="P0", what="No decoder makes anything of the bytes.", fix="Open the file in a player or viewer; if it opens there, report it."
+        code=3001,
+        name="undecodable",
+        severity="P0",
+        what="No decoder makes anything of the bytes.",
+        fix="Open the file in a player or viewer; if it opens there, report it.",
     ),
-    ErrorCode(code=3002, name="media_truncated", severity="P0", what="The stream stops before its header says, or large parts of it do not decode.", fix="Fetch the file again."),
+    ErrorCode(
+        code=3002,
+        name="media_truncated",
+        severity="P0",
+        what="The stream stops before its header says, or large parts of it do not decode.",
+        fix="Fetch the file again.",
+    ),
     ErrorCode(
         code=3003,
         name="no_stream",

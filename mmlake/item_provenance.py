@@ -15,7 +15,10 @@ from mmlake.publish import version_names
 
 def story_of(lake: Lake, digest: str) -> Story:
     """The story of the item that the digest or its prefix names. Raises BlobMissing, AmbiguousDigest, SettingsError."""
-    return replace(provenance.why(digest, tables=lake.tables, manifests=lambda item: memberships(lake, item)), landing=lake.origin())
+    return replace(
+        provenance.why(digest, tables=lake.tables, manifests=lambda item: memberships(lake, item)),
+        landing=lake.origin(),
+    )
 
 
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
@@ -29,6 +32,10 @@ def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
         excluded = lake.versions.excluded(id_)
         left_out = excluded.filter(pc.equal(excluded.column("digest"), digest)).to_pylist()
         held = any(pc.any(pc.equal(part.column("digest"), digest)).as_py() for part in lake.versions.iter_items(id_))
-        cause = f"{left_out[0]['cause']}{': ' + left_out[0]['detail'] if left_out[0]['detail'] else ''}" if left_out else "was not in the lake when the version was made"
+        cause = (
+            f"{left_out[0]['cause']}{': ' + left_out[0]['detail'] if left_out[0]['detail'] else ''}"
+            if left_out
+            else "was not in the lake when the version was made"
+        )
         rows.append({"version": id_, "names": known_as, "held": held} | ({} if held else {"cause": cause}))
     return rows

@@ -43,9 +43,11 @@ class Lake:
         limit: int | None = None,
         s3_client: Callable[[], Any] | None = None,
     ) -> None:
-        """landing: one landing zone, or several by name, beside those that the lake remembers; an empty address takes the one of that name away.
+        """landing: one landing zone, or several by name, beside those that the lake remembers; an empty address takes
+        the one of that name away.
 
-        limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake remembers.
+        limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake
+        remembers.
         s3_client: makes the client for addresses of S3, where the environment shall not.
         """
         if limit is not None and limit < 0:
@@ -63,18 +65,26 @@ class Lake:
 
     @cached_property
     def store(self) -> Blobs:
-        """The blobs: in the lake's directory, or where the settings or the lake's memory say. Raises SettingsError where these two differ, since blobs would seem lost."""
+        """The blobs: in the lake's directory, or where the settings or the lake's memory say. Raises SettingsError
+        where these two differ, since blobs would seem lost."""
         given, remembered = self.settings.store.location, self._memory().get("store")
         location = given or (remembered if isinstance(remembered, str) else "")
-        store = open_store(location, self.root / "blobs", remote=self.settings.remote, s3_client=self._client_for(location))
+        store = open_store(
+            location, self.root / "blobs", remote=self.settings.remote, s3_client=self._client_for(location)
+        )
         if given and store.location != remembered and (isinstance(remembered, str) or (self.root / "blobs").exists()):
             raise SettingsError(
-                f"store.location is {store.location}, but the blobs of lake {self.root} lie in {remembered or self.root / 'blobs'}; copy them and correct lake.json"
+                f"store.location is {store.location}, but the blobs of lake {self.root} lie in "
+                f"{remembered or self.root / 'blobs'}; copy them and correct lake.json"
             )
         return store
 
     def _client_for(self, location: object) -> Any:
-        return self._s3_client() if self._s3_client is not None and isinstance(location, str) and location.startswith("s3://") else None
+        return (
+            self._s3_client()
+            if self._s3_client is not None and isinstance(location, str) and location.startswith("s3://")
+            else None
+        )
 
     @cached_property
     def downloads(self) -> JournalledDownloads:
@@ -93,11 +103,13 @@ class Lake:
 
     @property
     def executor(self) -> Executor:
-        """Runs models: on the GPU where there is one, else on the CPU; one per process, so that models are loaded once."""
+        """Runs models: on the GPU where there is one, else on the CPU; one per process, so that models are loaded
+        once."""
         return self._executor or Executor("auto")
 
     def encoder_of(self, modality: str) -> str:
-        """The encoder whose vectors this lake keeps for the modality: the settings' choice, else the modality's default."""
+        """The encoder whose vectors this lake keeps for the modality: the settings' choice, else the modality's
+        default."""
         return self.settings.embed.encoders.get(modality, MODALITIES[modality].encoder)
 
     @property
@@ -114,7 +126,8 @@ class Lake:
     def landing(self) -> Landing:
         """The landing zone: as given, or as the lake remembers it. Raises SettingsError where neither says.
 
-        An address whose revision the lake has pinned before is opened at that revision, so that every process of a deployment reads the same bytes.
+        An address whose revision the lake has pinned before is opened at that revision, so that every process of a
+        deployment reads the same bytes.
         Of several by name, one that does not open raises when it is used, so that the others can be read.
         """
         if (places := self._places()) is not None:
@@ -125,21 +138,33 @@ class Lake:
         return self._opened(pinned if isinstance(pinned, str) else self._given)
 
     def _places(self) -> dict[str, Landing | Place] | None:
-        """The landing zones by name, as given or else as the lake remembers them; None where it has one without a name. Raises SettingsError where the lake has the other kind."""
+        """The landing zones by name, as given or else as the lake remembers them; None where it has one without a
+        name. Raises SettingsError where the lake has the other kind."""
         remembered, given = self._memory().get("landing"), self._given
-        before = remembered if isinstance(remembered, dict) and all(isinstance(place, str) for place in remembered.values()) else {}
+        before = (
+            remembered
+            if isinstance(remembered, dict) and all(isinstance(place, str) for place in remembered.values())
+            else {}
+        )
         if not isinstance(given, Mapping):
             if given is not None and before:
-                raise SettingsError(f"lake {self.root} has the landing zones {sorted(before)} by name; give this one a name too, with --landing NAME=ADDRESS")
+                raise SettingsError(
+                    f"lake {self.root} has the landing zones {sorted(before)} by name; give this one a name too, "
+                    "with --landing NAME=ADDRESS"
+                )
             return dict(before) or None
         if isinstance(remembered, str):
             raise SettingsError(
-                f"lake {self.root} has one landing zone without a name, {remembered}, and the keys of its shards begin without one; "
-                f"make another lake with --lake, and give it --landing NAME={remembered} beside {' and '.join(f'{name}=...' for name in given)}"
+                f"lake {self.root} has one landing zone without a name, {remembered}, and the keys of its "
+                "shards begin without one; "
+                f"make another lake with --lake, and give it --landing NAME={remembered} beside "
+                f"{' and '.join(f'{name}=...' for name in given)}"
             )
         places = {name: place for name, place in {**before, **given}.items() if place}
         if not places:
-            raise SettingsError(f"lake {self.root} would have no landing zone left; give one with --landing NAME=ADDRESS")
+            raise SettingsError(
+                f"lake {self.root} would have no landing zone left; give one with --landing NAME=ADDRESS"
+            )
         return places
 
     def _zone(self, name: str, place: Landing | Place) -> Landing:
@@ -156,7 +181,8 @@ class Lake:
         return landing.get(name) if is_asked and isinstance(landing, dict) else None
 
     def origin(self) -> dict[str, object]:
-        """Where the rows come from, for the record: location, pinned revision and limit as far as there are any; empty where the landing zone cannot be told."""
+        """Where the rows come from, for the record: location, pinned revision and limit as far as there are any;
+        empty where the landing zone cannot be told."""
         try:
             found: dict[str, object] = dict(self.landing.provenance())
         except SettingsError:
@@ -164,13 +190,17 @@ class Lake:
         return found if self.limit is None else found | {"limit": self.limit}
 
     def pin_landing(self) -> None:
-        """Look up what the given address means now, whatever the lake has pinned before, and remember that: how a lake moves to a newer revision.
+        """Look up what the given address means now, whatever the lake has pinned before, and remember that: how a lake
+        moves to a newer revision.
 
-        Of several by name, those that are given are looked up. One that does not answer stays where it was pinned; one that cannot be right raises SettingsError.
+        Of several by name, those that are given are looked up. One that does not answer stays where it was pinned; one
+        that cannot be right raises SettingsError.
         """
         if isinstance(self._given, Mapping):
             self._refuse_unknown(self._given)
-            self.landing = Mounts.of({name: (name, place) for name, place in (self._places() or {}).items()}, self._looked_up)
+            self.landing = Mounts.of(
+                {name: (name, place) for name, place in (self._places() or {}).items()}, self._looked_up
+            )
             if self.is_pinned:
                 self.remember_landing()
         elif isinstance(self._given, str) and is_address(self._given):
@@ -183,10 +213,14 @@ class Lake:
         remembered = self._memory().get("landing")
         names = sorted(remembered) if isinstance(remembered, dict) else []
         if unknown := [name for name, place in given.items() if not place and name not in names]:
-            raise SettingsError(f"lake {self.root} has no landing zone {unknown[0]!r} to take away, but {names}; write --landing NAME= with one of these names")
+            raise SettingsError(
+                f"lake {self.root} has no landing zone {unknown[0]!r} to take away, but {names}; write --landing "
+                "NAME= with one of these names"
+            )
 
     def saw(self, landing: Landing) -> None:
-        """Take note that the landing zone, or each of several by name, was listed: from now on `remember_landing` writes down its address."""
+        """Take note that the landing zone, or each of several by name, was listed: from now on `remember_landing`
+        writes down its address."""
         if isinstance(landing, Mounts):
             self._seen.update(landing.zones)
 
@@ -225,10 +259,15 @@ class Lake:
 
     def _remembered(self) -> str:
         if not (self.root / "lake.json").exists():
-            raise SettingsError(f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING")
+            raise SettingsError(
+                f"lake {self.root} has no landing zone yet; name one with --landing DIR or MMLAKE_LANDING"
+            )
         location = self._memory().get("landing")
         if not isinstance(location, str):
-            raise SettingsError(f"{self.root / 'lake.json'} does not say where the landing zone is; name it with --landing DIR, which writes the file anew")
+            raise SettingsError(
+                f"{self.root / 'lake.json'} does not say where the landing zone is; name it with --landing DIR, "
+                "which writes the file anew"
+            )
         return location
 
     def remember_landing(self) -> None:
@@ -247,13 +286,17 @@ class Lake:
             write_atomically(path, line)
 
     def _addresses(self) -> tuple[object, object]:
-        """(where the landing zone is, what was asked for where that is another address), each by name where there are several.
+        """(where the landing zone is, what was asked for where that is another address), each by name where there are
+        several.
 
-        Of one that nothing was heard of yet, what was remembered before stays: an address that leads nowhere would fail every later run.
+        Of one that nothing was heard of yet, what was remembered before stays: an address that leads nowhere would fail
+        every later run.
         """
         before, asked_before = self._memory().get("landing"), self._memory().get("asked")
         if not isinstance(self.landing, Mounts):
-            return self.landing.location, _unpinned(self._given if self._given is not None else asked_before, self.landing)
+            return self.landing.location, _unpinned(
+                self._given if self._given is not None else asked_before, self.landing
+            )
         found, asked = dict[str, object](), dict[str, object]()
         given = self._given if isinstance(self._given, Mapping) else {}
         for name, zone in self.landing.zones.items():
@@ -265,7 +308,8 @@ class Lake:
         return found, {name: place for name, place in asked.items() if place}
 
     def naming_blobs(self) -> AbstractContextManager[None]:
-        """Held while blobs are put and until the table that names them is stamped: garbage is not collected meanwhile. Any number of steps hold it at once."""
+        """Held while blobs are put and until the table that names them is stamped: garbage is not collected
+        meanwhile. Any number of steps hold it at once."""
         return shared_lock(self.root / ".blobs.lock")
 
     def collecting_blobs(self) -> AbstractContextManager[None]:
@@ -282,4 +326,11 @@ class Lake:
 
 def _unpinned(place: object, landing: Landing) -> str | None:
     """The address that was asked for, where the landing zone has another since its revision was looked up."""
-    return place if isinstance(place, str) and is_address(place) and "revision" in landing.provenance() and place != landing.location else None
+    return (
+        place
+        if isinstance(place, str)
+        and is_address(place)
+        and "revision" in landing.provenance()
+        and place != landing.location
+        else None
+    )

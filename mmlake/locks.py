@@ -13,7 +13,8 @@ from mmlake.errors import LakeLocked
 
 @contextmanager
 def exclusive_lock(path: Path, *, what: str) -> Iterator[None]:
-    """Hold the lock of that file alone; its directory is made where it is missing. Raises LakeLocked at once where another holds it.
+    """Hold the lock of that file alone; its directory is made where it is missing. Raises LakeLocked at once where
+    another holds it.
 
     what: what the lock guards, as the error's subject: "the catalog /lake/catalog".
     """
@@ -22,12 +23,15 @@ def exclusive_lock(path: Path, *, what: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise LakeLocked(f"{what} is being written by another process; wait for it to end, or stop it, then run this again") from error
+            raise LakeLocked(
+                f"{what} is being written by another process; wait for it to end, or stop it, then run this again"
+            ) from error
         yield
 
 
 def lasting_lock(path: Path, *, taken: Callable[[str], str], note: str = "") -> int:
-    """The descriptor of a lock that lasts until this process ends, also where it becomes another program. Raises LakeLocked at once where another has it.
+    """The descriptor of a lock that lasts until this process ends, also where it becomes another program. Raises
+    LakeLocked at once where another has it.
 
     note: left in the file for those who come while it is held.
     taken: the error's text, given the note of the holder.

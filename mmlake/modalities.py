@@ -1,7 +1,7 @@
 """THE table: one row per modality, one column per stage. Read this first.
 
-Each stage keeps its own table of methods (SOURCES, RULES, TIERS, ENCODERS); this one says which of them a modality uses and
-what its tables are called, and every asset, partition set and command is made from it.
+Each stage keeps its own table of methods (SOURCES, RULES, TIERS, ENCODERS); this one says which of them a modality uses
+and what its tables are called, and every asset, partition set and command is made from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ MODALITIES: dict[str, Modality] = {
     for row in (
         Modality(name="text", description="documents, captions and transcripts", encoder="minilm-l6", size="num_words"),
         Modality(name="image", description="still pictures", encoder="colour-gradient", size="width_px"),
-        Modality(name="video", description="moving pictures, with or without sound", encoder="frame-motion", size="duration_s"),
+        Modality(
+            name="video",
+            description="moving pictures, with or without sound",
+            encoder="frame-motion",
+            size="duration_s",
+        ),
         Modality(name="audio", description="sound files", encoder="mel-statistics", size="duration_s"),
     )
 }

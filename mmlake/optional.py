@@ -15,5 +15,11 @@ def need(module: str, *, extra: str, purpose: str) -> ModuleType:
     except ImportError as error:
         culprit = error.name or module
         is_absent = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{culprit}.")
-        state = "which is not installed" if is_absent else f"which is installed but does not load (its import of '{culprit}' fails)"
-        raise MissingExtra(f"{purpose} needs the library '{module}', {state}; run: pip install 'mmlake[{extra}]'") from error
+        state = (
+            "which is not installed"
+            if is_absent
+            else f"which is installed but does not load (its import of '{culprit}' fails)"
+        )
+        raise MissingExtra(
+            f"{purpose} needs the library '{module}', {state}; run: pip install 'mmlake[{extra}]'"
+        ) from error

@@ -26,36 +26,63 @@ _LOG = logging.getLogger("mmlake.pipeline")
 def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int | None = None) -> Listing:
     """Look at the landing zone and remember its shards; what was new, changed and gone since the last look.
 
-    Of several landing zones, one that cannot be looked at is in `Listing.failures`, and its shards stay what they were. Raises what it raised where none can be.
+    Of several landing zones, one that cannot be looked at is in `Listing.failures`, and its shards stay what they were.
+    Raises what it raised where none can be.
 
     at_most: new and changed shards that are opened; the others are left for the next look. None opens all.
-    settled_before_s: Unix time; shards touched after it are left for a later look unless a `_SUCCESS` marker vouches for them. None takes all.
+    settled_before_s: Unix time; shards touched after it are left for a later look unless a `_SUCCESS` marker vouches
+    for them. None takes all.
     """
     known = lake.registry.known()
     listed, failed = _listed(lake, known, at_most)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
-        listed = [known[shard.key] if shard.key in waiting else shard for shard in listed if shard.key not in waiting or shard.key in known]
+        listed = [
+            known[shard.key] if shard.key in waiting else shard
+            for shard in listed
+            if shard.key not in waiting or shard.key in known
+        ]
     unseen = {key: shard for key, shard in known.items() if failed and lake.landing.part_of(shard.path) in failed}
-    listing = replace(lake.registry.compare([*listed, *unseen.values()]), failures=tuple(failed.values()), unseen=frozenset(unseen))
-    counted = [shard for shard in listed if shard.key in known and shard.revision == known[shard.key].revision and shard != known[shard.key]]
+    listing = replace(
+        lake.registry.compare([*listed, *unseen.values()]), failures=tuple(failed.values()), unseen=frozenset(unseen)
+    )
+    counted = [
+        shard
+        for shard in listed
+        if shard.key in known and shard.revision == known[shard.key].revision and shard != known[shard.key]
+    ]
     if listing.new or listing.changed or listing.gone or counted:
         lake.registry.record([*listing.new, *listing.changed, *counted], gone=listing.gone)
         _LOG.info(
-            "landing zone %s: %d new, %d changed, %d gone, %d unchanged shards", lake.landing.location, len(listing.new), len(listing.changed), len(listing.gone), listing.unchanged
+            "landing zone %s: %d new, %d changed, %d gone, %d unchanged shards",
+            lake.landing.location,
+            len(listing.new),
+            len(listing.changed),
+            len(listing.gone),
+            listing.unchanged,
         )
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
 
 
-def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tuple[list[Shard], dict[Landing, MmlakeError]]:
+def _listed(
+    lake: Lake, known: Mapping[str, Shard], at_most: int | None
+) -> tuple[list[Shard], dict[Landing, MmlakeError]]:
     """(shards of the landing zones that could be looked at, what the others raised)."""
     listed: list[Shard] = []
     failed: dict[Landing, MmlakeError] = {}
     parts = lake.landing.parts()
     for part in parts:
-        left = None if at_most is None else max(0, at_most - sum(shard.key not in known or known[shard.key].revision != shard.revision for shard in listed))
+        left = (
+            None
+            if at_most is None
+            else max(
+                0,
+                at_most
+                - sum(shard.key not in known or known[shard.key].revision != shard.revision for shard in listed),
+            )
+        )
         try:
             listed += _shards(part, lake, known, left)
             lake.saw(part)
@@ -64,7 +91,8 @@ def _listed(lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> tupl
             if len(failed) == len(parts):
                 raise
     if lake.limit is not None or lake.is_limit_new or lake.is_pinned:
-        lake.remember_landing()  # what is limited, no longer limited or pinned now, every later look, run and sensor shall see likewise
+        # what is limited, no longer limited or pinned now, every later look, run and sensor shall see likewise
+        lake.remember_landing()
     return listed, failed
 
 
@@ -75,7 +103,8 @@ def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: i
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:
-    """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker beside it is newer than all of it."""
+    """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker beside it is newer than all
+    of it."""
     if shard.modified_ns < before_s * 1e9:
         return True
     directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
@@ -85,7 +114,11 @@ def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:
 
 def stale_shards(lake: Lake, modality: str) -> list[str]:
     """Shards of the modality with at least one row table that is missing or out of date, sorted."""
-    return [shard for shard in lake.registry.keys(modality) if not all(is_current(step, lake, modality, shard) for step in ROW_STEPS.values())]
+    return [
+        shard
+        for shard in lake.registry.keys(modality)
+        if not all(is_current(step, lake, modality, shard) for step in ROW_STEPS.values())
+    ]
 
 
 def stale_corpus(lake: Lake, modality: str) -> bool:
@@ -98,6 +131,8 @@ def run_tables(lake: Lake, *, modalities: Sequence[str] = tuple(MODALITIES), adv
     made = 0
     for modality in modalities:
         for shard in lake.registry.keys(modality):
-            made += sum(not run_step(step, lake, modality, shard, advance=advance).reused for step in ROW_STEPS.values())
+            made += sum(
+                not run_step(step, lake, modality, shard, advance=advance).reused for step in ROW_STEPS.values()
+            )
         made += sum(not run_step(step, lake, modality, advance=advance).reused for step in CORPUS_STEPS.values())
     return made

@@ -8,8 +8,10 @@ import re
 from typing import Any, Final, NamedTuple
 
 MODALITIES: Final = ("text", "image", "video", "audio")
-ROLES: Final = ("document", "caption", "transcript", "media")  # caption and transcript: text that came beside a media item of the same sample
-STATUSES: Final = ("ok", "flagged", "quarantined", "unreadable")  # best first; flagged stays in versions with a smaller weight, the last two never do
+# caption and transcript: text that came beside a media item of the same sample
+ROLES: Final = ("document", "caption", "transcript", "media")
+# best first; flagged stays in versions with a smaller weight, the last two never do
+STATUSES: Final = ("ok", "flagged", "quarantined", "unreadable")
 SEVERITIES: Final = ("P0", "P1", "P2")  # P0 must not enter a version, P1 isolate for review, P2 downweight
 ADMITTED: Final = ("ok", "flagged")  # the statuses that go on to fingerprints, embeddings and versions
 UNKNOWN_LICENCE: Final = "NOASSERTION"  # SPDX's own word for "nobody said"
@@ -28,12 +30,18 @@ def digest_of(data: bytes | memoryview) -> Digest:
     return hashlib.sha256(data).hexdigest()
 
 
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)  # json.dumps would make one per call
+# json.dumps would make one per call
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-# What `JSONEncoder.encode` does with the C encoder, which it makes anew for each call: half of what a small value costs.
+# What `JSONEncoder.encode` does with the C encoder, which it makes anew for each call: half of what a small value
+# costs.
 _MAKE: Final = getattr(json.encoder, "c_make_encoder", None)
-_PIECES: Final = _MAKE(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False) if _MAKE is not None else None
+_PIECES: Final = (
+    _MAKE(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
+    if _MAKE is not None
+    else None
+)
 
 
 def canonical_json(value: Any) -> str:
@@ -41,8 +49,15 @@ def canonical_json(value: Any) -> str:
     return _ENCODER.encode(value) if _PIECES is None else "".join(_PIECES(value, 0))
 
 
-LOCATOR_FORM: Final = 2  # 1: the same keys without `v`, every one present; 0: the keys of the first interleaved pipelines, `content_path` and its like
-_OLD_KEYS: Final = {"content_path": "path", "content_key": "member", "content_offset": "byte_offset", "content_size": "byte_size"}
+# 1: the same keys without `v`, every one present; 0: the keys of the first interleaved pipelines, `content_path` and
+# its like
+LOCATOR_FORM: Final = 2
+_OLD_KEYS: Final = {
+    "content_path": "path",
+    "content_key": "member",
+    "content_offset": "byte_offset",
+    "content_size": "byte_size",
+}
 
 
 _NULL: Final = "null"
@@ -60,8 +75,9 @@ def _quoted(text: str) -> str:
 class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to make, and every row has one
     """Where an item's bytes lie in the landing zone.
 
-    path is relative to the landing zone. member is set for archives. byte_offset and byte_size are set only where reading that
-    range of `path` as it lies on disk gives the item's very bytes (never for compressed archives). frame_index picks one frame.
+    path is relative to the landing zone. member is set for archives. byte_offset and byte_size are set only where
+    reading that range of `path` as it lies on disk gives the item's very bytes (never for compressed archives).
+    frame_index picks one frame.
     """
 
     path: str
@@ -83,7 +99,8 @@ class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to m
     def from_json(cls, text: str) -> SourceRef:
         """The locator that this release or an older one wrote. Unknown keys are ignored.
 
-        Raises ValueError where the text is no JSON object with a path, is of a later form, or has a value of the wrong type.
+        Raises ValueError where the text is no JSON object with a path, is of a later form, or has a value of the wrong
+        type.
         """
         ref = cls.parse(text)
         if ref is None:
@@ -92,8 +109,14 @@ class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to m
 
     @classmethod
     def parse(cls, value: object) -> SourceRef | None:
-        """The locator in a cell of a `source_ref` column; None where there is none: null, NaN, "", or an object without a path. Raises ValueError as `from_json`."""
-        if value is None or (isinstance(value, str) and not value) or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType":
+        """The locator in a cell of a `source_ref` column; None where there is none: null, NaN, "", or an object
+        without a path. Raises ValueError as `from_json`."""
+        if (
+            value is None
+            or (isinstance(value, str) and not value)
+            or (isinstance(value, float) and value != value)
+            or type(value).__name__ == "NAType"
+        ):
             return None  # NaN and NA are what data frames put for null
         if not isinstance(value, str):
             raise ValueError(f"source_ref is of type {type(value).__name__}, expected text")
@@ -104,7 +127,10 @@ class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to m
         if not isinstance(given, dict):
             raise ValueError(f"source_ref {value[:80]!r} is not a JSON object with a path")
         if isinstance(form := given.get("v"), int) and form > LOCATOR_FORM:
-            raise ValueError(f"source_ref has the form {form}, this release reads forms up to {LOCATOR_FORM}; use the release that wrote it, or a later one")
+            raise ValueError(
+                f"source_ref has the form {form}, this release reads forms up to {LOCATOR_FORM}; use the release "
+                "that wrote it, or a later one"
+            )
         fields = {new: given[old] for old, new in _OLD_KEYS.items() if given.get(old) is not None}
         fields |= {name: given[name] for name in cls._fields if given.get(name) is not None}
         if "path" not in fields:
@@ -117,6 +143,10 @@ def _typed(name: str, value: Any) -> Any:
     if name in ("path", "member"):
         if isinstance(value, str):
             return value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value == value // 1:  # data frames make floats of integers beside nulls
+    # data frames make floats of integers beside nulls
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value == value // 1:
         return int(value)
-    raise ValueError(f"source_ref has {name}={str(value)[:40]!r}, expected {'text' if name in ('path', 'member') else 'a whole number from 0'}")
+    raise ValueError(
+        f"source_ref has {name}={str(value)[:40]!r}, expected "
+        f"{'text' if name in ('path', 'member') else 'a whole number from 0'}"
+    )

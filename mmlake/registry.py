@@ -1,7 +1,7 @@
 """Which shards of the landing zone the lake knows, and in which revision.
 
-Enters: the listing of `sources.scan`. Leaves: what is new, what changed, what is gone. It is a cache of the landing zone that saves
-opening files again, never the record of what was ingested: that is the stamps of the `items` tables.
+Enters: the listing of `sources.scan`. Leaves: what is new, what changed, what is gone. It is a cache of the landing
+zone that saves opening files again, never the record of what was ingested: that is the stamps of the `items` tables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Registry:
         with self._open() as database:
             row = database.execute("SELECT shard FROM shards WHERE key = ?", (key,)).fetchone()
         if row is None:
-            raise MmlakeError(f"shard {key!r} is not registered in {self.path}; run `mmlake run`, or wait for the landing sensor")
+            raise MmlakeError(
+                f"shard {key!r} is not registered in {self.path}; run `mmlake run`, or wait for the landing sensor"
+            )
         return _shard(row[0])
 
     def known(self) -> dict[str, Shard]:
@@ -51,7 +53,10 @@ class Registry:
         if not self.path.exists():
             return {}
         with self._open() as database:
-            return {key: _shard(text) for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 1 ORDER BY key")}
+            return {
+                key: _shard(text)
+                for key, text in database.execute("SELECT key, shard FROM shards WHERE present = 1 ORDER BY key")
+            }
 
     def keys(self, modality: str) -> list[str]:
         """Keys of the present shards that hold rows of the modality, sorted."""
@@ -70,19 +75,31 @@ class Registry:
                 changed.append(shard)
             else:
                 unchanged += 1
-        return Listing(new=tuple(new), changed=tuple(changed), gone=tuple(key for key in known if key not in seen), unchanged=unchanged)
+        return Listing(
+            new=tuple(new),
+            changed=tuple(changed),
+            gone=tuple(key for key in known if key not in seen),
+            unchanged=unchanged,
+        )
 
     def record(self, shards: Iterable[Shard], *, gone: Iterable[str] = ()) -> None:
         """Remember these shards as present and those keys as gone, all or nothing."""
         rows = [(shard.key, shard.revision, json.dumps(asdict(shard), sort_keys=True)) for shard in shards]
         with self._open() as database:
-            database.executemany("INSERT INTO shards VALUES (?, ?, 1, ?) ON CONFLICT(key) DO UPDATE SET revision = excluded.revision, present = 1, shard = excluded.shard", rows)
+            database.executemany(
+                "INSERT INTO shards VALUES (?, ?, 1, ?) ON CONFLICT(key) DO UPDATE SET revision = "
+                "excluded.revision, present = 1, shard = excluded.shard",
+                rows,
+            )
             database.executemany("UPDATE shards SET present = 0 WHERE key = ?", [(key,) for key in gone])
 
     def reopen(self, key: str) -> None:
-        """Let the next look at the landing zone open this shard whatever its revision: what it holds may be known wrongly."""
+        """Let the next look at the landing zone open this shard whatever its revision: what it holds may be known
+        wrongly."""
         with self._open() as database:
-            database.execute("UPDATE shards SET revision = '', shard = json_set(shard, '$.revision', '') WHERE key = ?", (key,))
+            database.execute(
+                "UPDATE shards SET revision = '', shard = json_set(shard, '$.revision', '') WHERE key = ?", (key,)
+            )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -1,4 +1,5 @@
-"""Fills the HTML report of a version from the lake: counts from the tables, thumbnails, sounds and films from the store."""
+"""Fills the HTML report of a version from the lake: counts from the tables, thumbnails, sounds and films from the
+store."""
 
 from __future__ import annotations
 
@@ -21,7 +22,16 @@ from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
 from mmlake.publish.probing import audio_tracks, corpus_vectors
 from mmlake.records import ADMITTED
-from mmlake.report import DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, RuleCount, TierCount
+from mmlake.report import (
+    DuplicateCluster,
+    EmbeddingMap,
+    Example,
+    FlowStep,
+    ModalityRows,
+    ReportData,
+    RuleCount,
+    TierCount,
+)
 from mmlake.summary import ModalitySummary, Summary, summarize
 from mmlake.versions import Manifest
 
@@ -59,7 +69,9 @@ def report_path(lake: Lake, version: str) -> Path:
     return lake.root / "reports" / f"{version}.html"
 
 
-def write_version_report(lake: Lake, version: str | None, *, planted: Planted | None = None, summary: Summary | None = None) -> Path:
+def write_version_report(
+    lake: Lake, version: str | None, *, planted: Planted | None = None, summary: Summary | None = None
+) -> Path:
     """The path of the version's report, written now. version None: the newest curated one, else the newest of all."""
     chosen = version or _newest(lake)
     path = report_path(lake, chosen)
@@ -86,16 +98,28 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     made, sounds = lake.versions.read(version), audio_tracks(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     data = ReportData(title=f"mmlake {version}", subtitle=made.recipe.description, version=made.id)
-    data.refs = [name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id]
+    data.refs = [
+        name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id
+    ]
     data.rows = [_headline(one, rows, held) for one in summary.modalities]
     data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}
-    data.rules = [_rule(lake, sounds, one.modality, rule=rule, count=count, rows=rows) for one in summary.modalities for rule, count in one.rules.items()]
+    data.rules = [
+        _rule(lake, sounds, one.modality, rule=rule, count=count, rows=rows)
+        for one in summary.modalities
+        for rule, count in one.rules.items()
+    ]
     data.tiers = [_tier(one, tier, planted) for one in summary.modalities for tier in one.duplicates]
     data.clusters = [cluster for modality in MODALITIES for cluster in _clusters(lake, sounds, modality, rows)]
     data.samples = [
-        example(lake, sounds, row) for modality in MODALITIES for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
+        example(lake, sounds, row)
+        for modality in MODALITIES
+        for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
     ]
-    data.maps = [found for modality in MODALITIES if (found := _map(lake, made, modality, held=held, rows=rows, sounds=sounds)) is not None]
+    data.maps = [
+        found
+        for modality in MODALITIES
+        if (found := _map(lake, made, modality, held=held, rows=rows, sounds=sounds)) is not None
+    ]
     _add_results(lake, version, data)
     ledger = lake_ledger(lake)
     data.costs, data.prices = ledger.to_pylist(), asdict(costs.Prices())
@@ -131,7 +155,11 @@ def example(lake: Lake, sounds: Mapping[str, str], row: dict[str, Any]) -> Examp
         if row["modality"] == "image":
             made.image = report.thumbnail(lake.store.read(row["digest"]))
         elif row["modality"] == "video":
-            made.keyframes = [small for digest in _spread(row["keyframe_digests"] or [], 6) if (small := report.thumbnail(lake.store.read(digest), max_side_px=120)) is not None]
+            made.keyframes = [
+                small
+                for digest in _spread(row["keyframe_digests"] or [], 6)
+                if (small := report.thumbnail(lake.store.read(digest), max_side_px=120)) is not None
+            ]
             made.video = _whole(lake, row)
         elif row["modality"] == "audio":
             made.audio, made.peaks = _whole(lake, row), _peaks(lake, sounds.get(row["digest"]))
@@ -168,15 +196,25 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
     no_bytes = one.num_rows - one.duplicates["exact"] - len(mine)
     readable, admitted = len(mine) - statuses["unreadable"], sum(statuses[name] for name in ADMITTED)
     return [
-        FlowStep(name="items", num_rows=one.num_rows, lost={"exact duplicates": one.duplicates["exact"], "no bytes": no_bytes}),
+        FlowStep(
+            name="items",
+            num_rows=one.num_rows,
+            lost={"exact duplicates": one.duplicates["exact"], "no bytes": no_bytes},
+        ),
         FlowStep(name="tracks", num_rows=len(mine), lost={"unreadable": statuses["unreadable"]}),
         FlowStep(name="verdicts", num_rows=readable, lost={"quarantined": statuses["quarantined"]}),
-        FlowStep(name="clusters", num_rows=admitted, lost={f"{tier} duplicates": count for tier, count in sorted(tiers.items())}),
+        FlowStep(
+            name="clusters",
+            num_rows=admitted,
+            lost={f"{tier} duplicates": count for tier, count in sorted(tiers.items())},
+        ),
         FlowStep(name="version", num_rows=sum(row["digest"] in held for row in mine)),
     ]
 
 
-def _rule(lake: Lake, sounds: Mapping[str, str], modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]) -> RuleCount:
+def _rule(
+    lake: Lake, sounds: Mapping[str, str], modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]
+) -> RuleCount:
     mine = [row for row in rows if row["modality"] == modality and row["rule"] == rule]
     verdict = mine[0] if mine else {}
     return RuleCount(
@@ -191,10 +229,18 @@ def _rule(lake: Lake, sounds: Mapping[str, str], modality: str, *, rule: str, co
 
 def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
     known = planted.get((tier, one.modality))
-    return TierCount(tier=tier, modality=one.modality, found=one.duplicates[tier], planted=known[0] if known else None, recovered=known[1] if known else None)
+    return TierCount(
+        tier=tier,
+        modality=one.modality,
+        found=one.duplicates[tier],
+        planted=known[0] if known else None,
+        recovered=known[1] if known else None,
+    )
 
 
-def _clusters(lake: Lake, sounds: Mapping[str, str], modality: str, rows: list[dict[str, Any]]) -> list[DuplicateCluster]:
+def _clusters(
+    lake: Lake, sounds: Mapping[str, str], modality: str, rows: list[dict[str, Any]]
+) -> list[DuplicateCluster]:
     by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
     members: dict[str, list[dict[str, Any]]] = {}
     for row in by_digest.values():
@@ -206,11 +252,20 @@ def _clusters(lake: Lake, sounds: Mapping[str, str], modality: str, rows: list[d
         tier = others[0]["tier"]
         if shown[tier] < _CLUSTERS and survivor in by_digest:
             shown[tier] += 1
-            made.append(DuplicateCluster(tier=tier, modality=modality, members=[example(lake, sounds, row) for row in [by_digest[survivor], *others[:5]]], size=len(others) + 1))
+            made.append(
+                DuplicateCluster(
+                    tier=tier,
+                    modality=modality,
+                    members=[example(lake, sounds, row) for row in [by_digest[survivor], *others[:5]]],
+                    size=len(others) + 1,
+                )
+            )
     return made
 
 
-def _map(lake: Lake, made: Manifest, modality: str, *, held: set[str], rows: list[dict[str, Any]], sounds: Mapping[str, str]) -> EmbeddingMap | None:
+def _map(
+    lake: Lake, made: Manifest, modality: str, *, held: set[str], rows: list[dict[str, Any]], sounds: Mapping[str, str]
+) -> EmbeddingMap | None:
     digests, vectors_ND = corpus_vectors(lake, modality, held)
     if len(digests) < 3:
         return None
@@ -218,11 +273,25 @@ def _map(lake: Lake, made: Manifest, modality: str, *, held: set[str], rows: lis
     clustering = evaluate.cluster(vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None)
     points, explained = report.project(vectors_ND)
     by_digest = {row["digest"]: row for row in rows}
-    titles = [((by_digest[digest]["sample_ids"] or [""])[0] + " " + " ".join((by_digest[digest]["text"] or "").split())[:60]).strip() for digest in digests]
+    titles = [
+        (
+            (by_digest[digest]["sample_ids"] or [""])[0]
+            + " "
+            + " ".join((by_digest[digest]["text"] or "").split())[:60]
+        ).strip()
+        for digest in digests
+    ]
     texts = [by_digest[digest]["text"] or "" for digest in digests]
-    described = evaluate.describe_clusters(clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None)
+    described = evaluate.describe_clusters(
+        clustering, digests, vectors_ND=vectors_ND, texts=texts if any(texts) else None
+    )
     cards = [
-        report.ClusterCard(cluster=one["cluster"], size=one["size"], label=", ".join(one["terms"]), representative=example(lake, sounds, by_digest[one["representative"]]))
+        report.ClusterCard(
+            cluster=one["cluster"],
+            size=one["size"],
+            label=", ".join(one["terms"]),
+            representative=example(lake, sounds, by_digest[one["representative"]]),
+        )
         for one in described[:12]
     ]
     return EmbeddingMap(
@@ -263,7 +332,10 @@ def _notes(lake: Lake) -> list[str]:
         for _, tracks in lake.tables.scan("tracks", modality, columns=["transcript_source"]):
             silent += pc.sum(pc.equal(tracks.column("transcript_source"), "none").cast(pa.int64())).as_py() or 0
     if silent:
-        notes.append(f"{silent} sound and video items have no transcript: none came with the source and no recognizer is configured.")
+        notes.append(
+            f"{silent} sound and video items have no transcript: none came with the source and no recognizer is "
+            "configured."
+        )
     return notes
 
 

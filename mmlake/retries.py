@@ -1,8 +1,8 @@
 """What a person asked to try again: rows of finished tables that failed.
 
-Enters: keys of failed rows. Leaves: a small file per table, which its step reads, obeys and puts away once the new table is stamped; so a
-request outlives whatever stops the run that should fulfil it. What was asked for is kept, to tell how often each row was tried: where a
-try fails as the one before did, the table has the same content.
+Enters: keys of failed rows. Leaves: a small file per table, which its step reads, obeys and puts away once the new
+table is stamped; so a request outlives whatever stops the run that should fulfil it. What was asked for is kept, to
+tell how often each row was tried: where a try fails as the one before did, the table has the same content.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ class Retries:
         write_atomically(self._path(slot), json.dumps({"slot": str(slot), "keys": wanted}, indent=0).encode())
 
     def pending(self, slot: Slot) -> frozenset[str]:
-        """The keys that are asked for; empty where there are none. Raises TableCorrupt where the request cannot be read."""
+        """The keys that are asked for; empty where there are none. Raises TableCorrupt where the request cannot be
+        read."""
         path = self._path(slot)
         try:
             return frozenset(str(key) for key in json.loads(path.read_bytes())["keys"])
         except FileNotFoundError:
             return frozenset()
         except (ValueError, KeyError, TypeError) as error:
-            raise TableCorrupt(f"the request to try rows of {slot} again is damaged; delete {path} and run `mmlake retry` again") from error
+            raise TableCorrupt(
+                f"the request to try rows of {slot} again is damaged; delete {path} and run `mmlake retry` again"
+            ) from error
 
     def slots(self) -> Iterator[Slot]:
         """Every table that something is asked of, sorted by path."""
@@ -46,24 +49,35 @@ class Retries:
             yield Slot.parse(json.loads(path.read_bytes())["slot"])
 
     def fulfilled(self, slot: Slot, keys: Iterable[str], *, at: str) -> None:
-        """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the others; none where it is all new."""
+        """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the
+        others; none where it is all new."""
         path, tried = self._path(slot, "retried"), sorted(keys)
         if tried or path.exists():  # where nothing was ever asked for, a table's stamp tells its only try
             known = [{"at": one, "keys": None if rows is None else sorted(rows)} for one, rows in self.tries(slot)]
-            write_atomically(path, json.dumps({"tries": [*known, {"at": at, "keys": tried or None}][-_MAX_TRIES:]}, indent=0).encode())
+            write_atomically(
+                path,
+                json.dumps({"tries": [*known, {"at": at, "keys": tried or None}][-_MAX_TRIES:]}, indent=0).encode(),
+            )
         self._path(slot).unlink(missing_ok=True)
 
     def tries(self, slot: Slot) -> list[tuple[str, frozenset[str] | None]]:
-        """(when the table was stamped, which of its rows it had tried again; None for all of them), the last ones in their order."""
+        """(when the table was stamped, which of its rows it had tried again; None for all of them), the last ones in
+        their order."""
         try:
             told = json.loads(self._path(slot, "retried").read_bytes())
-            return [(str(one["at"]), None if one["keys"] is None else frozenset(map(str, one["keys"]))) for one in told.get("tries", [told])]
+            return [
+                (str(one["at"]), None if one["keys"] is None else frozenset(map(str, one["keys"])))
+                for one in told.get("tries", [told])
+            ]
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return []
 
     def version(self) -> str:
         """The digest of all tries; "" where there were none."""
-        told = [(str(path.relative_to(self.root)), digest_of(path.read_bytes())) for path in sorted(self.root.rglob("*.retried.json"))]
+        told = [
+            (str(path.relative_to(self.root)), digest_of(path.read_bytes()))
+            for path in sorted(self.root.rglob("*.retried.json"))
+        ]
         return digest_of(canonical_json(told).encode()) if told else ""
 
     def _path(self, slot: Slot, what: str = "retry") -> Path:

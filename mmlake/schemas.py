@@ -49,10 +49,18 @@ ITEMS = TableSchema(
             _must("position", pa.int32(), "order within the sample, from 0; -1 for metadata rows"),
             _must("modality", pa.string(), "text, image, video, audio or metadata"),
             _must("role", pa.string(), "document, caption, transcript or media"),
-            _field("content_type", pa.string(), "MIME type told from the bytes; where they are silent, what the name claims"),
+            _field(
+                "content_type",
+                pa.string(),
+                "MIME type told from the bytes; where they are silent, what the name claims",
+            ),
             _field("text_content", pa.large_string(), "the text of a text row; null for media"),
             _field("binary_content", pa.large_binary(), "lazy: always null in stage tables, filled by materialization"),
-            _field("sample_text", pa.large_string(), "on media rows: the caption or transcript that came in the same sample (plain, SRT or VTT)"),
+            _field(
+                "sample_text",
+                pa.large_string(),
+                "on media rows: the caption or transcript that came in the same sample (plain, SRT or VTT)",
+            ),
             _must("source_ref", pa.string(), "JSON {path, member, byte_offset, byte_size, frame_index}"),
             _field("parent_digest", pa.string(), "for derived items: what they were made from"),
             _field("span_start_s", pa.float64(), "for derived items"),
@@ -83,19 +91,40 @@ BLOBS = TableSchema(
     ),
 )
 
-_KEYFRAME = pa.struct([_must("time_s", pa.float64()), _must("digest", pa.string(), "a JPEG blob"), _must("shot", pa.int32(), "index into shots")])
-_SHOT = pa.struct([_must("start_s", pa.float64()), _must("end_s", pa.float64()), _must("transition", pa.string(), "how it begins: start, cut, fade, dissolve")])
+_KEYFRAME = pa.struct(
+    [
+        _must("time_s", pa.float64()),
+        _must("digest", pa.string(), "a JPEG blob"),
+        _must("shot", pa.int32(), "index into shots"),
+    ]
+)
+_SHOT = pa.struct(
+    [
+        _must("start_s", pa.float64()),
+        _must("end_s", pa.float64()),
+        _must("transition", pa.string(), "how it begins: start, cut, fade, dissolve"),
+    ]
+)
 _SIGNAL = pa.struct(
     [
         _must("time_s", pa.float32()),
         _must("luma", pa.float32(), "mean, 0..255"),
         _must("luma_std", pa.float32(), "standard deviation over the frame, 0..128"),
         _must("sharpness", pa.float32(), "variance of the Laplacian on the luma plane at the analysis size"),
-        _must("change", pa.float32(), "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first"),
+        _must(
+            "change",
+            pa.float32(),
+            "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first",
+        ),
     ]
 )
 _WORD = pa.struct(
-    [_must("word", pa.string()), _must("start_s", pa.float64()), _must("end_s", pa.float64()), _field("score", pa.float32(), "the aligner's confidence, where it gives one")]
+    [
+        _must("word", pa.string()),
+        _must("start_s", pa.float64()),
+        _must("end_s", pa.float64()),
+        _field("score", pa.float32(), "the aligner's confidence, where it gives one"),
+    ]
 )
 
 TRACKS = TableSchema(
@@ -112,13 +141,19 @@ TRACKS = TableSchema(
             _field("error", pa.string(), "reason, where status is unreadable"),
             _field("content_type", pa.string()),
             _must("size_bytes", pa.int64()),
-            _field("text", pa.large_string(), "normalized text: NFC, one newline kind, markup and boilerplate of HTML removed"),
+            _field(
+                "text",
+                pa.large_string(),
+                "normalized text: NFC, one newline kind, markup and boilerplate of HTML removed",
+            ),
             _field("num_chars", pa.int64()),
             _field("num_words", pa.int64()),
             _field("width_px", pa.int32(), "after orientation is applied"),
             _field("height_px", pa.int32(), "after orientation is applied"),
             _field("orientation", pa.int32(), "EXIF 1..8; 1 where none is given"),
-            _field("num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"),
+            _field(
+                "num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"
+            ),
             _field("duration_s", pa.float64(), "of the decoded stream"),
             _field("container_duration_s", pa.float64(), "what the header claims"),
             _field("frame_rate", pa.float64(), "average, frames per second"),
@@ -127,13 +162,21 @@ TRACKS = TableSchema(
             _field("sample_rate_hz", pa.int32(), "of the source"),
             _field("num_channels", pa.int32(), "of the source"),
             _field("num_decode_errors", pa.int32(), "packets that did not decode"),
-            _field("audio_digest", pa.string(), "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence"),
+            _field(
+                "audio_digest",
+                pa.string(),
+                "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence",
+            ),
             _must("shots", pa.list_(_SHOT)),
             _must("keyframes", pa.list_(_KEYFRAME)),
             _must("signals", pa.list_(_SIGNAL), "video: one per analysed frame"),
-            _field("transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"),
+            _field(
+                "transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"
+            ),
             _must("transcript_source", pa.string(), "source, asr:<name>@<revision>, or none"),
-            _must("words", pa.list_(_WORD), "word times by forced alignment of the transcript; empty where there is none"),
+            _must(
+                "words", pa.list_(_WORD), "word times by forced alignment of the transcript; empty where there is none"
+            ),
         ]
     ),
 )
@@ -143,11 +186,22 @@ MEASURES = TableSchema(
     version=1,
     key=("digest", "measure"),
     arrow=pa.schema(
-        [_must("digest", pa.string()), _must("measure", pa.string(), "its unit is in the name"), _field("value", pa.float64(), "null where it cannot be measured on this item")]
+        [
+            _must("digest", pa.string()),
+            _must("measure", pa.string(), "its unit is in the name"),
+            _field("value", pa.float64(), "null where it cannot be measured on this item"),
+        ]
     ),
 )
 
-_FINDING = pa.struct([_must("rule", pa.string()), _must("severity", pa.string()), _must("error_code", pa.int32()), _must("reason", pa.string())])
+_FINDING = pa.struct(
+    [
+        _must("rule", pa.string()),
+        _must("severity", pa.string()),
+        _must("error_code", pa.int32()),
+        _must("reason", pa.string()),
+    ]
+)
 
 VERDICTS = TableSchema(
     name="verdicts",
@@ -161,7 +215,11 @@ VERDICTS = TableSchema(
             _field("error_code", pa.int32(), "of the gravest finding"),
             _field("rule", pa.string(), "name of the gravest finding's rule"),
             _field("reason", pa.string(), "`measure=value unit not in [low, high]` of the gravest finding"),
-            _must("weight", pa.float32(), "sample weight that reaches the loader: 1 ok, less when flagged, 0 when not admitted"),
+            _must(
+                "weight",
+                pa.float32(),
+                "sample weight that reaches the loader: 1 ok, less when flagged, 0 when not admitted",
+            ),
             _must("findings", pa.list_(_FINDING), "every broken rule, gravest first"),
         ]
     ),
@@ -219,11 +277,17 @@ CLUSTERS = TableSchema(
     arrow=pa.schema(
         [
             _must("digest", pa.string()),
-            _must("survivor", pa.string(), "digest kept for the whole cluster; the item itself where it has no duplicates"),
+            _must(
+                "survivor", pa.string(), "digest kept for the whole cluster; the item itself where it has no duplicates"
+            ),
             _must("is_survivor", pa.bool_()),
             _must("cluster_size", pa.int32(), "distinct digests"),
             _must("num_occurrences", pa.int32(), "rows of all shards with this digest"),
-            _field("tier", pa.string(), "cheapest tier that ties a duplicate to its cluster: near or semantic; null for survivors"),
+            _field(
+                "tier",
+                pa.string(),
+                "cheapest tier that ties a duplicate to its cluster: near or semantic; null for survivors",
+            ),
             _field("method", pa.string()),
             _field("score", pa.float64()),
         ]
@@ -256,7 +320,10 @@ DEAD_LETTERS = TableSchema(
     ),
 )
 
-TABLES: dict[str, TableSchema] = {schema.name: schema for schema in (ITEMS, BLOBS, TRACKS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS)}
+TABLES: dict[str, TableSchema] = {
+    schema.name: schema
+    for schema in (ITEMS, BLOBS, TRACKS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS)
+}
 
 
 def empty(schema: TableSchema) -> pa.Table:
@@ -265,9 +332,13 @@ def empty(schema: TableSchema) -> pa.Table:
 
 
 def from_rows(schema: TableSchema, rows: list[dict]) -> pa.Table:
-    """The rows as a table that keeps the contract: absent keys are null, list columns that are absent are empty, sorted by key."""
+    """The rows as a table that keeps the contract: absent keys are null, list columns that are absent are empty,
+    sorted by key."""
     if unknown := set().union(*rows) - set(schema.arrow.names):
-        raise SchemaMismatch(f"{schema.name}: a row has the columns {sorted(unknown)}, which schema v{schema.version} does not have; correct the stage that made it")
+        raise SchemaMismatch(
+            f"{schema.name}: a row has the columns {sorted(unknown)}, which schema v{schema.version} does not "
+            "have; correct the stage that made it"
+        )
     columns = []
     for field in schema.arrow:
         name = field.name  # taken once: the field makes a new text each time
@@ -281,30 +352,50 @@ def from_rows(schema: TableSchema, rows: list[dict]) -> pa.Table:
 def from_columns(schema: TableSchema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     """The columns as a table of the schema, absent ones null; not yet sorted or checked, which `conform` does."""
     num_rows = len(next(iter(columns.values())))
-    arrays = [pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(num_rows, field.type) for field in schema.arrow]
+    arrays = [
+        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(num_rows, field.type)
+        for field in schema.arrow
+    ]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
 def conform(schema: TableSchema, table: pa.Table) -> pa.Table:
-    """The table with exactly the schema's columns, types and order, sorted by key. Raises SchemaMismatch where it cannot be."""
+    """The table with exactly the schema's columns, types and order, sorted by key. Raises SchemaMismatch where it
+    cannot be."""
     if missing := [name for name in schema.arrow.names if name not in table.column_names]:
-        raise SchemaMismatch(f"{schema.name}: columns {missing} are missing (schema v{schema.version}); re-materialize the table with this release")
+        raise SchemaMismatch(
+            f"{schema.name}: columns {missing} are missing (schema v{schema.version}); re-materialize the table "
+            "with this release"
+        )
     table = table.select(schema.arrow.names)
     try:
         table = table.cast(schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         differing = [
-            f"'{field.name}' is {table.schema.field(field.name).type}, expected {field.type}" for field in schema.arrow if table.schema.field(field.name).type != field.type
+            f"'{field.name}' is {table.schema.field(field.name).type}, expected {field.type}"
+            for field in schema.arrow
+            if table.schema.field(field.name).type != field.type
         ]
-        raise SchemaMismatch(f"{schema.name}: {'; '.join(differing) or 'a required column holds nulls'} (schema v{schema.version}); re-materialize the table") from error
+        raise SchemaMismatch(
+            f"{schema.name}: {'; '.join(differing) or 'a required column holds nulls'} (schema "
+            f"v{schema.version}); re-materialize the table"
+        ) from error
     for field in schema.arrow:
         if not field.nullable and table.column(field.name).null_count:
-            raise SchemaMismatch(f"{schema.name}: required column '{field.name}' holds {table.column(field.name).null_count} nulls; correct the stage that made the table")
-    return table if _is_sorted(table.column(schema.key[0])) else table.sort_by([(name, "ascending") for name in schema.key])
+            raise SchemaMismatch(
+                f"{schema.name}: required column '{field.name}' holds {table.column(field.name).null_count} "
+                "nulls; correct the stage that made the table"
+            )
+    return (
+        table
+        if _is_sorted(table.column(schema.key[0]))
+        else table.sort_by([(name, "ascending") for name in schema.key])
+    )
 
 
 def _is_sorted(column: pa.ChunkedArray) -> bool:
-    """Whether each value is greater than the one before it: then the rows are in the order of any key that begins with the column.
+    """Whether each value is greater than the one before it: then the rows are in the order of any key that begins with
+    the column.
 
     To look costs a tenth of sorting, and sorting copies every text.
     """

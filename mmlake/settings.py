@@ -1,7 +1,9 @@
 """One frozen tree of settings: a section per stage, each kept beside the code that it steers.
 
-A step's stamp holds the digest of just the sections that it reads, so a new quality bound re-judges and does not decode again.
-A TOML file has one table per section: `[quality]`, `[dedup]`, ...; environment variables are read in `mmlake_assets/definitions.py` only.
+A step's stamp holds the digest of just the sections that it reads, so a new quality bound re-judges and does not decode
+again.
+A TOML file has one table per section: `[quality]`, `[dedup]`, ...; environment variables are read in
+`mmlake_assets/definitions.py` only.
 """
 
 from __future__ import annotations
@@ -44,17 +46,22 @@ class Settings:
 
     def digest(self, sections: tuple[str, ...]) -> str:
         """First 16 hex characters of the SHA-256 of these sections: equal settings, equal digest."""
-        return digest_of(canonical_json({name: dataclasses.asdict(getattr(self, name)) for name in sections}).encode())[:16]
+        return digest_of(canonical_json({name: dataclasses.asdict(getattr(self, name)) for name in sections}).encode())[
+            :16
+        ]
 
     @classmethod
     def load(cls, path: Path | None) -> Settings:
-        """The defaults, changed by what the TOML file says. Raises SettingsError naming the unknown section or field."""
+        """The defaults, changed by what the TOML file says. Raises SettingsError naming the unknown section or
+        field."""
         if path is None:
             return cls()
         try:
             given = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"settings file {path} cannot be read as TOML; correct it or leave out --settings") from error
+            raise SettingsError(
+                f"settings file {path} cannot be read as TOML; correct it or leave out --settings"
+            ) from error
         return cls.of(given, where=str(path))
 
     @classmethod
@@ -69,16 +76,24 @@ class Settings:
             kind = type(default)
             names = {f.name for f in dataclasses.fields(kind)}
             if not isinstance(values, dict) or (unknown := values.keys() - names):
-                raise SettingsError(f"{where}: [{name}] has the fields {sorted(unknown) if isinstance(values, dict) else values!r}; expected some of {sorted(names)}")
+                raise SettingsError(
+                    f"{where}: [{name}] has the fields "
+                    f"{sorted(unknown) if isinstance(values, dict) else values!r}; expected some of "
+                    f"{sorted(names)}"
+                )
             plain = {key: _plain(value) for key, value in values.items()}
             if wrong := sorted(key for key, value in plain.items() if not _is_alike(getattr(default, key), value)):
                 expected = ", ".join(f"{key} like {getattr(default, key)!r}" for key in wrong)
-                raise SettingsError(f"{where}: [{name}] has values of another kind than the settings, expected {expected}; correct them")
+                raise SettingsError(
+                    f"{where}: [{name}] has values of another kind than the settings, expected {expected}; correct them"
+                )
             try:
                 sections[name] = kind(**plain)
-            except (TypeError, ValueError, AttributeError) as error:  # a nested table with unknown names or values of another kind
+            # a nested table with unknown names or values of another kind
+            except (TypeError, ValueError, AttributeError) as error:
                 raise SettingsError(
-                    f"{where}: [{name}] has a nested value that does not fit, among {sorted(plain)}; compare it with the comments in mmlake/{name}/settings.py"
+                    f"{where}: [{name}] has a nested value that does not fit, among {sorted(plain)}; compare "
+                    f"it with the comments in mmlake/{name}/settings.py"
                 ) from error
         return cls(**sections)
 

@@ -1,4 +1,5 @@
-"""Views of a binary file that others read too: a range of it, or all of it, that leave the file open when they are closed."""
+"""Views of a binary file that others read too: a range of it, or all of it, that leave the file open when they are
+closed."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import IO, Any
 
 
 def expect(file: IO[bytes], ranges: Sequence[tuple[int, int]]) -> None:
-    """Tell a file which ranges, from and up to a byte, will be read of it, so that they are fetched meanwhile; nothing where they are at hand."""
+    """Tell a file which ranges, from and up to a byte, will be read of it, so that they are fetched meanwhile;
+    nothing where they are at hand."""
     found: Any = file
     while found is not None and not hasattr(found, "expect"):
         found = getattr(found, "raw", None)

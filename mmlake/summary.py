@@ -1,4 +1,5 @@
-"""The lake in numbers: rows by status, duplicates by tier, versions, seconds and cost. Counts add up: in = ok + flagged + quarantined + unreadable + waiting."""
+"""The lake in numbers: rows by status, duplicates by tier, versions, seconds and cost. Counts add up: in = ok +
+flagged + quarantined + unreadable + waiting."""
 
 from __future__ import annotations
 
@@ -43,7 +44,11 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"modalities": [asdict(row) for row in self.modalities], "versions": list(self.versions), "costs": list(self.costs)}
+        return {
+            "modalities": [asdict(row) for row in self.modalities],
+            "versions": list(self.versions),
+            "costs": list(self.costs),
+        }
 
     def tables(self) -> list[Table]:
         """Rows and versions for a terminal."""
@@ -60,12 +65,26 @@ class Summary:
             for row in self.modalities
         ]
         rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(rows[0])))])
-        numbers = ["shards", "rows in", *STATUSES, *(["waiting"] if is_waiting else []), *(f"{tier} dup." for tier in TIERS)]
+        numbers = [
+            "shards",
+            "rows in",
+            *STATUSES,
+            *(["waiting"] if is_waiting else []),
+            *(f"{tier} dup." for tier in TIERS),
+        ]
         drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
             columns = ["version", "id", "items", "excluded", "diversity", "nDCG@10", "decision"]
             lines = [
-                [row["version"], row["id"][:16], row["num_items"], row["num_excluded"], _by_modality(row["diversity"]), _by_modality(row["scores"]), row["decision"] or ""]
+                [
+                    row["version"],
+                    row["id"][:16],
+                    row["num_items"],
+                    row["num_excluded"],
+                    _by_modality(row["diversity"]),
+                    _by_modality(row["scores"]),
+                    row["decision"] or "",
+                ]
                 for row in self.versions
             ]
             drawn.append(table("Versions", columns, lines, right=["items", "excluded"]))
@@ -74,7 +93,17 @@ class Summary:
     def stages(self) -> list[Table]:
         """What each stage took, for a terminal; nothing where none was made."""
         columns = ["stage", "items", "seconds", "cpu s", "items/s", "est. cost USD"]
-        lines = [[row["stage"], row["num_items"], round(row["seconds"], 1), round(row["cpu_seconds"], 1), row["items_per_s"], f"{row['cost_usd']:.5f}"] for row in self.costs]
+        lines = [
+            [
+                row["stage"],
+                row["num_items"],
+                round(row["seconds"], 1),
+                round(row["cpu_seconds"], 1),
+                row["items_per_s"],
+                f"{row['cost_usd']:.5f}",
+            ]
+            for row in self.costs
+        ]
         return [table("Stages, last time that they were made", columns, lines, right=columns[1:])] if lines else []
 
 
@@ -89,11 +118,24 @@ def summarize(lake: Lake) -> Summary:
 
 def version_summary(lake: Lake, name: str) -> dict[str, Any]:
     """One version in a line: what it holds, how diverse it is, how it answers the probes, what was decided."""
-    row: dict[str, Any] = {"version": name, "id": "", "num_items": 0, "num_excluded": 0, "diversity": {}, "scores": {}, "decision": None, "baseline": None}
+    row: dict[str, Any] = {
+        "version": name,
+        "id": "",
+        "num_items": 0,
+        "num_excluded": 0,
+        "diversity": {},
+        "scores": {},
+        "decision": None,
+        "baseline": None,
+    }
     if name not in lake.versions.tags():
         return row
     made = lake.versions.read(name)
-    row |= {"id": made.id, "num_items": made.num_items, "num_excluded": sum(sum(causes.values()) for causes in made.excluded.values())}
+    row |= {
+        "id": made.id,
+        "num_items": made.num_items,
+        "num_excluded": sum(sum(causes.values()) for causes in made.excluded.values()),
+    }
     row["diversity"] = {modality: space["normalized_entropy"] for modality, space in (made.diversity or {}).items()}
     for step in ("probe_scores", "decision"):
         try:
@@ -101,7 +143,11 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
         except MmlakeError:
             continue  # the version was not finished; the line says so by what it lacks
         if step == "decision":
-            row |= {"decision": document["outcome"], "baseline": document["baseline"], "explanation": document["explanation"]}
+            row |= {
+                "decision": document["outcome"],
+                "baseline": document["baseline"],
+                "explanation": document["explanation"],
+            }
         else:
             row["scores"] = _mean_by_modality(document["summary"])
     return row
@@ -133,7 +179,11 @@ def _counts(lake: Lake, modality: str) -> _Counts:
     counts = _Counts()
     for shard, items in lake.tables.scan("items", modality, columns=["digest"]):
         slot = Slot("verdicts", modality, shard)
-        rows = lake.tables.read(slot, columns=["digest", "status", "rule"]).to_pylist() if lake.tables.stamp(slot) is not None else []
+        rows = (
+            lake.tables.read(slot, columns=["digest", "status", "rule"]).to_pylist()
+            if lake.tables.stamp(slot) is not None
+            else []
+        )
         verdicts = {row["digest"]: row for row in rows}
         for digest in items.column("digest").to_pylist():
             if digest is None:
@@ -156,7 +206,9 @@ def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
     """The cost ledger summed over modalities, in data order."""
     sums: dict[str, dict[str, Any]] = {}
     for row in ledger(lake).to_pylist():
-        into = sums.setdefault(row["stage"], {"stage": row["stage"], "num_items": 0, "seconds": 0.0, "cpu_seconds": 0.0, "cost_usd": 0.0})
+        into = sums.setdefault(
+            row["stage"], {"stage": row["stage"], "num_items": 0, "seconds": 0.0, "cpu_seconds": 0.0, "cost_usd": 0.0}
+        )
         for name in ("num_items", "seconds", "cpu_seconds", "cost_usd"):
             into[name] += row[name]
     for row in sums.values():
@@ -168,10 +220,19 @@ def _modality(lake: Lake, modality: str) -> ModalitySummary:
     counts = _counts(lake, modality)
     num_rows = counts.by_status.total() + counts.num_waiting
     if unknown := counts.by_status.keys() - set(STATUSES):
-        raise ContractBroken(f"{modality}: rows have the statuses {sorted(unknown)}, expected some of {STATUSES}; re-materialize the verdicts")
+        raise ContractBroken(
+            f"{modality}: rows have the statuses {sorted(unknown)}, expected some of {STATUSES}; re-materialize "
+            "the verdicts"
+        )
     tiers = Counter(exact=num_rows - len(counts.by_digest) - counts.num_bare)
     if lake.tables.has("duplicate_clusters", modality):
-        tiers.update(tier for tier in lake.tables.read(Slot("duplicate_clusters", modality), columns=["tier"]).column("tier").to_pylist() if tier)
+        tiers.update(
+            tier
+            for tier in lake.tables.read(Slot("duplicate_clusters", modality), columns=["tier"])
+            .column("tier")
+            .to_pylist()
+            if tier
+        )
     return ModalitySummary(
         modality=modality,
         num_shards=len(lake.tables.shards("items", modality)),

@@ -3,9 +3,9 @@
     tables/<table>/<modality>/<shard>.parquet      rows
     tables/<table>/<modality>/<shard>.stamp.json   data version, inputs, settings, counts, seconds
 
-The Parquet file is written first and its stamp last, and an old stamp goes before its Parquet file is replaced, so a table without
-a stamp does not exist and a stamp never speaks for other rows. The data version is the SHA-256 of the Parquet bytes and is checked
-on every read: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
+The Parquet file is written first and its stamp last, and an old stamp goes before its Parquet file is replaced, so a
+table without a stamp does not exist and a stamp never speaks for other rows. The data version is the SHA-256 of the
+Parquet bytes and is checked on every read: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
 Corpus-level tables use the shard name `ALL`; tables over all modalities use the modality name `all`.
 """
 
@@ -87,7 +87,11 @@ class Stopwatch:
     def fields(self) -> dict[str, Any]:
         """`seconds`, `cpu_seconds` and `written_at`, as of now."""
         wall_s, cpu_s = time.perf_counter() - self._wall, time.process_time() - self._cpu
-        return {"seconds": round(wall_s, 4), "cpu_seconds": round(cpu_s, 4), "written_at": datetime.now(UTC).isoformat(timespec="seconds")}
+        return {
+            "seconds": round(wall_s, 4),
+            "cpu_seconds": round(cpu_s, 4),
+            "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
 
 
 class Tables:
@@ -97,43 +101,60 @@ class Tables:
         self.root = Path(root)
 
     def path(self, slot: Slot) -> Path:
-        """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below the root."""
+        """The Parquet file of the slot, which need not exist. Raises SettingsError for a name that is no path below
+        the root."""
         for part in (slot.table, slot.modality, *slot.shard.split("/")):
             if part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > _MAX_NAME_BYTES:
-                raise SettingsError(f"table {str(slot)[:200]!r}: {part[:80]!r} is no file name of 1 to {_MAX_NAME_BYTES} bytes; name the shard as `sources.shard_key` does")
+                raise SettingsError(
+                    f"table {str(slot)[:200]!r}: {part[:80]!r} is no file name of 1 to {_MAX_NAME_BYTES} bytes; "
+                    "name the shard as `sources.shard_key` does"
+                )
         return self.root / slot.table / slot.modality / f"{slot.shard}.parquet"
 
     def write(self, slot: Slot, schema: TableSchema, table: pa.Table, **stamp: object) -> Stamp:
-        """Check the rows against the schema, write them and their stamp. stamp: the fields of `Stamp` that the caller knows."""
+        """Check the rows against the schema, write them and their stamp. stamp: the fields of `Stamp` that the
+        caller knows."""
         table = schemas.conform(schema, table)
         check_key(slot, schema, table)
         sink = io.BytesIO()
         pq.write_table(table, sink, compression="zstd", row_group_size=_ROW_GROUP_ROWS, write_page_checksum=True)
         data = sink.getvalue()
-        made = Stamp(data_version=digest_of(data), schema_version=schema.version, num_rows=table.num_rows, size_bytes=len(data), **stamp)  # type: ignore[arg-type]
+        made = Stamp(
+            data_version=digest_of(data),
+            schema_version=schema.version,
+            num_rows=table.num_rows,
+            size_bytes=len(data),
+            **stamp,
+        )  # type: ignore[arg-type]
         path = self.path(slot)
         if self._promised(slot) != made.data_version:
-            # Else a writer killed between the two files leaves an old stamp beside new rows, and the step that made them counts as done for ever.
+            # Else a writer killed between the two files leaves an old stamp beside new rows, and the step that made
+            # them counts as done for ever.
             _unlink(_stamp_path(path))
         write_atomically(path, data)
         return self.mark(slot, made)
 
     def stamp(self, slot: Slot) -> Stamp | None:
-        """The stamp of the slot, or None where the table was never finished. Raises TableCorrupt where it cannot be read as a stamp."""
+        """The stamp of the slot, or None where the table was never finished. Raises TableCorrupt where it cannot be
+        read as a stamp."""
         path = _stamp_path(self.path(slot))
         try:
             return Stamp(**json.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
-            raise TableCorrupt(f"the stamp of table {slot} is damaged or from another release; delete {path} and re-materialize the table") from error
+            raise TableCorrupt(
+                f"the stamp of table {slot} is damaged or from another release; delete {path} and re-materialize "
+                "the table"
+            ) from error
 
     def has(self, table: str, modality: str, shard: str = ALL) -> bool:
         """Whether the table was made and finished."""
         return _stamp_path(self.path(Slot(table, modality, shard))).exists()
 
     def mark(self, slot: Slot, stamp: Stamp) -> Stamp:
-        """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the slot's place."""
+        """Record the stamp of something that is not a Parquet file (the catalog, a manifest, training shards) in the
+        slot's place."""
         write_atomically(_stamp_path(self.path(slot)), canonical_json(asdict(stamp)).encode())
         return stamp
 
@@ -144,17 +165,25 @@ class Tables:
             raise MmlakeError(f"table {slot} has not been made in {self.root}; materialize it first")
         path = self.path(slot)
         try:
-            # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and what is Python's
-            # would make them wait for an interpreter that may be ending, which aborts the process.
+            # Into Arrow's own memory: its threads let go of what they read a moment after the call has returned, and
+            # what is Python's would make them wait for an interpreter that may be ending, which aborts the process.
             with pa.OSFile(os.fspath(path)) as source:
                 data = source.read_buffer()
         except FileNotFoundError as error:
-            raise TableCorrupt(f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(path)} and re-materialize it") from error
+            raise TableCorrupt(
+                f"table {slot} in {self.root} has a stamp but no rows; delete {_stamp_path(path)} and re-materialize it"
+            ) from error
         if digest_of(data) != stamp.data_version:
-            raise TableCorrupt(f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete {_stamp_path(path)} and re-materialize it")
+            raise TableCorrupt(
+                f"table {slot} in {self.root} does not hash to its stamp {stamp.data_version[:12]}; delete "
+                f"{_stamp_path(path)} and re-materialize it"
+            )
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         if absent := sorted(set(columns or ()) - set(file.schema_arrow.names)):
-            raise SchemaMismatch(f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this release")
+            raise SchemaMismatch(
+                f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with "
+                "this release"
+            )
         return file.read(columns=columns)
 
     def stamps(self, table: str, modality: str) -> dict[Slot, Stamp]:
@@ -197,7 +226,8 @@ class Tables:
 
 
 def joint_version(stamps: Mapping[Slot, Stamp]) -> str:
-    """The one data version that stands for the tables of all shards: SHA-256 of the lines `shard=data version`, in the order given."""
+    """The one data version that stands for the tables of all shards: SHA-256 of the lines `shard=data version`, in
+    the order given."""
     return digest_of("\n".join(f"{slot.shard}={stamp.data_version}" for slot, stamp in stamps.items()).encode())
 
 
@@ -206,7 +236,10 @@ def check_key(slot: Slot, schema: TableSchema, table: pa.Table) -> None:
     keys = table.select(list(schema.key))
     distinct = keys.group_by(list(schema.key)).aggregate([]).num_rows
     if distinct != table.num_rows:
-        raise SchemaMismatch(f"table {slot}: {table.num_rows - distinct} of {table.num_rows} rows repeat a key {schema.key}; correct the step that made it")
+        raise SchemaMismatch(
+            f"table {slot}: {table.num_rows - distinct} of {table.num_rows} rows repeat a key {schema.key}; "
+            "correct the step that made it"
+        )
 
 
 def _stamp_path(path: Path) -> Path:

@@ -1,4 +1,5 @@
-"""The lake held against a planted truth: no item missing, none double, each with the status and rule that was planted, every duplicate found."""
+"""The lake held against a planted truth: no item missing, none double, each with the status and rule that was
+planted, every duplicate found."""
 
 from __future__ import annotations
 
@@ -23,12 +24,14 @@ from mmlake.tables import Slot
 if TYPE_CHECKING:
     from mmlake.sample import Truth
 
-NEAR_RECALL, NEAR_PRECISION = 0.95, 0.99  # what the near and semantic tiers must reach; the exact tier must reach 1 in both
+# what the near and semantic tiers must reach; the exact tier must reach 1 in both
+NEAR_RECALL, NEAR_PRECISION = 0.95, 0.99
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TierTruth:
-    """One tier of one modality against what was planted. Pairs within a cluster are counted, so that a torn cluster shows."""
+    """One tier of one modality against what was planted. Pairs within a cluster are counted, so that a torn cluster
+    shows."""
 
     tier: str
     modality: str
@@ -73,7 +76,13 @@ class Truthful:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return asdict(self) | {"is_met": self.is_met, "tiers": [asdict(tier) | {"recall": tier.recall, "precision": tier.precision, "is_met": tier.is_met} for tier in self.tiers]}
+        return asdict(self) | {
+            "is_met": self.is_met,
+            "tiers": [
+                asdict(tier) | {"recall": tier.recall, "precision": tier.precision, "is_met": tier.is_met}
+                for tier in self.tiers
+            ],
+        }
 
     def planted(self) -> dict[tuple[str, str], tuple[int, int]]:
         """(tier, modality) -> pairs planted, of these found: for the report."""
@@ -83,16 +92,39 @@ class Truthful:
         """The same for a terminal."""
         columns = ["tier", "modality", "planted pairs", "found of them", "recall", "pairs found", "precision", ""]
         rows = [
-            [t.tier, t.modality, t.num_planted, t.num_recovered, f"{t.recall:.3f}", t.num_found, f"{t.precision:.3f}", "met" if t.is_met else "NOT MET"]
+            [
+                t.tier,
+                t.modality,
+                t.num_planted,
+                t.num_recovered,
+                f"{t.recall:.3f}",
+                t.num_found,
+                f"{t.precision:.3f}",
+                "met" if t.is_met else "NOT MET",
+            ]
             for t in self.tiers
             if t.num_planted or t.num_found
         ]
         drawn = [table("Duplicates against the planted truth", columns, rows, right=columns[2:7])]
         whole = sum(counts[1] for counts in self.defects.values()), sum(counts[0] for counts in self.defects.values())
-        lines = [["rows", f"{self.num_items} planted, {self.num_rows} in the lake, {len(self.missing)} missing, {len(self.unexpected)} unexpected"]]
-        lines.append(["defects", f"{whole[0]} of {whole[1]} found under the planted rule; {len(self.wrong)} rows with another status or rule than planted"])
+        lines = [
+            [
+                "rows",
+                f"{self.num_items} planted, {self.num_rows} in the lake, {len(self.missing)} missing, "
+                f"{len(self.unexpected)} unexpected",
+            ]
+        ]
+        lines.append(
+            [
+                "defects",
+                f"{whole[0]} of {whole[1]} found under the planted rule; {len(self.wrong)} rows with another status "
+                "or rule than planted",
+            ]
+        )
         lines += [["  " + row["item"], f"expected {row['expected']}, is {row['actual']}"] for row in self.wrong[:10]]
-        lines += [["  missing", name] for name in self.missing[:5]] + [["  unexpected", name] for name in self.unexpected[:5]]
+        lines += [["  missing", name] for name in self.missing[:5]] + [
+            ["  unexpected", name] for name in self.unexpected[:5]
+        ]
         drawn.append(table("Rows against the planted truth", ["", ""], lines))
         return drawn
 
@@ -129,7 +161,8 @@ def compare_with_truth(lake: Lake, truth: Truth) -> Truthful:
 
 
 def prepare_sample(directory: Path, *, scale: float, advance: Advance = silent) -> Truth:
-    """The truth of the sample corpus in `<directory>/landing`, which is generated unless it is there already in that size."""
+    """The truth of the sample corpus in `<directory>/landing`, which is generated unless it is there already in that
+    size."""
     from mmlake.sample import SampleSettings, Truth, generate
 
     settings = SampleSettings(scale=scale)
@@ -143,15 +176,33 @@ def prepare_sample(directory: Path, *, scale: float, advance: Advance = silent) 
 
 
 def pin_sample_probes(lake: Lake, truth: Truth) -> None:
-    """Freeze the sample's hand-made text probes together with known-item probes for the media; does nothing where probes are pinned."""
+    """Freeze the sample's hand-made text probes together with known-item probes for the media; does nothing where
+    probes are pinned."""
     if pinned_probes(lake) is not None:
         return
     settings = lake.settings.evaluate
     rows = lake.catalog.read(["digest", "modality", "role", "status", "survivor", "text"]).to_pylist()
-    made = build_probes([row for row in rows if row["modality"] != "text"], seed=settings.seed, per_modality=settings.probes_per_modality)
+    made = build_probes(
+        [row for row in rows if row["modality"] != "text"],
+        seed=settings.seed,
+        per_modality=settings.probes_per_modality,
+    )
     known = {row["digest"] for row in rows}
-    asked = [probe for probe in truth.probes if probe.kind == "text" and probe.modality == "text" and known.issuperset(probe.relevant)]
-    texts = [Probe(id=f"sample-text-{number:03d}", kind="text", modality="text", query=probe.query, relevant=tuple(sorted(probe.relevant))) for number, probe in enumerate(asked)]
+    asked = [
+        probe
+        for probe in truth.probes
+        if probe.kind == "text" and probe.modality == "text" and known.issuperset(probe.relevant)
+    ]
+    texts = [
+        Probe(
+            id=f"sample-text-{number:03d}",
+            kind="text",
+            modality="text",
+            query=probe.query,
+            relevant=tuple(sorted(probe.relevant)),
+        )
+        for number, probe in enumerate(asked)
+    ]
     pin_probes(lake, ProbeSet((*texts, *made.probes)))
 
 
@@ -159,11 +210,33 @@ def _rows(lake: Lake) -> list[dict[str, Any]]:
     """Every item row with its verdict."""
     found = []
     for modality in MODALITIES:
-        for shard, items in lake.tables.scan("items", modality, columns=["item_id", "digest", "error_code", "materialize_error"]):
-            verdicts = {row["digest"]: row for row in lake.tables.read(Slot("verdicts", modality, shard), columns=["digest", "status", "rule", "reason"]).to_pylist()}
+        for shard, items in lake.tables.scan(
+            "items", modality, columns=["item_id", "digest", "error_code", "materialize_error"]
+        ):
+            verdicts = {
+                row["digest"]: row
+                for row in lake.tables.read(
+                    Slot("verdicts", modality, shard), columns=["digest", "status", "rule", "reason"]
+                ).to_pylist()
+            }
             for item in items.to_pylist():
-                verdict = verdicts[item["digest"]] if item["digest"] else {"status": "unreadable", "rule": _rule_of(item["error_code"]), "reason": item["materialize_error"]}
-                found.append({"shard": shard, "modality": modality, "digest": item["digest"], **{name: verdict[name] for name in ("status", "rule", "reason")}})
+                verdict = (
+                    verdicts[item["digest"]]
+                    if item["digest"]
+                    else {
+                        "status": "unreadable",
+                        "rule": _rule_of(item["error_code"]),
+                        "reason": item["materialize_error"],
+                    }
+                )
+                found.append(
+                    {
+                        "shard": shard,
+                        "modality": modality,
+                        "digest": item["digest"],
+                        **{name: verdict[name] for name in ("status", "rule", "reason")},
+                    }
+                )
     return found
 
 
@@ -175,11 +248,24 @@ def _rule_of(code: int | None) -> str:
 
 def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTruth]:
     made = [_exact(truth, rows, modality) for modality in MODALITIES]
-    related = {modality: _closure([one.digests for one in truth.duplicates if one.tier != "exact" and one.modality == modality]) for modality in MODALITIES}
+    related = {
+        modality: _closure(
+            [one.digests for one in truth.duplicates if one.tier != "exact" and one.modality == modality]
+        )
+        for modality in MODALITIES
+    }
     for tier in TIERS[1:]:
         for modality in MODALITIES:
-            planted = {pair for one in truth.duplicates if one.tier == tier and one.modality == modality for pair in _pairs(one.digests)}
-            found_pairs = {(row["left"], row["right"]) for row in lake.tables.read(Slot(f"{tier}_duplicates", modality)).to_pylist()}
+            planted = {
+                pair
+                for one in truth.duplicates
+                if one.tier == tier and one.modality == modality
+                for pair in _pairs(one.digests)
+            }
+            found_pairs = {
+                (row["left"], row["right"])
+                for row in lake.tables.read(Slot(f"{tier}_duplicates", modality)).to_pylist()
+            }
             together = _together(lake, modality)
             admitted = {row["digest"] for row in rows if row["modality"] == modality and row["status"] in ADMITTED}
             planted = {pair for pair in planted if set(pair) <= admitted}
@@ -188,7 +274,9 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
                     tier=tier,
                     modality=modality,
                     num_planted=len(planted),
-                    num_recovered=sum(left in together and together[left] == together.get(right) for left, right in planted),
+                    num_recovered=sum(
+                        left in together and together[left] == together.get(right) for left, right in planted
+                    ),
                     num_found=len(found_pairs),
                     num_right=len(found_pairs & related[modality]),
                 )  # fmt: skip
@@ -197,8 +285,18 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
 
 
 def _exact(truth: Truth, rows: list[dict[str, Any]], modality: str) -> TierTruth:
-    found = {digest: count for digest, count in Counter(row["digest"] for row in rows if row["modality"] == modality and row["digest"]).items() if count > 1}
-    planted = {one.digests[0]: one.num_occurrences or 1 for one in truth.duplicates if one.tier == "exact" and one.modality == modality}
+    found = {
+        digest: count
+        for digest, count in Counter(
+            row["digest"] for row in rows if row["modality"] == modality and row["digest"]
+        ).items()
+        if count > 1
+    }
+    planted = {
+        one.digests[0]: one.num_occurrences or 1
+        for one in truth.duplicates
+        if one.tier == "exact" and one.modality == modality
+    }
     right = sum(min(count, planted.get(digest, 1)) - 1 for digest, count in found.items())
     return TierTruth(
         tier="exact",
@@ -216,7 +314,8 @@ def _together(lake: Lake, modality: str) -> dict[str, str]:
 
 
 def _closure(groups: list[tuple[str, ...]]) -> set[tuple[str, str]]:
-    """Every pair that the groups tie together, directly or through others: two edits of one text are duplicates of each other as well."""
+    """Every pair that the groups tie together, directly or through others: two edits of one text are duplicates of
+    each other as well."""
     merged: list[set[str]] = []
     for group in groups:
         touching = [one for one in merged if one & set(group)]

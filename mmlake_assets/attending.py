@@ -1,7 +1,9 @@
-"""A program that ends when its caller does, and whose children end when it does, also where one of the two is killed outright.
+"""A program that ends when its caller does, and whose children end when it does, also where one of the two is killed
+outright.
 
-The kernel tells the program that its caller has ended (PR_SET_PDEATHSIG), and gives the caller what a program leaves that was killed
-(PR_SET_CHILD_SUBREAPER). Both are Linux's; elsewhere the caller becomes the program, and a kill -9 leaves the program's children.
+The kernel tells the program that its caller has ended (PR_SET_PDEATHSIG), and gives the caller what a program leaves
+that was killed (PR_SET_CHILD_SUBREAPER). Both are Linux's; elsewhere the caller becomes the program, and a kill -9
+leaves the program's children.
 """
 
 import ctypes
@@ -24,7 +26,8 @@ _POLL_S = 0.05
 
 
 def become(command: Sequence[str], environment: Mapping[str, str], *, held: int) -> int:
-    """The exit code of the program, once it has ended; signals to this process are passed on to it. Does not return where this process becomes the program.
+    """The exit code of the program, once it has ended; signals to this process are passed on to it. Does not return
+    where this process becomes the program.
 
     held: a descriptor, such as that of a lock, that stays open as long as either process runs.
     """
@@ -33,7 +36,9 @@ def become(command: Sequence[str], environment: Mapping[str, str], *, held: int)
     libc = ctypes.CDLL(None)
     libc.prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)
-    program = subprocess.Popen(command, env=environment, pass_fds=[held], preexec_fn=partial(_follow, libc, os.getpid(), before))
+    program = subprocess.Popen(
+        command, env=environment, pass_fds=[held], preexec_fn=partial(_follow, libc, os.getpid(), before)
+    )
     while (code := program.poll()) is None:
         told = signal.sigwaitinfo(_HEEDED)
         if told.si_signo == signal.SIGCHLD:

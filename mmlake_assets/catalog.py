@@ -7,14 +7,19 @@ from mmlake.publish import update_catalog
 from mmlake_assets.factory import AUTOMATION, OWNERS
 from mmlake_resources import LakeResource
 
-UPSTREAM = [dg.AssetKey([modality, name]) for modality in MODALITIES for name in ("items", "tracks", "verdicts", "embeddings", "duplicate_clusters")]
+UPSTREAM = [
+    dg.AssetKey([modality, name])
+    for modality in MODALITIES
+    for name in ("items", "tracks", "verdicts", "embeddings", "duplicate_clusters")
+]
 
 
 @dg.asset(
     key="catalog",
     group_name="catalog",
     deps=UPSTREAM,
-    description="One LanceDB row per distinct digest of all modalities, with verdict, duplicates and vectors; searchable by text, vector and SQL.",
+    description="One LanceDB row per distinct digest of all modalities, with verdict, duplicates and vectors; searchable "
+    "by text, vector and SQL.",
     kinds={"python", "lance"},
     owners=OWNERS,
     code_version="1",
@@ -24,7 +29,12 @@ UPSTREAM = [dg.AssetKey([modality, name]) for modality in MODALITIES for name in
 def catalog(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
     """Brought up to date in bulk; rows that did not change are not written."""
     stamp = update_catalog(lake.open(), run_id=context.run.run_id)
-    metadata = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes, **stamp.counts}
+    metadata = {
+        "dagster/row_count": stamp.num_rows,
+        "seconds": stamp.seconds,
+        "bytes": stamp.size_bytes,
+        **stamp.counts,
+    }
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(stamp.data_version))
 
 

@@ -1,7 +1,7 @@
 """Checks on the graph: one blocking contract per border, one warning per quality rule.
 
-`run_step` has already refused a table that breaks its contract before it was stamped; these read what is on disk now, so that they
-also notice what happened to it afterwards.
+`run_step` has already refused a table that breaks its contract before it was stamped; these read what is on disk now,
+so that they also notice what happened to it afterwards.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,14 +17,18 @@ from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
 
-WARN_FRACTION = 0.5  # of a modality's items breaking one rule: then look at the rule or the source, one of them is wrong
+# of a modality's items breaking one rule: then look at the rule or the source, one of them is wrong
+WARN_FRACTION = 0.5
 
 
 def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
     """The blocking check that the step's table has every row that went in, once, under its schema."""
 
     @dg.asset_check(
-        asset=dg.AssetKey([modality, step.name]), name="contract", blocking=True, description="Every row that went in came out once, and the table hashes to its stamp."
+        asset=dg.AssetKey([modality, step.name]),
+        name="contract",
+        blocking=True,
+        description="Every row that went in came out once, and the table hashes to its stamp.",
     )
     def _contract(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
         try:
@@ -39,7 +43,9 @@ def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
 def rule_checks(modality: str) -> dg.AssetChecksDefinition:
     """One warning per quality rule: too large a share of the modality's items breaks it."""
     rules = quality.RULES[modality]
-    specs = [dg.AssetCheckSpec(rule.name, asset=dg.AssetKey([modality, "verdicts"]), description=rule.what) for rule in rules]
+    specs = [
+        dg.AssetCheckSpec(rule.name, asset=dg.AssetKey([modality, "verdicts"]), description=rule.what) for rule in rules
+    ]
 
     @dg.multi_asset_check(name=f"{modality}_rules", specs=specs)
     def _rules(lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
@@ -47,24 +53,41 @@ def rule_checks(modality: str) -> dg.AssetChecksDefinition:
         for rule in rules:
             fraction = broken.get(rule.name, 0) / max(total, 1)
             metadata = {"items_broken": broken.get(rule.name, 0), "items": total, "fraction": fraction}
-            yield dg.AssetCheckResult(check_name=rule.name, passed=fraction <= WARN_FRACTION, severity=dg.AssetCheckSeverity.WARN, metadata=metadata)
+            yield dg.AssetCheckResult(
+                check_name=rule.name,
+                passed=fraction <= WARN_FRACTION,
+                severity=dg.AssetCheckSeverity.WARN,
+                metadata=metadata,
+            )
 
     return _rules
 
 
-@dg.asset_check(asset="catalog", name="contract", blocking=True, description="One row per distinct digest of all items, each as it was written.")
+@dg.asset_check(
+    asset="catalog",
+    name="contract",
+    blocking=True,
+    description="One row per distinct digest of all items, each as it was written.",
+)
 def catalog_contract(lake: LakeResource) -> dg.AssetCheckResult:
     """Items in, rows out."""
     return _result(lambda: recheck_catalog(lake.open()))
 
 
-@dg.asset_check(asset="dead_letters", name="contract", blocking=True, description="One letter per row that could not be read, and no other.")
+@dg.asset_check(
+    asset="dead_letters",
+    name="contract",
+    blocking=True,
+    description="One letter per row that could not be read, and no other.",
+)
 def dead_letters_contract(lake: LakeResource) -> dg.AssetCheckResult:
     """Failures in, dead letters out."""
     return _result(lambda: recheck_dead_letters(lake.open()))
 
 
-def version_contract(asset: str, recheck_version: Callable[[Lake, str], int], description: str) -> dg.AssetChecksDefinition:
+def version_contract(
+    asset: str, recheck_version: Callable[[Lake, str], int], description: str
+) -> dg.AssetChecksDefinition:
     """The blocking check of a version asset, on the version that the run is about."""
 
     @dg.asset_check(asset=asset, name="contract", blocking=True, description=description)
@@ -93,10 +116,16 @@ def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
 
 
 CHECKS = [
-    *(contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())),
+    *(
+        contract_check(step, modality)
+        for modality in MODALITIES
+        for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
+    ),
     *(rule_checks(modality) for modality in MODALITIES),
     catalog_contract,
     dead_letters_contract,
     version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
-    version_contract("training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."),
+    version_contract(
+        "training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."
+    ),
 ]

@@ -9,15 +9,31 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, PANELS, JsonOption, LakeOption, LimitOption, SettingsOption, app, console, emit, main
+from mmlake.cli.app import (
+    DEFAULT_LAKE,
+    LANDING_KINDS,
+    PANELS,
+    JsonOption,
+    LakeOption,
+    LimitOption,
+    SettingsOption,
+    app,
+    console,
+    emit,
+    main,
+)
 from mmlake.cli.upkeep import CodeOption, ShardOption, TransientOption
 from mmlake.errors import SettingsError
 from mmlake.locks import lasting_lock
 
-RecipeOption = Annotated[list[str] | None, typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated.")]
+RecipeOption = Annotated[
+    list[str] | None,
+    typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated."),
+]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
 DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated version is compared with everything
-_UNWARNED = ("-W", "ignore:Function `dev_command` is superseded")  # `dg dev`, which it names, is a package of its own and starts the same
+# `dg dev`, which it names, is a package of its own and starts the same
+_UNWARNED = ("-W", "ignore:Function `dev_command` is superseded")
 _CODE = ("-m", "mmlake_assets.definitions", "--log-level", "warning")  # at info, each tick of each sensor is two lines
 
 
@@ -27,8 +43,10 @@ def run(
         list[str] | None,
         typer.Option(
             "--landing",
-            help=f"Landing zone: {LANDING_KINDS}. The revision of a data set on the hub is pinned anew when it is named here. Several as NAME=ADDRESS, each below its "
-            "name; NAME= takes one away. Default: MMLAKE_LANDING, with blanks between several, then what the lake remembers.",
+            help=f"Landing zone: {LANDING_KINDS}. The revision of a data set on the hub is pinned anew when it is "
+            "named here. Several as NAME=ADDRESS, each below its "
+            "name; NAME= takes one away. Default: MMLAKE_LANDING, with blanks between several, then what the "
+            "lake remembers.",
         ),
     ] = None,
     lake: LakeOption = DEFAULT_LAKE,
@@ -38,18 +56,28 @@ def run(
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a lake up to date with its landing zone, through Dagster: every table, the catalog, a version per recipe, the report.
+    """Bring a lake up to date with its landing zone, through Dagster: every table, the catalog, a version per recipe,
+    the report.
 
     What is done is not done again; a run that was stopped goes on where it was.
 
-    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
-    `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
+    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing
+    hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`, `mmlake run --landing coco=/data/coco --landing
+    speech=s3://corpora/LibriSpeech`
     """
     from mmlake.landing import addresses_in, addresses_of
     from mmlake_assets.show import run_and_show
 
     given = addresses_of(landing) if landing else addresses_in(os.environ.get("MMLAKE_LANDING", ""))
-    data = run_and_show(lake, landing=given, settings=settings, device=device, recipes=recipe or DEFAULT_RECIPES, quiet=as_json, limit=limit)
+    data = run_and_show(
+        lake,
+        landing=given,
+        settings=settings,
+        device=device,
+        recipes=recipe or DEFAULT_RECIPES,
+        quiet=as_json,
+        limit=limit,
+    )
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
 
 
@@ -63,7 +91,8 @@ def retry(
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Try the failed items of a finished run again, and only those; then bring everything that follows from them up to date.
+    """Try the failed items of a finished run again, and only those; then bring everything that follows from them up to
+    date.
 
     `mmlake failed` lists them. Items that were read before are not read again.
 
@@ -91,11 +120,14 @@ def retry(
 
 @app.command(rich_help_panel="Run")
 def demo(
-    directory: Annotated[Path, typer.Option("--dir", help="Where the sample landing zone and the lake go.")] = Path("demo"),
+    directory: Annotated[Path, typer.Option("--dir", help="Where the sample landing zone and the lake go.")] = Path(
+        "demo"
+    ),
     scale: Annotated[float, typer.Option(help="Size of the sample corpus; 1 is about 700 items.")] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate the sample corpus with its planted truth, run the whole lake on it, and hold the result against the truth.
+    """Generate the sample corpus with its planted truth, run the whole lake on it, and hold the result against the
+    truth.
 
     Example: `mmlake demo --dir demo`
     """
@@ -105,7 +137,15 @@ def demo(
     started = time.perf_counter()
     with generating(as_json) as advance:
         truth = prepare_sample(directory / "sample", scale=scale, advance=advance)
-    data = run_and_show(directory / "lake", landing=str(directory / "sample" / "landing"), settings=None, device="auto", recipes=DEFAULT_RECIPES, quiet=as_json, truth=truth)
+    data = run_and_show(
+        directory / "lake",
+        landing=str(directory / "sample" / "landing"),
+        settings=None,
+        device="auto",
+        recipes=DEFAULT_RECIPES,
+        quiet=as_json,
+        truth=truth,
+    )
     data.seconds = time.perf_counter() - started
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
     raise typer.Exit(0 if data.truth is not None and data.truth.is_met else 1)
@@ -145,24 +185,38 @@ def ui(
 
     held = lasting_lock(lake / ".ui.lock", taken=taken, note=f"{address} (process {os.getpid()})")
     console().print(f"Dagster UI of {lake}: {address}")
-    sys.stdout.flush()  # before what Dagster says; and where this process becomes Dagster, what stays in the buffer is lost
-    # A shell that starts a job in the background lets it ignore Ctrl-C, and Dagster then ignores SIGTERM too, and the word of its parent to end.
+    # before what Dagster says; and where this process becomes Dagster, what stays in the buffer is lost
+    sys.stdout.flush()
+    # A shell that starts a job in the background lets it ignore Ctrl-C, and Dagster then ignores SIGTERM too, and the
+    # word of its parent to end.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise typer.Exit(become([sys.executable, *_UNWARNED, "-m", "dagster", "dev", *_CODE, "-h", "127.0.0.1", "-p", str(port)], environment, held=held))
+    raise typer.Exit(
+        become(
+            [sys.executable, *_UNWARNED, "-m", "dagster", "dev", *_CODE, "-h", "127.0.0.1", "-p", str(port)],
+            environment,
+            held=held,
+        )
+    )
 
 
 def _refuse_taken(port: int) -> None:
-    """Raises SettingsError where something listens on the port: Dagster would say so in a log line and go on without its web server."""
+    """Raises SettingsError where something listens on the port: Dagster would say so in a log line and go on without
+    its web server."""
     import socket
 
     with socket.socket() as probe:
         probe.settimeout(1)
         if probe.connect_ex(("127.0.0.1", port)) == 0:
-            raise SettingsError(f"port {port} of 127.0.0.1 is in use, perhaps by the UI of this lake; open http://127.0.0.1:{port}, or give another one with --port")
+            raise SettingsError(
+                f"port {port} of 127.0.0.1 is in use, perhaps by the UI of this lake; open "
+                f"http://127.0.0.1:{port}, or give another one with --port"
+            )
 
 
 # What a person begins with stands first, and not what was imported first.
-app.registered_commands.sort(key=lambda command: (PANELS.index(str(command.rich_help_panel)), getattr(command.callback, "__name__", "")))
+app.registered_commands.sort(
+    key=lambda command: (PANELS.index(str(command.rich_help_panel)), getattr(command.callback, "__name__", ""))
+)
 
 
 def entry() -> None:

@@ -1,7 +1,8 @@
 """The code location. Environment variables that it knows:
 
-MMLAKE_LAKE (directory of the lake, default ./lake), MMLAKE_LANDING (landing zone, or several as `NAME=ADDRESS NAME=ADDRESS`; default: what the lake remembers),
-MMLAKE_SETTINGS (TOML file), MMLAKE_DEVICE (auto, cpu, cuda), MMLAKE_AUTOMATION (off: sensors start switched off; read in sensors.py).
+MMLAKE_LAKE (directory of the lake, default ./lake), MMLAKE_LANDING (landing zone, or several as `NAME=ADDRESS
+NAME=ADDRESS`; default: what the lake remembers), MMLAKE_SETTINGS (TOML file), MMLAKE_DEVICE (auto, cpu, cuda),
+MMLAKE_AUTOMATION (off: sensors start switched off; read in sensors.py).
 """
 
 import os
@@ -9,10 +10,27 @@ import os
 import dagster as dg
 
 from mmlake.landing import addresses_in
-from mmlake_assets import catalog, checks, costs, dedup, embed, evaluate, jobs, preprocess, provenance, quality, sensors, shards, sources, store, versions
+from mmlake_assets import (
+    catalog,
+    checks,
+    costs,
+    dedup,
+    embed,
+    evaluate,
+    jobs,
+    preprocess,
+    provenance,
+    quality,
+    sensors,
+    shards,
+    sources,
+    store,
+    versions,
+)
 from mmlake_resources import CudaExecutorResource, LakeResource
 
-STAGES = (sources, store, preprocess, quality, dedup, embed, catalog, versions, shards, evaluate, costs, provenance)  # data order
+# data order
+STAGES = (sources, store, preprocess, quality, dedup, embed, catalog, versions, shards, evaluate, costs, provenance)
 
 
 def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
@@ -28,6 +46,10 @@ def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
 
 
 defs = build(
-    LakeResource.at(os.environ.get("MMLAKE_LAKE", "lake"), addresses_in(os.environ.get("MMLAKE_LANDING", "")), settings_file=os.environ.get("MMLAKE_SETTINGS") or None),
+    LakeResource.at(
+        os.environ.get("MMLAKE_LAKE", "lake"),
+        addresses_in(os.environ.get("MMLAKE_LANDING", "")),
+        settings_file=os.environ.get("MMLAKE_SETTINGS") or None,
+    ),
     CudaExecutorResource(device=os.environ.get("MMLAKE_DEVICE", "auto")),
 )

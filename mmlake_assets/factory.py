@@ -1,8 +1,9 @@
 """One factory for row assets and one for corpus assets; every stage file calls them with its steps.
 
-A row asset's run covers a range of partitions. `materialize_rows` makes them one after the other, then logs one exact event each.
-Where some partitions fail for a reason outside the data (a full disk, a lost landing zone), the good ones are logged and the run fails
-for the others; damaged data never fails a run, it is rows.
+A row asset's run covers a range of partitions. `materialize_rows` makes them one after the other, then logs one exact
+event each.
+Where some partitions fail for a reason outside the data (a full disk, a lost landing zone), the good ones are logged
+and the run fails for the others; damaged data never fails a run, it is rows.
 """
 
 from collections.abc import Iterator
@@ -17,14 +18,22 @@ from mmlake_assets import events, page
 from mmlake_assets.partitions import ALL_SHARDS, CORPUS, ROWS, VERSIONS, shard_of
 from mmlake_resources import CudaExecutorResource, LakeResource
 
-BACKFILL_SHARDS = 100  # per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
-GPU_BACKFILL_SHARDS = 64  # another number puts GPU assets into runs of their own, so that CPU stages do not wait for a GPU slot
+# per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
+BACKFILL_SHARDS = 100
+# another number puts GPU assets into runs of their own, so that CPU stages do not wait for a GPU slot
+GPU_BACKFILL_SHARDS = 64
 GPU_POOL = "gpu"
 EXIT_CODE = "exit code"  # metadata of a failed run: what a command that waits for it shall end with
 OWNERS = ["team:data-engineering"]
 
-# eager() asks for what becomes missing, which a partition that was registered before the sensor's first look never does: then, being missing is enough.
-_LEFT_BEHIND = dg.AutomationCondition.initial_evaluation() & dg.AutomationCondition.missing() & ~dg.AutomationCondition.any_deps_missing() & ~dg.AutomationCondition.in_progress()
+# eager() asks for what becomes missing, which a partition that was registered before the sensor's first look never
+# does: then, being missing is enough.
+_LEFT_BEHIND = (
+    dg.AutomationCondition.initial_evaluation()
+    & dg.AutomationCondition.missing()
+    & ~dg.AutomationCondition.any_deps_missing()
+    & ~dg.AutomationCondition.in_progress()
+)
 AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first look")
 
 
@@ -37,7 +46,9 @@ def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
         deps=[dg.AssetKey([modality, name]) for name in step.inputs],
         backfill_policy=dg.BackfillPolicy.multi_run(GPU_BACKFILL_SHARDS if step.gpu else BACKFILL_SHARDS),
     )
-    def _row(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
+    def _row(
+        context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
+    ) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
         yield from materialize_rows(context, step, modality, lake.open(compute.executor()))
 
     return _row
@@ -49,19 +60,29 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     @dg.asset(
         **_common(step, modality),
         partitions_def=CORPUS[modality],
-        deps=[*(dg.AssetDep(dg.AssetKey([modality, name]), partition_mapping=ALL_SHARDS) for name in step.inputs), *(dg.AssetKey([modality, name]) for name in step.corpus_inputs)],
+        deps=[
+            *(dg.AssetDep(dg.AssetKey([modality, name]), partition_mapping=ALL_SHARDS) for name in step.inputs),
+            *(dg.AssetKey([modality, name]) for name in step.corpus_inputs),
+        ],
     )
-    def _corpus(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> dg.MaterializeResult:
+    def _corpus(
+        context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
+    ) -> dg.MaterializeResult:
         opened = lake.open(compute.executor())
         made = run_step(step, opened, modality, run_id=context.run.run_id)
         context.log.info(page.line(made))
-        return dg.MaterializeResult(metadata=page.corpus_metadata(step, made, opened), data_version=dg.DataVersion(made.stamp.data_version))
+        return dg.MaterializeResult(
+            metadata=page.corpus_metadata(step, made, opened), data_version=dg.DataVersion(made.stamp.data_version)
+        )
 
     return _corpus
 
 
-def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
-    """Make every partition of the run; yields Dagster's own result first so that the exact events that follow are the latest."""
+def materialize_rows(
+    context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake
+) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
+    """Make every partition of the run; yields Dagster's own result first so that the exact events that follow are
+    the latest."""
     made: dict[str, Made] = {}
     failed: dict[str, str] = {}
     exit_codes: set[int] = set()
@@ -80,11 +101,19 @@ def materialize_rows(context: dg.AssetExecutionContext, step: Step, modality: st
         versions = {key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()}
         metadata = page.row_metadata(step, result)
         # Yielded, not logged: what `context.log_event` holds back is lost when the body raises.
-        yield events.materialization(context.asset_key, partition, stamp=result.stamp, metadata=metadata, inputs=versions, pointers=pointers[partition])
+        yield events.materialization(
+            context.asset_key,
+            partition,
+            stamp=result.stamp,
+            metadata=metadata,
+            inputs=versions,
+            pointers=pointers[partition],
+        )
     if failed:
         first, cause = next(iter(failed.items()))
         raise dg.Failure(
-            f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; {first}: {cause}. Re-run with the same range after the cause is mended",
+            f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; {first}: "
+            f"{cause}. Re-run with the same range after the cause is mended",
             metadata=failed | {EXIT_CODE: exit_codes.pop() if len(exit_codes) == 1 else MmlakeError.exit_code},
         )
 
@@ -98,14 +127,19 @@ def _common(step: Step, modality: str) -> dict:
         "owners": OWNERS,
         "code_version": step.code_version,
         "tags": {"modality": modality, "stage": step.stage},
-        "metadata": {"dagster/column_schema": page.column_schema(step.schema), "unit": step.unit, "schema_version": step.schema.version},
+        "metadata": {
+            "dagster/column_schema": page.column_schema(step.schema),
+            "unit": step.unit,
+            "schema_version": step.schema.version,
+        },
         "automation_condition": AUTOMATION,
         "pool": GPU_POOL if step.gpu else None,
     }
 
 
 def version_asset(step: VersionStep) -> dg.AssetsDefinition:
-    """The asset of a version step, one partition per version. No automation: an old version never goes stale by itself."""
+    """The asset of a version step, one partition per version. No automation: an old version never goes stale by
+    itself."""
 
     @dg.asset(
         key=step.name,
@@ -119,9 +153,15 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         partitions_def=VERSIONS,
         deps=[dg.AssetKey([name]) for name in step.inputs],
     )
-    def _version(context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource) -> dg.MaterializeResult:
-        stamp, result = run_version_step(step, lake.open(compute.executor()), context.partition_key, run_id=context.run.run_id)
+    def _version(
+        context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
+    ) -> dg.MaterializeResult:
+        stamp, result = run_version_step(
+            step, lake.open(compute.executor()), context.partition_key, run_id=context.run.run_id
+        )
         context.log.info(f"{step.name}[{context.partition_key}]: {stamp.num_rows} rows in {stamp.seconds:.2f} s")
-        return dg.MaterializeResult(metadata=page.version_metadata(stamp, result.document), data_version=dg.DataVersion(stamp.data_version))
+        return dg.MaterializeResult(
+            metadata=page.version_metadata(stamp, result.document), data_version=dg.DataVersion(stamp.data_version)
+        )
 
     return _version

@@ -1,4 +1,5 @@
-"""The Dagster instance of a lake: runs, events and partitions lie in `<lake>/dagster`, so that the UI shows what the command line did."""
+"""The Dagster instance of a lake: runs, events and partitions lie in `<lake>/dagster`, so that the UI shows what the
+command line did."""
 
 import os
 from pathlib import Path
@@ -8,7 +9,8 @@ from dagster._core.instance import InstanceRef
 
 from mmlake.store import write_atomically
 
-# Pools at run granularity keep a queued run out of memory; a cancelled run gives its slot back; two retries bridge a short outage.
+# Pools at run granularity keep a queued run out of memory; a cancelled run gives its slot back; two retries bridge a
+# short outage.
 # Without a level, every run writes every event to the terminal of the UI, at DEBUG; events are kept at any level.
 _DAGSTER_YAML = """\
 telemetry:
@@ -29,12 +31,16 @@ python_logs:
   python_log_level: INFO
 """
 
-# Capturing the output of steps starts two processes for each, which would print tracebacks at a Ctrl-C; what runs in our own process says it on our own terminal.
-_IN_PROCESS = {"compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}}
+# Capturing the output of steps starts two processes for each, which would print tracebacks at a Ctrl-C; what runs in
+# our own process says it on our own terminal.
+_IN_PROCESS = {
+    "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+}
 
 
 def dagster_home(root: Path) -> Path:
-    """The lake's Dagster home, made with our defaults where there is none; an existing dagster.yaml is the user's and stays."""
+    """The lake's Dagster home, made with our defaults where there is none; an existing dagster.yaml is the user's
+    and stays."""
     home = root.absolute() / "dagster"
     if not (home / "dagster.yaml").exists():
         write_atomically(home / "dagster.yaml", _DAGSTER_YAML.encode())

@@ -1,4 +1,5 @@
-"""The jobs a person launches: a modality's shards, a modality's corpus, the catalog, a version. All run in one process."""
+"""The jobs a person launches: a modality's shards, a modality's corpus, the catalog, a version. All run in one
+process."""
 
 import dagster as dg
 
@@ -11,15 +12,25 @@ def _selection(modality: str, names: list[str]) -> dg.AssetSelection:
 
 
 ROW_JOBS = {
-    modality: dg.define_asset_job(f"{modality}_rows", _selection(modality, list(ROW_STEPS)), description=f"Every row table of {modality} shards, from items to embeddings.")
+    modality: dg.define_asset_job(
+        f"{modality}_rows",
+        _selection(modality, list(ROW_STEPS)),
+        description=f"Every row table of {modality} shards, from items to embeddings.",
+    )
     for modality in MODALITIES
 }
 CORPUS_JOBS = {
-    modality: dg.define_asset_job(f"{modality}_corpus", _selection(modality, list(CORPUS_STEPS)), description=f"Duplicate pairs and clusters of all {modality} shards.")
+    modality: dg.define_asset_job(
+        f"{modality}_corpus",
+        _selection(modality, list(CORPUS_STEPS)),
+        description=f"Duplicate pairs and clusters of all {modality} shards.",
+    )
     for modality in MODALITIES
 }
 CATALOG_JOB = dg.define_asset_job(
-    "lake_catalog", dg.AssetSelection.assets("catalog", "dead_letters"), description="The one table over all modalities, and the table of what failed."
+    "lake_catalog",
+    dg.AssetSelection.assets("catalog", "dead_letters"),
+    description="The one table over all modalities, and the table of what failed.",
 )
 VERSION_JOB = dg.define_asset_job(
     "publish_version",

@@ -1,4 +1,5 @@
-"""What an asset's page in the UI shows: counts that add up, seconds and bytes, a bar drawn in place, the columns with their notes."""
+"""What an asset's page in the UI shows: counts that add up, seconds and bytes, a bar drawn in place, the columns
+with their notes."""
 
 import base64
 import io
@@ -60,7 +61,9 @@ def status_bar(counts: dict[str, int]) -> str:
         if width:
             parts.append(f'<rect x="{left:.0f}" width="{width:.0f}" height="12" fill="{_COLOURS[name]}"/>')
         left += width
-    return picture(f'<svg xmlns="http://www.w3.org/2000/svg" width="{_BAR_WIDTH_PX}" height="12">{"".join(parts)}</svg>', "svg+xml")
+    return picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_BAR_WIDTH_PX}" height="12">{"".join(parts)}</svg>', "svg+xml"
+    )
 
 
 def picture(data: str | bytes, kind: str) -> str:
@@ -71,13 +74,22 @@ def picture(data: str | bytes, kind: str) -> str:
 
 def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, Any]:
     """The metadata of a corpus asset: counts, and a histogram of what its rows are about."""
-    metadata: dict[str, Any] = {"dagster/row_count": made.stamp.num_rows, "seconds": made.stamp.seconds, "table_bytes": made.stamp.size_bytes, "reused": made.reused}
+    metadata: dict[str, Any] = {
+        "dagster/row_count": made.stamp.num_rows,
+        "seconds": made.stamp.seconds,
+        "table_bytes": made.stamp.size_bytes,
+        "reused": made.reused,
+    }
     column = {"pairs": "score", "clusters": "cluster_size"}[step.schema.name]
     values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
     if values:
         metadata["histogram"] = dg.MetadataValue.md(histogram(values, label=column.replace("_", " ")))
     if step.schema.name == "clusters":
-        metadata["duplicates"] = sum(1 for survives in lake.tables.read(made.slot, columns=["is_survivor"]).column("is_survivor").to_pylist() if not survives)
+        metadata["duplicates"] = sum(
+            1
+            for survives in lake.tables.read(made.slot, columns=["is_survivor"]).column("is_survivor").to_pylist()
+            if not survives
+        )
     return metadata
 
 
@@ -109,7 +121,9 @@ def version_metadata(stamp: Stamp, document: dict[str, Any]) -> dict[str, Any]:
     }
     for name, space in document.get("spaces", {}).items():
         metadata[f"{name}_normalized_entropy"] = space["normalized_entropy"]
-        metadata[f"{name}_clusters"] = dg.MetadataValue.md(histogram(space["histogram"], label=f"{name}: items per cluster"))
+        metadata[f"{name}_clusters"] = dg.MetadataValue.md(
+            histogram(space["histogram"], label=f"{name}: items per cluster")
+        )
     if document.get("outcome"):
         metadata["outcome"] = document["outcome"]
     for row in document.get("summary", ()):

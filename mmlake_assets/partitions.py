@@ -1,21 +1,26 @@
 """The partition sets: modality x shard for row assets, one modality for corpus assets, one name per dataset version.
 
-Each modality has a shard set of its own, so there are no empty cells and the backfill of one modality is one contiguous range
-(one shared set made 107 runs of a backfill that is 1 run here; docs/decisions/0002-partitions.md).
+Each modality has a shard set of its own, so there are no empty cells and the backfill of one modality is one contiguous
+range (one shared set made 107 runs of a backfill that is 1 run here; docs/decisions/0002-partitions.md).
 """
 
 import dagster as dg
 
 from mmlake.modalities import MODALITIES
 
-SHARD_SETS = {modality: f"{modality}_shards" for modality in MODALITIES}  # names under which the instance keeps the keys
+# names under which the instance keeps the keys
+SHARD_SETS = {modality: f"{modality}_shards" for modality in MODALITIES}
 VERSION_SET = "versions"
 SHARDS = {modality: dg.DynamicPartitionsDefinition(name=name) for modality, name in SHARD_SETS.items()}
 CORPUS = {modality: dg.StaticPartitionsDefinition([modality]) for modality in MODALITIES}
-ROWS = {modality: dg.MultiPartitionsDefinition({"modality": CORPUS[modality], "shard": SHARDS[modality]}) for modality in MODALITIES}
+ROWS = {
+    modality: dg.MultiPartitionsDefinition({"modality": CORPUS[modality], "shard": SHARDS[modality]})
+    for modality in MODALITIES
+}
 VERSIONS = dg.DynamicPartitionsDefinition(name=VERSION_SET)
 
-ALL_SHARDS = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="modality")  # row assets -> corpus asset
+# row assets -> corpus asset
+ALL_SHARDS = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="modality")
 
 
 def row_key(modality: str, shard: str) -> str:

@@ -1,6 +1,7 @@
 """A whole run through Dagster, in this process: register, materialize what is stale, publish a version.
 
-Row partitions are run in contiguous ranges as a backfill would, so the events and the history are those of the UI's own backfills.
+Row partitions are run in contiguous ranges as a backfill would, so the events and the history are those of the UI's own
+backfills.
 """
 
 import logging
@@ -41,9 +42,16 @@ class Ran:
 
 
 def run_lake(
-    lake: LakeResource, compute: CudaExecutorResource, instance: dg.DagsterInstance, *, recipes: Sequence[str], phase: Phase, before_versions: Callable[[Lake], None] | None = None
+    lake: LakeResource,
+    compute: CudaExecutorResource,
+    instance: dg.DagsterInstance,
+    *,
+    recipes: Sequence[str],
+    phase: Phase,
+    before_versions: Callable[[Lake], None] | None = None,
 ) -> Ran:
-    """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing changed.
+    """Bring every table, the catalog and the newest version of each recipe up to date. Does nothing where nothing
+    changed.
 
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
@@ -54,16 +62,25 @@ def run_lake(
         if not opened.registry.known() and not opened.tables.root.exists():
             _refuse_failures(ran.listing)
             raise SettingsError(
-                f"landing zone {opened.landing.location} holds nothing to ingest; put files, tars, Parquet or JSONL there, or name another directory with --landing"
+                f"landing zone {opened.landing.location} holds nothing to ingest; put files, tars, Parquet or "
+                "JSONL there, or name another directory with --landing"
             )
         opened.remember_landing()
         runner = _Runner(definitions.build(lake, compute), instance, ran)
         for modality in MODALITIES:
             _register(instance, opened, modality)
-            order = instance.get_dynamic_partitions(SHARD_SETS[modality])  # the order of arrival, in which a range run counts
+            # the order of arrival, in which a range run counts
+            order = instance.get_dynamic_partitions(SHARD_SETS[modality])
             for first, last, count in stale_ranges(order, set(stale_shards(opened, modality)) - ran.listing.unseen):
                 phase(f"{modality}: shards", count * len(ROW_STEPS))
-                runner.run(jobs.ROW_JOBS[modality].name, {_RANGE_START: row_key(modality, first), _RANGE_END: row_key(modality, last), "mmlake/modality": modality})
+                runner.run(
+                    jobs.ROW_JOBS[modality].name,
+                    {
+                        _RANGE_START: row_key(modality, first),
+                        _RANGE_END: row_key(modality, last),
+                        "mmlake/modality": modality,
+                    },
+                )
             if not ran.listing.failures and stale_corpus(opened, modality):
                 phase(f"{modality}: duplicates", len(CORPUS_STEPS))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
@@ -88,11 +105,15 @@ def _refuse_failures(listing: Listing) -> None:
     """Raises the error of the first landing zone that could not be looked at, with those of the others."""
     if listing.failures:
         told = "; ".join(str(error) for error in listing.failures)
-        raise type(listing.failures[0])(f"{told}; the shards of the other landing zones are read, and nothing is published until all can be looked at: mend it, then run again")
+        raise type(listing.failures[0])(
+            f"{told}; the shards of the other landing zones are read, and nothing is published until all can be "
+            "looked at: mend it, then run again"
+        )
 
 
 def stale_ranges(order: Sequence[str], stale: set[str]) -> Iterator[tuple[str, str, int]]:
-    """(first, last, number of shards) of contiguous stretches of the order with something to do, at most a backfill's chunk long."""
+    """(first, last, number of shards) of contiguous stretches of the order with something to do, at most a
+    backfill's chunk long."""
     stretch: list[str] = []
     for key in order:
         if key in stale:
@@ -116,11 +137,15 @@ class _Runner:
 
     def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance, ran: Ran) -> None:
         self._defs, self._instance, self._ran = defs, instance, ran
-        logging.getLogger("dagster").setLevel(logging.CRITICAL)  # its console log repeats what the UI keeps; failures are raised below
+        # its console log repeats what the UI keeps; failures are raised below
+        logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
     def run(self, job: str, tags: dict[str, str], *, partition: str | None = None) -> None:
-        """Run the job. Raises MmlakeError naming the failed asset and the run to look at, and KeyboardInterrupt where a person stopped it, which Dagster takes for a failure."""
-        result = self._defs.resolve_job_def(job).execute_in_process(instance=self._instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False)
+        """Run the job. Raises MmlakeError naming the failed asset and the run to look at, and KeyboardInterrupt
+        where a person stopped it, which Dagster takes for a failure."""
+        result = self._defs.resolve_job_def(job).execute_in_process(
+            instance=self._instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False
+        )
         self._ran.runs.append(result.run_id)
         if result.success:
             return
@@ -129,7 +154,10 @@ class _Runner:
             raise KeyboardInterrupt
         causes = [(event.step_key, *_root_cause(event)) for event in failures]
         told = "; ".join(f"{step}: {cause}" for step, cause, _ in causes) or "a blocking check"
-        raised = MmlakeError(f"run {result.run_id} of job {job} failed in {told}; look at it with `mmlake ui`, mend the cause, run again: what is done stays done")
+        raised = MmlakeError(
+            f"run {result.run_id} of job {job} failed in {told}; look at it with `mmlake ui`, mend the cause, run "
+            "again: what is done stays done"
+        )
         if len(codes := {code for _, _, code in causes}) == 1:
             raised.exit_code = codes.pop()
         raise raised
@@ -143,7 +171,8 @@ def _was_interrupted(event: dg.DagsterEvent) -> bool:
 
 
 def _root_cause(event: dg.DagsterEvent) -> tuple[str, int]:
-    """(what went wrong in one line, exit code) of a failed step: in our words alone where the error is ours, else with its class before them."""
+    """(what went wrong in one line, exit code) of a failed step: in our words alone where the error is ours, else
+    with its class before them."""
     failure = event.step_failure_data.user_failure_data
     if failure is not None and failure.description:  # of a row asset: it says itself which partitions failed
         code = failure.metadata.get(EXIT_CODE)

@@ -1,8 +1,8 @@
 """The landing zone watched: new shards are registered, changed ones ingested again; automation does the rest.
 
-A file counts as landed when it is older than the settle time, or when its directory holds a `_SUCCESS` marker newer than it; names
-that end in .part, .tmp or .crdownload never count. What a tick decides follows from the lake and the instance alone, so a tick that
-dies is repeated without loss or repetition.
+A file counts as landed when it is older than the settle time, or when its directory holds a `_SUCCESS` marker newer
+than it; names that end in .part, .tmp or .crdownload never count. What a tick decides follows from the lake and the
+instance alone, so a tick that dies is repeated without loss or repetition.
 """
 
 import os
@@ -19,17 +19,23 @@ TICK_SHARDS = 1000  # opened and registered per tick: more outlives the daemon's
 TICK_RUNS = 100  # changed shards re-ingested per tick
 INTERVAL_S = 30
 # A deployment that is still being set up starts with MMLAKE_AUTOMATION=off and switches the sensors on in the UI.
-STATUS = dg.DefaultSensorStatus.STOPPED if os.environ.get("MMLAKE_AUTOMATION", "on") == "off" else dg.DefaultSensorStatus.RUNNING
+STATUS = (
+    dg.DefaultSensorStatus.STOPPED
+    if os.environ.get("MMLAKE_AUTOMATION", "on") == "off"
+    else dg.DefaultSensorStatus.RUNNING
+)
 
 
 def _row_keys(modality: str) -> list[dg.AssetKey]:
-    """Every asset that a changed shard goes through. They are one run: were it the items alone, automation would ask for the rest and for the catalog at once."""
+    """Every asset that a changed shard goes through. They are one run: were it the items alone, automation would ask
+    for the rest and for the catalog at once."""
     return [dg.AssetKey([modality, name]) for name in ROW_STEPS]
 
 
 @dg.sensor(
     name="landing_zone",
-    description="Registers shards that have landed as partitions, and asks for runs on those whose contents have changed; a file counts once it is settled.",
+    description="Registers shards that have landed as partitions, and asks for runs on those whose contents have changed; "
+    "a file counts once it is settled.",
     asset_selection=dg.AssetSelection.assets(*(key for modality in SHARDS for key in _row_keys(modality))),
     minimum_interval_seconds=INTERVAL_S,
     default_status=STATUS,
@@ -49,10 +55,19 @@ def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
         if new:
             additions.append(shards.build_add_request(new))
         changed = [
-            key for key in keys if key in registered and opened.tables.has(ROW_STEPS["items"].name, modality, key) and not is_current(ROW_STEPS["items"], opened, modality, key)
+            key
+            for key in keys
+            if key in registered
+            and opened.tables.has(ROW_STEPS["items"].name, modality, key)
+            and not is_current(ROW_STEPS["items"], opened, modality, key)
         ]
         runs += [_run(modality, key, opened.registry.get(key).revision) for key in changed[: TICK_RUNS - len(runs)]]
-    gone = [_gone(modality, key) for modality in SHARDS for key in listing.gone if opened.tables.has(ROW_STEPS["items"].name, modality, key)]
+    gone = [
+        _gone(modality, key)
+        for modality in SHARDS
+        for key in listing.gone
+        if opened.tables.has(ROW_STEPS["items"].name, modality, key)
+    ]
     for error in listing.failures:
         context.log.error(str(error))
     if not additions and not runs and not gone:
@@ -65,19 +80,30 @@ def landing_zone(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.
 def _gone(modality: str, shard: str) -> dg.AssetObservation:
     """What the asset's page says of a shard that is no longer in the landing zone: its rows stay in the lake."""
     text = "The shard is no longer in the landing zone. Its rows and blobs stay in the lake."
-    return dg.AssetObservation(asset_key=dg.AssetKey([modality, "items"]), partition=row_key(modality, shard), description=text, metadata={"in_landing_zone": False})
+    return dg.AssetObservation(
+        asset_key=dg.AssetKey([modality, "items"]),
+        partition=row_key(modality, shard),
+        description=text,
+        metadata={"in_landing_zone": False},
+    )
 
 
 def _run(modality: str, shard: str, revision: str) -> dg.RunRequest:
     tags = {"mmlake/modality": modality, "mmlake/shard": shard[:200], "mmlake/revision": revision[:16]}
-    return dg.RunRequest(run_key=f"{modality}|{shard}@{revision}", partition_key=row_key(modality, shard), asset_selection=_row_keys(modality), tags=tags)
+    return dg.RunRequest(
+        run_key=f"{modality}|{shard}@{revision}",
+        partition_key=row_key(modality, shard),
+        asset_selection=_row_keys(modality),
+        tags=tags,
+    )
 
 
 SENSORS = [
     landing_zone,
     dg.AutomationConditionSensorDefinition(
         "automation",
-        description="Asks for what is missing or out of date of each partition; versions are published by `mmlake run` or by hand.",
+        description="Asks for what is missing or out of date of each partition; versions are published by `mmlake run` or "
+        "by hand.",
         target=dg.AssetSelection.all(),
         minimum_interval_seconds=INTERVAL_S,
         default_status=STATUS,

@@ -58,7 +58,11 @@ class Shown:
         lake = shlex.quote(str(self.lake.root))
         for line in self._empty(lake):
             out.print(line, soft_wrap=True)
-        done = f"{number_of(len(self.runs), 'Dagster run')}, new: {', '.join(self.made) or 'no version'}" if self.runs else "nothing to do, everything is up to date"
+        done = (
+            f"{number_of(len(self.runs), 'Dagster run')}, new: {', '.join(self.made) or 'no version'}"
+            if self.runs
+            else "nothing to do, everything is up to date"
+        )
         out.print(f"{done}; {self.seconds:.1f} s")
         out.print(f"report   {self.report}", soft_wrap=True)
         for name, command in (("next", "ui"), ("", 'search "..."'), ("", "why DIGEST"), ("", "status")):
@@ -68,8 +72,14 @@ class Shown:
         """A line for each version of this run that nothing came into."""
         for row in self.summary.versions:
             if row["version"] in self.versions.values() and not row["num_items"]:
-                is_told = "everything" in self.lake.versions.branches() and self.lake.versions.read("everything").num_items
-                where = f"`mmlake diff everything {row['version']} --lake {lake}` tells why" if is_told else "the report tells why"
+                is_told = (
+                    "everything" in self.lake.versions.branches() and self.lake.versions.read("everything").num_items
+                )
+                where = (
+                    f"`mmlake diff everything {row['version']} --lake {lake}` tells why"
+                    if is_told
+                    else "the report tells why"
+                )
                 yield f"{row['version']}: 0 of {number_of(row['num_excluded'], 'item')} admitted; {where}"
 
 
@@ -91,40 +101,78 @@ def run_and_show(
     from mmlake_assets.run import run_lake
 
     started = time.perf_counter()
-    place = {name: absolute(one) if one else "" for name, one in landing.items()} if isinstance(landing, dict) else absolute(landing) if landing else None
+    place = (
+        {name: absolute(one) if one else "" for name, one in landing.items()}
+        if isinstance(landing, dict)
+        else absolute(landing)
+        if landing
+        else None
+    )
     resource = LakeResource.at(str(lake_dir), place, settings_file=str(settings) if settings else None, limit=limit)
     resource.open().pin_landing()
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
     try:
         with open_instance(lake_dir) as instance, watching(quiet) as phase:
-            ran = run_lake(resource, CudaExecutorResource(device=device), instance, recipes=recipes, phase=phase, before_versions=pin)
+            ran = run_lake(
+                resource,
+                CudaExecutorResource(device=device),
+                instance,
+                recipes=recipes,
+                phase=phase,
+                before_versions=pin,
+            )
     except KeyboardInterrupt:
         messages().print("stopped; the tables that are done stay, and the same command goes on from there")
         raise
     except DBAPIError as error:
-        if isinstance(error.orig, sqlite3.Error) and (of_disk := of_the_disk(error.orig, dagster_home(lake_dir))) is not None:
+        if (
+            isinstance(error.orig, sqlite3.Error)
+            and (of_disk := of_the_disk(error.orig, dagster_home(lake_dir))) is not None
+        ):
             raise of_disk from error
         raise
     lake = resource.open()
     summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
         report = write_version_report(lake, None, planted=met.planted() if met else None, summary=summary)
-    changes = {"new": len(ran.listing.new), "changed": len(ran.listing.changed), "gone": len(ran.listing.gone), "unchanged": ran.listing.unchanged}
+    changes = {
+        "new": len(ran.listing.new),
+        "changed": len(ran.listing.changed),
+        "gone": len(ran.listing.gone),
+        "unchanged": ran.listing.unchanged,
+    }
     seconds = time.perf_counter() - started
-    return Shown(lake=lake, summary=summary, truth=met, runs=ran.runs, made=ran.made, versions=ran.versions, report=report, seconds=seconds, changes=changes)
+    return Shown(
+        lake=lake,
+        summary=summary,
+        truth=met,
+        runs=ran.runs,
+        made=ran.made,
+        versions=ran.versions,
+        report=report,
+        seconds=seconds,
+        changes=changes,
+    )
 
 
 @contextmanager
 def generating(quiet: bool) -> Iterator[Advance]:
     """An Advance that draws how many sample items are there."""
-    with Progress(SpinnerColumn(), TextColumn("{task.description:<24}"), TextColumn("{task.completed:.0f} items"), TimeElapsedColumn(), **bars_of(quiet)) as progress:
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<24}"),
+        TextColumn("{task.completed:.0f} items"),
+        TimeElapsedColumn(),
+        **bars_of(quiet),
+    ) as progress:
         task = progress.add_task("sample corpus", total=None)
         yield lambda count: progress.advance(task, count)
 
 
 @contextmanager
 def watching(quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar. Without a terminal: a line on stderr per phase."""
+    """A function to call at the start of each phase; between calls, every table that is done moves the phase's bar.
+    Without a terminal: a line on stderr per phase."""
     if quiet:
         yield lambda name, total: None
         return

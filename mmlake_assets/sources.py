@@ -15,7 +15,8 @@ from mmlake_resources import LakeResource
     key="dead_letters",
     group_name="sources",
     deps=[dg.AssetKey([modality, name]) for modality in MODALITIES for name in ("items", "blobs", "tracks")],
-    description="Every item that could not be read, stored or decoded: code, reason, place, number of attempts. `mmlake retry` tries them again.",
+    description="Every item that could not be read, stored or decoded: code, reason, place, number of attempts. `mmlake "
+    "retry` tries them again.",
     kinds={"python", "parquet"},
     owners=OWNERS,
     code_version="1",
@@ -25,7 +26,12 @@ from mmlake_resources import LakeResource
 def dead_letters(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
     """Made anew from all tables; what was known about a failure is carried over."""
     stamp = update_dead_letters(lake.open(), run_id=context.run.run_id)
-    metadata = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes, **stamp.counts}
+    metadata = {
+        "dagster/row_count": stamp.num_rows,
+        "seconds": stamp.seconds,
+        "bytes": stamp.size_bytes,
+        **stamp.counts,
+    }
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(stamp.data_version))
 
 

@@ -7,9 +7,15 @@ from mmlake.compute import Executor
 
 
 class CudaExecutorResource(dg.ConfigurableResource):
-    """Loads each model once per process and device, decodes ahead of inference, batches by length and backs off when memory runs out."""
+    """Loads each model once per process and device, decodes ahead of inference, batches by length and backs off when
+    memory runs out."""
 
-    device: str = Field(default="auto", description="'auto' takes the first CUDA device and the CPU where there is none; 'cuda' refuses to run without one; 'cpu' never uses one.")
+    device: str = Field(
+        default="auto",
+        description="'auto' takes the first CUDA device and the CPU where there is none; 'cuda' refuses to run without "
+        "one; "
+        "'cpu' never uses one.",
+    )
 
     def executor(self) -> Executor:
         """An executor for that device; the models that it loads stay in the process."""

@@ -16,4 +16,6 @@ def s3_client(endpoint: str | None, region: str | None, profile: str | None) -> 
 @lru_cache(maxsize=4)
 def _client(endpoint: str | None, region: str | None, profile: str | None, process: int) -> Any:
     resource = need("dagster_aws.s3", extra="s3", purpose="S3 storage named in the lake resource").S3Resource
-    return resource(endpoint_url=endpoint, region_name=region, profile_name=profile, max_attempts=TRIES - 1).get_client()
+    return resource(
+        endpoint_url=endpoint, region_name=region, profile_name=profile, max_attempts=TRIES - 1
+    ).get_client()

@@ -10,11 +10,18 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-os.environ |= {"DO_NOT_TRACK": "1", "DAGSTER_DISABLE_TELEMETRY": "yes", "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0", "TOKENIZERS_PARALLELISM": "false"}
+os.environ |= {
+    "DO_NOT_TRACK": "1",
+    "DAGSTER_DISABLE_TELEMETRY": "yes",
+    "HF_HUB_OFFLINE": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TOKENIZERS_PARALLELISM": "false",
+}
 os.environ["COLUMNS"] = "120"  # the width of every table, also where a worker has no terminal to ask
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests import make` from any folder
 
-# The same examples in every run, and no limit of time on a machine that others share; `--hypothesis-profile=explore` looks for new ones.
+# The same examples in every run, and no limit of time on a machine that others share; `--hypothesis-profile=explore`
+# looks for new ones.
 _CHECKS = (hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture)
 hypothesis.settings.register_profile("explore", deadline=None, database=None, suppress_health_check=_CHECKS)
 hypothesis.settings.register_profile("house", hypothesis.settings.get_profile("explore"), derandomize=True)
@@ -23,11 +30,13 @@ hypothesis.settings.load_profile("house")
 MAX_WORKERS = 8
 WORKER_BYTES = 2 << 30  # torch, Arrow and Dagster in one process
 if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
-    threads = str(max(1, min(2, (os.cpu_count() or 1) // workers)))  # more would only take the other workers' processors
+    # more would only take the other workers' processors
+    threads = str(max(1, min(2, (os.cpu_count() or 1) // workers)))
     for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON"):
         os.environ.setdefault(f"{library}_NUM_THREADS", threads)
 
-# A parallel run starts with these, so that none is left over for the end. The first makes the lake that many others look at.
+# A parallel run starts with these, so that none is left over for the end. The first makes the lake that many others
+# look at.
 LONGEST = (
     "graph/test_deployment.py",
     "wiring/test_sample_truth.py",
@@ -61,7 +70,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A small lake, run once; tests look at it and change nothing. Of a parallel run's workers one runs it, and each has a copy."""
+    """A small lake, run once; tests look at it and change nothing. Of a parallel run's workers one runs it, and each
+    has a copy."""
     from tests.lakes import copied, done_once
 
     base = tmp_path_factory.mktemp("done")

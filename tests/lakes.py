@@ -39,7 +39,13 @@ class Done:
         return self.resource.open()
 
     def again(self) -> Ran:
-        return run_lake(self.resource, CudaExecutorResource(device="cpu"), self.instance, recipes=RECIPES, phase=lambda name, total: None)
+        return run_lake(
+            self.resource,
+            CudaExecutorResource(device="cpu"),
+            self.instance,
+            recipes=RECIPES,
+            phase=lambda name, total: None,
+        )
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,13 @@ def done_once(factory: pytest.TempPathFactory) -> Kept:
 def _run(base: Path) -> None:
     landing, root = make.small_landing(base / "landing"), base / "lake"
     with open_instance(root) as instance:
-        ran = run_lake(LakeResource(root=str(root), landing=str(landing)), CudaExecutorResource(device="cpu"), instance, recipes=RECIPES, phase=lambda name, total: None)
+        ran = run_lake(
+            LakeResource(root=str(root), landing=str(landing)),
+            CudaExecutorResource(device="cpu"),
+            instance,
+            recipes=RECIPES,
+            phase=lambda name, total: None,
+        )
     (base / "versions.json").write_text(json.dumps(ran.versions))
 
 

@@ -1,4 +1,5 @@
-"""Small landing zones for tests: a few items per modality, made in milliseconds, distinct and clean unless asked otherwise."""
+"""Small landing zones for tests: a few items per modality, made in milliseconds, distinct and clean unless asked
+otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ def prose(number: int, *, words: int = 40) -> str:
     """A document of that many words in sentences; documents with other numbers share few word sequences."""
     rng = np.random.default_rng(1000 + number)
     chosen = [str(word) for word in rng.choice(_WORDS, size=words)]
-    return " ".join(word.capitalize() if index % 10 == 0 else word + "." if index % 10 == 9 else word for index, word in enumerate(chosen))
+    return " ".join(
+        word.capitalize() if index % 10 == 0 else word + "." if index % 10 == 9 else word
+        for index, word in enumerate(chosen)
+    )
 
 
 def picture(number: int, *, width: int = 96, height: int = 72, kind: str = "PNG") -> bytes:
@@ -27,7 +31,9 @@ def picture(number: int, *, width: int = 96, height: int = 72, kind: str = "PNG"
     pixels = rng.integers(90, 166, size=(height, width, 3), dtype=np.uint8)
     for _ in range(12):
         top, left = int(rng.integers(0, height - 12)), int(rng.integers(0, width - 12))
-        pixels[top : top + int(rng.integers(8, 40)), left : left + int(rng.integers(8, 40))] = rng.integers(0, 256, size=3)
+        pixels[top : top + int(rng.integers(8, 40)), left : left + int(rng.integers(8, 40))] = rng.integers(
+            0, 256, size=3
+        )
     sink = io.BytesIO()
     Image.fromarray(pixels).save(sink, format=kind, **({"quality": 92} if kind == "JPEG" else {}))
     return sink.getvalue()
@@ -54,7 +60,9 @@ def film(number: int, *, seconds: float = 1.0, width: int = 96, height: int = 72
     import av
 
     rng = np.random.default_rng(number)
-    ground = np.kron(rng.integers(0, 256, size=(height // 6, width // 6, 3), dtype=np.uint8), np.ones((6, 6, 1), dtype=np.uint8))
+    ground = np.kron(
+        rng.integers(0, 256, size=(height // 6, width // 6, 3), dtype=np.uint8), np.ones((6, 6, 1), dtype=np.uint8)
+    )
     sink = io.BytesIO()
     with av.open(sink, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=12, options={"crf": "20", "threads": "1"})
@@ -68,8 +76,11 @@ def film(number: int, *, seconds: float = 1.0, width: int = 96, height: int = 72
     return sink.getvalue()
 
 
-def tar(members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT, padded: bool = False) -> bytes:
-    """A tar of the members in their order, without times, that ends with its two closing blocks (padded: filled up to 10 KiB as tarfile does)."""
+def tar(
+    members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT, padded: bool = False
+) -> bytes:
+    """A tar of the members in their order, without times, that ends with its two closing blocks (padded: filled up
+    to 10 KiB as tarfile does)."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=format) as archive:
         for name, data in members.items() if isinstance(members, dict) else members:
@@ -95,7 +106,8 @@ def land(root: Path, files: dict[str, bytes]) -> Path:
 
 
 def small_landing(root: Path) -> Path:
-    """Two shards each of text and image, one of video and audio; one exact and one near duplicate, one blank picture, one cut tar."""
+    """Two shards each of text and image, one of video and audio; one exact and one near duplicate, one blank
+    picture, one cut tar."""
     same = picture(3, kind="JPEG")
     return land(
         root,

@@ -6,11 +6,13 @@ import os
 import random
 import socket
 
-_FIRST, _EACH = 12_000, 2_000  # below the ports that kernels give to whoever asks for any, and to connections: nothing takes one of these by chance
+# below the ports that kernels give to whoever asks for any, and to connections: nothing takes one of these by chance
+_FIRST, _EACH = 12_000, 2_000
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on. The workers of a parallel run choose among different ones, and runs side by side hardly ever the same."""
+    """A port of 127.0.0.1 that nothing listens on. The workers of a parallel run choose among different ones, and
+    runs side by side hardly ever the same."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     first = _FIRST + _EACH * (worker % 10)
     for port in random.SystemRandom().sample(range(first, first + _EACH), 100):

@@ -1,6 +1,7 @@
 """One LanceDB table over all modalities: a row per distinct digest, searchable by text, vector and SQL.
 
-Enters: the stage tables of each modality. Leaves: catalog rows and search results. It never reads media and has one writer.
+Enters: the stage tables of each modality. Leaves: catalog rows and search results. It never reads media and has one
+writer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The catalog table: what is written, how it is read back whole, and how it is kept small.
 
-Every row carries `row_hash`, the SHA-256 of its own content: an upsert writes only rows whose hash changed, the hashes together are the
-data version, and `verify` recomputes them, because Lance does not notice flipped bits in its data files.
-Two modalities may hold the same bytes (an empty file in both); the row with the better status, then the earlier modality, stays.
+Every row carries `row_hash`, the SHA-256 of its own content: an upsert writes only rows whose hash changed, the hashes
+together are the data version, and `verify` recomputes them, because Lance does not notice flipped bits in its data
+files.
+Two modalities may hold the same bytes (an empty file in both); the row with the better status, then the earlier
+modality, stays.
 """
 
 from __future__ import annotations
@@ -40,9 +42,11 @@ class Catalog:
         self.settings = settings
 
     def upsert(self, rows: pa.Table) -> dict[str, int]:
-        """Counts of rows inserted, updated and unchanged. New digests are appended, changed ones replaced whole; equal rows write nothing.
+        """Counts of rows inserted, updated and unchanged. New digests are appended, changed ones replaced whole; equal
+        rows write nothing.
 
-        Raises LakeLocked, SchemaMismatch, ContractBroken (a null or repeated digest), SettingsError (another dimension for a known encoder).
+        Raises LakeLocked, SchemaMismatch, ContractBroken (a null or repeated digest), SettingsError (another dimension
+        for a known encoder).
         """
         rows = _checked(rows)
         with self._writing():
@@ -52,12 +56,18 @@ class Catalog:
             for start in range(0, changed.num_rows, self.settings.merge_rows):
                 part = _as_stored(changed.slice(start, self.settings.merge_rows), table.schema)
                 # without use_index(False) and the declared key, a merge may insert a digest twice (FACTS)
-                table.merge_insert("digest").use_index(False).when_matched_update_all().execute(part, on_bad_vectors="null")
+                table.merge_insert("digest").use_index(False).when_matched_update_all().execute(
+                    part, on_bad_vectors="null"
+                )
             if new.num_rows:
                 table.add(_as_stored(new, table.schema), on_bad_vectors="null")
             if table.count_rows() and not _has_index(table, "text"):
                 _index_text(table)
-        return {"inserted": new.num_rows, "updated": changed.num_rows, "unchanged": rows.num_rows - new.num_rows - changed.num_rows}
+        return {
+            "inserted": new.num_rows,
+            "updated": changed.num_rows,
+            "unchanged": rows.num_rows - new.num_rows - changed.num_rows,
+        }
 
     def remove_absent(self, digests: Iterable[str]) -> int:
         """The number of rows removed because their digest is not among the given ones."""
@@ -82,8 +92,10 @@ class Catalog:
     ) -> pa.Table:
         """The best rows and their `score`, best first, equal scores by digest; vectors are left out.
 
-        text: full-text (BM25). vector with encoder: cosine similarity, -1..1. Both: reciprocal rank fusion. Neither: the filter alone, score null.
-        where: a SQL condition over the columns. Raises SettingsError for a filter, encoder, vector or limit that cannot be used.
+        text: full-text (BM25). vector with encoder: cosine similarity, -1..1. Both: reciprocal rank fusion. Neither:
+        the filter alone, score null.
+        where: a SQL condition over the columns. Raises SettingsError for a filter, encoder, vector or limit that cannot
+        be used.
         """
         if modality is not None and modality not in MODALITIES:
             raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(MODALITIES)}")
@@ -91,7 +103,15 @@ class Catalog:
             raise SettingsError(f"limit is {limit}, expected at least 1")
         if (table := self._open()) is None:
             return searching.no_rows()
-        query = searching.Query(text=text, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit, depth=self.settings.fusion_depth)
+        query = searching.Query(
+            text=text,
+            vector=vector,
+            encoder=encoder,
+            where=where,
+            modality=modality,
+            limit=limit,
+            depth=self.settings.fusion_depth,
+        )
         return searching.run(table, query)
 
     def read(self, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
@@ -122,17 +142,26 @@ class Catalog:
         return 0 if table is None else int(table.count_rows(searching.checked(table, where)))
 
     def encoders(self) -> list[str]:
-        """The vector columns' names without their prefix, sorted: what `encoder` accepts, beside the encoder's own spelling."""
+        """The vector columns' names without their prefix, sorted: what `encoder` accepts, beside the encoder's own
+        spelling."""
         table = self._open()
-        return [] if table is None else sorted(name.removeprefix("vector_") for name in table.schema.names if name.startswith("vector_"))
+        return (
+            []
+            if table is None
+            else sorted(name.removeprefix("vector_") for name in table.schema.names if name.startswith("vector_"))
+        )
 
     def compact(self) -> None:
-        """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old versions."""
+        """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old
+        versions."""
         with self._writing():
             if (table := self._open()) is None:
                 return
             for name in (name for name in table.schema.names if name.startswith("vector_")):
-                if not _has_index(table, name) and table.count_rows(f"{name} IS NOT NULL") >= self.settings.vector_index_rows:
+                if (
+                    not _has_index(table, name)
+                    and table.count_rows(f"{name} IS NOT NULL") >= self.settings.vector_index_rows
+                ):
                     _index_vectors(table, name)
             table.optimize(cleanup_older_than=timedelta(seconds=self.settings.keep_versions_s))
 
@@ -144,7 +173,8 @@ class Catalog:
         twice = counts.filter(pc.greater(counts["digest_count"], 1))
         if twice.num_rows:
             raise ContractBroken(
-                f"catalog {self.root}: {twice.num_rows} digests have several rows, the first is {twice['digest'][0].as_py()}; remove the folder and materialize the catalog again"
+                f"catalog {self.root}: {twice.num_rows} digests have several rows, the first is "
+                f"{twice['digest'][0].as_py()}; remove the folder and materialize the catalog again"
             )
 
     def verify(self) -> list[str]:
@@ -154,13 +184,16 @@ class Catalog:
         damaged: set[str] = set()
         for batch in table.search().limit(None).to_batches(_BATCH_ROWS):
             rows = pa.Table.from_batches([batch])
-            for digest, stored, actual in zip(rows["digest"].to_pylist(), rows["row_hash"].to_pylist(), row_hashes(rows), strict=True):
+            for digest, stored, actual in zip(
+                rows["digest"].to_pylist(), rows["row_hash"].to_pylist(), row_hashes(rows), strict=True
+            ):
                 if stored != actual:
                     damaged.add(digest)
         return sorted(damaged)
 
     def data_version(self) -> str:
-        """SHA-256 over the sorted digests and row hashes: equal rows give an equal version, whatever the order they came in."""
+        """SHA-256 over the sorted digests and row hashes: equal rows give an equal version, whatever the order they
+        came in."""
         hasher = hashlib.sha256()
         table = self._open()
         if table is not None:
@@ -182,7 +215,8 @@ class Catalog:
         table = self._open()
         if table is None:
             table = self._connect().create_table(_TABLE, schema=_STORED)
-        if _KEY_MARK not in (table.schema.field("digest").metadata or {}):  # also where the first writer died between the two steps
+        # also where the first writer died between the two steps
+        if _KEY_MARK not in (table.schema.field("digest").metadata or {}):
             table.set_unenforced_primary_key("digest")
         return table
 
@@ -193,12 +227,19 @@ class Catalog:
 
 
 def row_hashes(rows: pa.Table) -> list[str]:
-    """SHA-256 of each row's content. Nulls are left out, so a new column changes only the rows that have a value in it."""
+    """SHA-256 of each row's content. Nulls are left out, so a new column changes only the rows that have a value in
+    it."""
     plain = rows.select([name for name in rows.column_names if name != "row_hash" and not name.startswith("vector_")])
-    vectors = {name: list(_vector_bytes(rows[name])) for name in sorted(rows.column_names) if name.startswith("vector_")}
+    vectors = {
+        name: list(_vector_bytes(rows[name])) for name in sorted(rows.column_names) if name.startswith("vector_")
+    }
     hashes = []
     for index, row in enumerate(_dicts(plain)):
-        hasher = hashlib.sha256(canonical_json({name: value for name, value in row.items() if value is not None}).encode("utf-8", "surrogatepass"))
+        hasher = hashlib.sha256(
+            canonical_json({name: value for name, value in row.items() if value is not None}).encode(
+                "utf-8", "surrogatepass"
+            )
+        )
         for name, values in vectors.items():
             if (data := values[index]) is not None:
                 hasher.update(f"\n{name}:".encode())
@@ -214,7 +255,12 @@ def _dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 def _vector_bytes(column: pa.ChunkedArray) -> Iterator[bytes | None]:
     for chunk in column.chunks:
-        matrix_ND = pc.fill_null(chunk.flatten(), 0.0).to_numpy(zero_copy_only=False).astype("<f4").reshape(-1, chunk.type.list_size)
+        matrix_ND = (
+            pc.fill_null(chunk.flatten(), 0.0)
+            .to_numpy(zero_copy_only=False)
+            .astype("<f4")
+            .reshape(-1, chunk.type.list_size)
+        )
         present, position = chunk.is_valid().to_pylist(), 0
         for valid in present:  # flatten() leaves null vectors out
             yield matrix_ND[position].tobytes() if valid else None
@@ -230,9 +276,12 @@ def _checked(rows: pa.Table) -> pa.Table:
         raise SchemaMismatch(f"catalog rows have the unknown columns {sorted(unknown)}; make them with `catalog.rows`")
     if rows["digest"].null_count or pc.count_distinct(rows["digest"]).as_py() != rows.num_rows:
         raise ContractBroken(
-            f"catalog rows: {rows.num_rows} rows hold {pc.count_distinct(rows['digest']).as_py()} distinct digests and {rows['digest'].null_count} nulls; pass each digest once"
+            f"catalog rows: {rows.num_rows} rows hold {pc.count_distinct(rows['digest']).as_py()} distinct "
+            f"digests and {rows['digest'].null_count} nulls; pass each digest once"
         )
-    rows = rows.select(CATALOG_SCHEMA.names + sorted(vectors)).cast(pa.schema(list(CATALOG_SCHEMA) + [rows.schema.field(name) for name in sorted(vectors)]))
+    rows = rows.select(CATALOG_SCHEMA.names + sorted(vectors)).cast(
+        pa.schema(list(CATALOG_SCHEMA) + [rows.schema.field(name) for name in sorted(vectors)])
+    )
     return rows.append_column(_STORED.field("row_hash"), pa.array(row_hashes(rows), pa.string()))
 
 
@@ -242,7 +291,11 @@ def _split(rows: pa.Table, stored: pa.Table) -> tuple[pa.Table, pa.Table]:
     new = rows.filter(pc.is_null(place))
     known, before = rows.filter(pc.is_valid(place)), stored.take(pc.drop_null(place))
     wins = []
-    for row, old in zip(_dicts(known.select(["modality", "status", "row_hash"])), _dicts(before.select(["modality", "status", "row_hash"])), strict=True):
+    for row, old in zip(
+        _dicts(known.select(["modality", "status", "row_hash"])),
+        _dicts(before.select(["modality", "status", "row_hash"])),
+        strict=True,
+    ):
         stays = row["modality"] != old["modality"] and _preference(old) < _preference(row)
         wins.append(row["row_hash"] != old["row_hash"] and not stays)
     return new, known.filter(pa.array(wins, pa.bool_()))
@@ -260,13 +313,17 @@ def _widen(table: Any, rows: pa.Table) -> Any:
             table.add_columns(pa.field(name, pa.list_(pa.float32(), kind.list_size)))
         elif table.schema.field(name).type.list_size != kind.list_size:
             raise SettingsError(
-                f"column '{name}' holds {table.schema.field(name).type.list_size} dimensions, the rows bring {kind.list_size}; give the new revision of the encoder another name"
+                f"column '{name}' holds {table.schema.field(name).type.list_size} dimensions, the rows bring "
+                f"{kind.list_size}; give the new revision of the encoder another name"
             )
     return table
 
 
 def _as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    columns = [rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type) for field in schema]
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
     return pa.table(columns, schema=schema)
 
 
@@ -288,7 +345,8 @@ def _index_text(table: Any) -> None:
 def _index_vectors(table: Any, column: str) -> None:
     from lancedb.index import IvfSq
 
-    table.create_index(column, config=IvfSq(distance_type="cosine"))  # recall 1.0 in 0.6 s where the default IVF_PQ took 23.6 s for .92 (FACTS)
+    # recall 1.0 in 0.6 s where the default IVF_PQ took 23.6 s for .92 (FACTS)
+    table.create_index(column, config=IvfSq(distance_type="cosine"))
 
 
 def _among(digests: list[str]) -> str:

@@ -1,7 +1,8 @@
-"""Catalog rows of one modality, joined from its stage tables. Pure: tables in, table out, independent of the order of rows.
+"""Catalog rows of one modality, joined from its stage tables. Pure: tables in, table out, independent of the order of
+rows.
 
-The same digest may come from several partitions. One row of each stage table is kept: best status first, then the smallest shard
-(where the table has a `shard` column), then the remaining columns, so that arrival order never shows.
+The same digest may come from several partitions. One row of each stage table is kept: best status first, then the
+smallest shard (where the table has a `shard` column), then the remaining columns, so that arrival order never shows.
 """
 
 from __future__ import annotations
@@ -58,11 +59,21 @@ def vector_column(encoder: str) -> str:
     return "vector_" + re.sub(r"[^a-z0-9]+", "_", encoder.lower()).strip("_")
 
 
-def rows(items: pa.Table, tracks: pa.Table, verdicts: pa.Table, clusters: pa.Table, embeddings: pa.Table, *, modality: str, settings: CatalogSettings = DEFAULTS) -> pa.Table:
-    """One row per distinct digest of the items, sorted by digest: CATALOG_SCHEMA and one vector column per encoder, in order of their names.
+def rows(
+    items: pa.Table,
+    tracks: pa.Table,
+    verdicts: pa.Table,
+    clusters: pa.Table,
+    embeddings: pa.Table,
+    *,
+    modality: str,
+    settings: CatalogSettings = DEFAULTS,
+) -> pa.Table:
+    """One row per distinct digest of the items, sorted by digest: CATALOG_SCHEMA and one vector column per encoder, in
+    order of their names.
 
-    Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or verdicts name digests
-    that no item has, or a vector is not finite.
+    Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
+    verdicts name digests that no item has, or a vector is not finite.
     """
     if modality not in MODALITIES:
         raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(MODALITIES)}")
@@ -82,7 +93,10 @@ def rows(items: pa.Table, tracks: pa.Table, verdicts: pa.Table, clusters: pa.Tab
     columns |= _judged(item, track, verdict, digests)
     columns |= _clustered(cluster, digests, columns["status"])
     columns |= _pictures(track, digests, modality)
-    table = pa.table({field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA}, schema=CATALOG_SCHEMA)
+    table = pa.table(
+        {field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA},
+        schema=CATALOG_SCHEMA,
+    )
     for name, vectors in _vectors(embeddings, digests).items():
         table = table.append_column(name, vectors)
     return table
@@ -111,7 +125,10 @@ def _no_strangers(name: str, table: pa.Table, digests: pa.Array, modality: str) 
     known = pc.is_in(table["digest"], value_set=digests)
     if not pc.all(known, min_count=0).as_py():
         strangers = table["digest"].filter(pc.invert(known))
-        raise ContractBroken(f"{modality}/{name}: {len(strangers)} digests come from no item, the first is {strangers[0].as_py()}; pass the tables of the same partitions")
+        raise ContractBroken(
+            f"{modality}/{name}: {len(strangers)} digests come from no item, the first is {strangers[0].as_py()}; "
+            "pass the tables of the same partitions"
+        )
 
 
 def _aligned(table: pa.Table, digests: pa.Array, column: str) -> pa.Array:
@@ -127,31 +144,59 @@ def _of_items(items: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
     """Sources, licences, shards, sample ids (sorted, distinct) and the number of occurrences per digest."""
     names = {"source": "sources", "licence": "licences", "shard": "shards", "sample_id": "sample_ids"}
     grouped = items.group_by("digest").aggregate([(name, "distinct") for name in names] + [("item_id", "count")])
-    columns = {plural: pa.array([sorted(values) for values in _aligned(grouped, digests, f"{name}_distinct").to_pylist()], _STRINGS) for name, plural in names.items()}
+    columns = {
+        plural: pa.array(
+            [sorted(values) for values in _aligned(grouped, digests, f"{name}_distinct").to_pylist()], _STRINGS
+        )
+        for name, plural in names.items()
+    }
     columns["num_occurrences"] = _aligned(grouped, digests, "item_id_count")
     return columns
 
 
 def _text(item: pa.Table, track: pa.Table, digests: pa.Array, max_chars: int) -> pa.Array:
     """What full-text search reads: the normalized text, else the transcript, else the caption beside the item."""
-    parts = [_aligned(track, digests, "text"), _aligned(track, digests, "transcript"), _aligned(item, digests, "sample_text"), _aligned(item, digests, "text_content")]
+    parts = [
+        _aligned(track, digests, "text"),
+        _aligned(track, digests, "transcript"),
+        _aligned(item, digests, "sample_text"),
+        _aligned(item, digests, "text_content"),
+    ]
     return pc.utf8_slice_codeunits(pc.coalesce(*(part.cast(pa.large_string()) for part in parts)), 0, max_chars)
 
 
 def _judged(item: pa.Table, track: pa.Table, verdict: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
     """Status and its reasons: the verdict's, else the failure that came before any verdict, else `not_judged`."""
     names = ("status", "rule", "reason", "severity", "error_code", "weight")
-    judged = [dict(zip(names, values, strict=True)) for values in zip(*(_aligned(verdict, digests, name).to_pylist() for name in names), strict=True)]
-    sides = [(track, "status"), (track, "error_code"), (track, "error"), (item, "status"), (item, "error_code"), (item, "materialize_error")]
+    judged = [
+        dict(zip(names, values, strict=True))
+        for values in zip(*(_aligned(verdict, digests, name).to_pylist() for name in names), strict=True)
+    ]
+    sides = [
+        (track, "status"),
+        (track, "error_code"),
+        (track, "error"),
+        (item, "status"),
+        (item, "error_code"),
+        (item, "materialize_error"),
+    ]
     before = zip(*(_aligned(table, digests, name).to_pylist() for table, name in sides), strict=True)
-    for row, (track_status, track_code, track_error, item_status, item_code, item_error) in zip(judged, before, strict=True):
+    for row, (track_status, track_code, track_error, item_status, item_code, item_error) in zip(
+        judged, before, strict=True
+    ):
         if row["status"] is None:
             if track_status == "unreadable":
                 row |= _unreadable(track_code, track_error)
             elif item_status == "unreadable":
                 row |= _unreadable(item_code, item_error)
             else:
-                row |= {"status": "quarantined", "rule": NOT_JUDGED, "reason": "no verdict covers this item yet", "severity": "P1", "weight": 0.0}
+                row |= {
+                    "status": "quarantined",
+                    "rule": NOT_JUDGED,
+                    "reason": "no verdict covers this item yet",
+                    "severity": "P1",
+                    "weight": 0.0,
+                }
         row["weight"] = round(float(row["weight"] or 0.0), 6)
     kinds = {name: CATALOG_SCHEMA.field(name).type for name in names}
     return {name: pa.array([row[name] for row in judged], kinds[name]) for name in names}
@@ -170,17 +215,27 @@ def _unreadable(code: int | None, reason: str | None) -> dict[str, Any]:
 
 
 def _clustered(cluster: pa.Table, digests: pa.Array, status: pa.Array) -> dict[str, pa.Array]:
-    """Who stands for the item. Admitted items that no cluster names stand for themselves; the others have no survivor."""
+    """Who stands for the item. Admitted items that no cluster names stand for themselves; the others have no
+    survivor."""
     alone = pc.and_(pc.is_in(status, value_set=pa.array(ADMITTED)), pc.is_null(_aligned(cluster, digests, "survivor")))
     kept = pc.coalesce(_aligned(cluster, digests, "is_survivor"), alone)
     size = pc.if_else(alone, pa.scalar(1, pa.int32()), _aligned(cluster, digests, "cluster_size"))
-    columns = {"survivor": pc.if_else(alone, digests, _aligned(cluster, digests, "survivor")), "is_survivor": kept, "cluster_size": size}
+    columns = {
+        "survivor": pc.if_else(alone, digests, _aligned(cluster, digests, "survivor")),
+        "is_survivor": kept,
+        "cluster_size": size,
+    }
     return columns | {"tier": _aligned(cluster, digests, "tier"), "score": _finite(_aligned(cluster, digests, "score"))}
 
 
 def _pictures(track: pa.Table, digests: pa.Array, modality: str) -> dict[str, pa.Array]:
-    frames = [[frame["digest"] for frame in sorted(value or [], key=lambda frame: frame["time_s"])] for value in _aligned(track, digests, "keyframes").to_pylist()]
-    previews = digests if modality == "image" else pa.array([frame[0] if frame else None for frame in frames], pa.string())
+    frames = [
+        [frame["digest"] for frame in sorted(value or [], key=lambda frame: frame["time_s"])]
+        for value in _aligned(track, digests, "keyframes").to_pylist()
+    ]
+    previews = (
+        digests if modality == "image" else pa.array([frame[0] if frame else None for frame in frames], pa.string())
+    )
     return {"keyframe_digests": pa.array(frames, _STRINGS), "preview_digest": previews}
 
 
@@ -191,9 +246,14 @@ def _vectors(embeddings: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
         mine = _one_per_digest(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
         if (name := vector_column(encoder)) in columns:
             raise SettingsError(f"encoders share the catalog column '{name}', the second is '{encoder}'; rename one")
-        dimensions = pc.unique(mine["dimension"]).to_pylist() + pc.unique(pc.list_value_length(mine["vector"])).to_pylist()
+        dimensions = (
+            pc.unique(mine["dimension"]).to_pylist() + pc.unique(pc.list_value_length(mine["vector"])).to_pylist()
+        )
         if len(set(dimensions)) != 1:
-            raise ContractBroken(f"embeddings of '{encoder}' have the dimensions {sorted(set(dimensions))}, expected one; embed the modality again with one revision")
+            raise ContractBroken(
+                f"embeddings of '{encoder}' have the dimensions {sorted(set(dimensions))}, expected one; embed "
+                "the modality again with one revision"
+            )
         values = pc.list_flatten(_flat(mine["vector"]))
         if not np.isfinite(values.to_numpy(zero_copy_only=False)).all():
             raise ContractBroken(f"embeddings of '{encoder}' hold values that are not finite; embed the modality again")

@@ -64,13 +64,17 @@ def checked(table: Any, where: str | None) -> str | None:
         return None
     if not where.strip():
         raise SettingsError("the filter is empty; leave it out, or give a SQL condition such as modality = 'image'")
-    # in brackets too: the parser ignores what follows a semicolon, and an unbalanced bracket would escape the modality filter
+    # in brackets too: the parser ignores what follows a semicolon, and an unbalanced bracket would escape the modality
+    # filter
     for spelling in (where, f"({where})"):
         try:
             table.search().where(spelling).limit(1).explain_plan()
         except (RuntimeError, ValueError):
             names = ", ".join(name for name in readable(table))
-            raise SettingsError(f"the filter {where[:200]!r} is not a SQL condition over the catalog; its columns are {names}; text stands in single quotes") from None
+            raise SettingsError(
+                f"the filter {where[:200]!r} is not a SQL condition over the catalog; its columns are {names}; "
+                "text stands in single quotes"
+            ) from None
     return where
 
 
@@ -92,7 +96,9 @@ def _by_text(table: Any, text: str, where: str | None, depth: int) -> list[dict[
     if not words:
         return []
     if not any("text" in index.columns for index in table.list_indices()):
-        raise SettingsError("the catalog has no full-text index, its last write was cut off; materialize the catalog again")
+        raise SettingsError(
+            "the catalog has no full-text index, its last write was cut off; materialize the catalog again"
+        )
     search = table.search(words, query_type="fts", fts_columns="text").select([*readable(table), "_score"])
     rows = (search.where(where, prefilter=True) if where else search).limit(depth).to_arrow().to_pylist()
     return _best_first([row | {"_similarity": float(row["_score"])} for row in rows])
@@ -103,8 +109,14 @@ def _by_vector(table: Any, query: Query, where: str | None, depth: int) -> list[
     dimension = table.schema.field(column).type.list_size
     vector_D = np.asarray(query.vector, dtype=np.float32)
     if vector_D.shape != (dimension,) or not np.isfinite(vector_D).all() or not vector_D.any():
-        raise SettingsError(f"the query vector has shape {vector_D.shape}, expected ({dimension},) finite numbers that are not all zero")
-    search = table.search(vector_D, vector_column_name=column).distance_type("cosine").select([*readable(table), "_distance"])
+        raise SettingsError(
+            f"the query vector has shape {vector_D.shape}, expected ({dimension},) finite numbers that are not all zero"
+        )
+    search = (
+        table.search(vector_D, vector_column_name=column)
+        .distance_type("cosine")
+        .select([*readable(table), "_distance"])
+    )
     rows = (search.where(where, prefilter=True) if where else search).limit(depth).to_arrow().to_pylist()
     return _best_first([row | {"_similarity": 1.0 - float(row["_distance"])} for row in rows])
 
@@ -145,7 +157,9 @@ def _shown(row: dict[str, Any], score: float | None) -> dict[str, Any]:
 
 def _result_schema(columns: list[str]) -> pa.Schema:
     fields = [CATALOG_SCHEMA.field(name) for name in columns]
-    return pa.schema([pa.field("cluster_score", field.type) if field.name == "score" else field for field in fields] + [_SCORE])
+    return pa.schema(
+        [pa.field("cluster_score", field.type) if field.name == "score" else field for field in fields] + [_SCORE]
+    )
 
 
 def _table(rows: list[dict[str, Any]], columns: list[str]) -> pa.Table:

@@ -1,4 +1,5 @@
-"""The library half of the `mmlake` command: everything but `run`, `demo` and `ui`, which go through Dagster and are added by `mmlake_assets.console`.
+"""The library half of the `mmlake` command: everything but `run`, `demo` and `ui`, which go through Dagster and are
+added by `mmlake_assets.console`.
 
 Each command gathers plain data first and then prints it, as a table for people or as JSON for programs (`--json`).
 """

@@ -1,4 +1,5 @@
-"""The typer application, the options that commands share, and the one place where output and errors leave the program."""
+"""The typer application, the options that commands share, and the one place where output and errors leave the
+program."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from rich.text import Text
 from mmlake.drawing import shown
 from mmlake.errors import MmlakeError, SettingsError
 
-if TYPE_CHECKING:  # the library with Arrow takes a second to load, which `--help` and a mistyped option need not wait for
+# the library with Arrow takes a second to load, which `--help` and a mistyped option need not wait for
+if TYPE_CHECKING:
     from mmlake.lake import Lake
     from mmlake.landing import Landing
 
@@ -42,31 +44,68 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def program(version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and exit.")] = False) -> None:
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Raw multimodal shards in, versioned, deduplicated, evaluated training data out."""
 
 
-LakeOption = Annotated[Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)]
-SettingsOption = Annotated[Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")]
+LakeOption = Annotated[
+    Path, typer.Option("--lake", envvar="MMLAKE_LAKE", help="Directory of the lake.", show_default=True)
+]
+SettingsOption = Annotated[
+    Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 LANDING_KINDS = "a directory, s3://BUCKET/PREFIX, hf://datasets/ORG/NAME, http(s)://HOST/DIRECTORY/ or another storage of docs/remote.md (gs://, az://, sftp://, ...)"
 LandingOption = Annotated[
     list[str] | None,
-    typer.Option("--landing", help=f"A landing zone instead of a lake: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."),
+    typer.Option(
+        "--landing",
+        help=f"A landing zone instead of a lake: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name.",
+    ),
 ]
 LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=0, help="Take only that many samples of each landing zone, in the order of shard keys; 0 takes all. Default: what the lake remembers.")
+    int | None,
+    typer.Option(
+        "--limit",
+        min=0,
+        help="Take only that many samples of each landing zone, in the order of shard keys; 0 takes all. Default: what "
+        "the lake remembers.",
+    ),
 ]
 DEFAULT_LAKE = Path("lake")
-_ENVIRONMENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOTDIR, errno.EISDIR}  # a person can mend these
-_DATABASE = {sqlite3.SQLITE_FULL: errno.ENOSPC, sqlite3.SQLITE_IOERR: errno.EIO, sqlite3.SQLITE_READONLY: errno.EROFS, sqlite3.SQLITE_CANTOPEN: errno.EACCES}
-_FULL_BYTES = 1 << 20  # with less to spare, what a database cannot write is taken for a full disk: SQLite often has no more to say than EIO
+# a person can mend these
+_ENVIRONMENT = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOTDIR,
+    errno.EISDIR,
+}
+_DATABASE = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+}
+# with less to spare, what a database cannot write is taken for a full disk: SQLite often has no more to say than EIO
+_FULL_BYTES = 1 << 20
 
 
 def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None = None) -> Lake:
     """The lake of an existing directory. Raises SettingsError where there is none."""
     if landing is None and not (root / "lake.json").exists():
-        raise SettingsError(f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake")
+        raise SettingsError(
+            f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake"
+        )
     from mmlake.lake import Lake
     from mmlake.settings import Settings
 
@@ -74,17 +113,21 @@ def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None 
 
 
 def open_landing(texts: list[str]) -> Landing:
-    """The landing zone that the texts of --landing name. Raises SettingsError where they do not go together, or name what is no directory."""
+    """The landing zone that the texts of --landing name. Raises SettingsError where they do not go together, or name
+    what is no directory."""
     from mmlake.landing import addresses_of, as_landing
 
     given = addresses_of([text for text in texts if text])
     if given is None or (isinstance(given, dict) and not all(given.values())):
-        raise SettingsError("--landing names no landing zone; write --landing DIR, or --landing NAME=DIR for each of several")
+        raise SettingsError(
+            "--landing names no landing zone; write --landing DIR, or --landing NAME=DIR for each of several"
+        )
     return as_landing(given)
 
 
 def console() -> Console:
-    """Where tables and bars are drawn; wide enough for a table when the output is no terminal. Text is drawn as it is: brackets in data are no markup."""
+    """Where tables and bars are drawn; wide enough for a table when the output is no terminal. Text is drawn as it
+    is: brackets in data are no markup."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
     return Console(width=width, highlight=False, markup=False, emoji=False)
 
@@ -109,7 +152,8 @@ def emit(data: Any, *, as_json: bool, draw: Callable[[Console], None]) -> None:
 
 
 def main(application: typer.Typer = app) -> None:
-    """Run the command line: an error that a person must act on is one line on stderr and its own exit code, never a traceback."""
+    """Run the command line: an error that a person must act on is one line on stderr and its own exit code, never a
+    traceback."""
     try:
         application(standalone_mode=True)
     except MmlakeError as error:
@@ -127,13 +171,19 @@ def main(application: typer.Typer = app) -> None:
             raise  # a mistake of ours, whose place the traceback tells
         place = f": {found.filename}" if found.filename else ""
         messages().print(
-            Text.assemble(("error:", "bold red"), " ", shown(f"the disk or its rights{place}: {found.strerror}; mend that, then run the same command again")), soft_wrap=True
+            Text.assemble(
+                ("error:", "bold red"),
+                " ",
+                shown(f"the disk or its rights{place}: {found.strerror}; mend that, then run the same command again"),
+            ),
+            soft_wrap=True,
         )
         raise SystemExit(MmlakeError.exit_code) from None
 
 
 def of_the_disk(error: sqlite3.Error, place: Path | None = None) -> OSError | None:
-    """What a database could not do, as an error of the disk that it lies on; None where the disk is not to blame. place: of the database, where it is known."""
+    """What a database could not do, as an error of the disk that it lies on; None where the disk is not to blame.
+    place: of the database, where it is known."""
     number = _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     if number is None:
         return None

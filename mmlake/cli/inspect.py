@@ -37,10 +37,19 @@ def status(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None
 @app.command(rich_help_panel=PANEL)
 def search(
     query: Annotated[str | None, typer.Argument(help="Words to search for.")] = None,
-    like: Annotated[Path | None, typer.Option("--like", help="A file to find the like of; its type is told from its bytes.")] = None,
-    where: Annotated[str | None, typer.Option("--where", help="SQL condition over catalog columns, such as \"status = 'ok' AND duration_s > 5\".")] = None,
+    like: Annotated[
+        Path | None, typer.Option("--like", help="A file to find the like of; its type is told from its bytes.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", help="SQL condition over catalog columns, such as \"status = 'ok' AND duration_s > 5\"."
+        ),
+    ] = None,
     modality: Annotated[str | None, typer.Option("--modality", help=f"Only {', '.join(MODALITIES)}.")] = None,
-    words_only: Annotated[bool, typer.Option("--words-only", help="Full-text search alone, without the vector of the words.")] = False,
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Full-text search alone, without the vector of the words.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Rows to show.")] = 10,
     lake: LakeOption = DEFAULT_LAKE,
     settings: SettingsOption = None,
@@ -48,22 +57,53 @@ def search(
 ) -> None:
     """Search the catalog by words (full text and meaning), by example, by SQL, or by all of these together.
 
-    Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`, `mmlake search --where "status = 'quarantined'"`
+    Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`, `mmlake search --where
+    "status = 'quarantined'"`
     """
     opened = open_lake(lake, settings)
-    rows = _search(opened, query.strip() or None if query else None, like, where=where, modality=modality, words_only=words_only, limit=limit)
+    rows = _search(
+        opened,
+        query.strip() or None if query else None,
+        like,
+        where=where,
+        modality=modality,
+        words_only=words_only,
+        limit=limit,
+    )
     columns = ["score", "digest", "modality", "status", "what", "source", "licence"]
-    lines = [[row["score"], short(row["digest"]), row["modality"], row["status"], _what(row), ", ".join(row["sources"] or []), ", ".join(row["licences"] or [])] for row in rows]
-    emit(rows, as_json=as_json, draw=lambda out: out.print(table("", columns, lines, right=["score"]) if rows else "nothing found"))
+    lines = [
+        [
+            row["score"],
+            short(row["digest"]),
+            row["modality"],
+            row["status"],
+            _what(row),
+            ", ".join(row["sources"] or []),
+            ", ".join(row["licences"] or []),
+        ]
+        for row in rows
+    ]
+    emit(
+        rows,
+        as_json=as_json,
+        draw=lambda out: out.print(table("", columns, lines, right=["score"]) if rows else "nothing found"),
+    )
 
 
 @app.command(rich_help_panel=PANEL)
 def why(
-    digest: Annotated[str, typer.Argument(help="Digest of an item, keyframe or audio track, or its first characters; or the path of a file in the store.")],
+    digest: Annotated[
+        str,
+        typer.Argument(
+            help="Digest of an item, keyframe or audio track, or its first characters; or the path of a file in "
+            "the store."
+        ),
+    ],
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """The whole story of one item: where it came from, what each stage found, which run made it, why versions hold it or not.
+    """The whole story of one item: where it came from, what each stage found, which run made it, why versions hold it
+    or not.
 
     Example: `mmlake why 3f2a9c41`
     """
@@ -76,7 +116,9 @@ def why(
 
 @app.command(rich_help_panel=PANEL)
 def costs(
-    lake: LakeOption = DEFAULT_LAKE, reads: Annotated[float, typer.Option(help="How often each artifact is read whole per month.")] = 4.0, as_json: JsonOption = False
+    lake: LakeOption = DEFAULT_LAKE,
+    reads: Annotated[float, typer.Option(help="How often each artifact is read whole per month.")] = 4.0,
+    as_json: JsonOption = False,
 ) -> None:
     """Measured seconds and bytes per stage and modality, estimated dollars, and which artifacts are worth keeping.
 
@@ -90,7 +132,9 @@ def costs(
 
     def draw(out: Console) -> None:
         names = ["stage", "modality", "num_items", "seconds", "cpu_seconds", "media_bytes", "items_per_s", "cost_usd"]
-        out.print(table("Stages", names, [[row[name] for name in names] for row in ledger.to_pylist()], right=names[2:]))
+        out.print(
+            table("Stages", names, [[row[name] for name in names] for row in ledger.to_pylist()], right=names[2:])
+        )
         out.print()
         names = ["artifact", "decision", "reason"]
         out.print(table("Keep or make again", names, [[row[name] for name in names] for row in plan.to_pylist()]))
@@ -99,7 +143,10 @@ def costs(
 
 
 @app.command(rich_help_panel=PANEL)
-def errors(code: Annotated[str | None, typer.Argument(help="A code or a name; all of them when left out.")] = None, as_json: JsonOption = False) -> None:
+def errors(
+    code: Annotated[str | None, typer.Argument(help="A code or a name; all of them when left out.")] = None,
+    as_json: JsonOption = False,
+) -> None:
     """The catalogue of error codes: what happened and what to do.
 
     Example: `mmlake errors 4203`, `mmlake errors shard_truncated`
@@ -111,11 +158,27 @@ def errors(code: Annotated[str | None, typer.Argument(help="A code or a name; al
     if not chosen:
         raise SettingsError(f"no error has the code or name {code!r}; run `mmlake errors` for all of them")
     rows = [[str(entry.code), entry.name, entry.severity, entry.what, entry.fix] for entry in chosen]
-    data = [{"code": entry.code, "name": entry.name, "severity": entry.severity, "what": entry.what, "fix": entry.fix} for entry in chosen]
-    emit(data, as_json=as_json, draw=lambda out: out.print(table("", ["code", "name", "severity", "what happened", "what to do"], rows)))
+    data = [
+        {"code": entry.code, "name": entry.name, "severity": entry.severity, "what": entry.what, "fix": entry.fix}
+        for entry in chosen
+    ]
+    emit(
+        data,
+        as_json=as_json,
+        draw=lambda out: out.print(table("", ["code", "name", "severity", "what happened", "what to do"], rows)),
+    )
 
 
-def _search(opened: Any, query: str | None, like: Path | None, *, where: str | None, modality: str | None, words_only: bool, limit: int) -> list[dict[str, Any]]:
+def _search(
+    opened: Any,
+    query: str | None,
+    like: Path | None,
+    *,
+    where: str | None,
+    modality: str | None,
+    words_only: bool,
+    limit: int,
+) -> list[dict[str, Any]]:
     from mmlake.embed import ENCODERS, encode_file_query, encode_text_query
     from mmlake.sources.files.sniff import HEAD_BYTES, kind_of
 
@@ -129,7 +192,9 @@ def _search(opened: Any, query: str | None, like: Path | None, *, where: str | N
         with like.open("rb") as file:
             kind = kind_of(file.read(HEAD_BYTES), like.name)
         if kind is None or kind.modality is None:
-            raise SettingsError(f"--like {like}: its bytes and name tell no modality; give a picture, sound, film or text")
+            raise SettingsError(
+                f"--like {like}: its bytes and name tell no modality; give a picture, sound, film or text"
+            )
         encoder, modality = opened.encoder_of(kind.modality), modality or kind.modality
         vector = encode_file_query(like, kind.modality, encoder=encoder, **how)
     elif query is not None and not words_only:
@@ -137,8 +202,11 @@ def _search(opened: Any, query: str | None, like: Path | None, *, where: str | N
         if "text" in ENCODERS[encoder].modalities and encoder.replace("-", "_") in opened.catalog.encoders():
             vector = encode_text_query(query, encoder=encoder, **how)
         else:
-            encoder = None  # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
-    return opened.catalog.search(text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit).to_pylist()
+            # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
+            encoder = None
+    return opened.catalog.search(
+        text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
+    ).to_pylist()
 
 
 def _what(row: dict[str, Any]) -> str:

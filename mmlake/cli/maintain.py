@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from mmlake.cli.app import DEFAULT_LAKE, LANDING_KINDS, JsonOption, LakeOption, SettingsOption, app, emit, open_lake, open_landing
+from mmlake.cli.app import (
+    DEFAULT_LAKE,
+    LANDING_KINDS,
+    JsonOption,
+    LakeOption,
+    SettingsOption,
+    app,
+    emit,
+    open_lake,
+    open_landing,
+)
 from mmlake.drawing import key_values, number_of, table
 
 
@@ -16,15 +26,25 @@ from mmlake.drawing import key_values, number_of, table
 def scan(
     landing: Annotated[
         list[str],
-        typer.Option("--landing", help=f"Landing zone to look at: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."),
+        typer.Option(
+            "--landing", help=f"Landing zone to look at: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."
+        ),
     ],
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Stop where that many samples of each landing zone are found, in the order of shard keys.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=1,
+            help="Stop where that many samples of each landing zone are found, in the order of shard keys.",
+        ),
+    ] = None,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Which shards a landing zone has, in which format and with which modalities. Reads only; needs no lake.
 
-    Example: `mmlake scan --landing ./shards`, `mmlake scan --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 100`
+    Example: `mmlake scan --landing ./shards`, `mmlake scan --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit
+    100`
     """
     from mmlake.settings import Settings
     from mmlake.sources import scan as look
@@ -33,7 +53,10 @@ def scan(
     section, zone = Settings.load(settings).sources, open_landing(landing)
     shards = look(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
     rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
-    data = [{"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes} for shard in shards]
+    data = [
+        {"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes}
+        for shard in shards
+    ]
     drawn = table(number_of(len(rows), "shard"), ["shard", "format", "modalities", "bytes"], rows, right=["bytes"])
     nothing = f"nothing to ingest in {zone.location}: no files but hidden, unfinished (.part, .tmp) and marker files"
     emit(data, as_json=as_json, draw=lambda out: out.print(drawn if rows else nothing, soft_wrap=not rows))
@@ -41,7 +64,9 @@ def scan(
 
 @app.command(rich_help_panel="Versions")
 def probes(
-    pin: Annotated[Path | None, typer.Option("--pin", help="JSON lines of probes to measure every later version with.")] = None,
+    pin: Annotated[
+        Path | None, typer.Option("--pin", help="JSON lines of probes to measure every later version with.")
+    ] = None,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,12 +88,18 @@ def probes(
     pinned = pinned_probes(opened) or ProbeSet(())
     counts = Counter(f"{probe.kind} -> {probe.modality}" for probe in pinned.probes)
     data = {"digest": pinned.digest, "num_probes": len(pinned.probes), "by_kind": dict(sorted(counts.items()))}
-    emit(data, as_json=as_json, draw=lambda out: out.print(key_values({"probe set": pinned.digest, "probes": len(pinned.probes), **counts})))
+    emit(
+        data,
+        as_json=as_json,
+        draw=lambda out: out.print(key_values({"probe set": pinned.digest, "probes": len(pinned.probes), **counts})),
+    )
 
 
 @app.command(rich_help_panel="Versions")
 def report(
-    version: Annotated[str, typer.Argument(help="Version to report on; the newest curated one when left out.")] = "", lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False
+    version: Annotated[str, typer.Argument(help="Version to report on; the newest curated one when left out.")] = "",
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the self-contained HTML report of a version and print its path.
 

@@ -18,19 +18,33 @@ def errors_page() -> str:
         "",
         _MADE,
         "",
-        "The `error_code` column of the stage tables and of the catalog. 1xxx sources, 2xxx store, 3xxx preprocess, 4xxx quality.",
+        "The `error_code` column of the stage tables and of the catalog. 1xxx sources, 2xxx store, 3xxx "
+        "preprocess, 4xxx quality.",
         "P0 must not enter a version, P1 is isolated for review, P2 stays in with a smaller weight.",
         "",
     ]
     lines += ["| code | name | severity | what happened | what to do |", "| --- | --- | --- | --- | --- |"]
     entries = sorted([*CODES.values(), *error_codes()], key=lambda entry: entry.code)
-    return "\n".join([*lines, *(f"| {entry.code} | {entry.name} | {entry.severity} | {entry.what} | {entry.fix} |" for entry in entries)]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                *(
+                    f"| {entry.code} | {entry.name} | {entry.severity} | {entry.what} | {entry.fix} |"
+                    for entry in entries
+                ),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _exit_codes() -> dict[int, list[str]]:
     """Exit code -> what it says, a sentence for each kind of error."""
     told = {0: ["Done, also where nothing was to do."], 130: ["Stopped with Ctrl-C; what is done stays done."]}
-    told[MmlakeError.exit_code] = ["A run failed for several reasons at once, `mmlake demo` missed its truth, or the disk is full or not writable."]
+    told[MmlakeError.exit_code] = [
+        "A run failed for several reasons at once, `mmlake demo` missed its truth, or the disk is full or not writable."
+    ]
     for kind in MmlakeError.__subclasses__():
         if kind.__module__ == MmlakeError.__module__:  # those of other modules say how such an error came about
             told.setdefault(kind.exit_code, []).append((kind.__doc__ or "").partition("\n")[0])
@@ -45,7 +59,8 @@ def cli_page(app: typer.Typer) -> str:
         "",
         _MADE,
         "",
-        "Every command takes `--help`; those that print tables take `--json`. Results are on stdout; progress and errors, one line each, on stderr.",
+        "Every command takes `--help`; those that print tables take `--json`. Results are on stdout; progress "
+        "and errors, one line each, on stderr.",
         "",
         "| exit code | when |",
         "| --- | --- |",
@@ -57,7 +72,11 @@ def cli_page(app: typer.Typer) -> str:
             continue
         parts += [f"## mmlake {name}", "", (command.help or "").strip(), ""]
         for option in command.params:
-            spelled = ", ".join(f"`{text}`" for text in option.opts) if option.param_type_name == "option" else f"`{option.name.upper()}`"
+            spelled = (
+                ", ".join(f"`{text}`" for text in option.opts)
+                if option.param_type_name == "option"
+                else f"`{option.name.upper()}`"
+            )
             if (help_text := getattr(option, "help", None)) is not None:
                 parts.append(f"- {spelled}: {help_text}")
         parts.append("")

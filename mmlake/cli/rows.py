@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, LandingOption, SettingsOption, app, bars_of, emit, open_lake, open_landing
+from mmlake.cli.app import (
+    DEFAULT_LAKE,
+    JsonOption,
+    LakeOption,
+    LandingOption,
+    SettingsOption,
+    app,
+    bars_of,
+    emit,
+    open_lake,
+    open_landing,
+)
 from mmlake.drawing import shown, table
 from mmlake.errors import SettingsError
 from mmlake.records import MODALITIES
@@ -46,7 +57,9 @@ def rows(
     per_text_fields: Annotated[str, typer.Option("--per-text-fields", help="With --landing: list fields that have one value per text.")] = "",
     materialize: Annotated[str, typer.Option("--materialize", help="When bytes of media are read into the rows: read (before the filters), write (after them) or never.")] = "write",
     on_error: Annotated[str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")] = "error",
-    filters: Annotated[list[str] | None, typer.Option("--filter", help="NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several times.")] = None,
+    filters: Annotated[list[str] | None, typer.Option("--filter", help=
+        "NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several "
+        "times.")] = None,
     keep_invalid: Annotated[bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")] = False,
     repeats: Annotated[bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")] = False,
     compression: Annotated[str, typer.Option("--compression", help="Parquet: snappy, zstd, gzip or none.")] = "snappy",
@@ -57,11 +70,13 @@ def rows(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Write interleaved rows as Parquet or WebDataset: texts and media of a sample in order, with the fields of its record.
+    """Write interleaved rows as Parquet or WebDataset: texts and media of a sample in order, with the fields of its
+    record.
 
     Nothing is left under `--out` where a write fails. Rows read = rows written + rows dropped, each with its reason.
 
-    Example: `mmlake rows curated --to webdataset --out export`, `mmlake rows --landing ./shards --out pq --filter aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
+    Example: `mmlake rows curated --to webdataset --out export`, `mmlake rows --landing ./shards --out pq --filter
+    aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
     """
     from mmlake.rows.exporting import export_rows
     from mmlake.rows.writing import WriteSettings
@@ -77,9 +92,15 @@ def rows(
         mode="overwrite" if overwrite else "append" if append else "error", on_error=on_error, compression=compression, row_group_rows=row_group_rows,
         samples_per_file=samples_per_file,
     )  # fmt: skip
-    lists = {"fields": None if fields is None else _names(fields), "per_image_fields": _names(per_image_fields), "per_text_fields": _names(per_text_fields)}
+    lists = {
+        "fields": None if fields is None else _names(fields),
+        "per_image_fields": _names(per_image_fields),
+        "per_text_fields": _names(per_text_fields),
+    }
     if landing:
-        source = _of_landing(landing, version, shard, lists, settings, with_bytes=materialize != "never", batch_bytes=how.part_bytes)
+        source = _of_landing(
+            landing, version, shard, lists, settings, with_bytes=materialize != "never", batch_bytes=how.part_bytes
+        )
     else:
         source = _of_lake(lake, version, shard, lists, settings, repeats=repeats)
     with _bar(source.num_shards, quiet=as_json) as (advance_shards, advance_rows):
@@ -87,7 +108,12 @@ def rows(
             source.batches(advance_shards), out, to=to, places=source.places, filters=chosen, moment=materialize, settings=how, models=Settings.load(settings).embed,
             about={"from": source.about, **lists}, advance=advance_rows,
         )  # fmt: skip
-    data = {"out": str(out), "files": [file.name for file in done.written.files], "provenance": str(out / "_provenance.json"), **done.to_dict()}
+    data = {
+        "out": str(out),
+        "files": [file.name for file in done.written.files],
+        "provenance": str(out / "_provenance.json"),
+        **done.to_dict(),
+    }
     emit(data, as_json=as_json, draw=lambda screen: _draw(screen, data))
 
 
@@ -105,27 +131,48 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _of_lake(root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, repeats: bool) -> _Source:
+def _of_lake(
+    root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, repeats: bool
+) -> _Source:
     from mmlake.rows.lake_rows import lake_rows, lake_shards
     from mmlake.rows.materialize import Places
     from mmlake.tables import Slot
 
     if lists["per_image_fields"] or lists["per_text_fields"]:
-        raise SettingsError("--per-image-fields and --per-text-fields are read with --landing; for a lake set sources.per_image_fields before the ingest")
+        raise SettingsError(
+            "--per-image-fields and --per-text-fields are read with --landing; for a lake set "
+            "sources.per_image_fields before the ingest"
+        )
     opened = open_lake(root, settings)
     id_ = opened.versions.resolve(version) if version else None
     digests = None if id_ is None else opened.versions.items(id_).column("digest").to_pylist()
     chosen = list(dict.fromkeys(shards)) if shards else lake_shards(opened.tables)
-    stamps = {str(slot): stamp.data_version for key in chosen for modality in MODALITIES if (stamp := opened.tables.stamp(slot := Slot("items", modality, key)))}
+    stamps = {
+        str(slot): stamp.data_version
+        for key in chosen
+        for modality in MODALITIES
+        if (stamp := opened.tables.stamp(slot := Slot("items", modality, key)))
+    }
     about = {"lake": str(root), "version": version or None, "manifest": id_, "tables": stamps}
 
     def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:
-        return lake_rows(opened.tables, shards=chosen, digests=digests, is_repeating=repeats, fields=lists["fields"], advance=advance)
+        return lake_rows(
+            opened.tables, shards=chosen, digests=digests, is_repeating=repeats, fields=lists["fields"], advance=advance
+        )
 
     return _Source(batches, Places(store=opened.store, settings=opened.settings.sources), len(chosen), about)
 
 
-def _of_landing(addresses: list[str], version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, with_bytes: bool, batch_bytes: int) -> _Source:
+def _of_landing(
+    addresses: list[str],
+    version: str,
+    shards: list[str] | None,
+    lists: dict[str, Any],
+    settings: Path | None,
+    *,
+    with_bytes: bool,
+    batch_bytes: int,
+) -> _Source:
     from mmlake.rows.landing_rows import landing_rows, pick_shards
     from mmlake.rows.materialize import Places
     from mmlake.settings import Settings
@@ -136,9 +183,22 @@ def _of_landing(addresses: list[str], version: str, shards: list[str] | None, li
     chosen = pick_shards(landing, shards or None, settings=section)
 
     def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:
-        return landing_rows(chosen, landing=landing, settings=section, with_bytes=with_bytes, batch_bytes=batch_bytes, advance=advance, **lists)
+        return landing_rows(
+            chosen,
+            landing=landing,
+            settings=section,
+            with_bytes=with_bytes,
+            batch_bytes=batch_bytes,
+            advance=advance,
+            **lists,
+        )
 
-    return _Source(batches, Places(landing=landing, settings=section), len(chosen), {"landing": landing.provenance(), "shards": {one.key: one.revision for one in chosen}})
+    return _Source(
+        batches,
+        Places(landing=landing, settings=section),
+        len(chosen),
+        {"landing": landing.provenance(), "shards": {one.key: one.revision for one in chosen}},
+    )
 
 
 @contextmanager
@@ -146,7 +206,13 @@ def _bar(num_shards: int, *, quiet: bool) -> Iterator[tuple[Callable[[int], None
     """(advance by shards, advance by rows) of a bar on stderr."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("shards"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn())
+    columns = (
+        TextColumn("shards"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, **bars_of(quiet)) as progress:
         task = progress.add_task("rows", total=num_shards, rows=0)
 
@@ -157,8 +223,20 @@ def _bar(num_shards: int, *, quiet: bool) -> Iterator[tuple[Callable[[int], None
 
 
 def _draw(screen: Console, data: dict[str, Any]) -> None:
-    lines = [["read", data["num_rows_in"]], *([f"dropped: {reason}", count] for reason, count in data["dropped"].items()), ["written", data["num_rows"]]]
-    lines += [[name, data[key]] for name, key in (("written without bytes (warn)", "num_failed"), ("samples", "num_samples"), ("samples renamed", "num_renamed")) if data[key]]
+    lines = [
+        ["read", data["num_rows_in"]],
+        *([f"dropped: {reason}", count] for reason, count in data["dropped"].items()),
+        ["written", data["num_rows"]],
+    ]
+    lines += [
+        [name, data[key]]
+        for name, key in (
+            ("written without bytes (warn)", "num_failed"),
+            ("samples", "num_samples"),
+            ("samples renamed", "num_renamed"),
+        )
+        if data[key]
+    ]
     screen.print(table(f"{len(data['files'])} files in {data['out']}", ["rows", "count"], lines, right=["count"]))
     for text in (*data["examples"][:3], *data["problems"]):
         screen.print(shown(text), style="dim", soft_wrap=True)
@@ -169,6 +247,19 @@ def _show_filters(as_json: bool) -> None:
 
     from mmlake.rows.filters import FILTERS
 
-    data = [{name: value for name, value in asdict(one).items() if name in ("name", "what", "measure", "unit", "low", "high")} for one in FILTERS.values()]
+    data = [
+        {
+            name: value
+            for name, value in asdict(one).items()
+            if name in ("name", "what", "measure", "unit", "low", "high")
+        }
+        for one in FILTERS.values()
+    ]
     lines = [[one["name"], one["low"], one["high"], one["unit"], one["what"]] for one in data]
-    emit(data, as_json=as_json, draw=lambda out: out.print(table("Filters", ["filter", "low", "high", "unit", "keeps out"], lines, right=["low", "high"])))
+    emit(
+        data,
+        as_json=as_json,
+        draw=lambda out: out.print(
+            table("Filters", ["filter", "low", "high", "unit", "keeps out"], lines, right=["low", "high"])
+        ),
+    )

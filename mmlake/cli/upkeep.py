@@ -14,17 +14,30 @@ from mmlake.errors import BlobCorrupt
 
 _LEFTOVER_S = 86_400.0  # longer than any write takes
 
-CodeOption = Annotated[list[int] | None, typer.Option("--code", help="Only failures with this error code; may be given several times.")]
-ShardOption = Annotated[list[str] | None, typer.Option("--shard", help="Only failures of this shard; may be given several times.")]
-TransientOption = Annotated[bool, typer.Option("--transient", help="Only failures that may pass by themselves: networks, busy servers.")]
+CodeOption = Annotated[
+    list[int] | None, typer.Option("--code", help="Only failures with this error code; may be given several times.")
+]
+ShardOption = Annotated[
+    list[str] | None, typer.Option("--shard", help="Only failures of this shard; may be given several times.")
+]
+TransientOption = Annotated[
+    bool, typer.Option("--transient", help="Only failures that may pass by themselves: networks, busy servers.")
+]
 
 
 @app.command(rich_help_panel="Maintain")
 def fsck(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed writers left a day ago.")
+        bool,
+        typer.Option(
+            "--repair",
+            help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed "
+            "writers left a day ago.",
+        ),
     ] = False,
-    sample: Annotated[float, typer.Option(help="Fraction of the blobs to hash; each day looks at others. 1 is all of them.")] = 1.0,
+    sample: Annotated[
+        float, typer.Option(help="Fraction of the blobs to hash; each day looks at others. 1 is all of them.")
+    ] = 1.0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,7 +52,10 @@ def fsck(
 
     opened = open_lake(lake)
     rebuilt = opened.store.rebuild_indexes() if repair else 0
-    broken = [f"pack {path.name} has lost its index, or it is damaged: run `mmlake fsck --repair`" for path in opened.store.broken_packs()]
+    broken = [
+        f"pack {path.name} has lost its index, or it is damaged: run `mmlake fsck --repair`"
+        for path in opened.store.broken_packs()
+    ]
     digests = sampled(named_blobs(opened), sample, seed=datetime.now(UTC).date().isoformat())
     slots = lake_slots(opened)
     with Progress(**bars_of(as_json)) as progress:
@@ -55,8 +71,16 @@ def fsck(
         for digest, what in wrong.items()
         if digest not in mended
     ]
-    problems += [problem for slot in track(slots, "tables", **bars_of(as_json)) for problem in check_tables(opened, [slot])]
-    data = {"blobs": len(digests), "tables": len(slots), "problems": problems, "repaired": sorted(mended), "rebuilt_indexes": rebuilt}
+    problems += [
+        problem for slot in track(slots, "tables", **bars_of(as_json)) for problem in check_tables(opened, [slot])
+    ]
+    data = {
+        "blobs": len(digests),
+        "tables": len(slots),
+        "problems": problems,
+        "repaired": sorted(mended),
+        "rebuilt_indexes": rebuilt,
+    }
     done = f"{len(mended)} repaired, {f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
     lines = [*problems, f"{number_of(len(digests), 'blob')} and {number_of(len(slots), 'table')} checked, {done}"]
     emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
@@ -67,13 +91,17 @@ def fsck(
 @app.command(rich_help_panel="Maintain")
 def gc(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; nothing is condemned or deleted.")] = False,
-    grace_hours: Annotated[float, typer.Option(help="Hours that a blob must have been condemned before it is deleted.")] = 24.0,
+    grace_hours: Annotated[
+        float, typer.Option(help="Hours that a blob must have been condemned before it is deleted.")
+    ] = 24.0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete blobs that no table, version, probe or hold names, in two looks: the first condemns, one after the grace period deletes.
+    """Delete blobs that no table, version, probe or hold names, in two looks: the first condemns, one after the grace
+    period deletes.
 
-    Nothing is looked at while a step is running. Files in `<lake>/holds` keep the digests that stand in them, one a line.
+    Nothing is looked at while a step is running. Files in `<lake>/holds` keep the digests that stand in them, one a
+    line.
 
     Example: `mmlake gc --dry-run`, `mmlake gc`, `mmlake gc --grace-hours 0`
     """
@@ -83,7 +111,13 @@ def gc(
 
     with Progress(**bars_of(as_json)) as progress:
         task = progress.add_task("blobs", total=None)
-        found = collect(open_lake(lake), now_s=time.time(), grace_s=grace_hours * 3600, dry_run=dry_run, advance=lambda count: progress.advance(task, count))
+        found = collect(
+            open_lake(lake),
+            now_s=time.time(),
+            grace_s=grace_hours * 3600,
+            dry_run=dry_run,
+            advance=lambda count: progress.advance(task, count),
+        )
     told = {name.replace("_", " "): f"{count:,}" for name, count in found.to_dict().items()}
     emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(told)))
 
@@ -103,16 +137,28 @@ def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     def draw(out: Console) -> None:
         columns = ["name", "items", "blobs", "bytes", "bytes of its own"]
         for title, shares in (("Sources", found.sources), ("Versions", found.versions)):
-            rows = [[share.name, share.num_items, share.num_blobs, share.size_bytes, share.exclusive_bytes] for share in shares]
+            rows = [
+                [share.name, share.num_items, share.num_blobs, share.size_bytes, share.exclusive_bytes]
+                for share in shares
+            ]
             out.print(table(title, columns, rows, right=columns[1:]))
             out.print()
-        out.print(f"{found.num_blobs:,} blobs, {found.size_bytes:,} bytes; {found.unnamed_blobs:,} blobs, {found.unnamed_bytes:,} bytes that nothing names (`mmlake gc`)")
+        out.print(
+            f"{found.num_blobs:,} blobs, {found.size_bytes:,} bytes; {found.unnamed_blobs:,} blobs, "
+            f"{found.unnamed_bytes:,} bytes that nothing names (`mmlake gc`)"
+        )
 
     emit(found.to_dict(), as_json=as_json, draw=draw)
 
 
 @app.command(rich_help_panel="Look")
-def failed(code: CodeOption = None, shard: ShardOption = None, transient: TransientOption = False, lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def failed(
+    code: CodeOption = None,
+    shard: ShardOption = None,
+    transient: TransientOption = False,
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
     """The dead letters: every item that could not be read, why, since when, and how often it was tried.
 
     Example: `mmlake failed`, `mmlake failed --transient`, `mmlake failed --code 1002`
@@ -121,8 +167,26 @@ def failed(code: CodeOption = None, shard: ShardOption = None, transient: Transi
 
     rows = failed_rows(open_lake(lake), codes=code or (), shards=shard or (), transient=transient)
     columns = ["stage", "shard", "where", "code", "name", "attempts", "since", "reason"]
-    lines = [[row["stage"], row["shard"], _place(row), str(row["error_code"]), row["name"], row["attempts"], row["first_failed_at"][:16], row["reason"]] for row in rows]
-    emit(rows, as_json=as_json, draw=lambda out: out.print(table(f"{len(rows)} failed", columns, lines, right=["attempts"]) if rows else "nothing failed"))
+    lines = [
+        [
+            row["stage"],
+            row["shard"],
+            _place(row),
+            str(row["error_code"]),
+            row["name"],
+            row["attempts"],
+            row["first_failed_at"][:16],
+            row["reason"],
+        ]
+        for row in rows
+    ]
+    emit(
+        rows,
+        as_json=as_json,
+        draw=lambda out: out.print(
+            table(f"{len(rows)} failed", columns, lines, right=["attempts"]) if rows else "nothing failed"
+        ),
+    )
 
 
 def _place(letter: dict[str, Any]) -> str:
@@ -130,4 +194,10 @@ def _place(letter: dict[str, Any]) -> str:
     from mmlake.records import SourceRef
 
     ref = SourceRef.parse(letter["source_ref"])
-    return short(letter["digest"] or letter["key"]) if ref is None else f"{ref.path}#{ref.member}" if ref.member else ref.path
+    return (
+        short(letter["digest"] or letter["key"])
+        if ref is None
+        else f"{ref.path}#{ref.member}"
+        if ref.member
+        else ref.path
+    )

@@ -28,8 +28,25 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
     data: dict[str, Any] = {"versions": rows, "branches": opened.versions.branches(), "tags": opened.versions.tags()}
 
     def draw(out: Console) -> None:
-        lines = [[row["version"], short(row["id"]), row["num_items"], row["num_excluded"], row["decision"] or "", row["baseline"] or ""] for row in rows]
-        out.print(table("Versions", ["version", "id", "items", "excluded", "decision", "against"], lines, right=["items", "excluded"]))
+        lines = [
+            [
+                row["version"],
+                short(row["id"]),
+                row["num_items"],
+                row["num_excluded"],
+                row["decision"] or "",
+                row["baseline"] or "",
+            ]
+            for row in rows
+        ]
+        out.print(
+            table(
+                "Versions",
+                ["version", "id", "items", "excluded", "decision", "against"],
+                lines,
+                right=["items", "excluded"],
+            )
+        )
         out.print()
         out.print(table("Branches", ["branch", "at"], [[name, short(id_)] for name, id_ in data["branches"].items()]))
 
@@ -54,16 +71,35 @@ def diff(
         data["items"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
 
     def draw(out: Console) -> None:
-        lines = [[what, modality, cause, count] for what in ("added", "removed", "changed") for modality, causes in data[what].items() for cause, count in causes.items()]
+        lines = [
+            [what, modality, cause, count]
+            for what in ("added", "removed", "changed")
+            for modality, causes in data[what].items()
+            for cause, count in causes.items()
+        ]
         out.print(
-            table(f"{before} {short(found.before)} -> {after} {short(found.after)}", ["", "modality", "cause", "items"], lines, right=["items"]) if lines else "no difference"
+            table(
+                f"{before} {short(found.before)} -> {after} {short(found.after)}",
+                ["", "modality", "cause", "items"],
+                lines,
+                right=["items"],
+            )
+            if lines
+            else "no difference"
         )
         for name, rows in data.get("items", {}).items():
             out.print(
                 table(
                     name,
                     ["digest", "modality", "cause"],
-                    [[row["digest"], row["modality"], row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}"] for row in rows],
+                    [
+                        [
+                            row["digest"],
+                            row["modality"],
+                            row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
+                        ]
+                        for row in rows
+                    ],
                 )
             )
 
@@ -116,7 +152,11 @@ def rollback(
 
 
 @app.command(rich_help_panel=PANEL)
-def verify(version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")], lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+def verify(
+    version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
     """Hash a version's manifest, segments, blobs and training shards again. Exit code 5 where something is wrong.
 
     Example: `mmlake verify curated`
@@ -131,6 +171,10 @@ def verify(version: Annotated[str, typer.Argument(help="Version, branch, tag or 
             problems.append(f"blob {digest} is {wrong}; run `mmlake fsck`")
     if (directory := opened.shards_dir / id_).is_dir():
         problems += verify_shards(directory)
-    emit({"version": version, "id": id_, "problems": problems}, as_json=as_json, draw=lambda out: out.print("\n".join(problems) or f"{version} ({short(id_)}) is sound"))
+    emit(
+        {"version": version, "id": id_, "problems": problems},
+        as_json=as_json,
+        draw=lambda out: out.print("\n".join(problems) or f"{version} ({short(id_)}) is sound"),
+    )
     if problems:
         raise typer.Exit(ShardCorrupt.exit_code)

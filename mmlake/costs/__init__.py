@@ -1,4 +1,5 @@
-"""What each step took and would cost, and which artifacts are worth keeping. Dollars are estimates at the prices given."""
+"""What each step took and would cost, and which artifacts are worth keeping. Dollars are estimates at the prices
+given."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The cost ledger: seconds and bytes from the stamps, and what they would cost.
 
-Enters: stamps by slot. Leaves: one row per step and modality. Seconds and bytes are measured; dollars follow from `Prices` and are estimates.
+Enters: stamps by slot. Leaves: one row per step and modality. Seconds and bytes are measured; dollars follow from
+`Prices` and are estimates.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from mmlake.costs.prices import Prices
 from mmlake.tables import Slot, Stamp
 
 # data order; other names follow in alphabetical order
-_ORDER = ("items", "blobs", "tracks", "measures", "verdicts", "fingerprints", "near_duplicates", "embeddings", "semantic_duplicates", "duplicate_clusters")
+_ORDER = (
+    "items",
+    "blobs",
+    "tracks",
+    "measures",
+    "verdicts",
+    "fingerprints",
+    "near_duplicates",
+    "embeddings",
+    "semantic_duplicates",
+    "duplicate_clusters",
+)
 _PLACES = 10  # decimals of a dollar figure: a millionth of a cent
 
 COSTS = pa.schema(
@@ -22,14 +34,29 @@ COSTS = pa.schema(
         pa.field("stage", pa.string(), nullable=False, metadata={"note": "the step's table; 'total' in the last row"}),
         pa.field("modality", pa.string(), nullable=False),
         pa.field("num_partitions", pa.int64(), nullable=False),
-        pa.field("num_items", pa.int64(), nullable=False, metadata={"note": "rows accounted for; of the first step in the total row"}),
+        pa.field(
+            "num_items",
+            pa.int64(),
+            nullable=False,
+            metadata={"note": "rows accounted for; of the first step in the total row"},
+        ),
         pa.field("seconds", pa.float64(), nullable=False, metadata={"note": "wall, summed over partitions"}),
         pa.field("cpu_seconds", pa.float64(), nullable=False),
-        pa.field("gpu_seconds", pa.float64(), nullable=False, metadata={"note": "wall seconds of the partitions that held a GPU"}),
+        pa.field(
+            "gpu_seconds",
+            pa.float64(),
+            nullable=False,
+            metadata={"note": "wall seconds of the partitions that held a GPU"},
+        ),
         pa.field("media_bytes", pa.int64(), nullable=False, metadata={"note": "bytes of media read"}),
         pa.field("table_bytes", pa.int64(), nullable=False, metadata={"note": "bytes of the step's tables as stored"}),
         pa.field("items_per_s", pa.float64(), metadata={"note": "null where no time was measured"}),
-        pa.field("cost_usd", pa.float64(), nullable=False, metadata={"note": "estimate: CPU and GPU time at the assumed prices"}),
+        pa.field(
+            "cost_usd",
+            pa.float64(),
+            nullable=False,
+            metadata={"note": "estimate: CPU and GPU time at the assumed prices"},
+        ),
         pa.field("usd_per_1000_items", pa.float64(), metadata={"note": "estimate; null without items"}),
     ]
 )
@@ -72,11 +99,16 @@ class _Sum:
         }
 
 
-def stage_costs(stamps: Mapping[str, Stamp] | Mapping[Slot, Stamp], *, prices: Prices | None = None, gpu_stages: Collection[str] = ()) -> pa.Table:
+def stage_costs(
+    stamps: Mapping[str, Stamp] | Mapping[Slot, Stamp],
+    *,
+    prices: Prices | None = None,
+    gpu_stages: Collection[str] = (),
+) -> pa.Table:
     """Schema COSTS: a row per step and modality in data order, then ("total", "all").
 
-    stamps: slot, or its text `modality/table[shard]`, -> stamp. gpu_stages: steps that held a GPU when they ran; their wall time is charged at the GPU's price on top of
-    their CPU time. Raises SettingsError on a text that is no slot.
+    stamps: slot, or its text `modality/table[shard]`, -> stamp. gpu_stages: steps that held a GPU when they ran; their
+    wall time is charged at the GPU's price on top of their CPU time. Raises SettingsError on a text that is no slot.
     """
     prices = prices or Prices()
     sums: dict[tuple[str, str], _Sum] = {}

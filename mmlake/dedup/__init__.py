@@ -9,4 +9,16 @@ from mmlake.dedup.text import Banding, banding
 from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, semantic_pairs
 from mmlake.dedup.witness import without_template_siblings
 
-__all__ = ["TIERS", "Banding", "DedupSettings", "Tier", "banding", "cluster", "fingerprint", "measure_recall", "near_pairs", "semantic_pairs", "without_template_siblings"]
+__all__ = [
+    "TIERS",
+    "Banding",
+    "DedupSettings",
+    "Tier",
+    "banding",
+    "cluster",
+    "fingerprint",
+    "measure_recall",
+    "near_pairs",
+    "semantic_pairs",
+    "without_template_siblings",
+]

@@ -1,8 +1,11 @@
-"""Near duplicates of recordings: signs of band-energy differences over time and frequency, aligned, confirmed by the long-term spectrum.
+"""Near duplicates of recordings: signs of band-energy differences over time and frequency, aligned, confirmed by the
+long-term spectrum.
 
-Enters: mono 16 kHz samples. Leaves: fingerprints "band-signs" (32 bits per audible frame of 16 ms, with its time; bit 63 says audible) and
-"spectrum" and pairs. Source: Haitsma and Kalker 2002, with a longer time difference so that clips of a quarter second carry enough bits.
-Chromaprint needs about 3 s of sound, half of real speech clips are shorter, so one method serves all lengths. Speed and pitch changes are not found.
+Enters: mono 16 kHz samples. Leaves: fingerprints "band-signs" (32 bits per audible frame of 16 ms, with its time; bit
+63 says audible) and "spectrum" and pairs. Source: Haitsma and Kalker 2002, with a longer time difference so that clips
+of a quarter second carry enough bits.
+Chromaprint needs about 3 s of sound, half of real speech clips are shorter, so one method serves all lengths. Speed and
+pitch changes are not found.
 """
 
 from __future__ import annotations
@@ -53,7 +56,11 @@ def fingerprint_samples(samples: np.ndarray) -> dict[str, np.ndarray]:
     levels = np.log(energies + 1e-9 * energies.max())
     tilt = levels[:, :-1] - levels[:, 1:]
     change = tilt[_LAG:] - tilt[:-_LAG]
-    words = np.ascontiguousarray(np.packbits(change > _DEAD_ZONE, axis=1, bitorder="little")).view("<u4")[:, 0].astype(np.uint64)
+    words = (
+        np.ascontiguousarray(np.packbits(change > _DEAD_ZONE, axis=1, bitorder="little"))
+        .view("<u4")[:, 0]
+        .astype(np.uint64)
+    )
     words |= np.where(audible[_LAG:] & audible[:-_LAG], _AUDIBLE_BIT, np.uint64(0))
     mean = spectrum[audible].mean(axis=0)
     shape = np.clip(10 * np.log10(mean / mean.max() + 1e-12), -_SPECTRUM_DB, 0) + _SPECTRUM_DB
@@ -83,14 +90,21 @@ def _bands(sums: np.ndarray, edges_hz: np.ndarray) -> np.ndarray:
     return np.maximum(np.diff(sums[:, low] * (1 - part) + sums[:, low + 1] * part, axis=1), 0.0)
 
 
-def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent) -> list[tuple[int, int, str, float]]:
-    """(i, j, method, score) of the recordings that align; score is the share of equal bits over audible aligned frames."""
+def pairs(
+    prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent
+) -> list[tuple[int, int, str, float]]:
+    """(i, j, method, score) of the recordings that align; score is the share of equal bits over audible aligned
+    frames."""
     found = []
     for i, j, shifts in _candidates(prints):
         left, right = (perceptual.unpack_bytes(prints[at]["spectrum"]) for at in (i, j))
         if float(perceptual.correlations(left, right)) < settings.audio_spectrum_correlation:
             continue
-        score = max(similarity(prints[i][METHOD], prints[j][METHOD], shift=shift + fine, settings=settings) for shift in shifts for fine in (-1, 0, 1))
+        score = max(
+            similarity(prints[i][METHOD], prints[j][METHOD], shift=shift + fine, settings=settings)
+            for shift in shifts
+            for fine in (-1, 0, 1)
+        )
         if score >= settings.audio_match:
             found.append((i, j, METHOD, score))
     advance(len(prints))
@@ -98,7 +112,8 @@ def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advan
 
 
 def similarity(left: np.ndarray, right: np.ndarray, *, shift: int, settings: DedupSettings) -> float:
-    """Share of equal bits where frame k of left meets frame k - shift of right; 0.0 where too little of either is audible there."""
+    """Share of equal bits where frame k of left meets frame k - shift of right; 0.0 where too little of either is
+    audible there."""
     a, b = max(0, shift), max(0, -shift)
     num = min(len(left) - a, len(right) - b)
     counts = sorted(int(np.count_nonzero(words & _AUDIBLE_BIT)) for words in (left, right))
@@ -113,7 +128,8 @@ def similarity(left: np.ndarray, right: np.ndarray, *, shift: int, settings: Ded
 
 
 def _candidates(prints: list[dict[str, np.ndarray]]) -> list[tuple[int, int, list[int]]]:
-    """(i, j, shifts) of recordings in which half-frames meet at one shift, by votes. Two halves of 16 bits: one whole frame seldom survives a codec."""
+    """(i, j, shifts) of recordings in which half-frames meet at one shift, by votes. Two halves of 16 bits: one
+    whole frame seldom survives a codec."""
     lengths = [len(one.get(METHOD, ())) for one in prints]
     if not sum(lengths):
         return []

@@ -1,7 +1,8 @@
 """Near duplicates of pictures: DCT hash within a Hamming radius, confirmed by the gradient hash and by 8x8 luma.
 
-Enters: the bytes of a picture. Leaves: fingerprints "phash", "phash-mirrored", "dhash", "luma" and pairs. Colour plays no part: a grey copy
-is a near duplicate. Cropping by more than a few percent, rotation and added borders are not found here (docs/dedup.md).
+Enters: the bytes of a picture. Leaves: fingerprints "phash", "phash-mirrored", "dhash", "luma" and pairs. Colour plays
+no part: a grey copy is a near duplicate. Cropping by more than a few percent, rotation and added borders are not found
+here (docs/dedup.md).
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     plane = np.asarray(luma.resize((perceptual.SIDE, perceptual.SIDE), 1), dtype=np.float64)[None]  # 1: Lanczos
     hashes, mirrored = perceptual.dct_hashes(plane)
     gradient = perceptual.gradient_hashes(np.asarray(luma.resize((9, 8), 1))[None])
-    return {METHOD: hashes, MIRRORED: mirrored, "dhash": gradient, "luma": perceptual.pack_bytes(perceptual.block_luma(plane))}
+    return {
+        METHOD: hashes,
+        MIRRORED: mirrored,
+        "dhash": gradient,
+        "luma": perceptual.pack_bytes(perceptual.block_luma(plane)),
+    }
 
 
 def upright_luma(data: bytes):  # type: ignore[no-untyped-def]  # PIL.Image.Image, which is imported late
@@ -51,13 +57,18 @@ def upright_luma(data: bytes):  # type: ignore[no-untyped-def]  # PIL.Image.Imag
         return upright.convert("L")
 
 
-def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent) -> list[tuple[int, int, str, float]]:
-    """(i, j, method, score) of the pictures that all three witnesses hold to be one; score is the share of equal pHash bits."""
+def pairs(
+    prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent
+) -> list[tuple[int, int, str, float]]:
+    """(i, j, method, score) of the pictures that all three witnesses hold to be one; score is the share of equal
+    pHash bits."""
     usable = [at for at, one in enumerate(prints) if len(one.get(METHOD, ())) == 1]
     if not usable:
         return []
     index = np.array(usable, dtype=np.int64)
-    plain, mirrored, gradient = (np.array([prints[at][method][0] for at in usable], dtype=np.uint64) for method in (METHOD, MIRRORED, "dhash"))
+    plain, mirrored, gradient = (
+        np.array([prints[at][method][0] for at in usable], dtype=np.uint64) for method in (METHOD, MIRRORED, "dhash")
+    )
     words = np.array([prints[at]["luma"] for at in usable], dtype=np.uint64)
     first = equal_rows(np.column_stack((plain, gradient, words)))
     found = [(int(index[first[at]]), int(index[at]), METHOD, 1.0) for at in range(len(first)) if first[at] != at]
@@ -66,7 +77,8 @@ def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advan
     both = np.concatenate((plain[kept], mirrored[kept]))
     i, j, distance = hamming_pairs(both, radius=settings.image_radius_bits)
     turned = j >= len(kept)
-    use = (i < len(kept)) & (i != j - len(kept)) & (~turned | (i < j - len(kept)))  # each mirrored pair is found from both sides
+    # each mirrored pair is found from both sides
+    use = (i < len(kept)) & (i != j - len(kept)) & (~turned | (i < j - len(kept)))
     i, j, distance, turned = i[use], j[use] - len(kept) * turned[use], distance[use], turned[use]
     other = np.where(turned[:, None], luma[j].reshape(-1, 8, 8)[:, :, ::-1].reshape(-1, 64), luma[j])
     seen = np.where(turned, _mirrored_gradient(gradient[kept][j]), gradient[kept][j])
@@ -77,14 +89,21 @@ def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advan
     return found
 
 
-def _confirmed(left: np.ndarray, right: np.ndarray, gradient_distance: np.ndarray, *, settings: DedupSettings) -> np.ndarray:
+def _confirmed(
+    left: np.ndarray, right: np.ndarray, gradient_distance: np.ndarray, *, settings: DedupSettings
+) -> np.ndarray:
     flat = (left.std(axis=1) < _FLAT_STD) | (right.std(axis=1) < _FLAT_STD)
     level = np.abs(left.astype(np.int16) - right).mean(axis=1) <= _FLAT_DIFFERENCE
-    shape = (gradient_distance <= settings.image_gradient_bits) & (perceptual.correlations(left, right) >= settings.image_luma_correlation)
+    shape = (gradient_distance <= settings.image_gradient_bits) & (
+        perceptual.correlations(left, right) >= settings.image_luma_correlation
+    )
     return np.where(flat, level, shape)
 
 
 def _mirrored_gradient(hashes: np.ndarray) -> np.ndarray:
-    """The gradient hash of the mirrored picture: columns reversed, signs turned. Equal neighbours turn wrong, which the bound allows for."""
-    bits = np.unpackbits(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").reshape(-1, 8, 8)
+    """The gradient hash of the mirrored picture: columns reversed, signs turned. Equal neighbours turn wrong, which
+    the bound allows for."""
+    bits = np.unpackbits(hashes.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").reshape(
+        -1, 8, 8
+    )
     return perceptual.pack_bits(1 - bits[:, :, ::-1].reshape(-1, 64)) if len(hashes) else hashes

@@ -1,6 +1,7 @@
 """Hashes of grey planes: the DCT hash and its mirror image, the gradient hash, and 8x8 luma, packed into 64-bit words.
 
-Sources: Zauner 2010 (pHash: signs of the low DCT coefficients against their median), Krawetz 2013 (dHash: signs of horizontal gradients).
+Sources: Zauner 2010 (pHash: signs of the low DCT coefficients against their median), Krawetz 2013 (dHash: signs of
+horizontal gradients).
 Legend: N planes, 32x32 luma in 0..255 (9x8 for gradients).
 """
 
@@ -20,14 +21,16 @@ def _cosines() -> np.ndarray:
 
 
 def dct_hashes(planes_NHW: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(hashes, hashes of the mirrored planes), uint64 each. Mirroring negates the odd horizontal frequencies, so it costs no second DCT."""
+    """(hashes, hashes of the mirrored planes), uint64 each. Mirroring negates the odd horizontal frequencies, so it
+    costs no second DCT."""
     coefficients = _cosines() @ planes_NHW.astype(np.float64) @ _cosines().T
     mirrored = coefficients * np.where(np.arange(8) % 2, -1.0, 1.0)
     return _signs(coefficients), _signs(mirrored)
 
 
 def _signs(coefficients: np.ndarray) -> np.ndarray:
-    flat = coefficients.reshape(len(coefficients), 64).round(6)  # rounding: a flat plane must not hash its rounding errors
+    # rounding: a flat plane must not hash its rounding errors
+    flat = coefficients.reshape(len(coefficients), 64).round(6)
     median = np.median(flat[:, 1:], axis=1, keepdims=True)
     flat[:, 0] = median[:, 0]  # the DC term says how bright, not what
     return pack_bits(flat > median)

@@ -1,8 +1,8 @@
 """Semantic duplicates: vectors of one encoder whose exact cosine reaches the encoder's bound.
 
-Enters: unit vectors. Leaves: pairs. The index only proposes; every pair is verified in float64. Sources: SemDeDup (Abbas et al. 2023) for
-clusters before pairs; here each vector is also compared with its three nearest cells, because a third of one percent to five percent of
-true pairs lie across a border. FAISS does the searching.
+Enters: unit vectors. Leaves: pairs. The index only proposes; every pair is verified in float64. Sources: SemDeDup
+(Abbas et al. 2023) for clusters before pairs; here each vector is also compared with its three nearest cells, because a
+third of one percent to five percent of true pairs lie across a border. FAISS does the searching.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ _TRAINING_PER_CELL = 64
 _ITERATIONS = 8
 
 
-def similar(vectors: np.ndarray, *, bound: float, index: str, settings: DedupSettings, advance: Advance = silent) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(i, j, cosine) of the pairs at or above the bound, i < j, sorted. vectors: float32 (N, D), unit norm. Raises SettingsError."""
+def similar(
+    vectors: np.ndarray, *, bound: float, index: str, settings: DedupSettings, advance: Advance = silent
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(i, j, cosine) of the pairs at or above the bound, i < j, sorted. vectors: float32 (N, D), unit norm. Raises
+    SettingsError."""
     if index not in INDEXES:
         raise SettingsError(f"dedup.index is {index!r}; expected one of {', '.join(INDEXES)}")
     if index == "auto":
@@ -44,8 +47,11 @@ def similar(vectors: np.ndarray, *, bound: float, index: str, settings: DedupSet
     return i[keep], j[keep], cosine[keep]
 
 
-def measure_recall(vectors: np.ndarray, *, index: str, bound: float, settings: DedupSettings | None = None, sample_items: int = 1_000) -> float:
-    """Share of the pairs that brute force finds for a sample of vectors and that the index finds too; 1.0 where there are none to find."""
+def measure_recall(
+    vectors: np.ndarray, *, index: str, bound: float, settings: DedupSettings | None = None, sample_items: int = 1_000
+) -> float:
+    """Share of the pairs that brute force finds for a sample of vectors and that the index finds too; 1.0 where
+    there are none to find."""
     settings = settings or DedupSettings()
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     i, j, _ = similar(vectors, bound=bound, index=index, settings=settings)
@@ -90,7 +96,9 @@ def _ranges(index, vectors: np.ndarray, bound: float) -> _Found:  # type: ignore
 def _cells(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     """Each cell's own vectors against all that have it among their three nearest."""
     centroids = _centroids(vectors, max(2, round(2 * len(vectors) ** 0.5)), settings)
-    near = np.concatenate([_nearest(vectors[at : at + _BLOCK_ROWS], centroids) for at in range(0, len(vectors), _BLOCK_ROWS)])
+    near = np.concatenate(
+        [_nearest(vectors[at : at + _BLOCK_ROWS], centroids) for at in range(0, len(vectors), _BLOCK_ROWS)]
+    )
     owners = np.argsort(near[:, 0], kind="stable")
     own_bounds = np.searchsorted(near[owners, 0], np.arange(len(centroids) + 1))
     visitors = np.argsort(near.ravel(), kind="stable")
@@ -117,7 +125,15 @@ def _centroids(vectors: np.ndarray, num: int, settings: DedupSettings) -> np.nda
     faiss = _faiss()
     rng = np.random.default_rng(settings.seed)
     sample = vectors[np.sort(rng.permutation(len(vectors))[: num * _TRAINING_PER_CELL])]
-    means = faiss.Kmeans(vectors.shape[1], num, niter=_ITERATIONS, seed=settings.seed, spherical=True, min_points_per_centroid=1, max_points_per_centroid=_TRAINING_PER_CELL)
+    means = faiss.Kmeans(
+        vectors.shape[1],
+        num,
+        niter=_ITERATIONS,
+        seed=settings.seed,
+        spherical=True,
+        min_points_per_centroid=1,
+        max_points_per_centroid=_TRAINING_PER_CELL,
+    )
     means.train(sample)
     return means.centroids
 
@@ -138,7 +154,9 @@ def _neighbours(index, vectors: np.ndarray, bound: float, settings: DedupSetting
 def _ivf_flat(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     faiss = _faiss()
     quantizer = faiss.IndexFlatIP(vectors.shape[1])
-    index = faiss.IndexIVFFlat(quantizer, vectors.shape[1], max(1, round(2 * len(vectors) ** 0.5)), faiss.METRIC_INNER_PRODUCT)
+    index = faiss.IndexIVFFlat(
+        quantizer, vectors.shape[1], max(1, round(2 * len(vectors) ** 0.5)), faiss.METRIC_INNER_PRODUCT
+    )
     _train(index, vectors)
     index.nprobe = min(8, index.nlist)
     yield from _ranges(index, vectors, bound)
@@ -148,8 +166,16 @@ def _ivf_pq(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Foun
     faiss = _faiss()
     dimension = vectors.shape[1]
     parts = next(parts for parts in (48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1) if dimension % parts == 0)
-    bits = 8 if len(vectors) >= 10_000 else 6 if len(vectors) >= 2_500 else 4  # 2**bits codes need about 39 training rows each
-    index = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, max(1, round(len(vectors) ** 0.5)), parts, bits, faiss.METRIC_INNER_PRODUCT)
+    # 2**bits codes need about 39 training rows each
+    bits = 8 if len(vectors) >= 10_000 else 6 if len(vectors) >= 2_500 else 4
+    index = faiss.IndexIVFPQ(
+        faiss.IndexFlatIP(dimension),
+        dimension,
+        max(1, round(len(vectors) ** 0.5)),
+        parts,
+        bits,
+        faiss.METRIC_INNER_PRODUCT,
+    )
     _train(index, vectors)
     index.nprobe = min(16, index.nlist)
     yield from _neighbours(index, vectors, bound, settings)
@@ -176,7 +202,13 @@ def _train(index, vectors: np.ndarray) -> None:  # type: ignore[no-untyped-def]
     index.add(vectors)
 
 
-_SEARCHES: dict[str, Callable[[np.ndarray, float, DedupSettings], _Found]] = {"flat": _flat, "cells": _cells, "ivf-flat": _ivf_flat, "ivf-pq": _ivf_pq, "hnsw": _hnsw}
+_SEARCHES: dict[str, Callable[[np.ndarray, float, DedupSettings], _Found]] = {
+    "flat": _flat,
+    "cells": _cells,
+    "ivf-flat": _ivf_flat,
+    "ivf-pq": _ivf_pq,
+    "hnsw": _hnsw,
+}
 
 
 def _faiss():  # type: ignore[no-untyped-def]

@@ -9,7 +9,8 @@ INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
 
 
 def _semantic_bounds() -> dict[str, float]:
-    # the same numbers as ENCODERS[...].duplicate_cosine (a test holds them equal); written here too because stages do not import one another
+    # the same numbers as ENCODERS[...].duplicate_cosine (a test holds them equal); written here too because stages do
+    # not import one another
     return {
         "minilm-l6": 0.88,
         "colour-gradient": 0.95,
@@ -32,7 +33,8 @@ class DedupSettings:
     decode_workers: int = 2
     # threads that decode media for fingerprints, ahead of the rows that are written
     text_jaccard: float = 0.7
-    # exact Jaccard of word 5-gram shingles; ten planted plagiarisms among 1,000 articles score .96 or more, every other pair is estimated below .2 (docs/dedup.md)
+    # exact Jaccard of word 5-gram shingles; ten planted plagiarisms among 1,000 articles score .96 or more, every other
+    # pair is estimated below .2 (docs/dedup.md)
     text_shingle_words: int = 5
     # words per shingle; shorter texts are one shingle
     text_num_perm: int = 128
@@ -40,7 +42,8 @@ class DedupSettings:
     text_lsh_recall: float = 0.985
     # probability that a pair at exactly text_jaccard becomes a candidate; 128 permutations then give 25 bands of 5 rows
     image_radius_bits: int = 10
-    # of 64 pHash bits; distinct photographs lie at 16 or more, recompression, scaling, blur and gamma at 8 or less, a 3 % crop mostly below 10
+    # of 64 pHash bits; distinct photographs lie at 16 or more, recompression, scaling, blur and gamma at 8 or less, a 3
+    # % crop mostly below 10
     image_gradient_bits: int = 14
     # of 64 dHash bits, a second witness that fails for other reasons than the DCT
     image_luma_correlation: float = 0.85
@@ -50,11 +53,13 @@ class DedupSettings:
     video_frame_bits: int = 10
     # of 64 pHash bits per aligned frame
     video_match: float = 0.75
-    # both the share of aligned frames that match and the correlation of what moves; clips of one signer before one wall reach .59, re-encodes stay above .85
+    # both the share of aligned frames that match and the correlation of what moves; clips of one signer before one wall
+    # reach .59, re-encodes stay above .85
     video_offset_s: float = 10.0
     # largest shift tried between two videos
     audio_match: float = 0.78
-    # share of equal bits over aligned audible frames; distinct recordings reach .74, transcodes, gain, trims and 20 dB noise stay above .80
+    # share of equal bits over aligned audible frames; distinct recordings reach .74, transcodes, gain, trims and 20 dB
+    # noise stay above .80
     audio_spectrum_correlation: float = 0.9
     # of the long-term spectrum; tells steady tones apart, which have no changing bits
     min_coverage_fraction: float = 0.7
@@ -66,7 +71,8 @@ class DedupSettings:
     semantic_default_bound: float = 0.97
     # for encoders without an entry
     semantic_shared_fraction: float = 0.125
-    # of the shorter text's 5-grams; 22 planted paraphrases share at most .19 (all but one under .12), pages of one template mostly more than .2
+    # of the shorter text's 5-grams; 22 planted paraphrases share at most .19 (all but one under .12), pages of one
+    # template mostly more than .2
     index: str = "auto"
     # auto is flat below `flat_max_items`, else cells
     flat_max_items: int = 5_000

@@ -1,7 +1,8 @@
 """Near duplicates of texts: word shingles, MinHash, banded LSH for candidates, exact Jaccard for the verdict.
 
-Enters: normalized text. Leaves: two fingerprints ("minhash", "shingles") and pairs. Sources: Broder 1997 (resemblance of shingle sets),
-Leskovec et al., Mining of Massive Datasets, ch. 3 (banding). Everything but the word rules is vectorized over a batch of documents.
+Enters: normalized text. Leaves: two fingerprints ("minhash", "shingles") and pairs. Sources: Broder 1997 (resemblance
+of shingle sets), Leskovec et al., Mining of Massive Datasets, ch. 3 (banding). Everything but the word rules is
+vectorized over a batch of documents.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ _BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2**64
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _BATCH_CHARS = 1 << 20
 _COMPILE_FROM = 300_000  # shingles; below it numpy is done before numba has compiled
-_SURE_MARGIN = 0.22  # five standard errors of the MinHash estimate: candidates further below the bound are dropped unverified
-_MAX_BUCKET = 256  # rows; larger buckets are template spam, where comparing all with all finds nothing that pivots do not
+# five standard errors of the MinHash estimate: candidates further below the bound are dropped unverified
+_SURE_MARGIN = 0.22
+# rows; larger buckets are template spam, where comparing all with all finds nothing that pivots do not
+_MAX_BUCKET = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,16 @@ class Banding:
 
 
 def banding(bound: float, num_perm: int, *, recall: float = 0.985) -> Banding:
-    """The most selective banding whose recall at the bound is at least `recall`; the most tolerant one where none is."""
+    """The most selective banding whose recall at the bound is at least `recall`; the most tolerant one where none
+    is."""
     if not 0 < bound <= 1 or num_perm < 1:
-        raise SettingsError(f"dedup: cannot band {num_perm} permutations at Jaccard {bound}; expected 0 < bound <= 1 and at least one permutation")
-    options = [Banding(num_perm // rows, rows, 1 - (1 - bound**rows) ** (num_perm // rows)) for rows in range(1, num_perm + 1)]
+        raise SettingsError(
+            f"dedup: cannot band {num_perm} permutations at Jaccard {bound}; expected 0 < bound <= 1 and at least "
+            "one permutation"
+        )
+    options = [
+        Banding(num_perm // rows, rows, 1 - (1 - bound**rows) ** (num_perm // rows)) for rows in range(1, num_perm + 1)
+    ]
     good = [option for option in options if option.recall_at_bound >= recall]
     return good[-1] if good else options[0]
 
@@ -49,7 +58,8 @@ def banding(bound: float, num_perm: int, *, recall: float = 0.985) -> Banding:
 def shingles(texts: Iterable[str], *, words: int = 5) -> Iterator[np.ndarray]:
     """For each text its sorted distinct 64-bit shingle hashes; none for a text without words.
 
-    A word is a run of letters, digits and marks after NFKC and case folding; in scripts written without spaces each character is a word.
+    A word is a run of letters, digits and marks after NFKC and case folding; in scripts written without spaces each
+    character is a word.
     """
     batch: list[str] = []
     size = 0
@@ -98,7 +108,9 @@ def _word_hashes(points: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np
     """A 64-bit hash per word: the polynomial of its code points, read off prefix sums, scrambled."""
     powers = _powers(_BASE, len(points))
     sums = np.r_[np.zeros(1, np.uint64), np.cumsum(mix64(points.astype(np.uint64)) * powers, dtype=np.uint64)]
-    return mix64((sums[ends] - sums[starts]) * _powers(_INVERSE, len(points))[starts] + (ends - starts).astype(np.uint64))
+    return mix64(
+        (sums[ends] - sums[starts]) * _powers(_INVERSE, len(points))[starts] + (ends - starts).astype(np.uint64)
+    )
 
 
 def _powers(base: int, num: int) -> np.ndarray:
@@ -119,8 +131,22 @@ def _joined(hashes: np.ndarray, words: int) -> np.ndarray:
 @functools.lru_cache(maxsize=1)
 def _kinds() -> np.ndarray:
     """For each code point: 0 separator, 1 part of a word, 2 a word by itself (scripts without spaces)."""
-    kinds = np.fromiter((character.isalnum() or unicodedata.category(character)[0] == "M" for character in map(chr, range(0x110000))), dtype=np.uint8, count=0x110000)
-    spaceless = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
+    kinds = np.fromiter(
+        (character.isalnum() or unicodedata.category(character)[0] == "M" for character in map(chr, range(0x110000))),
+        dtype=np.uint8,
+        count=0x110000,
+    )
+    spaceless = (
+        (0x0E00, 0x0EFF),
+        (0x1000, 0x109F),
+        (0x1780, 0x17FF),
+        (0x3040, 0x30FF),
+        (0x31F0, 0x31FF),
+        (0x3400, 0x4DBF),
+        (0x4E00, 0x9FFF),
+        (0xF900, 0xFAFF),
+        (0x20000, 0x3FFFF),
+    )
     for low, high in spaceless:  # Thai and Lao, Myanmar, Khmer, Kana, Han
         kinds[low : high + 1] *= 2
     return kinds
@@ -173,8 +199,11 @@ def _compiled():  # type: ignore[no-untyped-def]
     return numba.njit(nogil=True)(kernel)
 
 
-def pairs(sets: list[np.ndarray], rows: np.ndarray, *, settings: DedupSettings, advance: Advance = silent) -> list[tuple[int, int, str, float]]:
-    """(i, j, method, Jaccard) of the texts whose shingle sets are at least `text_jaccard` alike; sets sorted, `rows` their signatures.
+def pairs(
+    sets: list[np.ndarray], rows: np.ndarray, *, settings: DedupSettings, advance: Advance = silent
+) -> list[tuple[int, int, str, float]]:
+    """(i, j, method, Jaccard) of the texts whose shingle sets are at least `text_jaccard` alike; sets sorted, `rows`
+    their signatures.
 
     Texts with equal sets are tied to the first of them, and only that one is searched further.
     """
@@ -200,7 +229,9 @@ def pairs(sets: list[np.ndarray], rows: np.ndarray, *, settings: DedupSettings, 
     return found
 
 
-def _candidates(rows: np.ndarray, sets: list[np.ndarray], index: np.ndarray, *, settings: DedupSettings) -> Iterator[tuple[int, int]]:
+def _candidates(
+    rows: np.ndarray, sets: list[np.ndarray], index: np.ndarray, *, settings: DedupSettings
+) -> Iterator[tuple[int, int]]:
     """Pairs that share a band and may still reach the bound by their signatures and sizes."""
     cut = banding(settings.text_jaccard, settings.text_num_perm, recall=settings.text_lsh_recall)
     sizes = np.array([len(sets[at]) for at in index], dtype=np.int64)
@@ -217,8 +248,11 @@ def _candidates(rows: np.ndarray, sets: list[np.ndarray], index: np.ndarray, *, 
         yield from _pivots(keys, sets, index, settings=settings)
 
 
-def _pivots(keys: np.ndarray, sets: list[np.ndarray], index: np.ndarray, *, settings: DedupSettings) -> Iterator[tuple[int, int]]:
-    """In overfull buckets: the first text against the rest, those that match leave, and again until few are left; linear where all are alike."""
+def _pivots(
+    keys: np.ndarray, sets: list[np.ndarray], index: np.ndarray, *, settings: DedupSettings
+) -> Iterator[tuple[int, int]]:
+    """In overfull buckets: the first text against the rest, those that match leave, and again until few are left;
+    linear where all are alike."""
     values, counts = np.unique(keys, return_counts=True)
     for key in values[counts > _MAX_BUCKET]:
         run = index[np.flatnonzero(keys == key)]

@@ -1,8 +1,10 @@
 """Near duplicates of videos: pHashes of frames on a fixed time grid, aligned, and confirmed by what moves.
 
-Enters: a video blob. Leaves: fingerprints "frame-phash" (one per sampled frame, with its time) and "frame-luma" (8x8 luma of the same frames)
-and pairs. Keyframes would not do: their positions move when a clip is encoded again. Frames alone would not do either: two clips of one
-signer before one wall have frames within 8 bits of each other, but other movements. Mirrored and cropped (over 4 %) copies are not found.
+Enters: a video blob. Leaves: fingerprints "frame-phash" (one per sampled frame, with its time) and "frame-luma" (8x8
+luma of the same frames)
+and pairs. Keyframes would not do: their positions move when a clip is encoded again. Frames alone would not do either:
+two clips of one signer before one wall have frames within 8 bits of each other, but other movements. Mirrored and
+cropped (over 4 %) copies are not found.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
 
 METHOD = "frame-phash"
-_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,ivf"  # no playlists: ffconcat and m3u8 open other files
+# no playlists: ffconcat and m3u8 open other files
+_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,ivf"
 _MAX_FRAMES = 40_000  # of the grid: 83 minutes at an eighth of a second; what follows is not compared
 _STILL = 1.0  # luma levels: below it nothing moves that could tell two clips apart
 _STILL_BITS = 4  # per frame then, instead of video_frame_bits
@@ -35,7 +38,8 @@ def fingerprint(path: Path, *, settings: DedupSettings) -> dict[str, np.ndarray]
 
 
 def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """(32x32 luma planes, seconds from the first frame): the first frame shown at or after each point of the grid; a gap repeats the last."""
+    """(32x32 luma planes, seconds from the first frame): the first frame shown at or after each point of the grid; a
+    gap repeats the last."""
     import av
 
     planes: list[np.ndarray] = []
@@ -64,9 +68,17 @@ def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray
     return np.stack(planes), (np.arange(len(planes)) * step_s).astype(np.float32)
 
 
-def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent) -> list[tuple[int, int, str, float]]:
-    """(i, j, method, score) of the videos that align; score is the smaller of the matching share and the correlation of movement."""
-    luma = [perceptual.unpack_bytes(one["frame-luma"]).reshape(-1, 64) if len(one.get(METHOD, ())) else np.empty((0, 64), np.uint8) for one in prints]
+def pairs(
+    prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advance: Advance = silent
+) -> list[tuple[int, int, str, float]]:
+    """(i, j, method, score) of the videos that align; score is the smaller of the matching share and the correlation
+    of movement."""
+    luma = [
+        perceptual.unpack_bytes(one["frame-luma"]).reshape(-1, 64)
+        if len(one.get(METHOD, ()))
+        else np.empty((0, 64), np.uint8)
+        for one in prints
+    ]
     found = []
     for i, j in _candidates(prints, luma):
         score = similarity((prints[i][METHOD], luma[i]), (prints[j][METHOD], luma[j]), settings=settings)
@@ -77,10 +89,13 @@ def pairs(prints: list[dict[str, np.ndarray]], *, settings: DedupSettings, advan
 
 
 def _candidates(prints: list[dict[str, np.ndarray]], luma: list[np.ndarray]) -> list[tuple[int, int]]:
-    """Videos that have one telling frame nearly in common. Each video gives a distinct frame once, however long it stands still."""
+    """Videos that have one telling frame nearly in common. Each video gives a distinct frame once, however long it
+    stands still."""
     owners, frames = [], []
     for at, one in enumerate(prints):
-        telling = np.unique(one[METHOD][luma[at].std(axis=1) >= _BLANK_STD]) if len(luma[at]) else np.empty(0, np.uint64)
+        telling = (
+            np.unique(one[METHOD][luma[at].std(axis=1) >= _BLANK_STD]) if len(luma[at]) else np.empty(0, np.uint64)
+        )
         owners.append(np.full(len(telling), at, np.int64))
         frames.append(telling)
     if not frames or not (owner := np.concatenate(owners)).size:
@@ -91,7 +106,9 @@ def _candidates(prints: list[dict[str, np.ndarray]], luma: list[np.ndarray]) -> 
     return [(int(code) // len(prints), int(code) % len(prints)) for code in codes]
 
 
-def similarity(left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray], *, settings: DedupSettings) -> float:
+def similarity(
+    left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray], *, settings: DedupSettings
+) -> float:
     """0..1 at the best shift between two (hashes, luma) sequences; 0.0 where no shift covers enough of both."""
     (hashes_a, luma_a), (hashes_b, luma_b) = left, right
     shorter, longer = sorted((len(hashes_a), len(hashes_b)))

@@ -6,4 +6,13 @@ from mmlake.embed.embedding import embed, encode_file_query, encode_text_query
 from mmlake.embed.encoders import DEFAULT_ENCODERS, ENCODERS, Encoder
 from mmlake.embed.settings import EmbedSettings, ModelSource
 
-__all__ = ["DEFAULT_ENCODERS", "ENCODERS", "EmbedSettings", "Encoder", "ModelSource", "embed", "encode_file_query", "encode_text_query"]
+__all__ = [
+    "DEFAULT_ENCODERS",
+    "ENCODERS",
+    "EmbedSettings",
+    "Encoder",
+    "ModelSource",
+    "embed",
+    "encode_file_query",
+    "encode_text_query",
+]

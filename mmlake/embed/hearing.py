@@ -32,8 +32,13 @@ class WhisperEncoder:
         """(log-mel features, encoder frames with sound) per window."""
         length = self._extract.n_samples
         parts = windows(media.samples(), length, self._windows)
-        features = [self._extract(part, sampling_rate=RATE_HZ, return_tensors="np")["input_features"][0] for part in parts]
-        return [(feature, max(1, -(-len(part) * self._frames // length))) for feature, part in zip(features, parts, strict=True)]
+        features = [
+            self._extract(part, sampling_rate=RATE_HZ, return_tensors="np")["input_features"][0] for part in parts
+        ]
+        return [
+            (feature, max(1, -(-len(part) * self._frames // length)))
+            for feature, part in zip(features, parts, strict=True)
+        ]
 
     def cost(self, prepared: list[tuple[np.ndarray, int]]) -> int:
         """Samples of all windows, which are always padded to full length."""
@@ -43,10 +48,14 @@ class WhisperEncoder:
         """Unit vectors."""
         features = np.stack([feature for parts in batch for feature, _ in parts])
         with self._torch.inference_mode():
-            states = self._model(self._torch.from_numpy(features).to(self._device)).last_hidden_state.float().cpu().numpy()
+            states = (
+                self._model(self._torch.from_numpy(features).to(self._device)).last_hidden_state.float().cpu().numpy()
+            )
         out, at = [], 0
         for parts in batch:
-            total = np.sum([states[at + k, :frames].sum(axis=0, dtype=np.float64) for k, (_, frames) in enumerate(parts)], axis=0)
+            total = np.sum(
+                [states[at + k, :frames].sum(axis=0, dtype=np.float64) for k, (_, frames) in enumerate(parts)], axis=0
+            )
             out.append(total / max(float(np.linalg.norm(total)), 1e-12))
             at += len(parts)
         return out
@@ -72,11 +81,20 @@ class Clap:
     def prepare(self, media: Media) -> Any:
         """Mel features per window, or the token ids of a text."""
         if media.modality == "text":
-            return self._tokenizer(media.text(), truncation=True, max_length=self._model.config.text_config.max_position_embeddings - 2)["input_ids"]
+            return self._tokenizer(
+                media.text(), truncation=True, max_length=self._model.config.text_config.max_position_embeddings - 2
+            )["input_ids"]
         rate_hz = self._extract.sampling_rate
         # windows no longer than the model's input: the extractor would else cut at a random place
         parts = windows(resampled(media.samples(), RATE_HZ, rate_hz), self._extract.nb_max_samples, self._windows)
-        return np.concatenate([self._extract(part, sampling_rate=rate_hz, truncation="rand_trunc", padding="repeatpad", return_tensors="np")["input_features"] for part in parts])
+        return np.concatenate(
+            [
+                self._extract(
+                    part, sampling_rate=rate_hz, truncation="rand_trunc", padding="repeatpad", return_tensors="np"
+                )["input_features"]
+                for part in parts
+            ]
+        )
 
     def cost(self, prepared: Any) -> int:
         """Samples of all windows at full length."""
@@ -91,7 +109,10 @@ class Clap:
                     features = self._model.get_text_features(input_ids=torch.tensor([prepared], device=self._device))
                 else:
                     values = torch.from_numpy(np.asarray(prepared, np.float32)).to(self._device)
-                    features = self._model.get_audio_features(input_features=values, is_longer=torch.zeros((len(values), 1), dtype=torch.bool, device=self._device))
+                    features = self._model.get_audio_features(
+                        input_features=values,
+                        is_longer=torch.zeros((len(values), 1), dtype=torch.bool, device=self._device),
+                    )
             total = getattr(features, "pooler_output", features).float().cpu().numpy().sum(axis=0, dtype=np.float64)
             out.append(total / max(float(np.linalg.norm(total)), 1e-12))
         return out

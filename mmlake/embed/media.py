@@ -25,7 +25,8 @@ class Media:
     text: Callable[[], str]  # the text itself, or the transcript of a recording
     pictures: Callable[[], list[bytes]]  # the picture itself, or the keyframes of a video
     samples: Callable[[], np.ndarray]  # mono float32 at 16 kHz
-    signals: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.float32))  # per analysed frame: luma, luma_std, change
+    # per analysed frame: luma, luma_std, change
+    signals: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.float32))
 
 
 def from_tracks(row: Mapping, modality: str, *, store: Blobs, max_keyframes: int) -> Media:
@@ -34,7 +35,9 @@ def from_tracks(row: Mapping, modality: str, *, store: Blobs, max_keyframes: int
     def text() -> str:
         words = row["text"] if modality == "text" else row["transcript"]
         if not words or not words.strip():
-            raise UnreadableItem(3003, "num_words=0 not in [1, inf)" if modality == "text" else "no transcript to embed")
+            raise UnreadableItem(
+                3003, "num_words=0 not in [1, inf)" if modality == "text" else "no transcript to embed"
+            )
         return words
 
     def pictures() -> list[bytes]:
@@ -62,7 +65,8 @@ def evenly(items: list, count: int) -> list:
 
 
 def flac_samples(data: bytes) -> np.ndarray:
-    """Mono float32 samples at 16 kHz of a sound file; other rates are resampled. Raises UnreadableItem where it holds none."""
+    """Mono float32 samples at 16 kHz of a sound file; other rates are resampled. Raises UnreadableItem where it
+    holds none."""
     import soundfile
 
     samples, rate_hz = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
@@ -81,8 +85,10 @@ def resampled(samples: np.ndarray, from_hz: int, to_hz: int) -> np.ndarray:
     return soxr.resample(samples, from_hz, to_hz).astype(np.float32)
 
 
-def upright_rgb(data: bytes, *, draft_px: int):  # type: ignore[no-untyped-def]  # PIL.Image.Image, which is imported late
-    """The first frame in RGB as a viewer shows it, transparent parts on white; a JPEG is decoded no larger than needed for `draft_px`."""
+# PIL.Image.Image, which is imported late
+def upright_rgb(data: bytes, *, draft_px: int):  # type: ignore[no-untyped-def]
+    """The first frame in RGB as a viewer shows it, transparent parts on white; a JPEG is decoded no larger than
+    needed for `draft_px`."""
     from PIL import Image, ImageOps
 
     with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:

@@ -20,7 +20,8 @@ _CHARS_PER_TOKEN = 16  # more than any language needs on average; bounds what is
 
 
 class MiniLm:
-    """The encoder on one device. A text is up to `text_windows` windows of `text_window_tokens`; the rest is not read."""
+    """The encoder on one device. A text is up to `text_windows` windows of `text_window_tokens`; the rest is not
+    read."""
 
     unit = "tokens"
 
@@ -50,7 +51,8 @@ class MiniLm:
         ids = self._tokenizer.encode(media.text()[: limit * _CHARS_PER_TOKEN], add_special_tokens=False).ids[:limit]
         if not ids:
             raise UnreadableItem(3003, "num_tokens=0 not in [1, inf)")
-        parts = np.array_split(ids, -(-len(ids) // self._content))  # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
+        # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
+        parts = np.array_split(ids, -(-len(ids) // self._content))
         return [[self._begin, *part.tolist(), self._end] for part in parts]
 
     def cost(self, prepared: list[list[int]]) -> int:
@@ -65,7 +67,9 @@ class MiniLm:
         ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
         mask = torch.arange(longest)[None] < torch.tensor([len(row) for row in rows])[:, None]
         with torch.inference_mode():
-            states = self._model(input_ids=ids.to(self._device), attention_mask=mask.long().to(self._device)).last_hidden_state.float()
+            states = self._model(
+                input_ids=ids.to(self._device), attention_mask=mask.long().to(self._device)
+            ).last_hidden_state.float()
             sums = (states * mask.to(self._device)[:, :, None]).sum(dim=1).cpu().numpy()
         bounds = np.cumsum([0, *(len(windows) for windows in batch)])
         pooled = [sums[low:high].sum(axis=0) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]

@@ -1,4 +1,5 @@
-"""CLIP, SigLIP and DINOv2 through transformers, with our own preprocessing from preprocessor_config.json (Pillow and numpy, no torchvision)."""
+"""CLIP, SigLIP and DINOv2 through transformers, with our own preprocessing from preprocessor_config.json (Pillow and
+numpy, no torchvision)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,11 @@ class VisionEncoder:
 
     def cost(self, prepared: Any) -> int:
         """Pixels; a token of a text counts as a patch of 16x16."""
-        return len(prepared) * 256 if isinstance(prepared, list) else prepared.shape[0] * prepared.shape[2] * prepared.shape[3]
+        return (
+            len(prepared) * 256
+            if isinstance(prepared, list)
+            else prepared.shape[0] * prepared.shape[2] * prepared.shape[3]
+        )
 
     def infer(self, batch: list[Any]) -> list[np.ndarray]:
         """Unit vectors. A video's is the mean of its keyframes' unit vectors."""
@@ -55,7 +60,10 @@ class VisionEncoder:
             with self._torch.inference_mode():
                 vectors = _units(self._features(self._torch.from_numpy(stacked).to(self._device)))
             bounds = np.cumsum([0, *(len(batch[at]) for at in pictures)])
-            out |= {at: _units(vectors[low:high].mean(axis=0)) for at, low, high in zip(pictures, bounds[:-1], bounds[1:], strict=True)}
+            out |= {
+                at: _units(vectors[low:high].mean(axis=0))
+                for at, low, high in zip(pictures, bounds[:-1], bounds[1:], strict=True)
+            }
         return [out[at] for at in range(len(batch))]
 
     def _features(self, pixels_NCHW: Any) -> np.ndarray:
@@ -73,7 +81,8 @@ class VisionEncoder:
 
 
 def pixels(picture: Any, plan: Mapping[str, Any]) -> np.ndarray:
-    """float32 (3, height, width) of a PIL picture as preprocessor_config.json says: resize, crop, rescale, normalize."""
+    """float32 (3, height, width) of a PIL picture as preprocessor_config.json says: resize, crop, rescale,
+    normalize."""
     size: Any = plan.get("size") or 224
     resample = int(plan.get("resample", 3))
     if plan.get("do_resize", True):
@@ -81,7 +90,8 @@ def pixels(picture: Any, plan: Mapping[str, Any]) -> np.ndarray:
         if shortest:
             scale = shortest / min(picture.size)
             target = (max(shortest, round(picture.width * scale)), max(shortest, round(picture.height * scale)))
-            if max(target) > 32 * shortest:  # a ruler-shaped picture must not grow into gigabytes before its middle is cut out
+            # a ruler-shaped picture must not grow into gigabytes before its middle is cut out
+            if max(target) > 32 * shortest:
                 target = (min(target[0], 32 * shortest), min(target[1], 32 * shortest))
         else:
             target = (int(size["width"]), int(size["height"]))

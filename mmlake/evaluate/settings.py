@@ -12,7 +12,8 @@ class EvaluateSettings:
     seed: int = 17
     # any number; starts k-means, picks the probes and drives the resampling, so that equal inputs give equal figures
     num_clusters: int = 0
-    # 0: about sqrt(items), at least 2 and at most 256; set it to hold the resolution fixed over versions of very different size
+    # 0: about sqrt(items), at least 2 and at most 256; set it to hold the resolution fixed over versions of very
+    # different size
     max_iterations: int = 25
     # Lloyd rounds; the histogram of unit vectors hardly moves after about ten
     probes_per_modality: int = 100
@@ -24,7 +25,8 @@ class EvaluateSettings:
     metric: str = "ndcg_at_10"
     # the one measure that the decision is taken on, fixed beforehand: choosing it afterwards would void the p-values
     alpha: float = 0.05
-    # fraction; how often a comparison of a version with its like may call a difference (family-wise, over all modalities)
+    # fraction; how often a comparison of a version with its like may call a difference (family-wise, over all
+    # modalities)
     margin: float = 0.01
     # in units of the metric; a loss smaller than this is not held against a version even where it is certain
     num_resamples: int = 10_000

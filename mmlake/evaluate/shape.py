@@ -1,7 +1,8 @@
 """The shape of a corpus: how evenly its vectors spread over clusters.
 
-Enters: the vectors of one version, modality and encoder, sorted by digest by the caller. Leaves: a histogram, its Shannon entropy, and for
-readers a representative and a few words per cluster. Judges nothing: whether a shape is good is decided by the probes.
+Enters: the vectors of one version, modality and encoder, sorted by digest by the caller. Leaves: a histogram, its
+Shannon entropy, and for readers a representative and a few words per cluster. Judges nothing: whether a shape is good
+is decided by the probes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diversity:
-    """How evenly one modality of one version spreads. Rounded to 4 decimals, because it is part of a content-addressed manifest."""
+    """How evenly one modality of one version spreads. Rounded to 4 decimals, because it is part of a
+    content-addressed manifest."""
 
     num_items: int
     num_clusters: int  # asked for; clusters that stay empty count, because they are missing variety
@@ -56,11 +58,17 @@ class Clustering:
         return tuple(int(count) for count in np.bincount(self.assignment_N, minlength=self.num_clusters))
 
 
-def cluster(vectors_ND: np.ndarray, *, seed: int, num_clusters: int | None = None, max_iterations: int = 25) -> Clustering:
-    """The clusters of the vectors. num_clusters None or 0: about sqrt(N), 2 to 256. Raises SettingsError on vectors that are not finite."""
+def cluster(
+    vectors_ND: np.ndarray, *, seed: int, num_clusters: int | None = None, max_iterations: int = 25
+) -> Clustering:
+    """The clusters of the vectors. num_clusters None or 0: about sqrt(N), 2 to 256. Raises SettingsError on vectors
+    that are not finite."""
     vectors_ND = np.asarray(vectors_ND)
     if vectors_ND.ndim != 2 or not np.isfinite(vectors_ND).all():
-        raise SettingsError(f"diversity: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop rows without a vector first")
+        raise SettingsError(
+            f"diversity: vectors of shape {vectors_ND.shape} must be a finite matrix (items, dimension); drop "
+            "rows without a vector first"
+        )
     count = min(num_clusters or _default_clusters(len(vectors_ND)), len(vectors_ND))
     if count == 0:
         return Clustering(np.empty((0, vectors_ND.shape[1])), np.empty(0, dtype=np.int64), 0, seed)
@@ -90,14 +98,24 @@ def shape(clustering: Clustering) -> Diversity:
         num_clusters=clustering.num_clusters,
         histogram=histogram,
         entropy_bits=round(entropy, _DECIMALS),
-        normalized_entropy=round(entropy / math.log2(clustering.num_clusters), _DECIMALS) if clustering.num_clusters > 1 else 0.0,
+        normalized_entropy=round(entropy / math.log2(clustering.num_clusters), _DECIMALS)
+        if clustering.num_clusters > 1
+        else 0.0,
         largest_cluster_fraction=round(max(shares, default=0.0), _DECIMALS),
         seed=clustering.seed,
     )
 
 
-def describe_clusters(clustering: Clustering, digests: Sequence[Digest], *, vectors_ND: np.ndarray, texts: Sequence[str] | None = None, num_terms: int = 4) -> list[dict[str, Any]]:
-    """One dict per cluster that is not empty: cluster, size, fraction, representative (digest nearest to the centroid), terms (words that set it apart; needs texts)."""
+def describe_clusters(
+    clustering: Clustering,
+    digests: Sequence[Digest],
+    *,
+    vectors_ND: np.ndarray,
+    texts: Sequence[str] | None = None,
+    num_terms: int = 4,
+) -> list[dict[str, Any]]:
+    """One dict per cluster that is not empty: cluster, size, fraction, representative (digest nearest to the
+    centroid), terms (words that set it apart; needs texts)."""
     terms = _terms(texts, clustering, num_terms=num_terms) if texts is not None else {}
     total = len(clustering.assignment_N)
     rows = []
@@ -108,7 +126,15 @@ def describe_clusters(clustering: Clustering, digests: Sequence[Digest], *, vect
         offsets = np.asarray(vectors_ND[members], dtype=np.float64) - clustering.centroids_KD[number]
         distances = np.round(np.einsum("nd,nd->n", offsets, offsets), 9)
         _, representative = min(zip(distances.tolist(), (digests[index] for index in members.tolist()), strict=True))
-        rows.append({"cluster": number, "size": size, "fraction": round(size / total, _DECIMALS), "representative": representative, "terms": terms.get(number, [])})
+        rows.append(
+            {
+                "cluster": number,
+                "size": size,
+                "fraction": round(size / total, _DECIMALS),
+                "representative": representative,
+                "terms": terms.get(number, []),
+            }
+        )
     return rows
 
 
@@ -127,6 +153,10 @@ def _terms(texts: Sequence[str], clustering: Clustering, *, num_terms: int) -> d
     best = {}
     for number, counts in inside.items():
         size = clustering.histogram[number]
-        scored = [(-(count / size) * math.log(len(texts) / documents[word]), word) for word, count in counts.items() if count > 1 or size == 1]
+        scored = [
+            (-(count / size) * math.log(len(texts) / documents[word]), word)
+            for word, count in counts.items()
+            if count > 1 or size == 1
+        ]
         best[number] = [word for score, word in sorted(scored)[:num_terms] if score < 0]
     return best

@@ -10,7 +10,8 @@ from mmlake.streams import Seekable, expect
 
 
 class CheckedFile(Seekable):
-    """The file, hashed as it is read in order from its start; the read that reaches its end raises UnreadableItem 1010 where the hash is another one.
+    """The file, hashed as it is read in order from its start; the read that reaches its end raises UnreadableItem 1010
+    where the hash is another one.
 
     Reads out of order are not hashed: `Landing.verify` reads a whole file for that.
     """
@@ -25,13 +26,18 @@ class CheckedFile(Seekable):
 
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._at)
-        data = self._file.read1(len(buffer))  # of one block at most: the buffer above asks for more than its reader wants
+        # of one block at most: the buffer above asks for more than its reader wants
+        data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
         if self._at <= self._hashed < self._at + len(data):
             self._hasher.update(memoryview(data)[self._hashed - self._at :])
             self._hashed = self._at + len(data)
             if self._hashed == self._size and self._hasher.hexdigest() != self._expected:
-                raise UnreadableItem(1010, f"{self._hasher.name}={self._hasher.hexdigest()} is not {self._expected}, which its publisher states")
+                raise UnreadableItem(
+                    1010,
+                    f"{self._hasher.name}={self._hasher.hexdigest()} is not {self._expected}, which its publisher "
+                    "states",
+                )
         self._at += len(data)
         return len(data)
 

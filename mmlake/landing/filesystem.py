@@ -1,7 +1,9 @@
-"""A landing zone in any other storage that fsspec knows: gs://, az://, abfs://, ftp://, sftp://, smb://, github://, memory:// and more.
+"""A landing zone in any other storage that fsspec knows: gs://, az://, abfs://, ftp://, sftp://, smb://, github://,
+memory:// and more.
 
-It is listed a directory at a time and read by ranges through the block cache. After every range the storage is asked whether the file is still
-what it was. What is no plain file (links, devices) is refused, and so are names that no directory tree has.
+It is listed a directory at a time and read by ranges through the block cache. After every range the storage is asked
+whether the file is still what it was. What is no plain file (links, devices) is refused, and so are names that no
+directory tree has.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _UNMEASURED = "a file whose size the storage does not state"
 
 
 class FilesystemLanding(Landing):
-    """A landing zone in storage that fsspec reads. Raises SettingsError for a scheme that is not opened, and where its package is missing."""
+    """A landing zone in storage that fsspec reads. Raises SettingsError for a scheme that is not opened, and where
+    its package is missing."""
 
     def __init__(self, address: str, *, remote: RemoteSettings | None = None, retries: Retries | None = None) -> None:
         self._remote = remote or RemoteSettings()
@@ -60,7 +63,10 @@ class FilesystemLanding(Landing):
             if entries:
                 yield portable(directory or "."), entries
             if below and depth == _MAX_DEPTH:
-                raise SettingsError(f"landing zone {self.location} has more than {_MAX_DEPTH} levels of directories; name a directory below it")
+                raise SettingsError(
+                    f"landing zone {self.location} has more than {_MAX_DEPTH} levels of directories; name a "
+                    "directory below it"
+                )
             pending.extend((path, depth + 1) for path in reversed(below))
 
     def files(self, directory: str) -> list[Entry]:
@@ -72,7 +78,8 @@ class FilesystemLanding(Landing):
         return [] if listed is None else listed[0]
 
     def _list(self, directory: str) -> tuple[list[Entry], list[str]] | None:
-        """(the directory's files sorted by path, the directories in it sorted); None where it is not there. "" is the root."""
+        """(the directory's files sorted by path, the directories in it sorted); None where it is not there. "" is
+        the root."""
         at = self._at(directory)
         listed = self._storage.listed(at)
         if listed is None:
@@ -94,7 +101,9 @@ class FilesystemLanding(Landing):
             if name in entries:  # their shards would have one key, and one of them be lost
                 entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
         self._markers[directory] = markers
-        return sorted(entries.values(), key=lambda entry: entry.path), [f"{directory}/{name}".lstrip("/") for name in sorted(below)]
+        return sorted(entries.values(), key=lambda entry: entry.path), [
+            f"{directory}/{name}".lstrip("/") for name in sorted(below)
+        ]
 
     def stat(self, path: str) -> Entry | None:
         """As `Landing.stat`; a marker is answered for by the last listing of its directory."""
@@ -158,4 +167,10 @@ class FilesystemLanding(Landing):
 
 def _entry(path: str, info: FileInfo) -> Entry:
     refused = _SPECIAL if info.kind != "file" else _UNMEASURED if info.size_bytes is None else None
-    return Entry(portable(path), 0 if refused else info.size_bytes or 0, info.modified_ns, refused, version=None if refused else info.version)
+    return Entry(
+        portable(path),
+        0 if refused else info.size_bytes or 0,
+        info.modified_ns,
+        refused,
+        version=None if refused else info.version,
+    )

@@ -1,7 +1,8 @@
 """A landing zone in a data set on the Hugging Face hub: `hf://datasets/<org>/<name>[@revision][/path/inside]`.
 
-The revision is resolved to a commit when the landing zone is opened, and everything is read at that commit. The tree of files is asked for
-once; files are read by ranges. The data set's card (README.md) is no item, but its licence is the default of the rows.
+The revision is resolved to a commit when the landing zone is opened, and everything is read at that commit. The tree of
+files is asked for once; files are read by ranges. The data set's card (README.md) is no item, but its licence is the
+default of the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from mmlake.remote.settings import RemoteSettings
 
 _LOG = logging.getLogger("mmlake.landing")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_ODD = "a path that no directory tree has: absolute, with an empty, '.' or '..' part, or with a character of no file name"
+_ODD = (
+    "a path that no directory tree has: absolute, with an empty, '.' or '..' part, or with a character of no file name"
+)
 _CARD = "README.md"
 _MAX_CARD_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
@@ -38,17 +41,27 @@ _BUFFER_BYTES = 64 << 10  # parsers read a few bytes at a time; larger reads pas
 class HubLanding(Landing):
     """A landing zone in a data set on the Hugging Face hub.
 
-    Opening it asks the hub what the revision is, unless it is a commit already. Raises SettingsError for an address that is none, a data
-    set or revision that is not there or denied, and offline mode; RemoteUnavailable where the hub does not answer.
+    Opening it asks the hub what the revision is, unless it is a commit already. Raises SettingsError for an address
+    that is none, a data set or revision that is not there or denied, and offline mode; RemoteUnavailable where the hub
+    does not answer.
     """
 
-    def __init__(self, address: str, *, endpoint: str | None = None, retries: Retries | None = None, remote: RemoteSettings | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        endpoint: str | None = None,
+        retries: Retries | None = None,
+        remote: RemoteSettings | None = None,
+    ) -> None:
         asked = _parsed(address)
         self._repo = HubRepo(asked.id, endpoint=endpoint, retries=retries)
         revision = asked.revision or "main"
         self.revision = revision if _COMMIT.fullmatch(revision) else self._repo.commit(revision)
         self._directory = asked.path_in_repo.strip("/")
-        self.location = type(asked)(type="dataset", id=asked.id, revision=self.revision, path_in_repo=self._directory).to_uri()
+        self.location = type(asked)(
+            type="dataset", id=asked.id, revision=self.revision, path_in_repo=self._directory
+        ).to_uri()
         self._remote = remote or RemoteSettings()
         self.num_at_once = self._remote.files_at_once
         self._cache = shared_cache(self._remote)
@@ -63,7 +76,11 @@ class HubLanding(Landing):
     def _tree(self) -> dict[str, HubFile]:
         """Every file below the directory, by its path as the hub states it."""
         prefix = f"{self._directory}/" if self._directory else ""
-        return {file.path.removeprefix(prefix): file for file in self._repo.tree(self.revision, self._directory) if file.path.startswith(prefix)}
+        return {
+            file.path.removeprefix(prefix): file
+            for file in self._repo.tree(self.revision, self._directory)
+            if file.path.startswith(prefix)
+        }
 
     @cached_property
     def _listed(self) -> dict[str, list[Entry]]:
@@ -72,7 +89,12 @@ class HubLanding(Landing):
         for path in self._files:
             directory, _, name = path.rpartition("/")
             is_hidden = any(part.startswith(".") for part in path.split("/"))
-            if not is_hidden and not name.endswith(UNFINISHED) and name not in MARKERS and not (path == _CARD and not self._directory):
+            if (
+                not is_hidden
+                and not name.endswith(UNFINISHED)
+                and name not in MARKERS
+                and not (path == _CARD and not self._directory)
+            ):
                 found.setdefault(directory or ".", []).append(self._entry(path))
         for path in filter(_is_odd, self._tree):
             found.setdefault(".", []).append(odd_entry(".", path, _ODD))
@@ -106,7 +128,9 @@ class HubLanding(Landing):
 
     def _open(self, file: HubFile) -> IO[bytes]:
         raw = self._cache.open(self._identity(file), file.size_bytes, self._repo.reader(self.revision, file))
-        checked = CheckedFile(raw, size_bytes=file.size_bytes, expected=file.sha256 or file.git_id, hasher=_hasher(file))
+        checked = CheckedFile(
+            raw, size_bytes=file.size_bytes, expected=file.sha256 or file.git_id, hasher=_hasher(file)
+        )
         return cast("IO[bytes]", io.BufferedReader(checked, _BUFFER_BYTES))
 
     def _identity(self, file: HubFile) -> str:
@@ -127,25 +151,39 @@ class HubLanding(Landing):
                 while file.read(_READ_BYTES):
                     pass
         except UnreadableItem:
-            self._cache.forget(self._identity(self._files[path]), self._files[path].size_bytes)  # else another try would read the same bytes
+            # else another try would read the same bytes
+            self._cache.forget(self._identity(self._files[path]), self._files[path].size_bytes)
             raise
         self._verified.add(path)
 
     @cached_property
     def _card(self) -> dict[str, Any]:
         """The YAML at the head of the data set's card; empty where there is none, or none that can be read."""
-        found = self._files.get(_CARD) if not self._directory else next((file for file in self._repo.tree(self.revision) if file.path == _CARD), None)
+        found = (
+            self._files.get(_CARD)
+            if not self._directory
+            else next((file for file in self._repo.tree(self.revision) if file.path == _CARD), None)
+        )
         if found is None or not 0 < found.size_bytes <= _MAX_CARD_BYTES:
             return {}
         with self._open(found) as file:
             text = file.read().decode("utf-8-sig", "replace")
         if not text.lstrip().startswith("---"):
             return {}
-        broken = (ValueError, TypeError, RecursionError, need("yaml", extra="hub", purpose="reading the card of a data set").YAMLError)
+        broken = (
+            ValueError,
+            TypeError,
+            RecursionError,
+            need("yaml", extra="hub", purpose="reading the card of a data set").YAMLError,
+        )
         try:
             return dict(hub_library().DatasetCard(text, ignore_metadata_errors=True).data.to_dict())
         except broken:
-            _LOG.warning("%s: the YAML at the head of %s cannot be read, so the data set has no default licence", self.location, _CARD)
+            _LOG.warning(
+                "%s: the YAML at the head of %s cannot be read, so the data set has no default licence",
+                self.location,
+                _CARD,
+            )
             return {}
 
     def defaults(self, directory: str = ".") -> dict[str, str]:
@@ -163,7 +201,10 @@ def _parsed(address: str) -> Any:
     except ValueError:
         found = None
     if found is None or found.type != "dataset":
-        raise SettingsError(f"landing zone {without_tokens(address)!r} is no data set on the hub; write hf://datasets/<org>/<name>[@revision][/directory]")
+        raise SettingsError(
+            f"landing zone {without_tokens(address)!r} is no data set on the hub; write "
+            "hf://datasets/<org>/<name>[@revision][/directory]"
+        )
     return found
 
 
@@ -177,14 +218,16 @@ def _is_odd(path: str) -> bool:
 
 
 def _hasher(file: HubFile) -> Any:
-    """A new hasher of the kind that the publisher's hash is of: SHA-256 for files in large file storage, else git's SHA-1, which begins with a header."""
+    """A new hasher of the kind that the publisher's hash is of: SHA-256 for files in large file storage, else git's
+    SHA-1, which begins with a header."""
     if file.sha256:
         return hashlib.sha256()
     return hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
 
 
 def _licence(card: dict[str, Any]) -> str | None:
-    """The card's licence in its own spelling; None where it names several, since which of them a row has is not known."""
+    """The card's licence in its own spelling; None where it names several, since which of them a row has is not
+    known."""
     found = card.get("license")
     if isinstance(found, list):
         found = found[0] if len(found) == 1 else None

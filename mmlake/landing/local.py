@@ -1,4 +1,5 @@
-"""A landing zone in a local directory. Links that leave it, devices and pipes are listed as refused and never opened."""
+"""A landing zone in a local directory. Links that leave it, devices and pipes are listed as refused and never
+opened."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from typing import IO
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, portable
 
-_CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")  # where huggingface_hub keeps data sets
+# where huggingface_hub keeps data sets
+_CACHED = re.compile(r"/datasets--(?P<org>[^/]+?)--(?P<name>[^/]+)/snapshots/(?P<commit>[0-9a-f]{40})/")
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a pipe must not hang the run
 _BLOB = re.compile(r"(?:^|/)blobs/[0-9a-f]{40,64}$")
 _PATH = itemgetter(Entry._fields.index("path"))
@@ -74,8 +76,15 @@ class LocalLanding(Landing):
         try:
             return os.scandir(self.root / directory)
         except PermissionError as error:
-            place = f"landing zone {self.root}" if directory == "." else f"directory {directory} of landing zone {self.root}"
-            raise SettingsError(f"{place} may not be listed by this user; give the right to read it, or name another directory with --landing") from error
+            place = (
+                f"landing zone {self.root}"
+                if directory == "."
+                else f"directory {directory} of landing zone {self.root}"
+            )
+            raise SettingsError(
+                f"{place} may not be listed by this user; give the right to read it, or name another directory "
+                "with --landing"
+            ) from error
 
     def files(self, directory: str) -> list[Entry]:
         try:
@@ -113,14 +122,17 @@ class LocalLanding(Landing):
         return Entry(portable(path), 0 if refused else here.st_size, here.st_mtime_ns, refused)
 
     def _refuse_hub_cache(self, path: str) -> None:
-        """Raises SettingsError for a link of huggingface_hub's cache: each file of such a landing zone would be a refused link, or would be there twice."""
+        """Raises SettingsError for a link of huggingface_hub's cache: each file of such a landing zone would be a
+        refused link, or would be there twice."""
         link, parts = self.root / path, (self.root / path).parts
         found = _CACHED.search("/".join(parts))
         if found is None or not _BLOB.search(os.readlink(link)):
             return
         raise SettingsError(
-            f"landing zone {self.root} is in the cache of huggingface_hub, whose files are links to {'/'.join(parts[: parts.index('snapshots')])}/blobs; make a copy with "
-            f"`hf download --repo-type dataset {found['org']}/{found['name']} --revision {found['commit']} --local-dir DIR` and land DIR"
+            f"landing zone {self.root} is in the cache of huggingface_hub, whose files are links to "
+            f"{'/'.join(parts[: parts.index('snapshots')])}/blobs; make a copy with "
+            f"`hf download --repo-type dataset {found['org']}/{found['name']} --revision {found['commit']} "
+            "--local-dir DIR` and land DIR"
         )
 
     def _target(self, path: str) -> Path | None:
@@ -131,7 +143,8 @@ class LocalLanding(Landing):
         return target if target.is_relative_to(self.root) else None
 
     def _open_unlinked(self, path: str) -> int | None:
-        """The open file where its path has no link in it, by what the kernel says of the open file; None where the path must be resolved, which costs fifty times as much."""
+        """The open file where its path has no link in it, by what the kernel says of the open file; None where the
+        path must be resolved, which costs fifty times as much."""
         wanted = f"{self.location}/{path}"
         try:
             handle = os.open(wanted, _FLAGS)
@@ -156,20 +169,26 @@ class LocalLanding(Landing):
                     here = os.fstat(handle)
                     if stat.S_ISREG(here.st_mode):
                         data = os.read(handle, size_bytes)
-                        if len(data) >= min(size_bytes, here.st_size):  # some network file systems return less than there is
+                        # some network file systems return less than there is
+                        if len(data) >= min(size_bytes, here.st_size):
                             return data
                 finally:
                     os.close(handle)
         return super().head(path, size_bytes)
 
     def _keep(self, directory: str) -> _Directory | None:
-        """The open directory, whose files then cost a third to open; None where its path has a link in it, or there is no such directory."""
+        """The open directory, whose files then cost a third to open; None where its path has a link in it, or there
+        is no such directory."""
         kept = self._kept
         if kept is not None and kept.path == directory and time.monotonic() < kept.until_s:
             return kept
         wanted = f"{self.location}/{directory}" if directory else self.location
         try:
-            kept = _Directory(directory, os.open(wanted, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC), time.monotonic() + _KEPT_S)
+            kept = _Directory(
+                directory,
+                os.open(wanted, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC),
+                time.monotonic() + _KEPT_S,
+            )
             if os.readlink(f"/proc/self/fd/{kept.handle}") != wanted:
                 return None
         except (AttributeError, OSError, ValueError):  # also where the system has no O_PATH or no /proc
@@ -185,7 +204,10 @@ class LocalLanding(Landing):
         if handle is None:
             target = self._target(real)
             if target is None:
-                raise UnreadableItem(1007 if (self.root / real).is_symlink() else 1001, "the file is missing, or a link that leaves the landing zone")
+                raise UnreadableItem(
+                    1007 if (self.root / real).is_symlink() else 1001,
+                    "the file is missing, or a link that leaves the landing zone",
+                )
             try:
                 handle = os.open(target, _FLAGS)  # the path was resolved above, so a link here was put there since
             except OSError as error:

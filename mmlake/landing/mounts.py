@@ -1,7 +1,8 @@
 """Several landing zones as one: each is mounted at a directory of its name, as file systems are at their mount points.
 
-Enters: landing zones by name. Leaves: one landing zone whose paths begin with those names. No reader combines files of two of them: `parts` and `part_of`
-give each by itself; a limit counts in each, and annotations look for their images in their own.
+Enters: landing zones by name. Leaves: one landing zone whose paths begin with those names. No reader combines files of
+two of them: `parts` and `part_of` give each by itself; a limit counts in each, and annotations look for their images in
+their own.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class Mounts(Landing):
     def open(self, path: str) -> IO[bytes]:
         name, zone, inside = self._find(path)
         if zone is None:
-            raise UnreadableItem(1007 if name in ("", ".", "..") else 1001, f"path {path[:200]!r} is in none of the landing zones {list(self.zones)}")
+            raise UnreadableItem(
+                1007 if name in ("", ".", "..") else 1001,
+                f"path {path[:200]!r} is in none of the landing zones {list(self.zones)}",
+            )
         with naming(name):
             return zone.open(inside)
 
@@ -115,7 +119,8 @@ class Mounts(Landing):
 
 
 class UnreachableLanding(Landing):
-    """A landing zone that could not be opened: each of its methods raises the error that said why, so that the others beside it can be read.
+    """A landing zone that could not be opened: each of its methods raises the error that said why, so that the others
+    beside it can be read.
 
     location: only where it is certain to hold no credential.
     """
@@ -143,15 +148,19 @@ def check_name(name: str) -> None:
     """Raises SettingsError where a landing zone cannot be called that."""
     if re.fullmatch(_NAME, name) is None or len(name) > _MAX_NAME_CHARS or name in _TAKEN:
         raise SettingsError(
-            f"landing zone name {name[:200]!r}: expected a letter or digit and then letters, digits, '.', '_' and '-', at most {_MAX_NAME_CHARS} characters, and none of "
-            f"{list(_TAKEN)}; write --landing NAME=ADDRESS with such a name, or ./{name[:60]}=... for a directory that is called so"
+            f"landing zone name {name[:200]!r}: expected a letter or digit and then letters, digits, '.', '_' "
+            f"and '-', at most {_MAX_NAME_CHARS} characters, and none of "
+            f"{list(_TAKEN)}; write --landing NAME=ADDRESS with such a name, or ./{name[:60]}=... for a "
+            "directory that is called so"
         )
 
 
 def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
-    """What the values of --landing mean: the address of one landing zone without a name, addresses by name, or None for no value at all.
+    """What the values of --landing mean: the address of one landing zone without a name, addresses by name, or None for
+    no value at all.
 
-    A value names its landing zone where it begins with NAME=; nothing behind that removes the landing zone. Logins are taken out, and remembered by the process.
+    A value names its landing zone where it begins with NAME=; nothing behind that removes the landing zone. Logins are
+    taken out, and remembered by the process.
     Raises SettingsError for values that do not go together.
     """
     given: dict[str, str] = {}
@@ -159,20 +168,27 @@ def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
         match = _GIVEN.fullmatch(text)
         if match is None:
             if len(texts) > 1:
-                raise SettingsError(f"--landing was given {len(texts)} times and not each time with a name; write --landing NAME=ADDRESS for each")
+                raise SettingsError(
+                    f"--landing was given {len(texts)} times and not each time with a name; write --landing "
+                    "NAME=ADDRESS for each"
+                )
             return without_login(text) or None
         name, address = match.groups()
         check_name(name)
         if name in given:
             raise SettingsError(f"--landing {name}= was given twice; give each landing zone a name of its own")
         if Path(text).is_dir():
-            raise SettingsError(f"--landing {text} is a directory, and reads as the landing zone {address!r} under the name {name!r}; write ./{text}, or {name}=./{address}")
+            raise SettingsError(
+                f"--landing {text} is a directory, and reads as the landing zone {address!r} under the name "
+                f"{name!r}; write ./{text}, or {name}=./{address}"
+            )
         given[name] = without_login(address)
     return given or None
 
 
 def addresses_in(text: str) -> str | dict[str, str] | None:
-    """What an environment variable means: the values that `addresses_of` takes, with blanks or line ends between them."""
+    """What an environment variable means: the values that `addresses_of` takes, with blanks or line ends between
+    them."""
     return addresses_of(_NEXT.split(text.strip()) if _GIVEN.fullmatch(text.strip()) else [text] if text else [])
 
 
@@ -188,7 +204,10 @@ def naming(name: str) -> Iterator[None]:
 
 
 def _moved(name: str, entries: Sequence[Entry]) -> list[Entry]:
-    return [Entry(_below(name, entry.path), entry.size_bytes, entry.modified_ns, entry.refused, entry.version) for entry in entries]
+    return [
+        Entry(_below(name, entry.path), entry.size_bytes, entry.modified_ns, entry.refused, entry.version)
+        for entry in entries
+    ]
 
 
 def _below(name: str, path: str) -> str:
@@ -199,7 +218,8 @@ def _below(name: str, path: str) -> str:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """(name, portable path inside). Refused entries are spelled as no other path is, so an encoded path stays as it is."""
+    """(name, portable path inside). Refused entries are spelled as no other path is, so an encoded path stays as it
+    is."""
     mark = ENCODED if path.startswith(ENCODED) else ""
     name, _, inside = path.removeprefix(mark).partition("/")
     return name, (mark + inside if mark else portable(inside)) if inside else "."

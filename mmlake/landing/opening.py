@@ -1,4 +1,5 @@
-"""Opens a landing zone from what a person writes: a directory, an address with a scheme, or several of these by name."""
+"""Opens a landing zone from what a person writes: a directory, an address with a scheme, or several of these by
+name."""
 
 from __future__ import annotations
 
@@ -21,12 +22,19 @@ from mmlake.remote.settings import RemoteSettings
 
 Place = str | os.PathLike[str]  # a directory or an address
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)(?:::.*)?://", re.IGNORECASE)  # fsspec's chains (simplecache::http://) are addresses too, and refused as such
+# fsspec's chains (simplecache::http://) are addresses too, and refused as such
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)(?:::.*)?://", re.IGNORECASE)
 
 _MAYBE_LOGIN = re.compile(r":.*@", re.DOTALL)
 
-# scheme -> the class for its addresses, called as (address, remote=RemoteSettings | None); FilesystemLanding decides about all other schemes
-_OPENERS: dict[str, Callable[..., Landing]] = {"hf": HubLanding, "s3": S3Landing, "http": WebsiteLanding, "https": WebsiteLanding}
+# scheme -> the class for its addresses, called as (address, remote=RemoteSettings | None); FilesystemLanding decides
+# about all other schemes
+_OPENERS: dict[str, Callable[..., Landing]] = {
+    "hf": HubLanding,
+    "s3": S3Landing,
+    "http": WebsiteLanding,
+    "https": WebsiteLanding,
+}
 
 
 def is_address(text: str) -> bool:
@@ -35,14 +43,22 @@ def is_address(text: str) -> bool:
 
 
 def absolute(landing: str) -> str:
-    """What means the same from every working directory: the address without its login, which this process remembers, or the directory's absolute path."""
+    """What means the same from every working directory: the address without its login, which this process remembers,
+    or the directory's absolute path."""
     return without_login(landing) if is_address(landing) else str(Path(landing).absolute())
 
 
-def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remote: RemoteSettings | None = None, s3_client: Any = None) -> Landing:
-    """The landing zone itself, the one in that directory or at that address, or one that has each of several below its name.
+def as_landing(
+    landing: Landing | Place | Mapping[str, Landing | Place],
+    *,
+    remote: RemoteSettings | None = None,
+    s3_client: Any = None,
+) -> Landing:
+    """The landing zone itself, the one in that directory or at that address, or one that has each of several below its
+    name.
 
-    s3_client: a boto3 client for an address of S3; None makes one from the environment. Raises SettingsError for an unknown scheme, and where there is no such directory.
+    s3_client: a boto3 client for an address of S3; None makes one from the environment. Raises SettingsError for an
+    unknown scheme, and where there is no such directory.
     """
     if isinstance(landing, Landing):
         return landing
@@ -54,13 +70,21 @@ def as_landing(landing: Landing | Place | Mapping[str, Landing | Place], *, remo
             raise _no_directory(landing)
         return LocalLanding(landing)
     opener = _OPENERS.get(scheme[1].lower(), FilesystemLanding)
-    return S3Landing(landing, client=s3_client, remote=remote) if opener is S3Landing else opener(landing, remote=remote)
+    return (
+        S3Landing(landing, client=s3_client, remote=remote) if opener is S3Landing else opener(landing, remote=remote)
+    )
 
 
 def _no_directory(place: Place) -> SettingsError:
-    """The error for a directory that is not there. The place may be a mistyped address with a password, so nothing between a colon and an @ is repeated."""
+    """The error for a directory that is not there. The place may be a mistyped address with a password, so nothing
+    between a colon and an @ is repeated."""
     shown = _MAYBE_LOGIN.sub(":...@", str(Path(place).absolute()))
-    hint = "; a name before '=' has letters, digits, '.', '_' and '-' alone, and begins with a letter or digit" if "=" in str(place) else ""
+    hint = (
+        "; a name before '=' has letters, digits, '.', '_' and '-' alone, and begins with a letter or digit"
+        if "=" in str(place)
+        else ""
+    )
     return SettingsError(
-        f"landing zone {shown} is not a directory; name the directory that holds your shards with --landing DIR, or an address such as https://host/directory/{hint}"
+        f"landing zone {shown} is not a directory; name the directory that holds your shards with --landing "
+        f"DIR, or an address such as https://host/directory/{hint}"
     )

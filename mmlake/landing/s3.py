@@ -1,7 +1,8 @@
 """A landing zone below a prefix of an S3 bucket: `s3://bucket/prefix`.
 
-It is listed a directory at a time with the prefix delimiter, so memory holds one directory; it is read by ranges through the block
-cache, always at the version that was opened. Keys that no directory tree has (empty, "." or ".." parts) are refused entries.
+It is listed a directory at a time with the prefix delimiter, so memory holds one directory; it is read by ranges
+through the block cache, always at the version that was opened. Keys that no directory tree has (empty, "." or ".."
+parts) are refused entries.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _BOTH = "an object whose name is also a directory's"
 class S3Landing(Landing):
     """A landing zone below a prefix of an S3 bucket.
 
-    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is first needed.
+    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is
+    first needed.
     """
 
     def __init__(self, address: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
@@ -70,17 +72,23 @@ class S3Landing(Landing):
             for whole in prefixes:
                 name = whole.removeprefix(prefix)[:-1]
                 if is_odd(name):
-                    entries.update((one.key, odd_entry(directory, one.key.removeprefix(prefix), _ODD)) for one in self.bucket.objects(whole))
+                    entries.update(
+                        (one.key, odd_entry(directory, one.key.removeprefix(prefix), _ODD))
+                        for one in self.bucket.objects(whole)
+                    )
                 elif not name.startswith("."):
                     below.append(name)
         for name in below:
             if name in entries:  # their shards would have one key, and one of them be lost
                 entries[name] = Entry(entries[name].path, 0, entries[name].modified_ns, _BOTH)
         self._markers[directory] = markers
-        return sorted(entries.values(), key=lambda entry: entry.path), [name if directory == "." else f"{directory}/{name}" for name in sorted(below)]
+        return sorted(entries.values(), key=lambda entry: entry.path), [
+            name if directory == "." else f"{directory}/{name}" for name in sorted(below)
+        ]
 
     def stat(self, path: str) -> Entry | None:
-        """As `Landing.stat`; a marker is answered for by the last listing of its directory, so that a scan does not ask for one with each shard."""
+        """As `Landing.stat`; a marker is answered for by the last listing of its directory, so that a scan does not
+        ask for one with each shard."""
         plain = native(path)
         if is_odd(plain):
             return None
@@ -124,4 +132,6 @@ class S3Landing(Landing):
         return self._root if directory == "." else f"{self._root}{directory}/"
 
     def _entry(self, found: ObjectInfo) -> Entry:
-        return Entry(portable(found.key.removeprefix(self._root)), found.size_bytes, found.modified_ns, version=found.etag)
+        return Entry(
+            portable(found.key.removeprefix(self._root)), found.size_bytes, found.modified_ns, version=found.etag
+        )

@@ -1,7 +1,9 @@
-"""A landing zone on a web server: a directory page whose links are listed, or one file: `https://host/data/`, `https://host/data/train.tar.gz`.
+"""A landing zone on a web server: a directory page whose links are listed, or one file: `https://host/data/`,
+`https://host/data/train.tar.gz`.
 
-Pages are read as Apache, nginx, Caddy and Python's http.server write them; links that leave the directory, and links with a query, are
-left out. Size, ETag and Last-Modified of a file are asked for by HEAD. Bytes are read by ranges through the block cache.
+Pages are read as Apache, nginx, Caddy and Python's http.server write them; links that leave the directory, and links
+with a query, are left out. Size, ETag and Last-Modified of a file are asked for by HEAD. Bytes are read by ranges
+through the block cache.
 """
 
 from __future__ import annotations
@@ -58,9 +60,9 @@ class _Linked:
 class WebsiteLanding(Landing):
     """A landing zone on a web server.
 
-    A person names it, so it may be in a private network, unlike the addresses in a list of URLs. A redirect from a public server into
-    a private network is not followed, and no login goes to another origin. Opening it asks nothing. Raises SettingsError for an
-    address that is none, MissingExtra.
+    A person names it, so it may be in a private network, unlike the addresses in a list of URLs. A redirect from a
+    public server into a private network is not followed, and no login goes to another origin. Opening it asks nothing.
+    Raises SettingsError for an address that is none, MissingExtra.
     """
 
     def __init__(self, address: str, *, remote: RemoteSettings | None = None, retries: Retries | None = None) -> None:
@@ -70,7 +72,8 @@ class WebsiteLanding(Landing):
         self._website = Website(self.location, settings=self._remote, retries=retries)
         self._pages: dict[str, _Page] = {}  # native directory -> what its last listing found
         self._sizes: dict[str, FileHeaders] = {}  # address -> what was measured, of files whose size is not stated
-        self._rangeless: set[bool | None] = {False}  # values of `has_ranges` that mean none here: None, too, once a file without that header came whole
+        # values of `has_ranges` that mean none here: None, too, once a file without that header came whole
+        self._rangeless: set[bool | None] = {False}
 
     @cached_property
     def _only(self) -> str | None:
@@ -82,12 +85,19 @@ class WebsiteLanding(Landing):
         except IsDirectory:
             return None
         except UnreadableItem as error:
-            raise SettingsError(f"landing zone {self.location} cannot be read: {error.reason}; correct the address") from None
+            raise SettingsError(
+                f"landing zone {self.location} cannot be read: {error.reason}; correct the address"
+            ) from None
         if stated is None:
-            raise SettingsError(f"landing zone {self.location} is not there, {_EXAMPLE}; a directory's address ends in a slash")
+            raise SettingsError(
+                f"landing zone {self.location} is not there, {_EXAMPLE}; a directory's address ends in a slash"
+            )
         name = decoded(self.location.rpartition("/")[2])
         if "/" in name or "\0" in name:
-            raise SettingsError(f"landing zone {self.location}: the name of the file has a slash in it, {_EXAMPLE}; land a copy under another name")
+            raise SettingsError(
+                f"landing zone {self.location}: the name of the file has a slash in it, {_EXAMPLE}; land a copy "
+                "under another name"
+            )
         return name
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
@@ -123,7 +133,8 @@ class WebsiteLanding(Landing):
         return bool(self.files(path)) or any(page.names or page.refused for page in self._crawl(plain).values())
 
     def stat(self, path: str) -> Entry | None:
-        """As `Landing.stat`; a marker is answered for by the last listing of its directory, so that a scan does not ask for each."""
+        """As `Landing.stat`; a marker is answered for by the last listing of its directory, so that a scan does not
+        ask for each."""
         plain = native(path)
         if is_odd(plain) or (self._only is not None and plain != self._only):
             return None
@@ -148,7 +159,9 @@ class WebsiteLanding(Landing):
             raise UnreadableItem(1001, _UNMEASURED)
         if stated.size_bytes == 0:
             return io.BytesIO()
-        return cast("IO[bytes]", io.BufferedReader(_WebFile(self, self._url(plain), stated, stated.size_bytes), _BUFFER_BYTES))
+        return cast(
+            "IO[bytes]", io.BufferedReader(_WebFile(self, self._url(plain), stated, stated.size_bytes), _BUFFER_BYTES)
+        )
 
     def sparing(self) -> WebsiteLanding:
         other = copy.copy(self)
@@ -156,7 +169,8 @@ class WebsiteLanding(Landing):
         return other
 
     def _crawl(self, start: str, *, is_deep: bool = True) -> dict[str, _Page]:
-        """The pages of a directory and of those below it, by native directory; none where it has no page. Raises SettingsError where the landing zone itself has none, or is too deep or too large."""
+        """The pages of a directory and of those below it, by native directory; none where it has no page. Raises
+        SettingsError where the landing zone itself has none, or is too deep or too large."""
         found: dict[str, _Page] = {}
         level, seen, num_links = [start], {start}, 0
         with self._pool() as pool:
@@ -165,14 +179,20 @@ class WebsiteLanding(Landing):
                 for directory, (linked, problem) in zip(level, pool.map(self._links, level), strict=True):
                     if problem is not None and directory == start:
                         if start == ".":
-                            raise SettingsError(f"landing zone {self.location} is no directory page: {problem}; {_EXAMPLE}")
+                            raise SettingsError(
+                                f"landing zone {self.location} is no directory page: {problem}; {_EXAMPLE}"
+                            )
                         return {}
                     if problem is not None:
                         parent, _, name = directory.rpartition("/")
-                        _page(found, parent).refused.append(odd_entry(parent or ".", name, f"a directory that cannot be listed: {problem}"))
+                        _page(found, parent).refused.append(
+                            odd_entry(parent or ".", name, f"a directory that cannot be listed: {problem}")
+                        )
                     num_links += len(linked.files) + len(linked.directories) + len(linked.refused)
                     if num_links > _MAX_LINKS:
-                        raise SettingsError(f"landing zone {self.location} has more than {_MAX_LINKS} links; name a directory below it")
+                        raise SettingsError(
+                            f"landing zone {self.location} has more than {_MAX_LINKS} links; name a directory below it"
+                        )
                     _page(found, directory).refused.extend(linked.refused)
                     for path in linked.files:
                         _take(found, path)
@@ -180,7 +200,10 @@ class WebsiteLanding(Landing):
                 if not below or not is_deep:
                     break
                 if depth == _MAX_DEPTH:
-                    raise SettingsError(f"landing zone {self.location} has more than {_MAX_DEPTH} levels of directories; name a directory below it")
+                    raise SettingsError(
+                        f"landing zone {self.location} has more than {_MAX_DEPTH} levels of directories; name a "
+                        "directory below it"
+                    )
                 level = sorted(below)
                 seen.update(level)
         for directory in found:
@@ -247,7 +270,8 @@ class WebsiteLanding(Landing):
 
 
 class _WebFile(Seekable):
-    """One version of a file: read by ranges through the block cache, or through a temporary file once the server turns out to have no ranges."""
+    """One version of a file: read by ranges through the block cache, or through a temporary file once the server
+    turns out to have no ranges."""
 
     def __init__(self, landing: WebsiteLanding, url: str, stated: FileHeaders, size_bytes: int) -> None:
         self._landing, self._url, self._stated, self._size, self._at = landing, url, stated, size_bytes, 0
@@ -278,14 +302,17 @@ class _WebFile(Seekable):
         super().close()
 
     def _some(self, size: int) -> bytes:
-        """The next bytes, of one block at most: the buffer above asks for more than its reader wants, which must not fetch a further block."""
+        """The next bytes, of one block at most: the buffer above asks for more than its reader wants, which must not
+        fetch a further block."""
         file = self._opened()
         data: bytes = file.read(size) if isinstance(file, SpooledFile) else file.read1(size)
         return data
 
     def _opened(self) -> Any:
         if self._file is None:
-            self._file = SpooledFile(self._landing._website, self._url, self._stated, size_bytes=self._size, settings=self._landing._remote)
+            self._file = SpooledFile(
+                self._landing._website, self._url, self._stated, size_bytes=self._size, settings=self._landing._remote
+            )
         self._file.seek(self._at)
         return self._file
 
@@ -293,7 +320,8 @@ class _WebFile(Seekable):
         return self._landing._website.read_range(self._url, self._stated, offset=offset, size=size)
 
     def _identity(self) -> str:
-        """The file's name in the cache. Without an ETag or a time, nothing tells two versions apart: the cache then serves this open file alone."""
+        """The file's name in the cache. Without an ETag or a time, nothing tells two versions apart: the cache then
+        serves this open file alone."""
         version = self._stated.version or self._stated.modified or f"unknown {secrets.token_hex(8)}"
         return f"{self._url}@{version}"
 
@@ -306,10 +334,16 @@ def _checked(address: str) -> str:
     except ValueError:
         host, port, parts = "", None, urlsplit("")
     if not host or "@" in parts.netloc or any(character.isspace() for character in parts.netloc):
-        raise SettingsError(f"an http(s):// address has no host, or a host or port that is none, {_EXAMPLE}; correct it, and percent-encode what is special in a password")
+        raise SettingsError(
+            f"an http(s):// address has no host, or a host or port that is none, {_EXAMPLE}; correct it, and "
+            "percent-encode what is special in a password"
+        )
     shown = f"{parts.scheme.lower()}://{f'[{host}]' if ':' in host else host}{'' if port is None else f':{port}'}"
     if "?" in address or "#" in address:
-        raise SettingsError(f"landing zone at {shown}: the address has a query or a fragment, {_EXAMPLE}; signed addresses expire, give a login instead")
+        raise SettingsError(
+            f"landing zone at {shown}: the address has a query or a fragment, {_EXAMPLE}; signed addresses "
+            "expire, give a login instead"
+        )
     segments = [decoded(part) for part in parts.path.split("/")[1:]]
     if is_odd("/".join(segments).rstrip("/")) and any(segments):
         raise SettingsError(f"landing zone at {shown}: its path has an empty, '.' or '..' part, {_EXAMPLE}; correct it")

@@ -1,7 +1,7 @@
 """What a landing zone is to the library: a tree of files that is listed and opened here and nowhere else.
 
-Enters: a directory or the address of remote storage. Leaves: directories with their files, and binary files opened for reading and
-seeking. Paths are relative and POSIX, in their portable spelling (see `portable`).
+Enters: a directory or the address of remote storage. Leaves: directories with their files, and binary files opened for
+reading and seeking. Paths are relative and POSIX, in their portable spelling (see `portable`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 UNFINISHED = (".part", ".tmp", ".crdownload", ".filepart")  # what copying programs call a file that they still write
 SUCCESS = "_SUCCESS"
-MARKERS = (SUCCESS, "_source.json", "_provenance.json")  # files about other files: `stat` and `open` find them, listings leave them out
+# files about other files: `stat` and `open` find them, listings leave them out
+MARKERS = (SUCCESS, "_source.json", "_provenance.json")
 ENCODED = "fsencoded:"  # prefix of a path whose bytes are no UTF-8 and so could not stand in a table
 
 
@@ -27,7 +28,8 @@ class Entry(NamedTuple):  # a frozen dataclass takes five times as long to make
     size_bytes: int
     modified_ns: int
     refused: str | None = None  # why it is never opened, in our words
-    version: str | None = None  # what the storage itself names the content by (ETag, object id); None where only size and time tell
+    # what the storage itself names the content by (ETag, object id); None where only size and time tell
+    version: str | None = None
 
     @property
     def name(self) -> str:
@@ -37,8 +39,11 @@ class Entry(NamedTuple):  # a frozen dataclass takes five times as long to make
 class Landing(ABC):
     """A landing zone. Hidden, unfinished and marker files are never listed."""
 
-    num_at_once: int = 1  # how many files a reader of many should open at once: more than one where each waits for a network
-    location: str  # as a person names it: a directory, `s3://bucket/prefix`, `hf://datasets/org/name@revision`; never with a credential
+    # how many files a reader of many should open at once: more than one where each waits for a network
+    num_at_once: int = 1
+    # as a person names it: a directory, `s3://bucket/prefix`, `hf://datasets/org/name@revision`; never with a
+    # credential
+    location: str
 
     @abstractmethod
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:
@@ -54,7 +59,8 @@ class Landing(ABC):
 
     @abstractmethod
     def open(self, path: str) -> IO[bytes]:
-        """The file at the portable path, for reading and seeking. Raises UnreadableItem: 1007 unsafe, 1001 missing or not readable."""
+        """The file at the portable path, for reading and seeking. Raises UnreadableItem: 1007 unsafe, 1001 missing
+        or not readable."""
 
     def head(self, path: str, size_bytes: int) -> bytes:
         """The first bytes of the file, all of it where it has no more. Raises as `open` and as reading does."""
@@ -85,15 +91,18 @@ class Landing(ABC):
         return nullcontext()
 
     def local_path(self, path: str) -> Path | None:
-        """Where the file at the portable path lies on this machine, for libraries that open files themselves; None where it lies elsewhere."""
+        """Where the file at the portable path lies on this machine, for libraries that open files themselves; None
+        where it lies elsewhere."""
         return None
 
     def provenance(self) -> Mapping[str, object]:
-        """Where the bytes come from, for the record: "location"; "revision" where the storage pins one; "zones", with the same of each, where it is made up of several."""
+        """Where the bytes come from, for the record: "location"; "revision" where the storage pins one; "zones",
+        with the same of each, where it is made up of several."""
         return {"location": self.location}
 
     def defaults(self, directory: str = ".") -> dict[str, str]:
-        """The "source" and "licence" (in the publisher's spelling) of rows of the directory where neither their record nor a `_source.json` states them; empty where nothing is known."""
+        """The "source" and "licence" (in the publisher's spelling) of rows of the directory where neither their
+        record nor a `_source.json` states them; empty where nothing is known."""
         return {}
 
     def sparing(self) -> Landing:
@@ -101,12 +110,14 @@ class Landing(ABC):
         return self
 
     def verify(self, path: str) -> None:
-        """Return if the whole file has the hash that its publisher states, or none is stated. Raises UnreadableItem 1010 where it has another."""
+        """Return if the whole file has the hash that its publisher states, or none is stated. Raises UnreadableItem
+        1010 where it has another."""
         return
 
 
 def portable(path: str) -> str:
-    """The path as tables and refs hold it: itself, or percent-encoded where its bytes are no UTF-8. Reversed by `native`."""
+    """The path as tables and refs hold it: itself, or percent-encoded where its bytes are no UTF-8. Reversed by
+    `native`."""
     if not path.isascii():
         try:
             path.encode()
@@ -121,7 +132,8 @@ def is_odd(path: str) -> bool:
 
 
 def odd_entry(directory: str, rest: str, reason: str) -> Entry:
-    """A refused entry for a path that no directory tree has. directory: its native path. rest: percent-encoded with its slashes and dots, so that it is one harmless name."""
+    """A refused entry for a path that no directory tree has. directory: its native path. rest: percent-encoded with
+    its slashes and dots, so that it is one harmless name."""
     name = quote(rest, safe="", errors="surrogatepass").replace(".", "%2E")
     inside = "" if directory == "." else quote_from_bytes(os.fsencode(directory), safe="/") + "/"
     return Entry(f"{ENCODED}{inside}{name}", 0, 0, reason)

@@ -1,6 +1,8 @@
-"""Training samples from shards: shuffled, split over ranks and workers without overlap or loss, resumable at any position.
+"""Training samples from shards: shuffled, split over ranks and workers without overlap or loss, resumable at any
+position.
 
-Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; `ShardDataset` does, when first asked for.
+Enters: a folder of shards with its index. Leaves: samples. Importing this loads no torch; `ShardDataset` does, when
+first asked for.
 """
 
 from __future__ import annotations

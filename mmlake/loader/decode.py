@@ -36,11 +36,24 @@ def _as_image(data: bytes) -> np.ndarray:
             if width_px * height_px > _MAX_PIXELS:
                 raise UnreadableItem(3004, f"num_pixels={width_px * height_px} not in [1, {_MAX_PIXELS}]")
             return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
-    except (OSError, ValueError, IndexError, RuntimeError, SyntaxError, NotImplementedError, Image.DecompressionBombError) as error:
+    except (
+        OSError,
+        ValueError,
+        IndexError,
+        RuntimeError,
+        SyntaxError,
+        NotImplementedError,
+        Image.DecompressionBombError,
+    ) as error:
         raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as a picture") from error
 
 
-DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {"bytes": bytes, "text": _as_text, "json": _as_json, "image": _as_image}
+DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
+    "bytes": bytes,
+    "text": _as_text,
+    "json": _as_json,
+    "image": _as_image,
+}
 AUTO: Final = {
     "txt": "text",
     "caption.txt": "text",
@@ -56,11 +69,17 @@ AUTO: Final = {
 
 
 def decoders(choice: str | Mapping[str, str]) -> dict[str, Callable[[bytes], Any]]:
-    """Extension -> decoder. choice: "bytes" (none), "auto" (by extension), or a mapping of extensions to names of DECODERS."""
+    """Extension -> decoder. choice: "bytes" (none), "auto" (by extension), or a mapping of extensions to names of
+    DECODERS."""
     if isinstance(choice, str):
         if choice not in ("bytes", "auto"):
-            raise SettingsError(f"decode is {choice!r}, expected 'bytes', 'auto' or a mapping of extensions to {sorted(DECODERS)}")
+            raise SettingsError(
+                f"decode is {choice!r}, expected 'bytes', 'auto' or a mapping of extensions to {sorted(DECODERS)}"
+            )
         choice = AUTO if choice == "auto" else {}
     if strangers := sorted(str(name) for name in choice.values() if name not in DECODERS):
-        raise SettingsError(f"decode names {strangers}, expected some of {sorted(DECODERS)}; decode anything else in your own code, from bytes")
+        raise SettingsError(
+            f"decode names {strangers}, expected some of {sorted(DECODERS)}; decode anything else in your own "
+            "code, from bytes"
+        )
     return {ending: DECODERS[name] for ending, name in choice.items()}

@@ -1,7 +1,8 @@
 """A shuffle that is computed, not stored: the sample at any position of any epoch in constant time.
 
-Method: a keyed Feistel network over the smallest square power of two that holds all positions, walked until it lands inside
-(Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). Not cryptography: the round function is the mixer of splitmix64.
+Method: a keyed Feistel network over the smallest square power of two that holds all positions, walked until it lands
+inside (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). Not cryptography: the round function is the
+mixer of splitmix64.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ class Permutation:
         self.size = size
         self._half = np.uint64(max(1, (max(size - 1, 0).bit_length() + 1) // 2))
         self._mask = np.uint64((1 << int(self._half)) - 1)
-        key = hashlib.sha256(f"mmlake.permutation/1 {seed} {epoch} {size}".encode()).digest() + hashlib.sha256(f"{seed} {epoch} {size}".encode()).digest()
+        key = (
+            hashlib.sha256(f"mmlake.permutation/1 {seed} {epoch} {size}".encode()).digest()
+            + hashlib.sha256(f"{seed} {epoch} {size}".encode()).digest()
+        )
         self._keys = np.frombuffer(key, dtype="<u8")[:_ROUNDS].astype(np.uint64)
 
     def at(self, positions: np.ndarray) -> np.ndarray:
         """The sample numbers at these positions, int64; positions are int64 in 0..size-1."""
         numbers = self._network(positions.astype(np.uint64))
-        while (outside := numbers >= np.uint64(self.size)).any():  # the domain is at most four times the size: a few walks
+        # the domain is at most four times the size: a few walks
+        while (outside := numbers >= np.uint64(self.size)).any():
             numbers[outside] = self._network(numbers[outside])
         return numbers.astype(np.int64)
 

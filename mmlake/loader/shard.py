@@ -1,4 +1,5 @@
-"""One shard as the loader sees it: its index in memory, its tar mapped, both checked before the first sample is given out."""
+"""One shard as the loader sees it: its index in memory, its tar mapped, both checked before the first sample is
+given out."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Entry:
 
 
 def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
-    """(folder, manifest id, shards) of a folder of shards or of its index.json. Raises ShardCorrupt where there is no finished index."""
+    """(folder, manifest id, shards) of a folder of shards or of its index.json. Raises ShardCorrupt where there is
+    no finished index."""
     path = Path(index)
     path = path if path.name == "index.json" else path / "index.json"
     try:
@@ -45,7 +47,10 @@ def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
         shards = [_entry(shard) for shard in body["shards"]]
         sound = body["schema"] == _SCHEMA and all(Path(shard.name).name == shard.name for shard in shards)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise ShardCorrupt(f"there is no {path}: the shards were never finished; materialize `training_shards` of the version, or run `mmlake run`") from error
+        raise ShardCorrupt(
+            f"there is no {path}: the shards were never finished; materialize `training_shards` of the version, "
+            "or run `mmlake run`"
+        ) from error
     except (ValueError, TypeError, KeyError):
         sound = False
     if not sound:
@@ -62,7 +67,8 @@ class OpenShard:
     """A checked shard, open for random access."""
 
     def __init__(self, directory: Path, entry: Entry, *, verify: str) -> None:
-        """verify: "fast" checks sizes, counts and the index's SHA-256; "members" also each member's CRC-32 as it is read; "full" also the tar's SHA-256 now."""
+        """verify: "fast" checks sizes, counts and the index's SHA-256; "members" also each member's CRC-32 as it is
+        read; "full" also the tar's SHA-256 now."""
         self.entry = entry
         self._check_members = verify == "members"
         table = _index_table(directory, entry)
@@ -70,8 +76,13 @@ class OpenShard:
         self.weights: np.ndarray = table["weight"].to_numpy()
         lists = {name: table[name].combine_chunks() for name in ("extensions", "offsets", "sizes", "crc32s")}
         self._bounds: list[int] = lists["offsets"].offsets.to_pylist() if table.num_rows else [0]
-        self._extensions, self._offsets, self._sizes, self._crc32s = (lists[name].flatten().to_pylist() for name in ("extensions", "offsets", "sizes", "crc32s"))
-        if len(self._offsets) != entry.num_members or any(offset < 512 or offset + size > entry.size_bytes for offset, size in zip(self._offsets, self._sizes, strict=True)):
+        self._extensions, self._offsets, self._sizes, self._crc32s = (
+            lists[name].flatten().to_pylist() for name in ("extensions", "offsets", "sizes", "crc32s")
+        )
+        if len(self._offsets) != entry.num_members or any(
+            offset < 512 or offset + size > entry.size_bytes
+            for offset, size in zip(self._offsets, self._sizes, strict=True)
+        ):
             raise ShardCorrupt(f"{entry.name}.idx does not fit its tar; write the shards again")
         self._map = _mapped(directory / f"{entry.name}.tar", entry)
         if verify == "full" and hashlib.sha256(self._map).hexdigest() != entry.sha256:
@@ -84,7 +95,10 @@ class OpenShard:
             offset = self._offsets[place]
             data = self._map[offset : offset + self._sizes[place]]
             if self._check_members and zlib.crc32(data) != self._crc32s[place]:
-                raise ShardCorrupt(f"{self.entry.name}.tar: member {self.keys[number]}.{self._extensions[place]} at byte {offset} changed; fetch or write the shard again")
+                raise ShardCorrupt(
+                    f"{self.entry.name}.tar: member {self.keys[number]}.{self._extensions[place]} at byte "
+                    f"{offset} changed; fetch or write the shard again"
+                )
             found[self._extensions[place]] = data
         return found
 
@@ -109,7 +123,9 @@ def _index_table(directory: Path, entry: Entry) -> pa.Table:
         raise ShardCorrupt(f"{entry.name}.idx does not hash to {entry.idx_sha256[:12]}; fetch or write the shard again")
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
     if table.num_rows != entry.num_samples:
-        raise ShardCorrupt(f"{entry.name}.idx has {table.num_rows} samples, expected {entry.num_samples}; write the shards again")
+        raise ShardCorrupt(
+            f"{entry.name}.idx has {table.num_rows} samples, expected {entry.num_samples}; write the shards again"
+        )
     return table
 
 
@@ -117,7 +133,9 @@ def _mapped(path: Path, entry: Entry) -> Any:
     try:
         with path.open("rb") as file:
             if (size_bytes := path.stat().st_size) != entry.size_bytes:
-                raise ShardCorrupt(f"{path.name} has {size_bytes} bytes, expected {entry.size_bytes}; fetch or write the shard again")
+                raise ShardCorrupt(
+                    f"{path.name} has {size_bytes} bytes, expected {entry.size_bytes}; fetch or write the shard again"
+                )
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError as error:
         raise ShardCorrupt(f"{path.name} is missing from {path.parent}; fetch or write the shard again") from error

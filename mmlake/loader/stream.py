@@ -1,8 +1,10 @@
-"""The stream of samples, without torch: which sample stands at which position, who takes it, and how to go on after a stop.
+"""The stream of samples, without torch: which sample stands at which position, who takes it, and how to go on after a
+stop.
 
-One global order per epoch, position 0..N-1. Rank r of W takes the positions start + j*W + r. Worker w of K takes its rank's j in blocks of
-`batch_size`, block b going to worker b mod K, which is the order in which a DataLoader asks its workers for batches. Therefore, when every
-rank has taken n samples, exactly the positions start..start + n*W - 1 are used up, and any other world size can go on from there.
+One global order per epoch, position 0..N-1. Rank r of W takes the positions start + j*W + r. Worker w of K takes its
+rank's j in blocks of `batch_size`, block b going to worker b mod K, which is the order in which a DataLoader asks its
+workers for batches. Therefore, when every rank has taken n samples, exactly the positions start..start + n*W - 1 are
+used up, and any other world size can go on from there.
 """
 
 from __future__ import annotations
@@ -48,17 +50,26 @@ class ShardStream:
         batch_size: int = 1,
         tail: str = "keep",
     ) -> None:
-        """index: a folder of shards, or its index.json. decode: see `decode.decoders`. weights: put `__weight__` into each sample.
+        """index: a folder of shards, or its index.json. decode: see `decode.decoders`. weights: put `__weight__` into
+        each sample.
 
-        verify: "fast", "members" or "full" (see `shard.OpenShard`), done before a shard's first sample is given out. on_corrupt: "error", or
-        "skip", which leaves out damaged shards and samples and lists them in `skipped`. batch_size: the DataLoader's, needed for exact
-        resumption with workers. tail: "keep" gives every sample out, so ranks may differ by one; "drop" leaves out the last N mod W.
+        verify: "fast", "members" or "full" (see `shard.OpenShard`), done before a shard's first sample is given out.
+        on_corrupt: "error", or "skip", which leaves out damaged shards and samples and lists them in `skipped`.
+        batch_size: the DataLoader's, needed for exact resumption with workers. tail: "keep" gives every sample out, so
+        ranks may differ by one; "drop" leaves out the last N mod W.
         """
-        for name, value, known in (("on_corrupt", on_corrupt, ("error", "skip")), ("tail", tail, ("keep", "drop")), ("modality", modality, (None, *MODALITIES))):
+        for name, value, known in (
+            ("on_corrupt", on_corrupt, ("error", "skip")),
+            ("tail", tail, ("keep", "drop")),
+            ("modality", modality, (None, *MODALITIES)),
+        ):
             if value not in known:
                 raise SettingsError(f"{name} is {value!r}, expected one of {known}")
         if not 0 <= rank < world_size or batch_size < 1:
-            raise SettingsError(f"rank {rank} of world_size {world_size} with batch_size {batch_size}: expected 0 <= rank < world_size and batch_size >= 1")
+            raise SettingsError(
+                f"rank {rank} of world_size {world_size} with batch_size {batch_size}: expected 0 <= rank < "
+                "world_size and batch_size >= 1"
+            )
         self._directory, self.manifest_id, shards = entries(index)
         self._shards = [shard for shard in shards if modality in (None, shard.modality)]
         self._ends = np.cumsum([shard.num_samples for shard in self._shards], dtype=np.int64).tolist()
@@ -89,7 +100,8 @@ class ShardStream:
                 yield sample
 
     def sample(self, number: int) -> dict[str, Any]:
-        """The sample of that number in index order: `__key__`, `__weight__`, and its members by extension. Raises ShardCorrupt."""
+        """The sample of that number in index order: `__key__`, `__weight__`, and its members by extension. Raises
+        ShardCorrupt."""
         if not 0 <= number < self.num_samples:
             raise IndexError(f"sample {number} of {self.num_samples}")
         place = bisect_right(self._ends, number)
@@ -104,7 +116,9 @@ class ShardStream:
 
     def weights(self) -> np.ndarray:
         """The weight of every sample in index order, float32 of shape (num_samples,); opens every shard."""
-        return np.concatenate([np.zeros(0, np.float32), *(self._shard(place).weights for place in range(len(self._shards)))])
+        return np.concatenate(
+            [np.zeros(0, np.float32), *(self._shard(place).weights for place in range(len(self._shards)))]
+        )
 
     def set_epoch(self, epoch: int) -> None:
         """Begin that epoch at its first position."""
@@ -113,23 +127,35 @@ class ShardStream:
     def state_dict(self, num_samples: int | None = None) -> dict[str, Any]:
         """Where to go on, the same on every rank that has taken equally many samples.
 
-        num_samples: how many samples this rank's training loop has received since the start or the last `load_state_dict`; needed with
-        DataLoader workers, which run ahead of the loop. Without it, the count of this process is used.
+        num_samples: how many samples this rank's training loop has received since the start or the last
+        `load_state_dict`; needed with DataLoader workers, which run ahead of the loop. Without it, the count of this
+        process is used.
         """
         taken = self._taken if num_samples is None else num_samples
         position = min(self._start + taken * self.world_size, self.num_samples)
         return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "position": position} | self._identity()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from the state; rank, world size, workers and batch size may be others than before. Raises SettingsError for other data."""
+        """Go on from the state; rank, world size, workers and batch size may be others than before. Raises
+        SettingsError for other data."""
         if state.get("schema") != _STATE:
             raise SettingsError(f"the loader state is of schema {state.get('schema')!r}, expected {_STATE}")
-        differing = {name: (state.get(name), value) for name, value in self._identity().items() if state.get(name) != value}
+        differing = {
+            name: (state.get(name), value) for name, value in self._identity().items() if state.get(name) != value
+        }
         if differing:
-            raise SettingsError("the loader state belongs to other data: " + "; ".join(f"{name} was {then!r}, is {now!r}" for name, (then, now) in differing.items()))
+            raise SettingsError(
+                "the loader state belongs to other data: "
+                + "; ".join(f"{name} was {then!r}, is {now!r}" for name, (then, now) in differing.items())
+            )
         if not 0 <= int(state["position"]) <= self.num_samples:
             raise SettingsError(f"the loader state is at position {state['position']} of {self.num_samples} samples")
-        self.seed, self.epoch, self._start, self._taken = int(state["seed"]), int(state["epoch"]), int(state["position"]), 0
+        self.seed, self.epoch, self._start, self._taken = (
+            int(state["seed"]),
+            int(state["epoch"]),
+            int(state["position"]),
+            0,
+        )
 
     def close(self) -> None:
         """Unmap every shard; the next sample maps its shard again."""
@@ -140,7 +166,12 @@ class ShardStream:
         return self.__dict__ | {"_open": OrderedDict()}  # maps do not travel to spawned workers
 
     def _identity(self) -> dict[str, Any]:
-        return {"manifest": self.manifest_id, "num_samples": self.num_samples, "modality": self.modality, "shuffle": self.shuffle}
+        return {
+            "manifest": self.manifest_id,
+            "num_samples": self.num_samples,
+            "modality": self.modality,
+            "shuffle": self.shuffle,
+        }
 
     def _numbers(self, worker: int, num_workers: int) -> Iterator[int]:
         """The sample numbers of one worker, in order."""
@@ -165,7 +196,13 @@ class ShardStream:
         except ShardCorrupt as error:
             self._skip(name, str(error), error)
         except UnreadableItem as error:
-            self._skip(f"{name}/{number}", error.reason, ShardCorrupt(f"sample {number} of {name} does not decode: {error.reason}; decode it as bytes, or skip it"))
+            self._skip(
+                f"{name}/{number}",
+                error.reason,
+                ShardCorrupt(
+                    f"sample {number} of {name} does not decode: {error.reason}; decode it as bytes, or skip it"
+                ),
+            )
         return None
 
     def _skip(self, what: str, reason: str, error: ShardCorrupt) -> None:
@@ -177,7 +214,9 @@ class ShardStream:
     def _shard(self, place: int) -> OpenShard:
         if (shard := self._open.get(place)) is None:
             known = self._verify == "full" and place in self._verified
-            shard = self._open[place] = OpenShard(self._directory, self._shards[place], verify="fast" if known else self._verify)
+            shard = self._open[place] = OpenShard(
+                self._directory, self._shards[place], verify="fast" if known else self._verify
+            )
             self._verified.add(place)
             if len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=False)[1].close()

@@ -1,4 +1,5 @@
-"""The torch dataset: `ShardStream` as an IterableDataset that knows its DataLoader worker. Only this module loads torch."""
+"""The torch dataset: `ShardStream` as an IterableDataset that knows its DataLoader worker. Only this module loads
+torch."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from mmlake.loader.stream import ShardStream
 
 
 class ShardDataset(ShardStream, IterableDataset):
-    """Samples for a training job. Arguments as ShardStream; pass the DataLoader's batch_size, and iterate with workers or without."""
+    """Samples for a training job. Arguments as ShardStream; pass the DataLoader's batch_size, and iterate with
+    workers or without."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._in_workers = torch.zeros(1, dtype=torch.int8).share_memory_()  # set by workers, seen by the process that started them
+        # set by workers, seen by the process that started them
+        self._in_workers = torch.zeros(1, dtype=torch.int8).share_memory_()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         info = get_worker_info()
@@ -27,7 +30,11 @@ class ShardDataset(ShardStream, IterableDataset):
         return self.iterate(worker=info.id, num_workers=info.num_workers)
 
     def state_dict(self, num_samples: int | None = None) -> dict[str, Any]:
-        """See ShardStream. Raises SettingsError without num_samples once workers have run, for only the training loop knows what it received."""
+        """See ShardStream. Raises SettingsError without num_samples once workers have run, for only the training
+        loop knows what it received."""
         if num_samples is None and self._in_workers[0]:
-            raise SettingsError("the dataset is read by DataLoader workers, which run ahead of training; pass state_dict(num_samples=batches * batch_size)")
+            raise SettingsError(
+                "the dataset is read by DataLoader workers, which run ahead of training; pass "
+                "state_dict(num_samples=batches * batch_size)"
+            )
         return super().state_dict(num_samples)

@@ -1,6 +1,7 @@
 """Tracks: what a decoder can say about each distinct blob of a partition, in one pass over its bytes.
 
-Enters: items and the store. Leaves: the TRACKS table, and in the store the keyframes (JPEG) and mono 16 kHz sound (FLAC) made on the way.
+Enters: items and the store. Leaves: the TRACKS table, and in the store the keyframes (JPEG) and mono 16 kHz sound
+(FLAC) made on the way.
 Nothing is judged here but whether an item can be decoded at all.
 """
 

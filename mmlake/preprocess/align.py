@@ -1,7 +1,8 @@
 """Word times of known words: forced alignment of a transcript with its sound (pocketsphinx, US English).
 
-Words that the aligner's dictionary lacks, or a transcript that does not fit the sound, give no word times; nothing is guessed, except that
-cue times of a subtitle spread over the cue's words where the cue cannot be aligned (their score is null either way).
+Words that the aligner's dictionary lacks, or a transcript that does not fit the sound, give no word times; nothing is
+guessed, except that cue times of a subtitle spread over the cue's words where the cue cannot be aligned (their score is
+null either way).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Word = dict[str, object]  # word, start_s, end_s, score
 
 
 class Aligner:
-    """Aligns transcripts one after the other with one loaded dictionary; each result is independent of what came before."""
+    """Aligns transcripts one after the other with one loaded dictionary; each result is independent of what came
+    before."""
 
     def __init__(self, settings: PreprocessSettings) -> None:
         self._settings = settings
@@ -47,7 +49,9 @@ class Aligner:
                 start_s, end_s = min(cue.start_s or 0.0, duration_s), min(cue.end_s or 0.0, duration_s)
                 if end_s - start_s <= 0:
                     continue  # the subtitles run on after the sound has ended
-                found = self._stretch(sound, cue.text, max(0.0, start_s - _CUE_MARGIN_S), min(duration_s, end_s + _CUE_MARGIN_S))
+                found = self._stretch(
+                    sound, cue.text, max(0.0, start_s - _CUE_MARGIN_S), min(duration_s, end_s + _CUE_MARGIN_S)
+                )
                 words += found or _spread(cue.text, start_s, end_s)
             return sorted(words, key=lambda word: (word["start_s"], word["end_s"]))
 
@@ -82,13 +86,18 @@ class Aligner:
         if [segment.word.partition("(")[0] for segment in spoken] != spellings:
             return None
         times = ((segment.start_frame / _FRAMES_PER_S, (segment.end_frame + 1) / _FRAMES_PER_S) for segment in spoken)
-        return [{"word": token, "start_s": start_s + begin, "end_s": start_s + end, "score": None} for token, (begin, end) in zip(tokens, times, strict=True)]
+        return [
+            {"word": token, "start_s": start_s + begin, "end_s": start_s + end, "score": None}
+            for token, (begin, end) in zip(tokens, times, strict=True)
+        ]
 
     def _ready(self) -> Decoder:
         if self._decoder is None:
             from pocketsphinx import Config, Decoder
 
-            self._decoder = Decoder(Config(lm=None, samprate=float(SOUND_RATE_HZ), bestpath=False, cmn="batch", loglevel="FATAL"))
+            self._decoder = Decoder(
+                Config(lm=None, samprate=float(SOUND_RATE_HZ), bestpath=False, cmn="batch", loglevel="FATAL")
+            )
         return self._decoder
 
 
@@ -97,4 +106,7 @@ def _spread(text: str, start_s: float, end_s: float) -> list[Word]:
     tokens = _TOKEN.findall(text)
     edges = np.cumsum([0, *(len(token) + 1 for token in tokens)])
     at = start_s + edges / max(1, edges[-1]) * (end_s - start_s)
-    return [{"word": token, "start_s": float(begin), "end_s": float(end), "score": None} for token, begin, end in zip(tokens, at, at[1:], strict=False)]
+    return [
+        {"word": token, "start_s": float(begin), "end_s": float(end), "score": None}
+        for token, begin, end in zip(tokens, at, at[1:], strict=False)
+    ]

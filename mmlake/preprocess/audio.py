@@ -27,7 +27,13 @@ def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, 
         raise UnreadableItem(3001, f"num_samples=0 of {decoding.num_packets} {codec} packets decoded")
     flac, duration_s = sound
     num_errors = decoding.num_errors + writer.num_dropped
-    check_complete(decoded_s=duration_s, container_s=container_s, num_errors=num_errors, num_packets=decoding.num_packets, settings=settings)
+    check_complete(
+        decoded_s=duration_s,
+        container_s=container_s,
+        num_errors=num_errors,
+        num_packets=decoding.num_packets,
+        settings=settings,
+    )
     columns: dict[str, object] = {
         "duration_s": duration_s,
         "container_duration_s": container_s,

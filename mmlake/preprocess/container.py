@@ -1,4 +1,5 @@
-"""Opening audio and video files so that they cannot open others, and telling from their framing whether they were cut off."""
+"""Opening audio and video files so that they cannot open others, and telling from their framing whether they were
+cut off."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.stream import Stream
 
-# only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they name
+# only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
+# name
 _FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,caf,au,amr,h264,hevc,ivf,dv,gif"
 _PLAYLIST_HEADS = (
     b"#extm3u",
@@ -35,32 +37,64 @@ _PLAYLIST_HEADS = (
     b"v=0\n",
     b"#!",
 )
-_MP4_TOP = frozenset((b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"moof", b"sidx", b"uuid", b"styp", b"mfra", b"pdin", b"emsg", b"meta", b"prft", b"ssix", b"udta"))
+_MP4_TOP = frozenset(
+    (
+        b"ftyp",
+        b"moov",
+        b"mdat",
+        b"free",
+        b"skip",
+        b"wide",
+        b"moof",
+        b"sidx",
+        b"uuid",
+        b"styp",
+        b"mfra",
+        b"pdin",
+        b"emsg",
+        b"meta",
+        b"prft",
+        b"ssix",
+        b"udta",
+    )
+)
 _XING_SLACK_FRACTION = 0.01  # encoders disagree on whether the header's byte count takes in the tags
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[InputContainer]:
-    """The file as a PyAV container. Raises UnreadableItem 3005 for playlists, 3002 where it was cut off, 3001 for everything else that does not open."""
+    """The file as a PyAV container. Raises UnreadableItem 3005 for playlists, 3002 where it was cut off, 3001 for
+    everything else that does not open."""
     import av
     import av.error
 
     with path.open("rb") as file:
         head = file.read(512)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PLAYLIST_HEADS):
-        raise UnreadableItem(3005, f"the file begins with {head[:8]!r}, which names other files to open; formats that may be opened hold their own media")
+        raise UnreadableItem(
+            3005,
+            f"the file begins with {head[:8]!r}, which names other files to open; formats that may be opened hold "
+            "their own media",
+        )
     if shortfall := missing_bytes(path):  # known before anything is decoded
         raise UnreadableItem(3002, shortfall)
     try:
-        container = av.open(os.fspath(path), options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"}, metadata_errors="replace")
+        container = av.open(
+            os.fspath(path),
+            options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
+            metadata_errors="replace",
+        )
     except (av.error.FFmpegError, ValueError, OSError) as error:
-        raise UnreadableItem(3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them") from error
+        raise UnreadableItem(
+            3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them"
+        ) from error
     with container:
         yield container
 
 
 def missing_bytes(path: Path) -> str | None:
-    """What the file's own framing declares beyond its end, in words with numbers; None where nothing is missing or nothing is declared."""
+    """What the file's own framing declares beyond its end, in words with numbers; None where nothing is missing or
+    nothing is declared."""
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(16)
@@ -94,7 +128,9 @@ def _riff(file: IO[bytes], size: int) -> str | None:
         name, length = struct.unpack("<4sI", file.read(8))
         if name == b"data":
             # 0 and all ones are what writers to a pipe leave: nothing is declared
-            return None if length == 0 or length >= 0xFFFF_FF00 else _short("WAV data chunk", length, size - position - 8)
+            return (
+                None if length == 0 or length >= 0xFFFF_FF00 else _short("WAV data chunk", length, size - position - 8)
+            )
         position += 8 + length + (length & 1)
     return "WAV header: no data chunk before the end of the file"
 
@@ -177,13 +213,28 @@ def _mp3(file: IO[bytes], size: int) -> str | None:
     return _short("MP3 header", int(declared * (1 - _XING_SLACK_FRACTION)), size - start)
 
 
-def check_complete(*, decoded_s: float, container_s: float | None, num_errors: int, num_packets: int, settings: PreprocessSettings) -> None:
-    """Raises UnreadableItem 3002 where the decoded stream is well short of the header's duration or too many packets are damaged."""
+def check_complete(
+    *, decoded_s: float, container_s: float | None, num_errors: int, num_packets: int, settings: PreprocessSettings
+) -> None:
+    """Raises UnreadableItem 3002 where the decoded stream is well short of the header's duration or too many packets
+    are damaged."""
     if num_packets and num_errors / num_packets > settings.max_decode_error_fraction:
-        raise UnreadableItem(3002, f"decode_error_fraction={num_errors / num_packets:.3f} ({num_errors} of {num_packets} packets) not in [0, {settings.max_decode_error_fraction}]")
+        raise UnreadableItem(
+            3002,
+            f"decode_error_fraction={num_errors / num_packets:.3f} ({num_errors} of {num_packets} packets) not in "
+            f"[0, {settings.max_decode_error_fraction}]",
+        )
     # half a second is more than any header rounds, and matters only for very short clips
-    if container_s is not None and decoded_s < settings.min_decoded_fraction * container_s and container_s - decoded_s > 0.5:
-        raise UnreadableItem(3002, f"decoded_fraction={decoded_s / container_s:.3f} ({decoded_s:.2f} of {container_s:.2f} s) not in [{settings.min_decoded_fraction}, inf)")
+    if (
+        container_s is not None
+        and decoded_s < settings.min_decoded_fraction * container_s
+        and container_s - decoded_s > 0.5
+    ):
+        raise UnreadableItem(
+            3002,
+            f"decoded_fraction={decoded_s / container_s:.3f} ({decoded_s:.2f} of {container_s:.2f} s) not in "
+            f"[{settings.min_decoded_fraction}, inf)",
+        )
 
 
 class Decoding:
@@ -213,5 +264,6 @@ class Decoding:
                 self.num_errors += 1
                 continue
             for frame in frames:
-                self.num_errors += bool(frame.is_corrupt)  # type: ignore[union-attr]  # only video and audio streams were asked for
+                # only video and audio streams were asked for
+                self.num_errors += bool(frame.is_corrupt)  # type: ignore[union-attr]
                 yield frame  # type: ignore[misc]

@@ -18,7 +18,8 @@ _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 
 
 def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarray]:
-    """(luma, shot vector): full-range luma uint8 with its longer side at most `side_px`, and the vector that shot boundaries are found on.
+    """(luma, shot vector): full-range luma uint8 with its longer side at most `side_px`, and the vector that shot
+    boundaries are found on.
 
     The vector is uint8: 27 x 48 luma, then 2 x 9 x 16 chroma. Shrinking is by area, so noise averages out.
     """
@@ -32,7 +33,8 @@ def small_planes(frame: VideoFrame, side_px: int) -> tuple[np.ndarray, np.ndarra
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     luma = cv2.resize(planes[0], size, interpolation=cv2.INTER_AREA)
     if frame.color_range != _FULL_RANGE and not frame.format.name.startswith("yuvj"):
-        luma = np.clip((luma.astype(np.float32) - 16) * (255 / 219) + 0.5, 0, 255).astype(np.uint8)  # broadcast range 16..235 to 0..255
+        # broadcast range 16..235 to 0..255
+        luma = np.clip((luma.astype(np.float32) - 16) * (255 / 219) + 0.5, 0, 255).astype(np.uint8)
     coarse = cv2.resize(luma, SHOT_LUMA_HW[::-1], interpolation=cv2.INTER_AREA)
     chroma = [cv2.resize(plane, SHOT_CHROMA_HW[::-1], interpolation=cv2.INTER_AREA) for plane in planes[1:]]
     return luma, np.concatenate([coarse.ravel(), chroma[0].ravel(), chroma[1].ravel()])
@@ -47,14 +49,21 @@ def _plane(frame: VideoFrame, index: int) -> np.ndarray:
 def signal(luma_HW: np.ndarray, vector: np.ndarray, before: np.ndarray | None, *, time_s: float) -> dict[str, float]:
     """One row of the `signals` column. vector and before: shot vectors of this frame and of the one analysed before it.
 
-    The change is taken on the coarse luma: each of its cells averages the sensor's noise away, so that what is left is motion.
+    The change is taken on the coarse luma: each of its cells averages the sensor's noise away, so that what is left is
+    motion.
     """
     import cv2
 
     mean, deviation = cv2.meanStdDev(luma_HW)
     change = 0.0 if before is None else float(np.abs(vector[:NUM_LUMA].astype(np.int16) - before[:NUM_LUMA]).mean())
     sharpness = float(cv2.Laplacian(luma_HW, cv2.CV_32F).var())
-    return {"time_s": time_s, "luma": float(mean[0, 0]), "luma_std": float(deviation[0, 0]), "sharpness": sharpness, "change": change}
+    return {
+        "time_s": time_s,
+        "luma": float(mean[0, 0]),
+        "luma_std": float(deviation[0, 0]),
+        "sharpness": sharpness,
+        "change": change,
+    }
 
 
 def oriented_size(width_px: int, height_px: int, rotation: int) -> tuple[int, int]:
@@ -67,8 +76,14 @@ def jpeg(frame: VideoFrame, *, side_px: int, rotation: int, quality: int) -> byt
     import simplejpeg
 
     scale = min(1.0, side_px / max(frame.width, frame.height))
-    small = frame.reformat(width=max(1, round(frame.width * scale)), height=max(1, round(frame.height * scale)), format="rgb24", interpolation="AREA")
+    small = frame.reformat(
+        width=max(1, round(frame.width * scale)),
+        height=max(1, round(frame.height * scale)),
+        format="rgb24",
+        interpolation="AREA",
+    )
     pixels_HWC = small.to_ndarray()
     if rotation % 360:
-        pixels_HWC = np.rot90(pixels_HWC, k=(rotation % 360) // 90)  # the tag says how far counter-clockwise the picture is to be turned
+        # the tag says how far counter-clockwise the picture is to be turned
+        pixels_HWC = np.rot90(pixels_HWC, k=(rotation % 360) // 90)
     return simplejpeg.encode_jpeg(np.ascontiguousarray(pixels_HWC), quality=quality, colorspace="RGB")

@@ -15,8 +15,27 @@ if TYPE_CHECKING:
 
 _ORIENTATION_TAG = 0x0112
 # Pillow raises all of these on malformed pictures met in the wild; anything else is a fault of ours and shows as such
-_DECODE_ERRORS = (OSError, ValueError, IndexError, RuntimeError, SyntaxError, NotImplementedError, EOFError, KeyError, TypeError, OverflowError, ZeroDivisionError)
-_CUT_OFF = ("truncated", "premature end", "broken data stream", "unexpected end", "could not create decoder object", "failed to decode")
+_DECODE_ERRORS = (
+    OSError,
+    ValueError,
+    IndexError,
+    RuntimeError,
+    SyntaxError,
+    NotImplementedError,
+    EOFError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    ZeroDivisionError,
+)
+_CUT_OFF = (
+    "truncated",
+    "premature end",
+    "broken data stream",
+    "unexpected end",
+    "could not create decoder object",
+    "failed to decode",
+)
 _HARMLESS = ("extraneous bytes",)  # libjpeg's word for padding before a marker: every pixel is there
 
 
@@ -51,7 +70,9 @@ def image_track(data: bytes, *, settings: PreprocessSettings) -> dict[str, objec
 def _check_budget(picture: Image, settings: PreprocessSettings) -> None:
     width_px, height_px = picture.size
     if width_px * height_px > settings.max_pixels:
-        raise UnreadableItem(3004, f"num_pixels={width_px * height_px} ({width_px}x{height_px}) not in [1, {settings.max_pixels}]")
+        raise UnreadableItem(
+            3004, f"num_pixels={width_px * height_px} ({width_px}x{height_px}) not in [1, {settings.max_pixels}]"
+        )
 
 
 def _orientation(picture: Image) -> int:
@@ -82,7 +103,8 @@ def _decode(picture: Image, data: bytes, num_frames: int, settings: PreprocessSe
 
 
 def _decode_jpeg(picture: Image, data: bytes) -> None:
-    """Read the whole entropy-coded stream at an eighth of the size, with libjpeg's complaints as errors: Pillow accepts half a picture that ends in a forged end mark."""
+    """Read the whole entropy-coded stream at an eighth of the size, with libjpeg's complaints as errors: Pillow
+    accepts half a picture that ends in a forged end mark."""
     import simplejpeg
 
     try:
@@ -101,5 +123,9 @@ def _is_cut_off(error: Exception) -> bool:
 def _unreadable(data: bytes, error: Exception, *, kind: str = "") -> UnreadableItem:
     """The finding in our own words: the decoder's own are only read for whether the data stop early."""
     if _is_cut_off(error) or isinstance(error, EOFError):
-        return UnreadableItem(3002, f"the {kind or 'picture'} data of size_bytes={len(data)} stop before the picture is complete")
-    return UnreadableItem(3001, f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})")
+        return UnreadableItem(
+            3002, f"the {kind or 'picture'} data of size_bytes={len(data)} stop before the picture is complete"
+        )
+    return UnreadableItem(
+        3001, f"size_bytes={len(data)} of {kind or 'unknown'} picture data do not decode ({type(error).__name__})"
+    )

@@ -31,7 +31,8 @@ class _Candidate:
 
 
 class Candidates:
-    """Frames that may become keyframes, encoded as they pass because shots are known only later; their number is bounded."""
+    """Frames that may become keyframes, encoded as they pass because shots are known only later; their number is
+    bounded."""
 
     def __init__(self, settings: PreprocessSettings) -> None:
         self._settings = settings
@@ -46,13 +47,18 @@ class Candidates:
         is_spike = jump > self._settings.cut_min_change
         is_due = not self._kept or time_s - self._kept[-1].time_s >= self._spacing_s
         # a spike within two frames of the last one is motion or noise, unless the picture is another one
-        if is_due or (is_spike and _distance(vector, self._kept[-1].vector) > self._settings.cut_min_change and self._may_spike(time_s)):
+        if is_due or (
+            is_spike
+            and _distance(vector, self._kept[-1].vector) > self._settings.cut_min_change
+            and self._may_spike(time_s)
+        ):
             self._kept.append(_Candidate(time_s, vector, encode(), is_spike))
             self._thin()
 
     def choose(self, shots: list[tuple[float, float, float]]) -> list[Keyframe]:
         """The keyframes of the shots, given as (start, settled, end), in order of time; at most `max_keyframes`."""
-        ranked: list[tuple[int, float, int, _Candidate]] = []  # rank 0 first frames, 1 middles, 2 displaced ones, the farther the sooner
+        # rank 0 first frames, 1 middles, 2 displaced ones, the farther the sooner
+        ranked: list[tuple[int, float, int, _Candidate]] = []
         for number, (start_s, settled_s, end_s) in enumerate(shots):
             own = [candidate for candidate in self._kept if start_s <= candidate.time_s < end_s]
             own = [candidate for candidate in own if candidate.time_s >= settled_s] or own
@@ -61,21 +67,31 @@ class Candidates:
             middle_s = (start_s + end_s) / 2
             middle = min(own, key=lambda candidate: (abs(candidate.time_s - middle_s), candidate.time_s))
             ranked.append((0, number, number, own[0]))
-            if middle is not own[0] and _distance(middle.vector, own[0].vector) > 0.5:  # a still shot needs one picture, not two of it
+            # a still shot needs one picture, not two of it
+            if middle is not own[0] and _distance(middle.vector, own[0].vector) > 0.5:
                 ranked.append((1, number, number, middle))
             chosen = own[0]
             for candidate in own[1:]:
-                if (moved := _distance(candidate.vector, chosen.vector)) > self._settings.keyframe_displacement and candidate is not middle:
+                if (
+                    moved := _distance(candidate.vector, chosen.vector)
+                ) > self._settings.keyframe_displacement and candidate is not middle:
                     ranked.append((2, -moved, number, candidate))
                     chosen = candidate
                 elif candidate is middle:
                     chosen = candidate
         ranked.sort(key=lambda entry: (entry[0], entry[1], entry[3].time_s))
         picked = _evenly(ranked, self._settings.max_keyframes)
-        return sorted((Keyframe(candidate.time_s, number, candidate.jpeg) for _, _, number, candidate in picked), key=lambda keyframe: keyframe.time_s)
+        return sorted(
+            (Keyframe(candidate.time_s, number, candidate.jpeg) for _, _, number, candidate in picked),
+            key=lambda keyframe: keyframe.time_s,
+        )
 
     def _may_spike(self, time_s: float) -> bool:
-        recent = [candidate for candidate in self._kept[-4:] if candidate.is_spike and time_s - candidate.time_s < _FIRST_SPACING_S]
+        recent = [
+            candidate
+            for candidate in self._kept[-4:]
+            if candidate.is_spike and time_s - candidate.time_s < _FIRST_SPACING_S
+        ]
         return len(recent) < 3  # a shaking camera spikes at every frame: three in half a second are enough
 
     def _thin(self) -> None:

@@ -5,28 +5,42 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-_HTML_HEAD = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"})
-_BREAKS = frozenset("address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p pre section table td th tr ul".split())
+_HTML_HEAD = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_SKIPPED = frozenset(
+    {"script", "style", "noscript", "template", "svg", "head", "nav", "footer", "form", "button", "select"}
+)
+_BREAKS = frozenset(
+    "address article aside blockquote br dd div dl dt figcaption figure h1 h2 h3 h4 h5 h6 header hr li main ol p "
+    "pre section table td th tr ul".split()
+)
 _SPACES = re.compile(r"[ \t\r\f\u00a0]+")
 _LINES = re.compile(r"\s*\n\s*")
 _LEFT_OPEN = re.compile(r"<(?=[^<>]*(?:<|\Z))")
-_MAX_LEFT_OPEN = 100  # tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
+# tags without an end, beyond which a page is no work of a person: html.parser takes the square of their number
+_MAX_LEFT_OPEN = 100
 
 
 def is_html(text: str, content_type: str | None) -> bool:
     """Whether the text is an HTML page, by its type or by how it begins."""
-    if content_type is not None and content_type.split(";")[0].strip().lower() in ("text/html", "application/xhtml+xml"):
+    if content_type is not None and content_type.split(";")[0].strip().lower() in (
+        "text/html",
+        "application/xhtml+xml",
+    ):
         return True
     return _HTML_HEAD.match(text[:2048]) is not None
 
 
 def main_text(page: str) -> str:
-    """The article of the page without navigation and notices (trafilatura, precision first); all of its visible text where no article is found."""
+    """The article of the page without navigation and notices (trafilatura, precision first); all of its visible text
+    where no article is found."""
     import trafilatura
 
     # as characters, not bytes: the page is decoded already, and a declared charset inside it would be applied twice
-    found = trafilatura.extract(page, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False)
+    found = trafilatura.extract(
+        page, favor_precision=True, include_comments=False, include_tables=True, deduplicate=False
+    )
     return found or strip_tags(page)
 
 

@@ -35,15 +35,25 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
     library = need("faster_whisper", extra="asr", purpose="recognizer 'faster-whisper'")
     if not (Path(settings.recognizer_model) / "model.bin").is_file():
         raise ModelMissing(
-            f"recognizer 'faster-whisper': no model.bin in preprocess.recognizer_model={settings.recognizer_model!r}; convert or download a CTranslate2 Whisper model there"
+            "recognizer 'faster-whisper': no model.bin in "
+            f"preprocess.recognizer_model={settings.recognizer_model!r}; convert or download a CTranslate2 "
+            "Whisper model there"
         )
     model = library.WhisperModel(settings.recognizer_model, device=settings.recognizer_device, local_files_only=True)
 
     def transcribe(samples: np.ndarray) -> Heard:
-        # temperature 0 and no carried context: the same sound gives the same words, and one loop cannot poison what follows
-        segments, _ = model.transcribe(samples, word_timestamps=True, vad_filter=True, temperature=0.0, condition_on_previous_text=False)
+        # temperature 0 and no carried context: the same sound gives the same words, and one loop cannot poison what
+        # follows
+        segments, _ = model.transcribe(
+            samples, word_timestamps=True, vad_filter=True, temperature=0.0, condition_on_previous_text=False
+        )
         return [
-            {"word": word.word.strip(), "start_s": float(word.start), "end_s": float(word.end), "score": float(word.probability)}
+            {
+                "word": word.word.strip(),
+                "start_s": float(word.start),
+                "end_s": float(word.end),
+                "score": float(word.probability),
+            }
             for segment in segments
             for word in segment.words or ()
             if word.word.strip()
@@ -54,7 +64,12 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
 
 _ROWS = (
     Recognizer(name="none", what="no transcript is written where the source gave none", licence="NONE", load=None),
-    Recognizer(name="faster-whisper", what="Whisper on CTranslate2 from a local directory", licence="MIT", load=_load_faster_whisper),
+    Recognizer(
+        name="faster-whisper",
+        what="Whisper on CTranslate2 from a local directory",
+        licence="MIT",
+        load=_load_faster_whisper,
+    ),
 )
 RECOGNIZERS: dict[str, Recognizer] = {row.name: row for row in _ROWS}
 
@@ -64,12 +79,15 @@ class Listener:
 
     def __init__(self, settings: PreprocessSettings) -> None:
         if settings.recognizer not in RECOGNIZERS:
-            raise SettingsError(f"preprocess.recognizer={settings.recognizer!r} is not one of {sorted(RECOGNIZERS)}; choose one of them")
+            raise SettingsError(
+                f"preprocess.recognizer={settings.recognizer!r} is not one of {sorted(RECOGNIZERS)}; choose one of them"
+            )
         self._settings, self._row = settings, RECOGNIZERS[settings.recognizer]
         self._transcribe: Transcribe | None = None
 
     def columns(self, flac: bytes) -> dict[str, object]:
-        """transcript, transcript_source and words; empty where no recognizer is chosen. Raises MissingExtra, ModelMissing."""
+        """transcript, transcript_source and words; empty where no recognizer is chosen. Raises MissingExtra,
+        ModelMissing."""
         if self._row.load is None:
             return {}
         import soundfile
@@ -79,4 +97,8 @@ class Listener:
         samples, _ = soundfile.read(io.BytesIO(flac), dtype="float32")
         words = self._transcribe(samples)
         source = f"asr:{self._row.name}@{Path(self._settings.recognizer_model).name or 'unnamed'}"
-        return {"transcript": " ".join(str(word["word"]) for word in words), "transcript_source": source, "words": words}
+        return {
+            "transcript": " ".join(str(word["word"]) for word in words),
+            "transcript_source": source,
+            "words": words,
+        }

@@ -14,19 +14,24 @@ class PreprocessSettings:
     """How items are decoded; every field is plain JSON."""
 
     max_pixels: int = 64_000_000
-    # pixels of one frame; larger than any 61 Mpx camera, and 4 bytes of each fit in 256 MB. A 236 kB PNG of 81 Mpx passes Pillow's own limit and takes 633 MB
+    # pixels of one frame; larger than any 61 Mpx camera, and 4 bytes of each fit in 256 MB. A 236 kB PNG of 81 Mpx
+    # passes Pillow's own limit and takes 633 MB
     max_image_frames: int = 64
     # frames of an animation that are decoded to see that they can be; the rest is only counted
     min_damaged_text_fraction: float = 0.5
-    # of the multi-byte sequences in a text, the share that must be valid UTF-8 for it to count as damaged UTF-8 rather than another encoding
+    # of the multi-byte sequences in a text, the share that must be valid UTF-8 for it to count as damaged UTF-8 rather
+    # than another encoding
     control_noise_fraction: float = 0.001
-    # control characters below this share of a text are dropped; above it each becomes U+FFFD, so that the measures see them
+    # control characters below this share of a text are dropped; above it each becomes U+FFFD, so that the measures see
+    # them
     analysis_rate_hz: float = 8.0
     # frames per second that get a signal; motion and black stretches of a quarter second still show
     analysis_side_px: int = 160
-    # longer side of the luma plane that signals are measured on: sensor noise averages out, print of a third of the height remains
+    # longer side of the luma plane that signals are measured on: sensor noise averages out, print of a third of the
+    # height remains
     cut_min_change: float = 6.0
-    # grey levels; mean change between two neighbouring frames below which there is no cut (synthetic clips and real clips, docs/preprocess.md)
+    # grey levels; mean change between two neighbouring frames below which there is no cut (synthetic clips and real
+    # clips, docs/preprocess.md)
     cut_change_ratio: float = 3.0
     # change against the upper quartile of the changes half a second around; 3 is also what adaptive detectors use
     cut_max_similarity: float = 0.85
@@ -60,7 +65,8 @@ class PreprocessSettings:
     seed: int = 0
     # of the noise floor
     recognizer: str = "none"
-    # row of RECOGNIZERS for items without a transcript; no honest recognizer ships weights, so the default is to have no transcript and say so
+    # row of RECOGNIZERS for items without a transcript; no honest recognizer ships weights, so the default is to have
+    # no transcript and say so
     recognizer_model: str = ""
     # directory of the recognizer's weights
     recognizer_device: str = "cpu"
@@ -68,8 +74,18 @@ class PreprocessSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no run could use."""
-        for name in ("max_pixels", "max_image_frames", "analysis_rate_hz", "max_keyframes", "keyframe_side_px", "max_align_s"):
+        for name in (
+            "max_pixels",
+            "max_image_frames",
+            "analysis_rate_hz",
+            "max_keyframes",
+            "keyframe_side_px",
+            "max_align_s",
+        ):
             if getattr(self, name) <= 0:
                 raise SettingsError(f"preprocess.{name}={getattr(self, name)} must be above 0; correct the setting")
         if self.analysis_side_px < 48:
-            raise SettingsError(f"preprocess.analysis_side_px={self.analysis_side_px} is below the 48 px that shot boundaries are found on; set 48 or more")
+            raise SettingsError(
+                f"preprocess.analysis_side_px={self.analysis_side_px} is below the 48 px that shot boundaries are "
+                "found on; set 48 or more"
+            )

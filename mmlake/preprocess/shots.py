@@ -1,7 +1,8 @@
 """Shot boundaries: cuts, fades and dissolves from small frames, as they stream by.
 
-Method: twin comparison (Zhang, Kankanhalli, Smoliar 1993) with three tests that its thresholds lack: a cut must stand out of the changes around it, both sides
-must stay unlike after the best shift and beyond the length of a flash, and a dissolve must be a straight blend of its two ends.
+Method: twin comparison (Zhang, Kankanhalli, Smoliar 1993) with three tests that its thresholds lack: a cut must stand
+out of the changes around it, both sides must stay unlike after the best shift and beyond the length of a flash, and a
+dissolve must be a straight blend of its two ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _SHAPE = (SHOT_LUMA_HW[0], SHOT_LUMA_HW[1])
 _SHIFT_HW = (4, 6)  # largest shift that counts as the same picture: an eighth of the frame
 _NEIGHBOURS = 12  # frames on each side that a cut must stand out of
 _BLEND_RATE_HZ = 10.0  # at which dissolves are looked for
-_MIN_STRAIGHTNESS = 0.45  # |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move; the residual then tells a blend from motion
+# |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move; the residual then tells
+# a blend from motion
+_MIN_STRAIGHTNESS = 0.45
 _MAX_RESIDUAL = 0.2  # of the energy between both ends that a blend may leave unexplained
 _MAX_UNEVENNESS = 0.15  # spread over the picture of how far the blend has gone
 _PARTS = 3  # the picture is compared in 3 x 3 parts; divides 27 and 48
@@ -57,7 +60,10 @@ class ShotFinder:
             return  # a broken clock: the frame tells nothing about when
         self._times.append(time_s)
         self._vectors.append(vector)
-        if self._times[-1] - max(self._times[0], self._decided_s) > _WINDOW_S + _MARGIN_S and len(self._times) > 2 * _NEIGHBOURS:
+        if (
+            self._times[-1] - max(self._times[0], self._decided_s) > _WINDOW_S + _MARGIN_S
+            and len(self._times) > 2 * _NEIGHBOURS
+        ):
             self._decide(self._times[-1] - _MARGIN_S)
             keep = int(np.searchsorted(self._times, self._decided_s - _MARGIN_S))
             del self._times[:keep], self._vectors[:keep]
@@ -79,12 +85,16 @@ def boundaries(times_T: np.ndarray, vectors_TN: np.ndarray, *, settings: Preproc
     luma_THW = vectors_TN[:, :NUM_LUMA].reshape(-1, *_SHAPE).astype(np.float32)
     chroma_TC = vectors_TN[:, NUM_LUMA:].astype(np.float32)
     change_T = _changes(luma_THW, chroma_TC)
-    contrast_T = luma_THW.std(axis=(1, 2)) + chroma_TC.reshape(-1, 2, SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1]).std(axis=2).sum(axis=1)
+    contrast_T = luma_THW.std(axis=(1, 2)) + chroma_TC.reshape(-1, 2, SHOT_CHROMA_HW[0] * SHOT_CHROMA_HW[1]).std(
+        axis=2
+    ).sum(axis=1)
     cuts = list(_cuts(times_T, luma_THW, chroma_TC, change_T, settings))
     fades = list(_fades(times_T, contrast_T, cuts, settings))
     cuts = [index for index in cuts if not any(start <= index <= stop for start, stop, _ in fades)]
     found = [Boundary(float(times_T[index]), float(times_T[index]), "cut") for index in cuts]
-    found += [Boundary(float(times_T[at]), float(times_T[min(stop + 1, len(times_T) - 1)]), "fade") for _, stop, at in fades]
+    found += [
+        Boundary(float(times_T[at]), float(times_T[min(stop + 1, len(times_T) - 1)]), "fade") for _, stop, at in fades
+    ]
     borders = sorted([*cuts, *(edge for start, stop, _ in fades for edge in (start, stop))])
     found += _dissolves(times_T, luma_THW, contrast_T, borders, settings)
     return sorted(found, key=lambda boundary: boundary.time_s)
@@ -97,37 +107,53 @@ def _changes(luma_THW: np.ndarray, chroma_TC: np.ndarray) -> np.ndarray:
     return change_T
 
 
-def _cuts(times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, change_T: np.ndarray, settings: PreprocessSettings) -> Iterator[int]:
+def _cuts(
+    times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, change_T: np.ndarray, settings: PreprocessSettings
+) -> Iterator[int]:
     """Indices of the first frames after hard cuts."""
     last = -_MIN_SPACING_FRAMES
     for index in np.flatnonzero(change_T > settings.cut_min_change):
-        around = np.concatenate([change_T[max(1, index - _NEIGHBOURS) : index], change_T[index + 1 : index + 1 + _NEIGHBOURS]])
+        around = np.concatenate(
+            [change_T[max(1, index - _NEIGHBOURS) : index], change_T[index + 1 : index + 1 + _NEIGHBOURS]]
+        )
         moving = around[around > 0.05]  # repeated frames say nothing about how fast the picture moves
         usual = float(np.percentile(moving, 75)) if len(moving) >= 3 else 0.0
         near = change_T[max(0, index - _MIN_SPACING_FRAMES + 1) : index + _MIN_SPACING_FRAMES]
-        if change_T[index] <= settings.cut_change_ratio * usual or change_T[index] < near.max() or index - last < _MIN_SPACING_FRAMES:
+        if (
+            change_T[index] <= settings.cut_change_ratio * usual
+            or change_T[index] < near.max()
+            or index - last < _MIN_SPACING_FRAMES
+        ):
             continue
         if not _comes_back(times_T, luma_THW, chroma_TC, int(index), settings):
             last = int(index)
             yield last
 
 
-def _comes_back(times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, index: int, settings: PreprocessSettings) -> bool:
+def _comes_back(
+    times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, index: int, settings: PreprocessSettings
+) -> bool:
     """Whether any picture shortly before looks like one shortly after: a flash, a shake or a change of light."""
     first = int(np.searchsorted(times_T, times_T[index] - settings.flash_s))
     last = int(np.searchsorted(times_T, times_T[index] + settings.flash_s, side="right"))
     befores = sorted({max(0, min(first, index - 1)), max(0, index - 2), index - 1})
-    afters = sorted({index, min(index + 1, len(times_T) - 1), min(max(last - 1, index), len(times_T) - 1)} | set(range(index, last, 2)))
+    afters = sorted(
+        {index, min(index + 1, len(times_T) - 1), min(max(last - 1, index), len(times_T) - 1)}
+        | set(range(index, last, 2))
+    )
     for before in befores:
         for after in afters:
-            tint = np.abs(chroma_TC[before].reshape(2, -1).mean(axis=1) - chroma_TC[after].reshape(2, -1).mean(axis=1)).max()
+            tint = np.abs(
+                chroma_TC[before].reshape(2, -1).mean(axis=1) - chroma_TC[after].reshape(2, -1).mean(axis=1)
+            ).max()
             if tint < 12 and similarity(luma_THW[before], luma_THW[after]) > settings.cut_max_similarity:
                 return True
     return False
 
 
 def similarity(left_HW: np.ndarray, right_HW: np.ndarray) -> float:
-    """Correlation -1..1 of two small frames after the best shift of at most an eighth of the frame; 1 for two empty frames of one brightness."""
+    """Correlation -1..1 of two small frames after the best shift of at most an eighth of the frame; 1 for two empty
+    frames of one brightness."""
     import cv2
 
     if left_HW.std() < 2 or right_HW.std() < 2:
@@ -140,8 +166,11 @@ def similarity(left_HW: np.ndarray, right_HW: np.ndarray) -> float:
     return float(cv2.matchTemplate(left_HW, inner, cv2.TM_CCOEFF_NORMED).max())
 
 
-def _fades(times_T: np.ndarray, contrast_T: np.ndarray, cuts: list[int], settings: PreprocessSettings) -> Iterator[tuple[int, int, int]]:
-    """(first empty frame, last empty frame, boundary) of every run of empty frames between two pictures that is entered or left gradually."""
+def _fades(
+    times_T: np.ndarray, contrast_T: np.ndarray, cuts: list[int], settings: PreprocessSettings
+) -> Iterator[tuple[int, int, int]]:
+    """(first empty frame, last empty frame, boundary) of every run of empty frames between two pictures that is
+    entered or left gradually."""
     empty_T = np.concatenate([[False], contrast_T < settings.fade_max_contrast, [False]])
     edges = np.flatnonzero(np.diff(empty_T.astype(np.int8)))
     for start, stop in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
@@ -155,7 +184,9 @@ def _fades(times_T: np.ndarray, contrast_T: np.ndarray, cuts: list[int], setting
         yield start - 1, stop + 1, at
 
 
-def _dissolves(times_T: np.ndarray, luma_THW: np.ndarray, contrast_T: np.ndarray, borders: list[int], settings: PreprocessSettings) -> list[Boundary]:
+def _dissolves(
+    times_T: np.ndarray, luma_THW: np.ndarray, contrast_T: np.ndarray, borders: list[int], settings: PreprocessSettings
+) -> list[Boundary]:
     """Stretches in which one picture turns into another along a straight line."""
     span_s = times_T[-1] - times_T[0]
     step = max(1, round((len(times_T) - 1) / span_s / _BLEND_RATE_HZ))
@@ -165,30 +196,39 @@ def _dissolves(times_T: np.ndarray, luma_THW: np.ndarray, contrast_T: np.ndarray
     frames_SN = luma_THW[picks_S].reshape(len(picks_S), -1)
     path_S = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(frames_SN, axis=0)).mean(axis=1))])
     candidates: list[tuple[float, int, int]] = []
-    for lag in sorted({max(3, round(length_s * _BLEND_RATE_HZ)) for length_s in (0.3, 0.5, 0.8, 1.2, 1.8, settings.dissolve_max_s)}):
+    for lag in sorted(
+        {max(3, round(length_s * _BLEND_RATE_HZ)) for length_s in (0.3, 0.5, 0.8, 1.2, 1.8, settings.dissolve_max_s)}
+    ):
         if lag >= len(picks_S):
             break
         distance_S = np.abs(frames_SN[lag:] - frames_SN[:-lag]).mean(axis=1)
         walked_S = path_S[lag:] - path_S[:-lag]
-        for begin in np.flatnonzero((distance_S > _MIN_BLEND_CHANGE) & (distance_S > _MIN_STRAIGHTNESS * walked_S)).tolist():
+        for begin in np.flatnonzero(
+            (distance_S > _MIN_BLEND_CHANGE) & (distance_S > _MIN_STRAIGHTNESS * walked_S)
+        ).tolist():
             candidates.append((-float(distance_S[begin] * distance_S[begin] / walked_S[begin]), begin, begin + lag))
     found: list[tuple[int, int, Boundary]] = []
     for _, start, stop in sorted(candidates):
         lo, hi = int(picks_S[start]), int(picks_S[stop])
-        if any(lo - step <= border <= hi + step for border in borders) or any(start <= other_stop and stop >= other_start for other_start, other_stop, _ in found):
+        if any(lo - step <= border <= hi + step for border in borders) or any(
+            start <= other_stop and stop >= other_start for other_start, other_stop, _ in found
+        ):
             continue
         if min(contrast_T[lo], contrast_T[hi]) < 2 * settings.fade_max_contrast:
             continue  # to or from an empty picture: a fade or a change of light
         if (np.abs(frames_SN[stop] - frames_SN[start]) > _BLEND_AREA_CHANGE).mean() < _MIN_BLEND_AREA_FRACTION:
             continue
-        if (blend := _blend(frames_SN[start : stop + 1])) is not None and similarity(luma_THW[lo], luma_THW[hi]) < _MAX_BLEND_SIMILARITY:
+        if (blend := _blend(frames_SN[start : stop + 1])) is not None and similarity(
+            luma_THW[lo], luma_THW[hi]
+        ) < _MAX_BLEND_SIMILARITY:
             middle, settled = (picks_S[start + offset] for offset in blend)
             found.append((start, stop, Boundary(float(times_T[middle]), float(times_T[settled]), "dissolve")))
     return [boundary for _, _, boundary in found]
 
 
 def _blend(frames_SN: np.ndarray) -> tuple[int, int] | None:
-    """(middle, end) of the blend as offsets, where every frame lies near the line from the first to the last and moves along it in more than two steps; else None."""
+    """(middle, end) of the blend as offsets, where every frame lies near the line from the first to the last and
+    moves along it in more than two steps; else None."""
     way_N = frames_SN[-1] - frames_SN[0]
     way_N = way_N - way_N.mean()
     energy = float(way_N @ way_N)
@@ -207,9 +247,14 @@ def _blend(frames_SN: np.ndarray) -> tuple[int, int] | None:
 
 
 def _unevenness(frames_SN: np.ndarray) -> float:
-    """How far the parts of the picture differ in how much of the way they have gone, 0..1: a dissolve goes everywhere at once, an object that leaves does not."""
+    """How far the parts of the picture differ in how much of the way they have gone, 0..1: a dissolve goes
+    everywhere at once, an object that leaves does not."""
     rows, columns = _SHAPE[0] // _PARTS, _SHAPE[1] // _PARTS
-    parts_SPK = frames_SN.reshape(-1, _PARTS, rows, _PARTS, columns).transpose(0, 1, 3, 2, 4).reshape(len(frames_SN), _PARTS * _PARTS, rows * columns)
+    parts_SPK = (
+        frames_SN.reshape(-1, _PARTS, rows, _PARTS, columns)
+        .transpose(0, 1, 3, 2, 4)
+        .reshape(len(frames_SN), _PARTS * _PARTS, rows * columns)
+    )
     way_PK = parts_SPK[-1] - parts_SPK[0]
     energy_P = (way_PK**2).sum(axis=1)
     share_SP = ((parts_SPK - parts_SPK[0]) * way_PK).sum(axis=2) / np.maximum(energy_P, 1e-6)

@@ -1,6 +1,7 @@
 """Sound: decoded frames to one mono 16 kHz FLAC whose sample 0 is time 0 of the item.
 
-Samples go where their time stamps say, so a lost packet becomes silence: laid end to end, everything after a gap would come too early for ever.
+Samples go where their time stamps say, so a lost packet becomes silence: laid end to end, everything after a gap would
+come too early for ever.
 """
 
 from __future__ import annotations
@@ -68,8 +69,14 @@ class SoundWriter:
         import soxr
 
         self._rate_hz, self.num_channels = frame.sample_rate, frame.layout.nb_channels
-        self._file = soundfile.SoundFile(self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16")
-        self._resampler = None if self._rate_hz == SOUND_RATE_HZ else soxr.ResampleStream(self._rate_hz, SOUND_RATE_HZ, 1, dtype="float32", quality="HQ")
+        self._file = soundfile.SoundFile(
+            self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16"
+        )
+        self._resampler = (
+            None
+            if self._rate_hz == SOUND_RATE_HZ
+            else soxr.ResampleStream(self._rate_hz, SOUND_RATE_HZ, 1, dtype="float32", quality="HQ")
+        )
 
     def _silence(self, count: int) -> None:
         block = np.zeros(min(count, self._rate_hz), np.float32)
@@ -88,7 +95,11 @@ def mono(frame: AudioFrame) -> np.ndarray:
     """The mean of the frame's channels, float32 in [-1, 1], shape (num_samples,)."""
     values = frame.to_ndarray()
     num_channels = frame.layout.nb_channels
-    channels = [values[index] for index in range(num_channels)] if frame.format.is_planar else [values[0, index::num_channels] for index in range(num_channels)]
+    channels = (
+        [values[index] for index in range(num_channels)]
+        if frame.format.is_planar
+        else [values[0, index::num_channels] for index in range(num_channels)]
+    )
     scale = _SCALES[frame.format.name.rstrip("p")]
     total = channels[0].astype(np.float32)
     for channel in channels[1:]:

@@ -27,7 +27,8 @@ def is_subtitles(text: str) -> bool:
 
 
 def parse_cues(text: str) -> list[Cue]:
-    """The cues in order of time; one cue without times where the text is plain. Cues without words or that end before they start are left out."""
+    """The cues in order of time; one cue without times where the text is plain. Cues without words or that end
+    before they start are left out."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         plain = _SPACES.sub(" ", text).strip()
@@ -36,7 +37,8 @@ def parse_cues(text: str) -> list[Cue]:
     marks = list(_TIMING.finditer(text))
     for index, mark in enumerate(marks):
         stop = marks[index + 1].start() if index + 1 < len(marks) else len(text)
-        body = text[mark.end() : stop].strip("\n").split("\n\n")[0]  # a blank line ends the cue; what follows is the next cue's name
+        # a blank line ends the cue; what follows is the next cue's name
+        body = text[mark.end() : stop].strip("\n").split("\n\n")[0]
         words = _SPACES.sub(" ", html.unescape(_TAG.sub("", body))).strip()
         start_s, end_s = _seconds(mark.groups()[:4]), _seconds(mark.groups()[4:])
         if words and end_s > start_s:
@@ -46,4 +48,9 @@ def parse_cues(text: str) -> list[Cue]:
 
 def _seconds(parts: tuple[str | None, ...]) -> float:
     hours, minutes, seconds, fraction = parts
-    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0) + int((fraction or "0").ljust(3, "0")) / 1000
+    return (
+        int(hours or 0) * 3600
+        + int(minutes or 0) * 60
+        + int(seconds or 0)
+        + int((fraction or "0").ljust(3, "0")) / 1000
+    )

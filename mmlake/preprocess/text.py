@@ -15,16 +15,29 @@ from mmlake.preprocess.markup import is_html, main_text
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.subtitles import is_subtitles, parse_cues
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _NEWLINES = re.compile("\r\n|[\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f]")
-_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, stray byte order mark
-_ENTITY = re.compile(r"&(?:amp|quot|apos|nbsp|#0?39|#x27|#160|hellip|ndash|mdash|lsquo|rsquo|ldquo|rdquo);")  # never &lt; and &gt;: they may be meant
+# soft hyphen, zero-width space, word joiner, stray byte order mark
+_INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
+# never &lt; and &gt;: they may be meant
+_ENTITY = re.compile(r"&(?:amp|quot|apos|nbsp|#0?39|#x27|#160|hellip|ndash|mdash|lsquo|rsquo|ldquo|rdquo);")
 _TRAILING_SPACE = re.compile(r"[ \t\u00a0]+$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 _WORD = re.compile(r"[^\W_]+(?:[-'’.,:/@&_][^\W_]+)*")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]")  # scripts that write no spaces
-_DECLARED = re.compile(rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_-]{2,40})""", re.IGNORECASE)
+# scripts that write no spaces
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]"
+)
+_DECLARED = re.compile(
+    rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_-]{2,40})""", re.IGNORECASE
+)
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 
 
@@ -40,7 +53,8 @@ def text_track(data: bytes, content_type: str | None, *, settings: PreprocessSet
 
 
 def decode(data: bytes, *, settings: PreprocessSettings) -> str:
-    """The characters of the bytes: byte order mark, UTF-8, damaged UTF-8 (U+FFFD), then what charset-normalizer is sure of. Raises UnreadableItem 1004."""
+    """The characters of the bytes: byte order mark, UTF-8, damaged UTF-8 (U+FFFD), then what charset-normalizer is
+    sure of. Raises UnreadableItem 1004."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return data.decode(encoding, errors="replace")
@@ -60,14 +74,19 @@ def decode(data: bytes, *, settings: PreprocessSettings) -> str:
     if (decoded := _declared(data)) is not None:
         return decoded
     if data.count(0) or (decoded := _by_charset(data)) is None:
-        raise UnreadableItem(1004, f"invalid_utf8={bad} of {good + bad} multi-byte sequences, num_nul={data.count(0)}, and no other encoding is certain")
+        raise UnreadableItem(
+            1004,
+            f"invalid_utf8={bad} of {good + bad} multi-byte sequences, num_nul={data.count(0)}, and no other "
+            "encoding is certain",
+        )
     return decoded
 
 
 def normalize(text: str, *, settings: PreprocessSettings) -> str:
     """The text in NFC with one newline kind, without invisible characters, HTML entities or space at line ends.
 
-    Control characters become U+FFFD where they are more than noise, so that nothing admitted hides them and the measures still count them.
+    Control characters become U+FFFD where they are more than noise, so that nothing admitted hides them and the
+    measures still count them.
     """
     text = unicodedata.normalize("NFC", _NEWLINES.sub("\n", text))
     text = _INVISIBLE.sub("", text)
@@ -95,7 +114,8 @@ def _is_wide(data: bytes) -> bool:
 
 
 def _escaped(data: bytes) -> str | None:
-    """The characters of an ISO 2022 text, which switches alphabets by escapes: they are valid UTF-8 but mean nothing there."""
+    """The characters of an ISO 2022 text, which switches alphabets by escapes: they are valid UTF-8 but mean nothing
+    there."""
     if b"\x1b$" not in data:
         return None
     found = (_strictly(data, encoding) for encoding in ("iso2022_jp", "iso2022_kr"))

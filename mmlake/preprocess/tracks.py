@@ -24,9 +24,22 @@ from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
 _STRICTEST = ("document", "media", "transcript", "caption")  # first wins: rules for documents ask the most
-_COLUMNS = ("item_id", "digest", "modality", "role", "content_type", "sample_text", "size_bytes", "status", "error_code", "materialize_error")
+_COLUMNS = (
+    "item_id",
+    "digest",
+    "modality",
+    "role",
+    "content_type",
+    "sample_text",
+    "size_bytes",
+    "status",
+    "error_code",
+    "materialize_error",
+)
 # the machine's fault, never the item's: a full or failing disk must stop the run, not mark good items unreadable
-_MACHINE_FAULTS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM})
+_MACHINE_FAULTS = frozenset(
+    {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +55,32 @@ class _Occurrences:
     error: str | None
 
 
-def tracks(items: pa.Table, modality: str, *, store: Blobs, settings: PreprocessSettings | None = None, advance: Advance = silent) -> pa.Table:
+def tracks(
+    items: pa.Table,
+    modality: str,
+    *,
+    store: Blobs,
+    settings: PreprocessSettings | None = None,
+    advance: Advance = silent,
+) -> pa.Table:
     """The TRACKS table: one row per distinct digest among the items of this modality.
 
-    An item that cannot be decoded becomes a row with status unreadable, a code and a reason. Raises only for settings, missing libraries and a failing disk.
+    An item that cannot be decoded becomes a row with status unreadable, a code and a reason. Raises only for settings,
+    missing libraries and a failing disk.
     """
     if modality not in MODALITIES:
         raise SettingsError(f"modality {modality!r} is not one of {MODALITIES}; correct the call")
     decoder = _Decoder(store=store, settings=settings or PreprocessSettings())
     rows = [_row(decoder, item, modality) for item in counted(_distinct(items, modality), advance)]
     num_unreadable = sum(row["status"] == "unreadable" for row in rows)
-    _log.info("tracks %s: %d digests of %d items = %d ok + %d unreadable", modality, len(rows), items.num_rows, len(rows) - num_unreadable, num_unreadable)
+    _log.info(
+        "tracks %s: %d digests of %d items = %d ok + %d unreadable",
+        modality,
+        len(rows),
+        items.num_rows,
+        len(rows) - num_unreadable,
+        num_unreadable,
+    )
     return schemas.from_rows(schemas.TRACKS, rows)
 
 
@@ -106,7 +134,8 @@ def _row(decoder: _Decoder, item: _Occurrences, modality: str) -> dict[str, obje
         if error.errno in _MACHINE_FAULTS:
             raise
         code, reason = 3001, f"size_bytes={item.size_bytes} do not decode as {modality} (OSError)"
-    except Exception as error:  # noqa: BLE001 - the one per-item border: decoders raise anything on hostile bytes, and one item must not stop its shard
+    # the one per-item border: decoders raise anything on hostile bytes, and one item must not stop its shard
+    except Exception as error:  # noqa: BLE001
         _log.warning("tracks %s: %s met an unforeseen %s", modality, item.digest, type(error).__name__, exc_info=True)
         code, reason = 3001, f"size_bytes={item.size_bytes} do not decode as {modality} ({type(error).__name__})"
     return row | {"status": "unreadable", "error_code": code, "error": reason}
@@ -131,7 +160,10 @@ class _Decoder:
                 columns, flac = audio_track(path, settings=self._settings)
                 return columns | self._sound(flac, item)
             decoded = video_track(path, settings=self._settings)
-        keyframes = [{"time_s": frame.time_s, "digest": self._store.put(frame.jpeg, extension="jpg"), "shot": frame.shot} for frame in decoded.keyframes]
+        keyframes = [
+            {"time_s": frame.time_s, "digest": self._store.put(frame.jpeg, extension="jpg"), "shot": frame.shot}
+            for frame in decoded.keyframes
+        ]
         return decoded.columns | {"keyframes": keyframes} | self._sound(decoded.flac, item)
 
     def _check_blob(self, digest: str) -> None:

@@ -41,10 +41,17 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
         stream.thread_type = "AUTO"
         sounds = list(container.streams.audio[:1])
-        video_codec, audio_codec = stream.codec_context.name, sounds[0].codec_context.name if sounds and sounds[0].codec_context else None
+        video_codec, audio_codec = (
+            stream.codec_context.name,
+            sounds[0].codec_context.name if sounds and sounds[0].codec_context else None,
+        )
         container_s = container.duration / 1e6 if container.duration is not None else None
         origin_s = (container.start_time or 0) / 1e6
-        reader = _Reader(origin_s=origin_s, fallback_s=float(1 / stream.average_rate) if stream.average_rate else 0.04, settings=settings)
+        reader = _Reader(
+            origin_s=origin_s,
+            fallback_s=float(1 / stream.average_rate) if stream.average_rate else 0.04,
+            settings=settings,
+        )
         writer = SoundWriter(origin_s=origin_s, settings=settings)
         decoding = Decoding(container, [stream, *sounds])
         for frame in decoding:
@@ -57,11 +64,21 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
     sound = writer.finish()
     num_errors = decoding.num_errors + writer.num_dropped
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
-    check_complete(decoded_s=decoded_s, container_s=container_s, num_errors=num_errors, num_packets=decoding.num_packets, settings=settings)
+    check_complete(
+        decoded_s=decoded_s,
+        container_s=container_s,
+        num_errors=num_errors,
+        num_packets=decoding.num_packets,
+        settings=settings,
+    )
     columns, keyframes = reader.finish()
     columns |= {"container_duration_s": container_s, "video_codec": video_codec, "num_decode_errors": num_errors}
     if sound:
-        columns |= {"audio_codec": audio_codec, "sample_rate_hz": writer.sample_rate_hz, "num_channels": writer.num_channels}
+        columns |= {
+            "audio_codec": audio_codec,
+            "sample_rate_hz": writer.sample_rate_hz,
+            "num_channels": writer.num_channels,
+        }
     return VideoDecoded(columns=columns, keyframes=keyframes, flac=sound[0] if sound else None)
 
 
@@ -97,23 +114,44 @@ class _Reader:
     def add(self, frame: VideoFrame) -> None:
         """Take the next frame."""
         if frame.width * frame.height > self.settings.max_pixels:  # the size may change within a stream
-            raise UnreadableItem(3004, f"num_pixels={frame.width * frame.height} in frame {self.num_frames} not in [1, {self.settings.max_pixels}]")
+            raise UnreadableItem(
+                3004,
+                f"num_pixels={frame.width * frame.height} in frame {self.num_frames} not in [1, "
+                f"{self.settings.max_pixels}]",
+            )
         if frame.pts is not None and frame.time_base is not None:
             time_s = float(frame.pts * frame.time_base) - self.origin_s
         else:
             time_s = self._last_s + self.fallback_s if self.num_frames else 0.0
         if not self.num_frames:
-            self._first_s, self._size, self._rotation = time_s, (frame.width, frame.height), round(frame.rotation / 90) * 90
+            self._first_s, self._size, self._rotation = (
+                time_s,
+                (frame.width, frame.height),
+                round(frame.rotation / 90) * 90,
+            )
         self.num_frames += 1
         luma_HW, vector = small_planes(frame, self.settings.analysis_side_px)
         self._finder.push(time_s, vector)
-        self._candidates.offer(time_s, vector, lambda: jpeg(frame, side_px=self.settings.keyframe_side_px, rotation=self._rotation, quality=self.settings.keyframe_quality))
+        self._candidates.offer(
+            time_s,
+            vector,
+            lambda: jpeg(
+                frame,
+                side_px=self.settings.keyframe_side_px,
+                rotation=self._rotation,
+                quality=self.settings.keyframe_quality,
+            ),
+        )
         # half a tenth of a millisecond covers rounded clocks, so that 8 of 24 frames are 3 apart and not 4
         if not self._signals or time_s >= self._signals[-1]["time_s"] + 1 / self.settings.analysis_rate_hz - 5e-5:
             self._signals.append(signal(luma_HW, vector, self._before, time_s=time_s))
             self._before = vector
         self._last_s = max(self._last_s, time_s)
-        length_s = float(frame.duration * frame.time_base) if frame.duration and frame.time_base is not None else self.fallback_s
+        length_s = (
+            float(frame.duration * frame.time_base)
+            if frame.duration and frame.time_base is not None
+            else self.fallback_s
+        )
         self.end_s = max(self.end_s, time_s + length_s)
 
     def finish(self) -> tuple[dict[str, object], list[Keyframe]]:
@@ -128,7 +166,10 @@ class _Reader:
             "num_frames": self.num_frames,
             "duration_s": self.end_s - self._first_s,
             "frame_rate": rate,
-            "shots": [{"start_s": start_s, "end_s": end_s, "transition": transition} for start_s, _, end_s, transition in shots],
+            "shots": [
+                {"start_s": start_s, "end_s": end_s, "transition": transition}
+                for start_s, _, end_s, transition in shots
+            ],
             "signals": self._signals,
         }
         return columns, self._candidates.choose([(start_s, settled_s, end_s) for start_s, settled_s, end_s, _ in shots])

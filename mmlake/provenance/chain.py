@@ -1,7 +1,8 @@
 """The provenance of a version as a file: every stamp that contributed to it.
 
-Enters: what a manifest was made from. Leaves: one JSON line per table, inputs before what they fed. A published version keeps this file beside its manifest, so that
-its history outlives the event log: deleting a run there deletes its events.
+Enters: what a manifest was made from. Leaves: one JSON line per table, inputs before what they fed. A published version
+keeps this file beside its manifest, so that its history outlives the event log: deleting a run there deletes its
+events.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _FORMAT = 1
 def chain(inputs: Mapping[str, str], *, tables: Tables) -> list[dict[str, Any]]:
     """One dict per table that contributed, sorted by slot: slot, the stamp's fields, and current.
 
-    inputs: what the version was made from, slot text -> data version, as in a stamp. current: whether the table on disk is still the one that was used; false where it
-    was made again since. What is no table (a landing shard, a table that is gone) is a row with only slot, data_version and kind "external".
+    inputs: what the version was made from, slot text -> data version, as in a stamp. current: whether the table on disk
+    is still the one that was used; false where it was made again since. What is no table (a landing shard, a table that
+    is gone) is a row with only slot, data_version and kind "external".
     """
     rows: dict[str, dict[str, Any]] = {}
     waiting = [(name, version, ALL) for name, version in sorted(inputs.items())]
@@ -45,7 +47,8 @@ def chain(inputs: Mapping[str, str], *, tables: Tables) -> list[dict[str, Any]]:
 
 
 def export_chain(path: Path, *, version: str, inputs: Mapping[str, str], tables: Tables) -> Digest:
-    """SHA-256 of the JSON lines that now stand at the path: a head {format, version, inputs, num_rows}, then the rows of `chain`."""
+    """SHA-256 of the JSON lines that now stand at the path: a head {format, version, inputs, num_rows}, then the
+    rows of `chain`."""
     rows = chain(inputs, tables=tables)
     head = {"format": _FORMAT, "version": version, "inputs": dict(inputs), "num_rows": len(rows)}
     data = "".join(canonical_json(row) + "\n" for row in [head, *rows]).encode()
@@ -60,7 +63,8 @@ def read_chain(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _named(name: str, shard: str, tables: Tables) -> dict[Slot, Stamp]:
-    """The finished tables that a name in `inputs` means: of the reader's own shard, else of the corpus, else of all shards."""
+    """The finished tables that a name in `inputs` means: of the reader's own shard, else of the corpus, else of all
+    shards."""
     try:
         named = Slot.parse(name)
     except SettingsError:

@@ -67,7 +67,8 @@ class Story:
     survivor: str | None
     duplicates: tuple[dict[str, Any], ...]  # pairs that tie it to others: other, tier, method, score, bound
     versions: tuple[Membership, ...]
-    landing: dict[str, Any] = field(default_factory=dict)  # the landing zone that the lake reads now: location, and the revision that it is pinned to
+    # the landing zone that the lake reads now: location, and the revision that it is pinned to
+    landing: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The story as plain values, for --json and reports."""
@@ -80,22 +81,54 @@ class Story:
             lines += ["derived from", *(f"  {key}: {value}" for key, value in self.derived_from.items()), ""]
         if self.landing:
             lines += ["landing zone", *_landing(self.landing), ""]
-        lines += [f"occurrences ({len(self.occurrences)})", *(line for each in self.occurrences for line in _occurrence(each)), ""]
+        lines += [
+            f"occurrences ({len(self.occurrences)})",
+            *(line for each in self.occurrences for line in _occurrence(each)),
+            "",
+        ]
         lines += ["stages", *(line for step in self.steps for line in _step(step)), ""]
         if self.findings:
-            lines += ["findings", *(f"  {row['severity']} {row['error_code']} {row['rule']}: {row['reason']}" for row in self.findings), ""]
+            lines += [
+                "findings",
+                *(f"  {row['severity']} {row['error_code']} {row['rule']}: {row['reason']}" for row in self.findings),
+                "",
+            ]
         if self.measures:
-            lines += ["measures", *(f"  {name} = {'not measurable' if value is None else f'{value:g}'}" for name, value in self.measures.items()), ""]
+            lines += [
+                "measures",
+                *(
+                    f"  {name} = {'not measurable' if value is None else f'{value:g}'}"
+                    for name, value in self.measures.items()
+                ),
+                "",
+            ]
         if self.duplicates:
-            lines += ["duplicates", *(f"  {row['tier']} ({row['method']}) score {row['score']:.4f}, bound {row['bound']:g}: {row['other']}" for row in self.duplicates), ""]
-        lines += ["versions", *([f"  {_named(each)}: {'holds it' if each.held else each.cause}" for each in self.versions] or ["  none yet"])]
+            lines += [
+                "duplicates",
+                *(
+                    f"  {row['tier']} ({row['method']}) score {row['score']:.4f}, bound {row['bound']:g}: "
+                    f"{row['other']}"
+                    for row in self.duplicates
+                ),
+                "",
+            ]
+        lines += [
+            "versions",
+            *(
+                [f"  {_named(each)}: {'holds it' if each.held else each.cause}" for each in self.versions]
+                or ["  none yet"]
+            ),
+        ]
         return "\n".join(_printable(line) for line in lines)
 
 
 def _landing(told: dict[str, Any]) -> list[str]:
     """The lines of a landing zone; each by its name where there are several."""
     zones = told.get("zones", {})
-    lines = [f"  {name}: {zone['location']}" + (f", revision {zone['revision']}" if "revision" in zone else "") for name, zone in zones.items()]
+    lines = [
+        f"  {name}: {zone['location']}" + (f", revision {zone['revision']}" if "revision" in zone else "")
+        for name, zone in zones.items()
+    ]
     return lines + [f"  {key}: {value}" for key, value in told.items() if not zones or key not in ("location", "zones")]
 
 
@@ -105,7 +138,15 @@ def _occurrence(each: Occurrence) -> list[str]:
     if ref.get("byte_offset") is not None:
         place += f" [bytes {ref['byte_offset']} + {ref.get('byte_size')}]"
     error = f"    unreadable: {each.error}" if each.error else ""
-    return [line for line in (f"  {each.item_id} ({each.role}, source {each.source}, licence {each.licence})", f"    {place}", error) if line]
+    return [
+        line
+        for line in (
+            f"  {each.item_id} ({each.role}, source {each.source}, licence {each.licence})",
+            f"    {place}",
+            error,
+        )
+        if line
+    ]
 
 
 def _step(step: Step) -> list[str]:

@@ -1,7 +1,8 @@
 """Why an item is where it is: its story from the stage tables and their stamps alone.
 
-Enters: a digest or a unique prefix. Leaves: a Story. Nothing is logged or kept for this while the lake is built, so the answer is the same after the
-storage is reopened. Every table that is read is checked against its stamp. Only narrow columns are read, and past `items` only the shards that hold the digest.
+Enters: a digest or a unique prefix. Leaves: a Story. Nothing is logged or kept for this while the lake is built, so the
+answer is the same after the storage is reopened. Every table that is read is checked against its stamp. Only narrow
+columns are read, and past `items` only the shards that hold the digest.
 """
 
 from __future__ import annotations
@@ -25,8 +26,21 @@ Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[st
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
 _MAX_LISTED = 10
 _MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
-_ITEM_COLUMNS = ["item_id", "digest", "sample_id", "modality", "role", "source", "licence", "source_ref", "status", "error_code", "materialize_error"]
-_ROW_TABLES: dict[str, list[str]] = {  # in data order; the columns that are read: text, signals, words and vectors stay on disk
+_ITEM_COLUMNS = [
+    "item_id",
+    "digest",
+    "sample_id",
+    "modality",
+    "role",
+    "source",
+    "licence",
+    "source_ref",
+    "status",
+    "error_code",
+    "materialize_error",
+]
+# in data order; the columns that are read: text, signals, words and vectors stay on disk
+_ROW_TABLES: dict[str, list[str]] = {
     "blobs": ["digest", "size_bytes", "num_occurrences", "status", "error_code"],
     "tracks": [
         "digest",
@@ -68,11 +82,18 @@ class AmbiguousDigest(SettingsError):
         self.digests = tuple(digests)
 
 
-def why(digest_prefix: str, *, tables: Tables, manifests: Manifests = (), run_events: Mapping[str, Mapping[str, Any]] | None = None) -> Story:
+def why(
+    digest_prefix: str,
+    *,
+    tables: Tables,
+    manifests: Manifests = (),
+    run_events: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Story:
     """The story of the one digest that begins with these characters (at least 4).
 
-    manifests: either a callable digest -> rows {"version", "held", optional "names", "cause"}, or rows {"version", "digests" (a container of digests),
-    optional "names", "causes" (digest -> why it is left out)}. run_events: run id -> what the event log says of it. A keyframe or audio track is answered with its parent's stages.
+    manifests: either a callable digest -> rows {"version", "held", optional "names", "cause"}, or rows {"version",
+    "digests" (a container of digests), optional "names", "causes" (digest -> why it is left out)}. run_events: run id
+    -> what the event log says of it. A keyframe or audio track is answered with its parent's stages.
     Raises SettingsError on a text that is no prefix, AmbiguousDigest, BlobMissing where no table knows it.
     """
     prefix = digest_prefix.strip().lower()
@@ -103,7 +124,11 @@ class _Found:
 
     @classmethod
     def search(cls, tables: Tables, prefix: str) -> _Found:
-        slots = [Slot("items", modality, shard) for modality in _modalities(tables, "items") for shard in tables.shards("items", modality)]
+        slots = [
+            Slot("items", modality, shard)
+            for modality in _modalities(tables, "items")
+            for shard in tables.shards("items", modality)
+        ]
         hits: dict[Slot, pa.Table] = {}
         digests: set[Digest] = set()
         for slot in slots:
@@ -112,14 +137,28 @@ class _Found:
             if part.num_rows:
                 hits[slot] = part
                 digests.update(part.column("digest").to_pylist())
-        derived: dict[Digest, tuple[str, dict[str, Any]]] = {} if is_digest(prefix) and digests else _derived(tables, prefix)
+        derived: dict[Digest, tuple[str, dict[str, Any]]] = (
+            {} if is_digest(prefix) and digests else _derived(tables, prefix)
+        )
         if len(known := sorted(digests | set(derived))) > 1:
             raise AmbiguousDigest(prefix, known)
         if not known:
-            raise BlobMissing(f"no item, keyframe or audio track in {tables.root} begins with {prefix}; check the digest, or ingest its shard first")
+            raise BlobMissing(
+                f"no item, keyframe or audio track in {tables.root} begins with {prefix}; check the digest, or "
+                "ingest its shard first"
+            )
         digest = known[0]
         if digest in digests:
-            return cls(digest, digest, "item", None, [_record(tables, slot, part.filter(pc.equal(part.column("digest"), digest))) for slot, part in hits.items()])
+            return cls(
+                digest,
+                digest,
+                "item",
+                None,
+                [
+                    _record(tables, slot, part.filter(pc.equal(part.column("digest"), digest)))
+                    for slot, part in hits.items()
+                ],
+            )
         kind, origin = derived[digest]
         parent = cls.search(tables, origin["digest"])
         return cls(digest, parent.digest, kind, origin, parent.records)
@@ -139,11 +178,18 @@ def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, A
             parents = pc.list_parent_indices(frames)
             times = pc.struct_field(pc.list_flatten(frames), "time_s")
             for place in matches:
-                _keep_first(found, digests[place].as_py(), "keyframe", {"digest": part.column("digest")[parents[place].as_py()].as_py(), "time_s": times[place].as_py()})
+                _keep_first(
+                    found,
+                    digests[place].as_py(),
+                    "keyframe",
+                    {"digest": part.column("digest")[parents[place].as_py()].as_py(), "time_s": times[place].as_py()},
+                )
     return found
 
 
-def _keep_first(found: dict[Digest, tuple[str, dict[str, Any]]], digest: Digest, kind: str, origin: dict[str, Any]) -> None:
+def _keep_first(
+    found: dict[Digest, tuple[str, dict[str, Any]]], digest: Digest, kind: str, origin: dict[str, Any]
+) -> None:
     if digest not in found or origin["digest"] < found[digest][1]["digest"]:
         found[digest] = (kind, origin)
 
@@ -187,16 +233,29 @@ def _modalities(tables: Tables, table: str) -> list[str]:
     return sorted(path.name for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
 
 
-def _tell(found: _Found, records: list[_Record], *, manifests: Manifests, run_events: Mapping[str, Mapping[str, Any]], tables: Tables) -> Story:
+def _tell(
+    found: _Found,
+    records: list[_Record],
+    *,
+    manifests: Manifests,
+    run_events: Mapping[str, Mapping[str, Any]],
+    tables: Tables,
+) -> Story:
     by_table: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         by_table.setdefault(record.slot.table, []).extend(record.rows)
     items = by_table["items"]
-    verdict = max(by_table.get("verdicts", []), key=lambda row: ADMITTED.index(row["status"]) if row["status"] in ADMITTED else 9, default=None)
+    verdict = max(
+        by_table.get("verdicts", []),
+        key=lambda row: ADMITTED.index(row["status"]) if row["status"] in ADMITTED else 9,
+        default=None,
+    )
     cluster = next(iter(by_table.get("duplicate_clusters", [])), None)
     status = verdict["status"] if verdict else max((row["status"] for row in items), default="ok")
     left_out = _left_out(found, items, verdict, cluster)
-    memberships = tuple(_memberships(found.digest if found.kind == "item" else found.item, manifests, otherwise=left_out))
+    memberships = tuple(
+        _memberships(found.digest if found.kind == "item" else found.item, manifests, otherwise=left_out)
+    )
     return Story(
         digest=found.digest,
         modality=items[0]["modality"],
@@ -231,11 +290,19 @@ def _occurrence(record: _Record, row: Mapping[str, Any]) -> Occurrence:
 
 def _pairs(item: Digest, by_table: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     rows = [row for name in ("near_duplicates", "semantic_duplicates") for row in by_table.get(name, [])]
-    told = [{"other": row["right"] if row["left"] == item else row["left"], **{key: row[key] for key in ("tier", "method", "score", "bound")}} for row in rows]
+    told = [
+        {
+            "other": row["right"] if row["left"] == item else row["left"],
+            **{key: row[key] for key in ("tier", "method", "score", "bound")},
+        }
+        for row in rows
+    ]
     return sorted(told, key=lambda row: (row["tier"], -row["score"], row["other"], row["method"]))[:_MAX_PAIRS]
 
 
-def _left_out(found: _Found, items: list[dict[str, Any]], verdict: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None) -> str | None:
+def _left_out(
+    found: _Found, items: list[dict[str, Any]], verdict: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None
+) -> str | None:
     """Why no version that follows the rules can hold the digest; None where one may."""
     if found.kind != "item":
         return None
@@ -250,7 +317,10 @@ def _left_out(found: _Found, items: list[dict[str, Any]], verdict: Mapping[str, 
 
 
 def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None) -> list[Membership]:
-    default = otherwise or "not selected: it arrived later, or the version's recipe leaves its source, licence or modality out"
+    default = (
+        otherwise
+        or "not selected: it arrived later, or the version's recipe leaves its source, licence or modality out"
+    )
     told = []
     for row in manifests(digest) if callable(manifests) else manifests:
         if "held" in row:
@@ -258,18 +328,30 @@ def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None)
         else:
             container: Container[Digest] = row["digests"]
             held, cause = digest in container, (row.get("causes") or {}).get(digest)
-        told.append(Membership(version=str(row["version"]), names=tuple(row.get("names", ())), held=held, cause=None if held else cause or default))
+        told.append(
+            Membership(
+                version=str(row["version"]),
+                names=tuple(row.get("names", ())),
+                held=held,
+                cause=None if held else cause or default,
+            )
+        )
     return told
 
 
-def _conclusion(found: _Found, status: str, left_out: str | None, versions: Sequence[Membership], num_occurrences: int) -> str:
+def _conclusion(
+    found: _Found, status: str, left_out: str | None, versions: Sequence[Membership], num_occurrences: int
+) -> str:
     times = "once" if num_occurrences == 1 else f"{num_occurrences} times"
     if found.kind != "item":
         return f"Derived: {found.kind} of {found.item[:16]}, whose status is {status}."
     held = sum(version.held for version in versions)
     if left_out:
         return f"Left out: {left_out}; landed {times}." + (
-            f" {held} of {len(versions)} versions hold it all the same: their recipe admits it, or they are older than this verdict." if held else ""
+            f" {held} of {len(versions)} versions hold it all the same: their recipe admits it, or they are "
+            "older than this verdict."
+            if held
+            else ""
         )
     if versions:
         return f"{status.capitalize()}; landed {times}; held by {held} of {len(versions)} versions."
@@ -318,12 +400,18 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
         case "measures":
             return f"{len(rows)} measures"
         case "verdicts":
-            return f"{row['status']}, weight {row['weight']:g}" + (f": {row['rule']} ({row['reason']})" if row["rule"] else "")
+            return f"{row['status']}, weight {row['weight']:g}" + (
+                f": {row['rule']} ({row['reason']})" if row["rule"] else ""
+            )
         case "fingerprints":
             return ", ".join(sorted(each["method"] for each in rows))
         case "embeddings":
             return ", ".join(f"{each['encoder']}@{each['revision']}, {each['dimension']} dimensions" for each in rows)
         case "duplicate_clusters":
-            return f"survivor of {row['cluster_size']}" if row["is_survivor"] else f"{row['tier']} duplicate of {row['survivor'][:16]} by {row['method']}"
+            return (
+                f"survivor of {row['cluster_size']}"
+                if row["is_survivor"]
+                else f"{row['tier']} duplicate of {row['survivor'][:16]} by {row['method']}"
+            )
         case _:
             return f"{len(rows)} pair{'s' if len(rows) > 1 else ''}"

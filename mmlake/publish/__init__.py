@@ -1,13 +1,19 @@
 """From stage tables to a published version: the catalog, the manifest, and what is made from it.
 
-A version's name is `<recipe>-v<number>`; the recipe is also its branch. Assets and the plain pipeline walk VERSION_STEPS alike.
+A version's name is `<recipe>-v<number>`; the recipe is also its branch. Assets and the plain pipeline walk
+VERSION_STEPS alike.
 """
 
 from __future__ import annotations
 
 from mmlake.publish.catalog import catalog_is_current, update_catalog
 from mmlake.publish.checking import recheck_catalog, recheck_manifest, recheck_shards
-from mmlake.publish.dead_letters import dead_letters_are_current, read_dead_letters, recheck_dead_letters, update_dead_letters
+from mmlake.publish.dead_letters import (
+    dead_letters_are_current,
+    read_dead_letters,
+    recheck_dead_letters,
+    update_dead_letters,
+)
 from mmlake.publish.naming import next_version, recipe_of, version_names
 from mmlake.publish.probing import pin_probes, pinned_probes
 from mmlake.publish.results import read_result

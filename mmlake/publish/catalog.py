@@ -31,13 +31,23 @@ def catalog_is_current(lake: Lake) -> bool:
 
 
 def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
-    """The stamp of the catalog, which now holds one row per distinct digest of all items. Raises ContractBroken where one is missing or too many."""
+    """The stamp of the catalog, which now holds one row per distinct digest of all items. Raises ContractBroken
+    where one is missing or too many."""
     started = Stopwatch()
     inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
     for modality in MODALITIES:
         items, tracks, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
-        rows = catalog.rows(items, tracks, verdicts, lake.tables.read(Slot("duplicate_clusters", modality)), embeddings, modality=modality)
-        contracts.same_keys(f"{modality}: items -> catalog", contracts.digests(items), rows.column("digest").to_pylist())
+        rows = catalog.rows(
+            items,
+            tracks,
+            verdicts,
+            lake.tables.read(Slot("duplicate_clusters", modality)),
+            embeddings,
+            modality=modality,
+        )
+        contracts.same_keys(
+            f"{modality}: items -> catalog", contracts.digests(items), rows.column("digest").to_pylist()
+        )
         for name, count in lake.catalog.upsert(rows).items():
             counts[name] = counts.get(name, 0) + count
         expected |= set(rows.column("digest").to_pylist())

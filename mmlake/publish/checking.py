@@ -12,30 +12,43 @@ from mmlake.shards import ShardIndex, verify_shards
 def recheck_catalog(lake: Lake) -> int:
     """Rows of the catalog: one per distinct digest of all items, each as it was written. Raises ContractBroken."""
     lake.catalog.verify_unique()
-    expected = {digest for modality in MODALITIES for digest in contracts.digests(lake.tables.concat("items", modality, columns=["digest"]))}
+    expected = {
+        digest
+        for modality in MODALITIES
+        for digest in contracts.digests(lake.tables.concat("items", modality, columns=["digest"]))
+    }
     rows = contracts.same_keys("items -> catalog", expected, lake.catalog.read(["digest"]).column("digest").to_pylist())
     if problems := lake.catalog.verify():
-        raise ContractBroken(f"catalog: {len(problems)} rows are not as they were written, such as {problems[0]}; materialize the catalog again")
+        raise ContractBroken(
+            f"catalog: {len(problems)} rows are not as they were written, such as {problems[0]}; materialize the "
+            "catalog again"
+        )
     return rows
 
 
 def recheck_manifest(lake: Lake, version: str) -> int:
-    """Items of the version: manifest and segments hash to their names, totals add up, and no item is excluded at the same time. Raises ContractBroken."""
+    """Items of the version: manifest and segments hash to their names, totals add up, and no item is excluded at the
+    same time. Raises ContractBroken."""
     if problems := lake.versions.verify(version):
         raise ContractBroken(f"{version}: {'; '.join(problems)}")
     held = lake.versions.items(version).column("digest").to_pylist()
     both = set(held) & set(lake.versions.excluded(version).column("digest").to_pylist())
     if both:
-        raise ContractBroken(f"{version}: {len(both)} items are held and excluded at once, such as {min(both)}; build the version again")
+        raise ContractBroken(
+            f"{version}: {len(both)} items are held and excluded at once, such as {min(both)}; build the version again"
+        )
     return len(held)
 
 
 def recheck_shards(lake: Lake, version: str) -> int:
-    """Items in the version's training shards, every one of the manifest, every byte hashed. Raises ShardCorrupt, ContractBroken."""
+    """Items in the version's training shards, every one of the manifest, every byte hashed. Raises ShardCorrupt,
+    ContractBroken."""
     directory = lake.shards_dir / lake.versions.resolve(version)
     if problems := verify_shards(directory):
         raise ShardCorrupt(f"{version}: {'; '.join(problems)}; materialize training_shards again")
     held, written = lake.versions.read(version).num_items, ShardIndex.read(directory).num_items
     if held != written:
-        raise ContractBroken(f"{version}: the manifest holds {held} items, its shards {written}; materialize training_shards again")
+        raise ContractBroken(
+            f"{version}: the manifest holds {held} items, its shards {written}; materialize training_shards again"
+        )
     return written

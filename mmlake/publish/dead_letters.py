@@ -24,8 +24,13 @@ _TABLE_OF = {stage: table for table, stage in _STAGES.items()}
 
 
 def _inputs(lake: Lake) -> dict[str, str]:
-    """Data versions of every table that failures are read from, and of the retries: one that fails in the same way changes no table."""
-    versions = {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for modality in MODALITIES for table in _STAGES}
+    """Data versions of every table that failures are read from, and of the retries: one that fails in the same way
+    changes no table."""
+    versions = {
+        f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality))
+        for modality in MODALITIES
+        for table in _STAGES
+    }
     return versions | ({"lake/retries": tried} if (tried := lake.retries.version()) else {})
 
 
@@ -36,7 +41,8 @@ def dead_letters_are_current(lake: Lake) -> bool:
 
 
 def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
-    """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried over from those before."""
+    """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried
+    over from those before."""
     started, inputs = Stopwatch(), _inputs(lake)
     before = {row["letter"]: row for row in read_dead_letters(lake).to_pylist()}
     rows, tries = [], _Tries(lake, before)
@@ -51,12 +57,21 @@ def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = 
     table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
     counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
     return lake.tables.write(
-        DEAD_LETTERS, schemas.DEAD_LETTERS, table, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts, run_id=run_id, **started.fields()
+        DEAD_LETTERS,
+        schemas.DEAD_LETTERS,
+        table,
+        code_version=CODE_VERSION,
+        settings_digest="",
+        inputs=inputs,
+        counts=counts,
+        run_id=run_id,
+        **started.fields(),
     )
 
 
 class _Tries:
-    """When rows were tried again. The stamp of their table does not say: it is new although most rows were taken over, and only the last of several tries since the last look."""
+    """When rows were tried again. The stamp of their table does not say: it is new although most rows were taken
+    over, and only the last of several tries since the last look."""
 
     def __init__(self, lake: Lake, before: dict[str, dict[str, Any]]) -> None:
         self._lake = lake
@@ -67,14 +82,22 @@ class _Tries:
     def since(self, known: dict[str, Any], *, made_at: str) -> list[str]:
         """When the row was tried after its dead letter was written. made_at: when its table was stamped."""
         tried = self._tried(_TABLE_OF[known["stage"]], known["modality"], known["shard"])
-        again = [at for at, keys, codes in tried if at > known["last_failed_at"] and (keys is None or known["key"] in keys or known["error_code"] in codes)]
+        again = [
+            at
+            for at, keys, codes in tried
+            if at > known["last_failed_at"] and (keys is None or known["key"] in keys or known["error_code"] in codes)
+        ]
         is_all_new = made_at != known["last_failed_at"] and all(at != made_at for at, _, _ in tried)
         return [*again, made_at] if is_all_new else again
 
     def _read(self, table: str, modality: str, shard: str) -> list[tuple[str, frozenset[str] | None, frozenset[int]]]:
-        """(when, keys or None for all rows, error codes whose rows were tried as well: a retry of a list of URLs forgets every answer with the codes of the addresses that it names)."""
+        """(when, keys or None for all rows, error codes whose rows were tried as well: a retry of a list of URLs
+        forgets every answer with the codes of the addresses that it names)."""
         is_list = table == "items" and shard in self._lists
-        return [(at, keys, self._codes_of(shard, keys) if is_list and keys else frozenset()) for at, keys in self._lake.retries.tries(Slot(table, modality, shard))]
+        return [
+            (at, keys, self._codes_of(shard, keys) if is_list and keys else frozenset())
+            for at, keys in self._lake.retries.tries(Slot(table, modality, shard))
+        ]
 
     def _codes_of(self, shard: str, keys: frozenset[str]) -> frozenset[int]:
         return frozenset(self._codes[shard, key] for key in keys if (shard, key) in self._codes)
@@ -82,16 +105,26 @@ class _Tries:
 
 def read_dead_letters(lake: Lake) -> pa.Table:
     """The dead letters as they were last made; without rows where they never were."""
-    return lake.tables.read(DEAD_LETTERS) if lake.tables.stamp(DEAD_LETTERS) is not None else schemas.empty(schemas.DEAD_LETTERS)
+    return (
+        lake.tables.read(DEAD_LETTERS)
+        if lake.tables.stamp(DEAD_LETTERS) is not None
+        else schemas.empty(schemas.DEAD_LETTERS)
+    )
 
 
 def recheck_dead_letters(lake: Lake) -> int:
-    """The number of dead letters: one for each row that could not be read. Raises ContractBroken where the table on disk has others."""
-    return contracts.same_keys("stage tables -> dead_letters", [row["letter"] for row in _failures(lake, silent)], read_dead_letters(lake).column("letter").to_pylist())
+    """The number of dead letters: one for each row that could not be read. Raises ContractBroken where the table on
+    disk has others."""
+    return contracts.same_keys(
+        "stage tables -> dead_letters",
+        [row["letter"] for row in _failures(lake, silent)],
+        read_dead_letters(lake).column("letter").to_pylist(),
+    )
 
 
 def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
-    """A dead letter, without its history, for each failure; one that follows from an earlier stage's failure is left out."""
+    """A dead letter, without its history, for each failure; one that follows from an earlier stage's failure is left
+    out."""
     for modality in MODALITIES:
         for shard in lake.tables.shards("items", modality):
             told: set[str] = set()
@@ -108,7 +141,11 @@ def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
 
 
 def _unreadable(lake: Lake, slot: Slot) -> list[dict[str, Any]]:
-    names = {"items": ["item_id", "digest", "source", "source_ref", "materialize_error"], "tracks": ["digest", "error"], "blobs": ["digest"]}[slot.table]
+    names = {
+        "items": ["item_id", "digest", "source", "source_ref", "materialize_error"],
+        "tracks": ["digest", "error"],
+        "blobs": ["digest"],
+    }[slot.table]
     table = lake.tables.read(slot, columns=[*names, "status", "error_code"])
     return table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist()
 

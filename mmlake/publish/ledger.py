@@ -16,7 +16,12 @@ def lake_slots(lake: Lake) -> list[Slot]:
     if not lake.tables.root.exists():
         return []
     tables = sorted(path.name for path in lake.tables.root.iterdir() if path.is_dir())
-    return [Slot(table, modality, shard) for table in tables for modality in (*MODALITIES, "all") for shard in lake.tables.shards(table, modality)]
+    return [
+        Slot(table, modality, shard)
+        for table in tables
+        for modality in (*MODALITIES, "all")
+        for shard in lake.tables.shards(table, modality)
+    ]
 
 
 def lake_stamps(lake: Lake) -> dict[Slot, Stamp]:
@@ -33,7 +38,11 @@ def plan(lake: Lake, *, reads_per_month: float) -> pa.Table:
     """Keep or make again, per artifact (schema PLAN). What decoding leaves in the store counts with its table."""
     table = ledger(lake)
     made = {f"{row['modality']}/{row['stage']}": row["table_bytes"] for row in table.to_pylist()}
-    sizes = {name: made[name] + _derived_bytes(lake, modality) for modality in MODALITIES if (name := f"{modality}/tracks") in made}
+    sizes = {
+        name: made[name] + _derived_bytes(lake, modality)
+        for modality in MODALITIES
+        if (name := f"{modality}/tracks") in made
+    }
     return costs.precompute_plan(table, sizes, reads_per_month=reads_per_month)
 
 

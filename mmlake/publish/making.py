@@ -40,19 +40,24 @@ class Result:
 
 
 def manifest(lake: Lake, version: str, advance: Advance) -> Result:
-    """The version built from the catalog, tagged with its name, its branch moved to it. A name that is taken keeps what it names."""
+    """The version built from the catalog, tagged with its name, its branch moved to it. A name that is taken keeps
+    what it names."""
     recipe, stamp = recipe_of(version), lake.tables.stamp(CATALOG)
     current = stamp.data_version if stamp else ""
     if version in lake.versions.tags():
         source, landing = catalog_of(lake, version) or current, _landing_of(lake, version)
     else:
         source, landing = current, lake.origin()
-        # Before the version gets its name: else one that was interrupted between name and stamp would be taken to hold a catalog that came later.
+        # Before the version gets its name: else one that was interrupted between name and stamp would be taken to hold
+        # a catalog that came later.
         write_result(lake, version, "manifest", {"version": version, "catalog": source, "landing": landing})
         selection = select(lake.catalog.read(), recipe)
         held, left_out = selection.items.num_rows, selection.excluded.num_rows
         if held + left_out != lake.catalog.count():
-            raise ContractBroken(f"catalog -> {version}: {lake.catalog.count()} rows, {held} selected and {left_out} excluded; run `Catalog.verify_unique`")
+            raise ContractBroken(
+                f"catalog -> {version}: {lake.catalog.count()} rows, {held} selected and {left_out} excluded; run "
+                "`Catalog.verify_unique`"
+            )
         before = earlier_versions(lake, version)[-1:]
         built = lake.versions.build(
             selection.items, excluded=selection.excluded, recipe=recipe, settings_digest=lake.settings.digest(_SETTINGS), encoders=_encoders(lake),
@@ -77,7 +82,12 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     write_result(lake, version, "manifest", document)
     size = sum(total["size_bytes"] for total in made.totals.values())
     return Result(
-        data_version=made.id, num_rows=made.num_items, size_bytes=size, counts={"selected": made.num_items, "excluded": excluded}, document=document, inputs={"all/catalog": source}
+        data_version=made.id,
+        num_rows=made.num_items,
+        size_bytes=size,
+        counts={"selected": made.num_items, "excluded": excluded},
+        document=document,
+        inputs={"all/catalog": source},
     )
 
 
@@ -92,18 +102,35 @@ def _landing_of(lake: Lake, version: str) -> dict[str, Any]:
 def diversity(lake: Lake, version: str, advance: Advance) -> Result:
     """The diversity block of the manifest as a document of its own."""
     document = {"version": version, "spaces": dict(lake.versions.read(version).diversity or {})}
-    return Result(data_version=write_result(lake, version, "diversity", document), num_rows=len(document["spaces"]), document=document)
+    return Result(
+        data_version=write_result(lake, version, "diversity", document),
+        num_rows=len(document["spaces"]),
+        document=document,
+    )
 
 
 def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
     """The version's items as WebDataset tars; those that are there already and sound are kept."""
     made = lake.versions.read(version)
     items, texts = lake.versions.items(version), _texts(lake)
-    index = shards.write_shards(items, store=lake.store, out=lake.shards_dir, manifest_id=made.id, settings=lake.settings.shards, texts=texts.get, advance=advance)
-    document = {"version": version, "directory": str(index.directory.relative_to(lake.root)), "shards": index.to_dict()["shards"]}
+    index = shards.write_shards(
+        items,
+        store=lake.store,
+        out=lake.shards_dir,
+        manifest_id=made.id,
+        settings=lake.settings.shards,
+        texts=texts.get,
+        advance=advance,
+    )
+    document = {
+        "version": version,
+        "directory": str(index.directory.relative_to(lake.root)),
+        "shards": index.to_dict()["shards"],
+    }
     if index.num_items != made.num_items:
         raise ContractBroken(
-            f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the shards; remove {index.directory} and write them again"
+            f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the "
+            f"shards; remove {index.directory} and write them again"
         )
     return Result(
         data_version=write_result(lake, version, "training_shards", document),
@@ -126,12 +153,26 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
         asked = [probe for probe in probes.probes if probe.modality == modality]
         unanswered += len(asked) - len(vectors)
         digests, corpus_ND = probing.corpus_vectors(lake, modality, held)
-        parts.append(evaluate.score_probes([probe for probe in asked if probe.id in vectors], vectors, digests, corpus_ND, owners, ks=lake.settings.evaluate.ks))
+        parts.append(
+            evaluate.score_probes(
+                [probe for probe in asked if probe.id in vectors],
+                vectors,
+                digests,
+                corpus_ND,
+                owners,
+                ks=lake.settings.evaluate.ks,
+            )
+        )
         advance(len(asked))
     scores = pa.concat_tables(parts)
     pq.write_table(scores, sink := io.BytesIO())
     write_atomically(result_path(lake, version, "probe_scores", "parquet"), sink.getvalue())
-    document = {"version": version, "probe_set": probes.digest, "unanswerable": unanswered, "summary": evaluate.summarize(scores).to_pylist()}
+    document = {
+        "version": version,
+        "probe_set": probes.digest,
+        "unanswerable": unanswered,
+        "summary": evaluate.summarize(scores).to_pylist(),
+    }
     return Result(
         data_version=write_result(lake, version, "probe_scores", document),
         num_rows=scores.num_rows,
@@ -143,20 +184,39 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
 def decision(lake: Lake, version: str, advance: Advance) -> Result:
     """This version against the one before it, or, for the first of its recipe, against everything."""
     baseline = baseline_of(lake, version)
-    document: dict[str, Any] = {"version": version, "baseline": baseline, "outcome": None, "explanation": "There is no earlier version to compare with."}
+    document: dict[str, Any] = {
+        "version": version,
+        "baseline": baseline,
+        "outcome": None,
+        "explanation": "There is no earlier version to compare with.",
+    }
     if baseline is not None:
         settings = lake.settings.evaluate
         old, new = (_scores(lake, name) for name in (baseline, version))
-        compared = evaluate.compare(old, new, metric=settings.metric, alpha=settings.alpha, margin=settings.margin, seed=settings.seed, num_resamples=settings.num_resamples)
+        compared = evaluate.compare(
+            old,
+            new,
+            metric=settings.metric,
+            alpha=settings.alpha,
+            margin=settings.margin,
+            seed=settings.seed,
+            num_resamples=settings.num_resamples,
+        )
         document |= compared.to_dict()
-    return Result(data_version=write_result(lake, version, "decision", document), num_rows=len(document.get("rows", ())), document=document)
+    return Result(
+        data_version=write_result(lake, version, "decision", document),
+        num_rows=len(document.get("rows", ())),
+        document=document,
+    )
 
 
 def stage_costs(lake: Lake, version: str, advance: Advance) -> Result:
     """The cost ledger of everything that the lake has made, at the assumed prices."""
     table = ledger.ledger(lake)
     document = {"version": version, "prices": asdict(costs.Prices()), "rows": table.to_pylist()}
-    return Result(data_version=write_result(lake, version, "stage_costs", document), num_rows=table.num_rows, document=document)
+    return Result(
+        data_version=write_result(lake, version, "stage_costs", document), num_rows=table.num_rows, document=document
+    )
 
 
 def precompute_plan(lake: Lake, version: str, advance: Advance) -> Result:
@@ -164,25 +224,40 @@ def precompute_plan(lake: Lake, version: str, advance: Advance) -> Result:
     plan = ledger.plan(lake, reads_per_month=READS_PER_MONTH)
     document = {"version": version, "reads_per_month": READS_PER_MONTH, "rows": plan.to_pylist()}
     counts = Counter(plan.column("decision").to_pylist())
-    return Result(data_version=write_result(lake, version, "precompute_plan", document), num_rows=plan.num_rows, counts=dict(counts), document=document)
+    return Result(
+        data_version=write_result(lake, version, "precompute_plan", document),
+        num_rows=plan.num_rows,
+        counts=dict(counts),
+        document=document,
+    )
 
 
 def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
     """The chain of tables behind the version, as JSON lines beside its manifest: it outlives the run history."""
     made = lake.versions.read(version)
     path = lake.root / "versions" / "chains" / f"{made.id}.jsonl"
-    if not path.exists():  # what is there already was written from the tables as they were then, and they may have been made again since
+    # what is there already was written from the tables as they were then, and they may have been made again since
+    if not path.exists():
         provenance.export_chain(path, version=made.id, inputs=catalog_inputs(lake), tables=lake.tables)
     digest, (_, rows) = digest_of(path.read_bytes()), provenance.read_chain(path)
-    document = {"version": version, "id": made.id, "chain": str(path.relative_to(lake.root)), "sha256": digest, "tables": len(rows)}
+    document = {
+        "version": version,
+        "id": made.id,
+        "chain": str(path.relative_to(lake.root)),
+        "sha256": digest,
+        "tables": len(rows),
+    }
     write_result(lake, version, "provenance", document)
     return Result(data_version=digest, num_rows=len(rows), size_bytes=path.stat().st_size, document=document)
 
 
 def baseline_of(lake: Lake, version: str) -> str | None:
-    """The version that this one is compared with: the last scored one before it, else the newest of everything, else none."""
+    """The version that this one is compared with: the last scored one before it, else the newest of everything, else
+    none."""
     recipe = recipe_of(version).name
-    candidates = earlier_versions(lake, version) or (version_names(lake, "everything") if recipe != "everything" else [])
+    candidates = earlier_versions(lake, version) or (
+        version_names(lake, "everything") if recipe != "everything" else []
+    )
     # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
     scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]
     return scored[-1] if scored else None
@@ -192,7 +267,11 @@ def _texts(lake: Lake) -> dict[str, str]:
     """Normalized text of every text item: training reads the article, not the page around it."""
     texts: dict[str, str] = {}
     for _, tracks in lake.tables.scan("tracks", "text", columns=["digest", "text"]):
-        texts |= {digest: text for digest, text in zip(tracks.column("digest").to_pylist(), tracks.column("text").to_pylist(), strict=True) if text is not None}
+        texts |= {
+            digest: text
+            for digest, text in zip(tracks.column("digest").to_pylist(), tracks.column("text").to_pylist(), strict=True)
+            if text is not None
+        }
     return texts
 
 
@@ -219,7 +298,9 @@ def _diversity(lake: Lake, items: pa.Table) -> dict[str, Any]:
     for modality in MODALITIES:
         _, vectors_ND = probing.corpus_vectors(lake, modality, digests)
         if len(vectors_ND):
-            block[modality] = {"encoder": lake.encoder_of(modality)} | evaluate.diversity(vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None).to_dict()
+            block[modality] = {"encoder": lake.encoder_of(modality)} | evaluate.diversity(
+                vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None
+            ).to_dict()
     return block
 
 

@@ -16,7 +16,10 @@ def recipe_of(version: str) -> Recipe:
     """The recipe in a version's name. Raises SettingsError where the name has none that is known."""
     match = _NAME.fullmatch(version)
     if match is None or match["recipe"] not in RECIPES:
-        raise SettingsError(f"version name {version!r} is not <recipe>-v<number>, such as 'curated-v001'; recipes are {', '.join(RECIPES)}")
+        raise SettingsError(
+            f"version name {version!r} is not <recipe>-v<number>, such as 'curated-v001'; recipes are "
+            f"{', '.join(RECIPES)}"
+        )
     return RECIPES[match["recipe"]]
 
 
@@ -24,7 +27,8 @@ def version_names(lake: Lake, recipe: str | None = None) -> list[str]:
     """Names of the lake's versions, begun or finished, oldest first within a recipe."""
     names = set(lake.versions.tags()) | set(lake.tables.shards("manifest", "all"))
     found = [(match["recipe"], int(match["number"]), name) for name in names if (match := _NAME.fullmatch(name))]
-    return [name for kind, _, name in sorted(found) if recipe in (None, kind)]  # by number: as text, v1000 stands before v999
+    # by number: as text, v1000 stands before v999
+    return [name for kind, _, name in sorted(found) if recipe in (None, kind)]
 
 
 def next_version(lake: Lake, recipe: str) -> str:

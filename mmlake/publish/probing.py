@@ -1,7 +1,7 @@
 """Frozen probes of a lake and their query vectors.
 
-The first version of a lake freezes the probe set; every later version is measured with the very same one. Probes made by hand are
-pinned before that with `mmlake probes --pin FILE`.
+The first version of a lake freezes the probe set; every later version is measured with the very same one. Probes made
+by hand are pinned before that with `mmlake probes --pin FILE`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def pinned_probes(lake: Lake) -> ProbeSet | None:
 
 
 def pin_probes(lake: Lake, probes: ProbeSet) -> str:
-    """The digest of the set, which is from now on what versions of this lake are measured with. Scores with an earlier set cannot be compared with later ones."""
+    """The digest of the set, which is from now on what versions of this lake are measured with. Scores with an
+    earlier set cannot be compared with later ones."""
     digest = probes.write(lake.probes_dir)
     write_atomically(lake.probes_dir / "pinned.json", json.dumps({"digest": digest}).encode())
     return digest
@@ -50,15 +51,19 @@ def ensure_probes(lake: Lake) -> ProbeSet:
         return pinned
     settings = lake.settings.evaluate
     rows = lake.catalog.read(_COLUMNS).to_pylist()
-    made = build_probes(rows, seed=settings.seed, per_modality=settings.probes_per_modality, query_words=settings.query_words)
+    made = build_probes(
+        rows, seed=settings.seed, per_modality=settings.probes_per_modality, query_words=settings.query_words
+    )
     pin_probes(lake, made)
     return made
 
 
 def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:
-    """Probe id -> unit vector in the space of the modality's encoder. Kept beside the probes, so that each is encoded once.
+    """Probe id -> unit vector in the space of the modality's encoder. Kept beside the probes, so that each is encoded
+    once.
 
-    A probe whose query cannot be had (its item was erased, its rendition does not decode) is left out; scoring asks only for what is here.
+    A probe whose query cannot be had (its item was erased, its rendition does not decode) is left out; scoring asks
+    only for what is here.
     """
     encoder = lake.encoder_of(modality)
     asked = [probe for probe in probes.probes if probe.modality == modality]
@@ -79,7 +84,8 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
 
 
 def corpus_vectors(lake: Lake, modality: str, digests: set[str]) -> tuple[list[str], np.ndarray]:
-    """(digests, float32 vectors of shape (N, D)) of those items of the modality that have a vector, sorted by digest."""
+    """(digests, float32 vectors of shape (N, D)) of those items of the modality that have a vector, sorted by
+    digest."""
     column = vector_column(lake.encoder_of(modality))
     if column.removeprefix("vector_") not in lake.catalog.encoders():
         return [], np.empty((0, 0), np.float32)
@@ -88,7 +94,9 @@ def corpus_vectors(lake: Lake, modality: str, digests: set[str]) -> tuple[list[s
     if not table.num_rows:
         return [], np.empty((0, 0), np.float32)
     vectors = table.column(column).combine_chunks()
-    return table.column("digest").to_pylist(), np.asarray(vectors.flatten().to_numpy(zero_copy_only=False), np.float32).reshape(table.num_rows, -1)
+    return table.column("digest").to_pylist(), np.asarray(
+        vectors.flatten().to_numpy(zero_copy_only=False), np.float32
+    ).reshape(table.num_rows, -1)
 
 
 def clusters_of(lake: Lake) -> dict[str, str]:
@@ -104,7 +112,9 @@ def _encode(lake: Lake, sounds: Mapping[str, str], probe: Probe, encoder: str) -
     assert probe.query_digest is not None  # ProbeSet refuses probes with neither words nor an item
     with tempfile.TemporaryDirectory() as folder:
         path = _rendition(lake, sounds, probe, rng, Path(folder))
-        return encode_file_query(path, probe.kind, encoder=encoder, executor=lake.executor, settings=lake.settings.embed)
+        return encode_file_query(
+            path, probe.kind, encoder=encoder, executor=lake.executor, settings=lake.settings.embed
+        )
 
 
 def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.random.Generator, folder: Path) -> Path:
@@ -116,7 +126,10 @@ def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.rand
         return path
     row = lake.catalog.get(probe.query_digest)
     if row is None:
-        raise MmlakeError(f"probe {probe.id} asks for {probe.query_digest}, which the catalog does not have; pin a probe set of this corpus")
+        raise MmlakeError(
+            f"probe {probe.id} asks for {probe.query_digest}, which the catalog does not have; pin a probe set of "
+            "this corpus"
+        )
     if probe.kind == "audio":
         return _sound(lake, probe.query_digest, sounds.get(probe.query_digest), rng, folder)
     return _clip(lake, row["keyframe_digests"], rng, folder)
@@ -125,7 +138,13 @@ def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.rand
 def audio_tracks(lake: Lake) -> dict[str, str]:
     """Digest of each sound item -> digest of its mono 16 kHz track, in one pass over the tables."""
     tracks = lake.tables.concat("tracks", "audio", columns=["digest", "audio_digest"])
-    return {digest: track for digest, track in zip(tracks.column("digest").to_pylist(), tracks.column("audio_digest").to_pylist(), strict=True) if track is not None}
+    return {
+        digest: track
+        for digest, track in zip(
+            tracks.column("digest").to_pylist(), tracks.column("audio_digest").to_pylist(), strict=True
+        )
+        if track is not None
+    }
 
 
 def _sound(lake: Lake, digest: str, track: str | None, rng: np.random.Generator, folder: Path) -> Path:
@@ -146,7 +165,9 @@ def _clip(lake: Lake, keyframes: list[str], rng: np.random.Generator, folder: Pa
 
     if not keyframes:
         raise UnreadableItem(3003, "num_keyframes=0 not in [1, inf)")
-    pictures = [Image.open(io.BytesIO(distort_image(lake.store.read(digest), rng))).convert("RGB") for digest in keyframes]
+    pictures = [
+        Image.open(io.BytesIO(distort_image(lake.store.read(digest), rng))).convert("RGB") for digest in keyframes
+    ]
     width, height = (max(2, side - side % 2) for side in pictures[0].size)
     path = folder / "query.mkv"
     with av.open(str(path), "w") as container:

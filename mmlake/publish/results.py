@@ -28,7 +28,8 @@ def write_result(lake: Lake, version: str, step: str, document: dict[str, Any]) 
 def catalog_of(lake: Lake, version: str) -> str | None:
     """Data version of the catalog that the version was selected from; None where no record says.
 
-    The stamp says it, and before there is a stamp the result document, which is written before the version gets its name.
+    The stamp says it, and before there is a stamp the result document, which is written before the version gets its
+    name.
     """
     stamp = lake.tables.stamp(slot_of("manifest", version))
     if stamp is not None:
@@ -44,4 +45,6 @@ def read_result(lake: Lake, version: str, step: str) -> dict[str, Any]:
     try:
         return json.loads(result_path(lake, version, step).read_bytes())
     except FileNotFoundError as error:
-        raise MmlakeError(f"version {version} has no {step} yet in {lake.root}; materialize it, or run `mmlake run`") from error
+        raise MmlakeError(
+            f"version {version} has no {step} yet in {lake.root}; materialize it, or run `mmlake run`"
+        ) from error

@@ -42,10 +42,14 @@ VERSION_STEPS: dict[str, VersionStep] = {
             stage="versions",
             inputs=("catalog",),
             make=making.manifest,
-            description="The immutable, content-addressed list of what the version holds and what it leaves out, with diversity, licences and parents.",
+            description="The immutable, content-addressed list of what the version holds and what it leaves out, with "
+            "diversity, licences and parents.",
         ),
         VersionStep(
-            name="diversity", stage="evaluate", make=making.diversity, description="Cluster histogram, entropy and largest cluster per embedding space, from the manifest."
+            name="diversity",
+            stage="evaluate",
+            make=making.diversity,
+            description="Cluster histogram, entropy and largest cluster per embedding space, from the manifest.",
         ),
         VersionStep(
             name="training_shards",
@@ -72,9 +76,18 @@ VERSION_STEPS: dict[str, VersionStep] = {
             settings=("evaluate",),
             description="Keep, reject or cannot tell: this version against the one before, or against everything.",
         ),
-        VersionStep(name="stage_costs", stage="costs", make=making.stage_costs, description="Measured seconds and bytes of every stage, and what they would cost."),
         VersionStep(
-            name="precompute_plan", stage="costs", inputs=("stage_costs",), make=making.precompute_plan, description="For each artifact: keep it, or make it again when it is read."
+            name="stage_costs",
+            stage="costs",
+            make=making.stage_costs,
+            description="Measured seconds and bytes of every stage, and what they would cost.",
+        ),
+        VersionStep(
+            name="precompute_plan",
+            stage="costs",
+            inputs=("stage_costs",),
+            make=making.precompute_plan,
+            description="For each artifact: keep it, or make it again when it is read.",
         ),
         VersionStep(
             name="provenance",
@@ -95,7 +108,9 @@ def version_inputs(step: VersionStep, lake: Lake, version: str) -> dict[str, str
     return {f"all/{name}": stamp.data_version if stamp else "" for name, stamp in stamps.items()}
 
 
-def run_version_step(step: VersionStep, lake: Lake, version: str, *, advance: Advance = silent, run_id: str = "") -> tuple[Stamp, making.Result]:
+def run_version_step(
+    step: VersionStep, lake: Lake, version: str, *, advance: Advance = silent, run_id: str = ""
+) -> tuple[Stamp, making.Result]:
     """(stamp, result) of the step for this version, made now."""
     started = Stopwatch()
     inputs = version_inputs(step, lake, version)
@@ -106,7 +121,14 @@ def run_version_step(step: VersionStep, lake: Lake, version: str, *, advance: Ad
         settings_digest=lake.settings.digest(step.settings), inputs=inputs | result.inputs, counts=result.counts, run_id=run_id, **started.fields(),
     )  # fmt: skip
     lake.tables.mark(slot_of(step.name, version), stamp)
-    _LOG.info("%s[%s]: %d rows in %.2f s", step.name, version, stamp.num_rows, stamp.seconds, extra={"slot": slot_of(step.name, version)})
+    _LOG.info(
+        "%s[%s]: %d rows in %.2f s",
+        step.name,
+        version,
+        stamp.num_rows,
+        stamp.seconds,
+        extra={"slot": slot_of(step.name, version)},
+    )
     return stamp, result
 
 

@@ -1,6 +1,7 @@
 """Verdicts: what is wrong with each decoded item, by rules over measures.
 
-Two steps, so that a new threshold re-judges without decoding: `measure` (tracks and blobs to MEASURES), `judge` (pure: tracks and measures to VERDICTS).
+Two steps, so that a new threshold re-judges without decoding: `measure` (tracks and blobs to MEASURES), `judge` (pure:
+tracks and measures to VERDICTS).
 """
 
 from __future__ import annotations

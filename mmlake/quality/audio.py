@@ -1,4 +1,5 @@
-"""Audio: measures and rules. Levels and clipping on the source's own samples; silence and noise on the mono 16 kHz track."""
+"""Audio: measures and rules. Levels and clipping on the source's own samples; silence and noise on the mono 16 kHz
+track."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def _decoded(path: Path) -> Iterator[np.ndarray]:
     import av
     import av.error
 
-    with av.open(str(path), options={"protocol_whitelist": "file"}) as container:  # the track was made from it: it is no playlist
+    # the track was made from it: it is no playlist
+    with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
         stream = container.streams.audio[0]
         planar = av.AudioResampler(format="fltp")
         for packet in container.demux(stream):
@@ -75,8 +77,8 @@ def _decoded(path: Path) -> Iterator[np.ndarray]:
 def levels(parts: Iterator[np.ndarray]) -> dict[str, float | None]:
     """rms_dbfs, peak_dbfs, dc_offset and clipped_fraction of the blocks; levels of digital silence are null.
 
-    clipped_fraction: share of samples in runs of at least three at the file's own extreme, per channel. The extreme is known only at the end, so the
-    count starts again whenever a louder block comes.
+    clipped_fraction: share of samples in runs of at least three at the file's own extreme, per channel. The extreme is
+    known only at the end, so the count starts again whenever a louder block comes.
     """
     power = total = peak = 0.0
     count = clipped = 0
@@ -105,7 +107,8 @@ def levels(parts: Iterator[np.ndarray]) -> dict[str, float | None]:
 
 
 def _clipped(block: np.ndarray, peak: float, overlap: int) -> int:
-    """Samples of the block after its first `overlap` that lie in runs at the extreme; the few of a run that straddles a border count once."""
+    """Samples of the block after its first `overlap` that lie in runs at the extreme; the few of a run that
+    straddles a border count once."""
     found = 0
     for sign in (1, -1):
         at_top = (sign * block) >= peak * _CLIP_NEAR
@@ -131,8 +134,9 @@ def silent_fraction(samples: np.ndarray, rate_hz: int) -> float | None:
 def snr_db(samples: np.ndarray) -> float | None:
     """Signal-to-noise ratio in dB, -20 to 100; None where less than a second can be heard.
 
-    samples: float32 mono at 16 kHz. Method: the noise is what stays in every band (15th percentile over time, after Martin 2001) and has no peaks within it (30th percentile over
-    500 Hz, so that tones and harmonics count as signal); both are scaled by what white noise gives. Steady broad-band noise is found; babble is not.
+    samples: float32 mono at 16 kHz. Method: the noise is what stays in every band (15th percentile over time, after
+    Martin 2001) and has no peaks within it (30th percentile over 500 Hz, so that tones and harmonics count as signal);
+    both are scaled by what white noise gives. Steady broad-band noise is found; babble is not.
     """
     if len(samples) < _MIN_HEARD_S * 16_000:
         return None
@@ -161,7 +165,9 @@ def snr_db(samples: np.ndarray) -> float | None:
     return float(np.clip(10 * np.log10(max(signal, 1e-12 * noise) / noise), _MIN_SNR_DB, _MAX_SNR_DB))
 
 
-_FLOOR_BIAS = 0.331  # noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away together
+# noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away
+# together
+_FLOOR_BIAS = 0.331
 
 AUDIO_RULES = (
     unmeasured("audio"),

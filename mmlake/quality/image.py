@@ -1,4 +1,5 @@
-"""Images: measures and rules. Measures are taken on the luma plane with its longer side at most 512 px, so that they mean the same at any resolution."""
+"""Images: measures and rules. Measures are taken on the luma plane with its longer side at most 512 px, so that they
+mean the same at any resolution."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def image_measures(track: dict, store: Blobs) -> dict[str, float | None]:
 
 
 def luma(data: bytes) -> np.ndarray:
-    """The first frame of the picture as float32 luma 0..255, longer side at most 512 px; transparent parts as white, or black where that shows nothing."""
+    """The first frame of the picture as float32 luma 0..255, longer side at most 512 px; transparent parts as white,
+    or black where that shows nothing."""
     import cv2
     from PIL import Image
 
@@ -46,14 +48,19 @@ def luma(data: bytes) -> np.ndarray:
             plane = _grey(picture)
     scale = min(1.0, MEASURED_SIDE_PX / max(plane.shape))
     if scale < 1:
-        plane = cv2.resize(plane, (max(1, round(plane.shape[1] * scale)), max(1, round(plane.shape[0] * scale))), interpolation=cv2.INTER_AREA)
+        plane = cv2.resize(
+            plane,
+            (max(1, round(plane.shape[1] * scale)), max(1, round(plane.shape[0] * scale))),
+            interpolation=cv2.INTER_AREA,
+        )
     return plane.astype(np.float32)
 
 
 def _grey(picture: Image) -> np.ndarray:
     from PIL import Image
 
-    if picture.mode.startswith(("I", "F")):  # 16 and 32 bit: stretched over what they hold, since 8 bits would clip them all to white
+    # 16 and 32 bit: stretched over what they hold, since 8 bits would clip them all to white
+    if picture.mode.startswith(("I", "F")):
         values = np.asarray(picture, dtype=np.float32)
         low, high = float(values.min()), float(values.max())
         return (values - low) * (255 / (high - low)) if high > low else np.zeros_like(values)
@@ -71,8 +78,10 @@ def _grey(picture: Image) -> np.ndarray:
 def blur(luma_HW: np.ndarray) -> float | None:
     """Perceptual blur 0 (sharp) to 1 (flat); None where the picture has no structure or is too small.
 
-    Method: Crete, Dolmiere, Ladret, Nicolas 2007: how little the picture changes when it is blurred once more. Needs no reference and no contrast.
-    The worst of three sizes: under strong blur the rounding and the blocks of a codec look sharp at full size, and vanish when it is shrunk.
+    Method: Crete, Dolmiere, Ladret, Nicolas 2007: how little the picture changes when it is blurred once more. Needs no
+    reference and no contrast.
+    The worst of three sizes: under strong blur the rounding and the blocks of a codec look sharp at full size, and
+    vanish when it is shrunk.
     """
     import cv2
 
@@ -98,7 +107,8 @@ def _blur_along(luma_HW: np.ndarray, axis: int) -> float:
     return 1 - float(np.maximum(0, steps - again).sum(dtype=np.float64)) / total
 
 
-# 148 real photographs reach 0.54 at most; after a Gaussian blur of 4 px at 500 px width 132 of 133 are above 0.6 (docs/quality.md)
+# 148 real photographs reach 0.54 at most; after a Gaussian blur of 4 px at 500 px width 132 of 133 are above 0.6
+# (docs/quality.md)
 BLUR_HIGH = 0.6
 
 IMAGE_RULES = (

@@ -20,7 +20,8 @@ _UNDECODABLE = 3001
 def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: QualitySettings | None = None) -> pa.Table:
     """The VERDICTS table: one row per track.
 
-    P0 and P1 findings quarantine, P2 flags, tracks that did not decode stay unreadable. A measure that is null breaks no rule.
+    P0 and P1 findings quarantine, P2 flags, tracks that did not decode stay unreadable. A measure that is null breaks
+    no rule.
     Raises ContractBroken where a decoded track was never measured.
     """
     settings = settings or QualitySettings()
@@ -35,11 +36,18 @@ def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: Qual
             rows.append(_verdict(digest, [_unreadable(track)], "unreadable", 0.0))
             continue
         if digest not in values:
-            raise ContractBroken(f"verdicts {modality}: track {digest} has no measures; re-materialize the measures of its shard")
+            raise ContractBroken(
+                f"verdicts {modality}: track {digest} has no measures; re-materialize the measures of its shard"
+            )
         findings = _findings(rules, track["role"], values[digest])
         rows.append(_verdict(digest, findings, *_status(findings, settings)))
     counts = Counter(str(row["status"]) for row in rows)
-    _log.info("verdicts %s: %d = %s", modality, len(rows), " + ".join(f"{counts[status]} {status}" for status in ("ok", "flagged", "quarantined", "unreadable")))
+    _log.info(
+        "verdicts %s: %d = %s",
+        modality,
+        len(rows),
+        " + ".join(f"{counts[status]} {status}" for status in ("ok", "flagged", "quarantined", "unreadable")),
+    )
     return schemas.from_rows(schemas.VERDICTS, rows)
 
 
@@ -50,19 +58,26 @@ def _bounds(rule: Rule, settings: QualitySettings) -> tuple[float | None, float 
 
 def _by_digest(measures: pa.Table) -> dict[str, dict[str, float | None]]:
     values: dict[str, dict[str, float | None]] = {}
-    for digest, name, value in zip(*(measures.column(name).to_pylist() for name in ("digest", "measure", "value")), strict=True):
+    for digest, name, value in zip(
+        *(measures.column(name).to_pylist() for name in ("digest", "measure", "value")), strict=True
+    ):
         values.setdefault(digest, {})[name] = value
     return values
 
 
-def _findings(rules: list[tuple[Rule, float | None, float | None]], role: str, values: dict[str, float | None]) -> list[dict[str, object]]:
+def _findings(
+    rules: list[tuple[Rule, float | None, float | None]], role: str, values: dict[str, float | None]
+) -> list[dict[str, object]]:
     """The broken rules, gravest first."""
     broken = [
         (rule.severity, rule.error_code, rule.name, rule.reason(value, low, high))
         for rule, low, high in rules
         if role in rule.roles and (value := values.get(rule.measure)) is not None and not rule.holds(value, low, high)
     ]
-    return [{"rule": name, "severity": severity, "error_code": code, "reason": reason} for severity, code, name, reason in sorted(broken)]
+    return [
+        {"rule": name, "severity": severity, "error_code": code, "reason": reason}
+        for severity, code, name, reason in sorted(broken)
+    ]
 
 
 def _status(findings: list[dict[str, object]], settings: QualitySettings) -> tuple[str, float]:
@@ -76,7 +91,12 @@ def _status(findings: list[dict[str, object]], settings: QualitySettings) -> tup
 
 def _unreadable(track: dict) -> dict[str, object]:
     code = track["error_code"] if track["error_code"] in CODES else _UNDECODABLE
-    return {"rule": CODES[code].name, "severity": CODES[code].severity, "error_code": code, "reason": track["error"] or CODES[code].what}
+    return {
+        "rule": CODES[code].name,
+        "severity": CODES[code].severity,
+        "error_code": code,
+        "reason": track["error"] or CODES[code].what,
+    }
 
 
 def _verdict(digest: str, findings: list[dict[str, object]], status: str, weight: float) -> dict[str, object]:

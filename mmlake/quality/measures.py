@@ -28,13 +28,21 @@ _COLUMNS = {
     "audio": ("duration_s", "audio_digest"),
 }
 Measures = dict[str, float | None]
-_TAKE: Mapping[str, Callable[..., Measures]] = {"text": text_measures, "image": image_measures, "video": video_measures, "audio": audio_measures}
+_TAKE: Mapping[str, Callable[..., Measures]] = {
+    "text": text_measures,
+    "image": image_measures,
+    "video": video_measures,
+    "audio": audio_measures,
+}
 
 
-def measure(tracks: pa.Table, modality: str, *, store: Blobs, settings: QualitySettings | None = None, advance: Advance = silent) -> pa.Table:
+def measure(
+    tracks: pa.Table, modality: str, *, store: Blobs, settings: QualitySettings | None = None, advance: Advance = silent
+) -> pa.Table:
     """The MEASURES table of the tracks that decoded; null where a measure makes no sense on an item.
 
-    settings are not read: measures never depend on thresholds. Raises only for a failing environment; an item that fails gets num_failures=1.
+    settings are not read: measures never depend on thresholds. Raises only for a failing environment; an item that
+    fails gets num_failures=1.
     """
     if modality not in _TAKE:
         raise SettingsError(f"modality {modality!r} is not one of {tuple(_TAKE)}; correct the call")
@@ -48,9 +56,17 @@ def measure(tracks: pa.Table, modality: str, *, store: Blobs, settings: QualityS
                 taken = _measure_one(track, modality, store)
                 digests += [track["digest"]] * len(taken)
                 names += taken.keys()
-                values += (None if value is None or not math.isfinite(value) else float(value) for value in taken.values())
+                values += (
+                    None if value is None or not math.isfinite(value) else float(value) for value in taken.values()
+                )
             advance(1)
-    table = pa.table({"digest": pa.array(digests, pa.string()), "measure": pa.array(names, pa.string()), "value": pa.array(values, pa.float64())})
+    table = pa.table(
+        {
+            "digest": pa.array(digests, pa.string()),
+            "measure": pa.array(names, pa.string()),
+            "value": pa.array(values, pa.float64()),
+        }
+    )
     return schemas.conform(schemas.MEASURES, table)
 
 
@@ -59,8 +75,12 @@ def _measure_one(track: dict, modality: str, store: Blobs) -> Measures:
         return {"num_failures": 0.0, **_TAKE[modality](track, store)}
     except (MmlakeError, MemoryError):
         raise  # a lost blob or a missing library: a person must act
-    except Exception as error:  # the one per-item border: decoders raise anything, and one item must not stop its shard; the rule `unmeasured` keeps it out
+    # the one per-item border: decoders raise anything, and one item must not stop its shard; the rule `unmeasured`
+    # keeps it out
+    except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EMFILE, errno.EACCES):
             raise
-        _log.warning("measures %s: %s met an unforeseen %s", modality, track["digest"], type(error).__name__, exc_info=True)
+        _log.warning(
+            "measures %s: %s met an unforeseen %s", modality, track["digest"], type(error).__name__, exc_info=True
+        )
         return {"num_failures": 1.0}

@@ -35,7 +35,8 @@ class Rule:
 
 
 def unmeasured(modality: str) -> Rule:
-    """The rule that keeps an item out of versions when its measures could not be taken: never a number in place of a failure."""
+    """The rule that keeps an item out of versions when its measures could not be taken: never a number in place of a
+    failure."""
     return Rule(
         name="unmeasured",
         error_code=4001,

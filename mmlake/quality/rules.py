@@ -1,4 +1,5 @@
-"""RULES: what is wrong with an item, per modality. A rule and its measure stand together in the modality's file; adding one touches that file only."""
+"""RULES: what is wrong with an item, per modality. A rule and its measure stand together in the modality's file;
+adding one touches that file only."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from mmlake.quality.text import TEXT_RULES
 from mmlake.quality.video import VIDEO_RULES
 from mmlake.records import canonical_json, digest_of
 
-RULES: dict[str, tuple[Rule, ...]] = {"text": TEXT_RULES, "image": IMAGE_RULES, "video": VIDEO_RULES, "audio": AUDIO_RULES}
+RULES: dict[str, tuple[Rule, ...]] = {
+    "text": TEXT_RULES,
+    "image": IMAGE_RULES,
+    "video": VIDEO_RULES,
+    "audio": AUDIO_RULES,
+}
 
 
 def error_codes() -> tuple[ErrorCode, ...]:
@@ -22,7 +28,9 @@ def error_codes() -> tuple[ErrorCode, ...]:
             code=rule.error_code,
             name=rule.name,
             severity=rule.severity,
-            what=rule.what if rule.name != "unmeasured" else "The measures of the item could not be taken although it decoded.",
+            what=rule.what
+            if rule.name != "unmeasured"
+            else "The measures of the item could not be taken although it decoded.",
             fix=rule.fix,
         )
         for rules in RULES.values()
@@ -32,5 +40,8 @@ def error_codes() -> tuple[ErrorCode, ...]:
 
 
 def rules_digest() -> str:
-    """First 8 hex characters of the SHA-256 of every rule: a rule that is added, moved or dropped makes every older verdict stale."""
-    return digest_of(canonical_json({modality: [asdict(rule) for rule in rules] for modality, rules in RULES.items()}).encode())[:8]
+    """First 8 hex characters of the SHA-256 of every rule: a rule that is added, moved or dropped makes every older
+    verdict stale."""
+    return digest_of(
+        canonical_json({modality: [asdict(rule) for rule in rules] for modality, rules in RULES.items()}).encode()
+    )[:8]

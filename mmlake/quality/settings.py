@@ -16,7 +16,8 @@ class QualitySettings:
     flagged_weight: float = 0.5
     # sample weight of items with P2 findings only; half keeps them in a version without letting them set its tone
     bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    # rule name -> (low, high) in place of the rule's own [low, high); null is no bound. A name that several modalities use is changed for all of them
+    # rule name -> (low, high) in place of the rule's own [low, high); null is no bound. A name that several modalities
+    # use is changed for all of them
     disabled: tuple[str, ...] = ()
     # rule names that are not applied
 
@@ -26,7 +27,12 @@ class QualitySettings:
             raise SettingsError(f"quality.flagged_weight={self.flagged_weight} not in [0, 1]; correct the setting")
         known = {rule.name for rules in RULES.values() for rule in rules}
         if unknown := sorted((set(self.bounds) | set(self.disabled)) - known):
-            raise SettingsError(f"quality.bounds or quality.disabled names {unknown}, which are no rules; the rules are {sorted(known)}")
+            raise SettingsError(
+                f"quality.bounds or quality.disabled names {unknown}, which are no rules; the rules are {sorted(known)}"
+            )
         for name, pair in self.bounds.items():
             if len(pair) != 2 or (pair[0] is not None and pair[1] is not None and pair[0] >= pair[1]):
-                raise SettingsError(f"quality.bounds['{name}']={pair!r} is no range (low, high) with low below high; correct the setting")
+                raise SettingsError(
+                    f"quality.bounds['{name}']={pair!r} is no range (low, high) with low below high; correct the "
+                    "setting"
+                )

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 
 def tally(verdicts: pa.Table) -> tuple[Counter[str], int]:
-    """(rule -> distinct items that broke it, distinct items). verdicts: digest and findings, of any number of shards."""
+    """(rule -> distinct items that broke it, distinct items). verdicts: digest and findings, of any number of
+    shards."""
     broken: Counter[str] = Counter()
     seen: set[str] = set()
     for row in verdicts.select(["digest", "findings"]).to_pylist():

@@ -1,7 +1,8 @@
 """Text: measures and rules.
 
-Sources: Gopher (Rae et al. 2021, appendix A1.1) for word lengths, alphabetic words, repeated lines and n-grams; C4 (Raffel et al. 2020, section 2.2) for
-placeholder and notice phrases; both as FineWeb (Penedo et al. 2024) uses them, with the share of a text in place of "contains".
+Sources: Gopher (Rae et al. 2021, appendix A1.1) for word lengths, alphabetic words, repeated lines and n-grams; C4
+(Raffel et al. 2020, section 2.2) for placeholder and notice phrases; both as FineWeb (Penedo et al. 2024) uses them,
+with the share of a text in place of "contains".
 """
 
 from __future__ import annotations
@@ -14,39 +15,53 @@ from typing import Final
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.store import Blobs
 
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")  # scripts that write no spaces: word lengths mean nothing
+# scripts that write no spaces: word lengths mean nothing
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _TOKEN = re.compile(r"\S+")
 _LETTER = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 _NOT_WORD = re.compile(r"[\W_]+")
 # replacement characters, controls, and UTF-8 that was read as Latin-1 or Windows-1252 ("Ã©", "â€™")
-_GARBLED = re.compile("[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]|[ÂÃ][\u0080-\u00bf]|â€[\u0080-\u00ff\u0152-\u0178\u2013-\u2122]?|ï¿½")
+_GARBLED = re.compile(
+    "[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]|[ÂÃ][\u0080-\u00bf]|â€[\u0080-\u00ff\u0152-\u0178\u2013-\u2122]?|ï¿½"
+)
 _SYMBOL = re.compile(r"#|…|\.\.\.")
 _NGRAM = 10
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
 _PHRASES = re.compile(
-    r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- ]party|tracking|website) (?:all |of |the |our |optional "
+    r"(?:use|uses|using|accept|accepting|store|stores|allow|reject|manage|essential|necessary|third[- "
+    r"]party|tracking|website) (?:all |of |the |our |optional "
     r"|strictly )*cookies|cookies? (?:policy|settings|preferences|notice|consent)"
-    r"|(?:enable|activate|turn on|requires?|without) javascript|javascript (?:is|must be|has been|to be)? ?(?:disabled|enabled|required|not enabled|turned off)"
-    r"|terms (?:of (?:use|service|sale)|and conditions|& conditions)|privacy (?:policy|notice|settings|statement)|all rights reserved"
-    r"|subscribe to (?:our|the|this) (?:newsletter|mailing list|channel)|sign up (?:for|to) (?:our|the|receive|get) |(?:log|sign) in to (?:continue|comment|view"
+    r"|(?:enable|activate|turn on|requires?|without) javascript|javascript (?:is|must be|has been|to be)? "
+    r"?(?:disabled|enabled|required|not enabled|turned off)"
+    r"|terms (?:of (?:use|service|sale)|and conditions|& conditions)|privacy "
+    r"(?:policy|notice|settings|statement)|all rights reserved"
+    r"|subscribe to (?:our|the|this) (?:newsletter|mailing list|channel)|sign up (?:for|to) "
+    r"(?:our|the|receive|get) |(?:log|sign) in to (?:continue|comment|view"
     r"|your)|already have an account|forgot (?:your )?password"
-    r"|page (?:not found|cannot be found|you (?:requested|are looking for))|404 (?:error|not found)|403 forbidden|access (?:denied|to this (?:page|resource))"
+    r"|page (?:not found|cannot be found|you (?:requested|are looking for))|404 (?:error|not found)|403 "
+    r"forbidden|access (?:denied|to this (?:page|resource))"
     r"|your browser (?:is|does|sent|version)|(?:un|not )supported browser"
-    r"|checking your browser|verify (?:that )?you are (?:a )?human|complete the captcha|skip to (?:main )?content|share (?:this )?on (?:facebook|twitter|x|linkedin"
+    r"|checking your browser|verify (?:that )?you are (?:a )?human|complete the captcha|skip to (?:main "
+    r")?content|share (?:this )?on (?:facebook|twitter|x|linkedin"
     r"|whatsapp)|follow us on|click here to|add to (?:cart|basket)|powered by wordpress"
-    r"|by (?:using|continuing to (?:use|browse)) (?:this|our|the) (?:site|website)|you agree to (?:our|the)|leave a (?:comment|reply)|(?:ad ?block(?:er)?"
+    r"|by (?:using|continuing to (?:use|browse)) (?:this|our|the) (?:site|website)|you agree to "
+    r"(?:our|the)|leave a (?:comment|reply)|(?:ad ?block(?:er)?"
     r"|advertis\w+) (?:is|has been) (?:detected|enabled)"
-    r"|(?:website|webseite|seite) verwendet cookies|cookies (?:zu|akzeptieren|ablehnen)|alle rechte vorbehalten|datenschutz(?:erklärung|hinweis)|allgemeine geschäftsbedingungen"
-    r"|utilis\w+ des cookies|tous droits réservés|politique de confidentialité|utiliza\w* cookies|todos los derechos reservados|política de privacidad"
+    r"|(?:website|webseite|seite) verwendet cookies|cookies (?:zu|akzeptieren|ablehnen)|alle rechte "
+    r"vorbehalten|datenschutz(?:erklärung|hinweis)|allgemeine geschäftsbedingungen"
+    r"|utilis\w+ des cookies|tous droits réservés|politique de confidentialité|utiliza\w* cookies|todos los "
+    r"derechos reservados|política de privacidad"
     r"|lorem ipsum|dolor sit amet",
     re.IGNORECASE,
 )
 _LOREM = frozenset(
     (
-        "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis "
-        "nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat duis aute irure in reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur "
+        "lorem ipsum dolor sit amet consectetur consectetuer adipiscing elit sed do eiusmod tempor incididunt "
+        "ut labore et dolore magna aliqua enim ad minim veniam quis "
+        "nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat duis aute irure in "
+        "reprehenderit voluptate velit esse cillum eu fugiat nulla pariatur "
         "excepteur sint occaecat cupidatat non proident sunt culpa qui officia deserunt mollit anim id est laborum "
     ).split()
 )
@@ -129,7 +144,8 @@ def _compressed_fraction(text: str) -> float | None:
     return len(zlib.compress(data, 6)) / len(data) if len(data) >= 64 else None
 
 
-MEASURES: Final[dict[str, Callable[[str], float | None]]] = {  # those of the text alone; each can be had without the others
+# those of the text alone; each can be had without the others
+MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "mean_word_length_chars": _mean_word_length_chars,
     "word_with_letter_fraction": _word_with_letter_fraction,
     "symbol_word_ratio": _symbol_word_ratio,

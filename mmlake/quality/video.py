@@ -8,8 +8,11 @@ from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.store import Blobs
 
-_BLACK_LUMA, _BLACK_STD = 20.0, 10.0  # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
-_STILL_CHANGE = 1.0  # grey levels; sensor noise of 8 levels leaves 0.7 in coarse cells of 640 px video, the calmest of 12 real clips reaches 3 (docs/quality.md)
+# grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
+_BLACK_LUMA, _BLACK_STD = 20.0, 10.0
+# grey levels; sensor noise of 8 levels leaves 0.7 in coarse cells of 640 px video, the calmest of 12 real clips reaches
+# 3 (docs/quality.md)
+_STILL_CHANGE = 1.0
 _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
@@ -42,7 +45,13 @@ def _flicker(luma_T: np.ndarray) -> float | None:
 
 def _planes(keyframes: list[dict], store: Blobs) -> list[np.ndarray]:
     """The luma of some keyframes, evenly chosen in order of time."""
-    picks = sorted({round(position) for position in np.linspace(0, len(keyframes) - 1, min(_MAX_KEYFRAMES, len(keyframes)))}) if keyframes else []
+    picks = (
+        sorted(
+            {round(position) for position in np.linspace(0, len(keyframes) - 1, min(_MAX_KEYFRAMES, len(keyframes)))}
+        )
+        if keyframes
+        else []
+    )
     return [luma(store.read(keyframes[pick]["digest"])) for pick in picks]
 
 
@@ -53,7 +62,8 @@ def _blur(planes: list[np.ndarray]) -> float | None:
 
 
 def _displacement(planes: list[np.ndarray]) -> float:
-    """The largest mean difference of a keyframe to the first one, in grey levels: slow motion adds up where steps are too small to see."""
+    """The largest mean difference of a keyframe to the first one, in grey levels: slow motion adds up where steps
+    are too small to see."""
     import cv2
 
     coarse = [cv2.resize(plane, _COARSE_WH, interpolation=cv2.INTER_AREA) for plane in planes]

@@ -1,5 +1,5 @@
-"""The body of a web server's answer as it arrives. gzip that the server applied on the way is undone here: libraries that accept a gzip stream which ends
-early would return a shorter file.
+"""The body of a web server's answer as it arrives. gzip that the server applied on the way is undone here: libraries
+that accept a gzip stream which ends early would return a shorter file.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ class Body:
         self.answer = answer
         coding = coding_of(answer, url)
         if coding and coding not in _GZIP:
-            raise UnreadableItem(1001, f"the server sends it in the content coding {coding[:40]!r}, expected none or gzip")
+            raise UnreadableItem(
+                1001, f"the server sends it in the content coding {coding[:40]!r}, expected none or gzip"
+            )
         self._inflater = zlib.decompressobj(_GZIP_WINDOW) if coding else None
 
     async def more(self) -> bytes:
-        """The next bytes; none at the end. Raises UnreadableItem 1001 where the compression is cut or damaged, and what aiohttp raises."""
+        """The next bytes; none at the end. Raises UnreadableItem 1001 where the compression is cut or damaged, and
+        what aiohttp raises."""
         if self._inflater is None:
             return bytes(await self.answer.content.read(CHUNK_BYTES))
         while not self._inflater.eof:
@@ -35,7 +38,9 @@ class Body:
             try:
                 data = self._inflater.decompress(packed, CHUNK_BYTES)
             except zlib.error:
-                raise UnreadableItem(1001, "the server says that it compresses the body by gzip, and it is none") from None
+                raise UnreadableItem(
+                    1001, "the server says that it compresses the body by gzip, and it is none"
+                ) from None
             if data:
                 return data
             if not packed and not self._inflater.eof:
@@ -46,6 +51,7 @@ class Body:
 
 
 def coding_of(answer: Any, url: str) -> str:
-    """The coding that the body has on the way; "" for none. Files that are stored compressed count as having none: Apache states a coding for a stored `.tar.gz`, too."""
+    """The coding that the body has on the way; "" for none. Files that are stored compressed count as having none:
+    Apache states a coding for a stored `.tar.gz`, too."""
     coding = answer.headers.get("Content-Encoding", "").strip().lower()
     return "" if coding == "identity" or urlsplit(url).path.lower().endswith(_STORED) else coding

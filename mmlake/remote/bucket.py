@@ -1,6 +1,7 @@
 """One bucket: listing, ranges, conditional and multipart writes, with our own errors.
 
-Requests are retried by botocore (`remote/s3.py`); a body that is cut while it is read is resumed here, at the byte where it broke.
+Requests are retried by botocore (`remote/s3.py`); a body that is cut while it is read is resumed here, at the byte
+where it broke.
 Names in errors are addresses, never credentials.
 """
 
@@ -16,7 +17,8 @@ from mmlake.errors import RemoteUnavailable, UnreadableItem
 from mmlake.remote import backoff, s3
 from mmlake.remote.settings import RemoteSettings
 
-SINGLE_PUT_BYTES = 16 << 20  # up to here one conditional PUT; above, parts, which are sent side by side and repeated singly
+# up to here one conditional PUT; above, parts, which are sent side by side and repeated singly
+SINGLE_PUT_BYTES = 16 << 20
 _PART_BYTES = 16 << 20
 _MAX_PARTS = 9_000  # S3 allows 10,000
 _CHUNK_BYTES = 256 << 10
@@ -30,18 +32,29 @@ class ObjectInfo:
     key: str
     size_bytes: int
     etag: str  # without quotes
-    modified_ns: int  # in whole seconds: listings of some stores have more digits than their HEAD, and the two must compare
+    # in whole seconds: listings of some stores have more digits than their HEAD, and the two must compare
+    modified_ns: int
     metadata: Mapping[str, str]  # of a HEAD; a listing has none
 
 
 class Bucket:
     """One bucket through one client. Threads may share it.
 
-    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is first needed.
-    is_own: the objects are the lake's own. That one is refused is then no fault of an item, and raises RemoteUnavailable in place of UnreadableItem.
+    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is
+    first needed.
+    is_own: the objects are the lake's own. That one is refused is then no fault of an item, and raises
+    RemoteUnavailable in place of UnreadableItem.
     """
 
-    def __init__(self, name: str, *, client: Any = None, settings: RemoteSettings | None = None, retries: backoff.Retries | None = None, is_own: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        client: Any = None,
+        settings: RemoteSettings | None = None,
+        retries: backoff.Retries | None = None,
+        is_own: bool = False,
+    ) -> None:
         self.name = name
         self._is_own = is_own
         self.settings = settings or RemoteSettings()
@@ -65,9 +78,12 @@ class Bucket:
         return str(self.client.meta.endpoint_url)
 
     def pages(self, prefix: str, *, delimiter: str = "") -> Iterator[tuple[list[ObjectInfo], list[str]]]:
-        """(objects, common prefixes) of each page of a listing, at most 1,000 together, sorted by the bytes of their keys."""
+        """(objects, common prefixes) of each page of a listing, at most 1,000 together, sorted by the bytes of their
+        keys."""
         with s3.in_our_words(self._what("LIST", prefix)):
-            for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix, Delimiter=delimiter, PaginationConfig={"PageSize": _PAGE_KEYS}):
+            for page in self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.name, Prefix=prefix, Delimiter=delimiter, PaginationConfig={"PageSize": _PAGE_KEYS}
+            ):
                 found = [_info_of(one["Key"], one["Size"], one) for one in page.get("Contents", ())]
                 yield found, [one["Prefix"] for one in page.get("CommonPrefixes", ())]
 
@@ -77,12 +93,14 @@ class Bucket:
             yield from found
 
     def head(self, key: str) -> ObjectInfo | None:
-        """What the storage says of the object; None where there is none. Raises UnreadableItem where it refuses to say."""
+        """What the storage says of the object; None where there is none. Raises UnreadableItem where it refuses to
+        say."""
         with suppress(s3.Missing):
             try:
                 with s3.in_our_words(self._what("HEAD", key), of_object=True):
                     answer = self.client.head_object(Bucket=self.name, Key=key)
-            except s3.Refused:  # wrong keys and a wrong clock look the same: an answer to HEAD has no body that says why, one to GET has
+            # wrong keys and a wrong clock look the same: an answer to HEAD has no body that says why, one to GET has
+            except s3.Refused:
                 with self._asking("GET", key):
                     answer = self.client.get_object(Bucket=self.name, Key=key, Range="bytes=0-0")
                 answer["Body"].close()
@@ -98,11 +116,15 @@ class Bucket:
                 yield
         except s3.Refused:
             if self._is_own:
-                raise RemoteUnavailable(f"{self._what(verb, key)}: the storage refuses it (status=403); give the credentials the right to it, then run again") from None
+                raise RemoteUnavailable(
+                    f"{self._what(verb, key)}: the storage refuses it (status=403); give the credentials the "
+                    "right to it, then run again"
+                ) from None
             raise
 
     def read_range(self, key: str, *, etag: str, offset: int, size: int) -> bytes:
-        """Exactly these bytes of that version of the object. Raises UnreadableItem 1001 where that version is gone, RemoteUnavailable."""
+        """Exactly these bytes of that version of the object. Raises UnreadableItem 1001 where that version is gone,
+        RemoteUnavailable."""
         data, done = bytearray(size), 0
         attempts = self._retries.begin(self._what("GET", key))
         while done < size:
@@ -122,17 +144,25 @@ class Bucket:
         from urllib3.exceptions import HTTPError
 
         with self._asking("GET", key):
-            answer = self.client.get_object(Bucket=self.name, Key=key, Range=f"bytes={offset}-{offset + size - 1}", IfMatch=f'"{etag}"')
+            answer = self.client.get_object(
+                Bucket=self.name, Key=key, Range=f"bytes={offset}-{offset + size - 1}", IfMatch=f'"{etag}"'
+            )
         body, left = answer["Body"], size
         try:
             if (told := answer["ETag"].strip('"')) != etag:
-                raise UnreadableItem(1001, f"the object changed while it was read: version {etag[:40]!r} was opened, {told[:40]!r} came")
+                raise UnreadableItem(
+                    1001, f"the object changed while it was read: version {etag[:40]!r} was opened, {told[:40]!r} came"
+                )
             if not str(answer.get("ContentRange", "")).startswith(f"bytes {offset}-"):
-                raise RemoteUnavailable(f"{self._what('GET', key)}: the answer is not the range from byte {offset}; the storage does not keep to byte ranges, use another endpoint")
+                raise RemoteUnavailable(
+                    f"{self._what('GET', key)}: the answer is not the range from byte {offset}; the storage does "
+                    "not keep to byte ranges, use another endpoint"
+                )
             while left:
                 try:
                     chunk = body.read(min(_CHUNK_BYTES, left))
-                except (BotoCoreError, HTTPError, ConnectionError, TimeoutError) as error:  # the request succeeded: this is the body alone
+                # the request succeeded: this is the body alone
+                except (BotoCoreError, HTTPError, ConnectionError, TimeoutError) as error:
                     raise _Cut(f"a cut body ({type(error).__name__})") from None
                 if not chunk:
                     raise _Cut("a body that ended early")
@@ -142,16 +172,20 @@ class Bucket:
             body.close()
 
     def put(self, key: str, data: bytes, *, metadata: Mapping[str, str] | None = None) -> str | None:
-        """The ETag of the object that was made; None where the key has an object already, which a store with conditional writes leaves as it is."""
+        """The ETag of the object that was made; None where the key has an object already, which a store with
+        conditional writes leaves as it is."""
         attempts = self._retries.begin(self._what("PUT", key))
         while True:
             try:
                 with s3.in_our_words(self._what("PUT", key)):
-                    answer = self.client.put_object(Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {}))
+                    answer = self.client.put_object(
+                        Bucket=self.name, Key=key, Body=data, IfNoneMatch="*", Metadata=dict(metadata or {})
+                    )
                 return str(answer["ETag"]).strip('"')
             except s3.Occupied:
                 return None
-            except s3.Contended as error:  # of two at once, S3 may refuse both, as it does where the object is deleted meanwhile
+            # of two at once, S3 may refuse both, as it does where the object is deleted meanwhile
+            except s3.Contended as error:
                 if self.head(key) is not None:
                     return None
                 attempts.wait(error)
@@ -161,9 +195,13 @@ class Bucket:
         from boto3.s3.transfer import TransferConfig
 
         part_bytes = max(_PART_BYTES, -(-size_bytes // _MAX_PARTS))
-        config = TransferConfig(multipart_threshold=SINGLE_PUT_BYTES, multipart_chunksize=part_bytes, max_concurrency=self.settings.threads)
+        config = TransferConfig(
+            multipart_threshold=SINGLE_PUT_BYTES, multipart_chunksize=part_bytes, max_concurrency=self.settings.threads
+        )
         with s3.in_our_words(self._what("PUT", key)):
-            self.client.upload_fileobj(file, self.name, key, ExtraArgs={"Metadata": dict(metadata or {})}, Config=config)
+            self.client.upload_fileobj(
+                file, self.name, key, ExtraArgs={"Metadata": dict(metadata or {})}, Config=config
+            )
 
     def copy(self, key: str, to: str) -> None:
         """Copy an object within the bucket, on the storage's side."""
@@ -171,39 +209,48 @@ class Bucket:
             self.client.copy({"Bucket": self.name, "Key": key}, self.name, to)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete the objects, as far as they are there. Raises RemoteUnavailable, which names the first that could not be deleted."""
+        """Delete the objects, as far as they are there. Raises RemoteUnavailable, which names the first that could
+        not be deleted."""
         wanted = list(keys)
         for at in range(0, len(wanted), _DELETE_KEYS):
             part = wanted[at : at + _DELETE_KEYS]
             with s3.in_our_words(self._what("DELETE", part[0])):
-                answer = self.client.delete_objects(Bucket=self.name, Delete={"Objects": [{"Key": key} for key in part], "Quiet": True})
+                answer = self.client.delete_objects(
+                    Bucket=self.name, Delete={"Objects": [{"Key": key} for key in part], "Quiet": True}
+                )
             if errors := answer.get("Errors"):
                 raise RemoteUnavailable(
-                    f"{self._what('DELETE', str(errors[0].get('Key')))}: {len(errors)} objects could not be deleted; check the rights to delete, then run again"
+                    f"{self._what('DELETE', str(errors[0].get('Key')))}: {len(errors)} objects could not be "
+                    "deleted; check the rights to delete, then run again"
                 )
 
     def is_conditional(self, prefix: str) -> bool:
-        """Whether the store honours `If-None-Match: *`, tried out once by writing an object below the prefix twice; it is deleted again.
+        """Whether the store honours `If-None-Match: *`, tried out once by writing an object below the prefix twice; it
+        is deleted again.
 
         A store that ignores the condition overwrites silently: of two writers at once, one loses what it wrote.
         """
         if self._is_conditional is None:
             key = f"{prefix}probe-{secrets.token_hex(8)}"
             try:
-                self.put(key, b"1")  # None where a lost answer made boto3 send it again: it is the second write that tells
+                # None where a lost answer made boto3 send it again: it is the second write that tells
+                self.put(key, b"1")
                 self._is_conditional = self.put(key, b"2") is None
             finally:
                 self.delete([key])
         return self._is_conditional
 
     def abort_uploads(self, prefix: str, *, older_than_s: float, now_s: float) -> int:
-        """The number of multipart uploads below the prefix that were begun `older_than_s` or longer ago and are now aborted; the parts of unfinished ones cost money unseen."""
+        """The number of multipart uploads below the prefix that were begun `older_than_s` or longer ago and are now
+        aborted; the parts of unfinished ones cost money unseen."""
         num_aborted = 0
         with s3.in_our_words(self._what("LIST", prefix)):
             for page in self.client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name, Prefix=prefix):
                 for upload in page.get("Uploads", ()):
                     if now_s - upload["Initiated"].timestamp() >= older_than_s:
-                        self.client.abort_multipart_upload(Bucket=self.name, Key=upload["Key"], UploadId=upload["UploadId"])
+                        self.client.abort_multipart_upload(
+                            Bucket=self.name, Key=upload["Key"], UploadId=upload["UploadId"]
+                        )
                         num_aborted += 1
         return num_aborted
 
@@ -216,4 +263,10 @@ class _Cut(backoff.Transient):
 
 
 def _info_of(key: str, size_bytes: int, answer: Mapping[str, Any]) -> ObjectInfo:
-    return ObjectInfo(key, int(size_bytes), str(answer["ETag"]).strip('"'), int(answer["LastModified"].timestamp()) * 1_000_000_000, dict(answer.get("Metadata", {})))
+    return ObjectInfo(
+        key,
+        int(size_bytes),
+        str(answer["ETag"]).strip('"'),
+        int(answer["LastModified"].timestamp()) * 1_000_000_000,
+        dict(answer.get("Metadata", {})),
+    )

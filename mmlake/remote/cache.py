@@ -1,8 +1,9 @@
 """Blocks of remote files on the local disk: what was fetched once is not fetched again, by whichever process.
 
-Enters: a file's identity (with its version: another version is another file) and the bytes of a range. Leaves: the bytes of a block,
-whole and checked, or nothing. A block file is written under a temporary name and renamed, and ends in a checksum of its name and bytes, so
-one that is cut, damaged or in the wrong place counts as absent. The directory may be deleted at any time.
+Enters: a file's identity (with its version: another version is another file) and the bytes of a range. Leaves: the
+bytes of a block, whole and checked, or nothing. A block file is written under a temporary name and renamed, and ends in
+a checksum of its name and bytes, so one that is cut, damaged or in the wrong place counts as absent. The directory may
+be deleted at any time.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ from mmlake.records import canonical_json, digest_of
 from mmlake.remote.settings import RemoteSettings
 
 _LOG = logging.getLogger("mmlake.remote")
-_CHECK_BYTES = 4  # CRC-32: against bit rot and torn writes, not against malice; whoever may write here may change the lake
+# CRC-32: against bit rot and torn writes, not against malice; whoever may write here may change the lake
+_CHECK_BYTES = 4
 _UNFINISHED = ".part"
 _STALE_S = 3600.0  # a block is written in milliseconds: an hour-old part file has no writer
 _TRIM_TO = 0.9  # of the bound, so that not every further block trims again
 _TRIM_EVERY = 16  # a process looks at the whole directory whenever it has written a sixteenth of the bound
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)  # the cache cannot be written to: reading goes on without it
+# the cache cannot be written to: reading goes on without it
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
-ReadRange = Callable[[int, int], bytes]  # (offset, size) -> exactly those bytes; raises UnreadableItem, RemoteUnavailable
+# (offset, size) -> exactly those bytes; raises UnreadableItem, RemoteUnavailable
+ReadRange = Callable[[int, int], bytes]
 
 
 class BlockCache:
@@ -53,7 +57,8 @@ class BlockCache:
     def open(self, identity: str, size_bytes: int, read_range: ReadRange) -> IO[bytes]:
         """The remote file as a seekable binary file.
 
-        identity: location and version, without credentials; bytes under one identity must never change. size_bytes: of that version.
+        identity: location and version, without credentials; bytes under one identity must never change. size_bytes: of
+        that version.
         """
         from mmlake.remote.reading import RemoteFile  # it imports this module
 
@@ -76,7 +81,8 @@ class BlockCache:
             path.unlink(missing_ok=True)
             return None
         with suppress(OSError):
-            os.utime(path)  # mtime is the time of last use, by which blocks are evicted: file systems often keep no access times
+            # mtime is the time of last use, by which blocks are evicted: file systems often keep no access times
+            os.utime(path)
         return bytes(body)
 
     def has(self, key: str, block: int) -> bool:
@@ -88,7 +94,8 @@ class BlockCache:
         path = self._path(key, block)
         temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}{_UNFINISHED}")
         try:
-            for _ in range(2):  # another process may remove the directory, while it is empty, before the file is made in it
+            # another process may remove the directory, while it is empty, before the file is made in it
+            for _ in range(2):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with suppress(FileNotFoundError), temporary.open("xb") as file:
                     file.write(data)
@@ -99,7 +106,11 @@ class BlockCache:
             temporary.unlink(missing_ok=True)
             if error.errno not in (*_FULL, errno.ENOENT):
                 raise
-            _LOG.warning("cache %s cannot take a block (%s); reading goes on without it", self.root, os.strerror(error.errno or 0))
+            _LOG.warning(
+                "cache %s cannot take a block (%s); reading goes on without it",
+                self.root,
+                os.strerror(error.errno or 0),
+            )
             return
         self._trim_when_due(len(data))
 
@@ -119,7 +130,8 @@ class BlockCache:
             return (key, block) in self._pending
 
     def wait(self, key: str, block: int) -> None:
-        """Return when no fetch of the block is under way. `load` then tells whether it succeeded; the reader's own fetch raises what went wrong."""
+        """Return when no fetch of the block is under way. `load` then tells whether it succeeded; the reader's own
+        fetch raises what went wrong."""
         with self._lock:
             future = self._pending.get((key, block))
         if future is not None:
@@ -140,7 +152,8 @@ class BlockCache:
         shutil.rmtree(self.root / key[:2] / key, ignore_errors=True)
 
     def trim(self) -> int:
-        """Bytes freed by deleting the least recently used blocks of a directory above its bound; 0 where another process is doing that."""
+        """Bytes freed by deleting the least recently used blocks of a directory above its bound; 0 where another
+        process is doing that."""
         with self._trimming() as is_ours:
             if not is_ours:
                 return 0

@@ -1,4 +1,5 @@
-"""The process's HTTP clients for landing zones: pools of connections in fsspec's I/O thread, one of them to public addresses alone."""
+"""The process's HTTP clients for landing zones: pools of connections in fsspec's I/O thread, one of them to public
+addresses alone."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from mmlake.remote.networks import Networks, checking_resolver, is_numeric
 _Result = TypeVar("_Result")
 _CONNECT_S, _IDLE_S = 10, 60  # as in `remote/s3.py`
 _CLOSING_S = 1.0
-_CLIENTS: dict[tuple[int, int, bool], Any] = {}  # (process, connections, public only) -> client: a forked child makes its own, with a thread of its own
+# (process, connections, public only) -> client: a forked child makes its own, with a thread of its own
+_CLIENTS: dict[tuple[int, int, bool], Any] = {}
 PUBLIC, _ALL = Networks(), Networks(("0.0.0.0/0", "::/0"))
 
 
@@ -29,9 +31,11 @@ def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
 
 
 async def http_client(connections: int, *, is_public_only: bool = False) -> Any:
-    """The process's client with so many connections. It keeps no cookies, and sends no login but the one that a request brings.
+    """The process's client with so many connections. It keeps no cookies, and sends no login but the one that a request
+    brings.
 
-    is_public_only: names are resolved to public addresses alone, and its requests raise AddressRefused where there is none. Numeric hosts are for the caller to check.
+    is_public_only: names are resolved to public addresses alone, and its requests raise AddressRefused where there is
+    none. Numeric hosts are for the caller to check.
     """
     key = (os.getpid(), connections, is_public_only)
     if key not in _CLIENTS:
@@ -54,7 +58,8 @@ async def _addresses_of(host: str, port: int) -> list[str]:
 
 
 def proxy_for(url: str) -> dict[str, Any]:
-    """Arguments of a request that send it through the environment's proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY); empty where there is none for the address."""
+    """Arguments of a request that send it through the environment's proxy (HTTP_PROXY, HTTPS_PROXY, NO_PROXY); empty
+    where there is none for the address."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)
@@ -65,7 +70,10 @@ def proxy_for(url: str) -> dict[str, Any]:
     plain = found._replace(netloc=found.netloc.rpartition("@")[2]).geturl()
     if found.username is None:
         return {"proxy": plain}
-    return {"proxy": plain, "proxy_headers": {"Proxy-Authorization": Login(unquote(found.username), unquote(found.password or "")).basic}}
+    return {
+        "proxy": plain,
+        "proxy_headers": {"Proxy-Authorization": Login(unquote(found.username), unquote(found.password or "")).basic},
+    }
 
 
 def _close_all() -> None:
@@ -80,9 +88,9 @@ def _close_all() -> None:
 class Neighbourhood:
     """Where the requests of a landing zone may lead.
 
-    A person names the landing zone, so it may be in a private network. A public server must not lead into one, by a redirect or by
-    another answer of its name server: this machine would then read for it what only this machine can reach, such as a cloud's
-    metadata service (server-side request forgery).
+    A person names the landing zone, so it may be in a private network. A public server must not lead into one, by a
+    redirect or by another answer of its name server: this machine would then read for it what only this machine can
+    reach, such as a cloud's metadata service (server-side request forgery).
     """
 
     def __init__(self, host: str) -> None:
@@ -90,7 +98,8 @@ class Neighbourhood:
         self._is_public: bool | None = None
 
     async def is_public(self) -> bool:
-        """Whether the landing zone's server had a public address when it was first asked for. Raises Transient where its name has no address."""
+        """Whether the landing zone's server had a public address when it was first asked for. Raises Transient where
+        its name has no address."""
         if self._is_public is None:
             found = await _known_addresses(self._host)
             if not found:
@@ -99,7 +108,8 @@ class Neighbourhood:
         return self._is_public
 
     async def admits(self, host: str, *, is_by_proxy: bool) -> bool:
-        """Whether a redirect to the host may be followed. Names are checked when they are connected to; behind a proxy, which resolves them itself, by what this machine's resolver says."""
+        """Whether a redirect to the host may be followed. Names are checked when they are connected to; behind a
+        proxy, which resolves them itself, by what this machine's resolver says."""
         if host == self._host:
             return True
         if is_by_proxy:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from mmlake.errors import SettingsError
 
 _LOG = logging.getLogger("mmlake.remote")
-FIXED = 256  # per process: a small run holds 32 at most; a large corpus adds packs, Lance fragments and a pool of connections
-PER_WORKER = 64  # twice what one worker holds: a shard, its temporary copy, a pack, a table, connections and cache blocks
+# per process: a small run holds 32 at most; a large corpus adds packs, Lance fragments and a pool of connections
+FIXED = 256
+# twice what one worker holds: a shard, its temporary copy, a pack, a table, connections and cache blocks
+PER_WORKER = 64
 _LEAST = 128  # four times what a small run holds: with fewer a real one ends in the middle
 
 
@@ -33,7 +35,8 @@ def needed(num_workers: int) -> int:
 
 
 def ensure(num_workers: int) -> Descriptors:
-    """The limits, after the soft one was raised as far as the system allows. Warns where that is too few for the workers.
+    """The limits, after the soft one was raised as far as the system allows. Warns where that is too few for the
+    workers.
 
     Raises SettingsError below 128 files, with which a real run would end in the middle.
     """
@@ -47,12 +50,22 @@ def ensure(num_workers: int) -> Descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (aim, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
                 break
         soft, hard = _limits()
-    remedy = f"raise it with `ulimit -n {wanted}` (a service: LimitNOFILE={wanted}; a container: --ulimit nofile={wanted})"
+    remedy = (
+        f"raise it with `ulimit -n {wanted}` (a service: LimitNOFILE={wanted}; a container: --ulimit nofile={wanted})"
+    )
     if soft < _LEAST:
-        raise SettingsError(f"this process may open {soft} files, hard limit {hard}, expected at least {wanted} for {num_workers} workers; {remedy}")
+        raise SettingsError(
+            f"this process may open {soft} files, hard limit {hard}, expected at least {wanted} for {num_workers} "
+            f"workers; {remedy}"
+        )
     if soft < wanted:
         _LOG.warning(
-            "this process may open %d files, %d workers may want %d; %s, or use at most %d workers", soft, num_workers, wanted, remedy, max(1, (soft - FIXED) // PER_WORKER)
+            "this process may open %d files, %d workers may want %d; %s, or use at most %d workers",
+            soft,
+            num_workers,
+            wanted,
+            remedy,
+            max(1, (soft - FIXED) // PER_WORKER),
         )
     return Descriptors(soft, hard, wanted)
 

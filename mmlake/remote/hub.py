@@ -1,8 +1,10 @@
-"""One data set of the Hugging Face hub over HTTP: which commit a name means, which files that commit has, and ranges of their bytes.
+"""One data set of the Hugging Face hub over HTTP: which commit a name means, which files that commit has, and ranges of
+their bytes.
 
-huggingface_hub gives addresses, token, connections and the records of its API; retries are ours, since the library's have no jitter and no
-budget. The token goes to the hub's own origin only: httpx drops it where a redirect leads to another one. Addresses of the content network
-are signed, which makes them credentials too: they are kept in memory and never shown.
+huggingface_hub gives addresses, token, connections and the records of its API; retries are ours, since the library's
+have no jitter and no budget. The token goes to the hub's own origin only: httpx drops it where a redirect leads to
+another one. Addresses of the content network are signed, which makes them credentials too: they are kept in memory and
+never shown.
 """
 
 from __future__ import annotations
@@ -62,11 +64,18 @@ class HubRepo:
         _hide_signatures(self._utils.httpx.__name__)
 
     def commit(self, revision: str) -> str:
-        """The commit that the branch, tag or hash means now. Raises SettingsError where the hub knows no such revision, or denies it to us."""
-        found, _ = self._json(f"{self.endpoint}/api/datasets/{self.name}/revision/{quote(revision, safe='')}", what=f"revision {revision!r}")
+        """The commit that the branch, tag or hash means now. Raises SettingsError where the hub knows no such
+        revision, or denies it to us."""
+        found, _ = self._json(
+            f"{self.endpoint}/api/datasets/{self.name}/revision/{quote(revision, safe='')}",
+            what=f"revision {revision!r}",
+        )
         sha = found.get("sha") if isinstance(found, dict) else None
         if not isinstance(sha, str) or not _COMMIT.fullmatch(sha):
-            raise RemoteUnavailable(f"{self._place()} does not say which commit its revision {revision!r} is; see whether HF_ENDPOINT names a hub")
+            raise RemoteUnavailable(
+                f"{self._place()} does not say which commit its revision {revision!r} is; see whether HF_ENDPOINT "
+                "names a hub"
+            )
         return sha
 
     def tree(self, commit: str, directory: str = "") -> Iterator[HubFile]:
@@ -76,14 +85,27 @@ class HubRepo:
         params: dict[str, Any] | None = {"recursive": True, "expand": False}
         record = hub_library("huggingface_hub.hf_api").RepoFile
         while url is not None:
-            page, following = self._json(url, params=params, what=f"directory {directory!r} at {commit[:12]}" if directory else f"commit {commit[:12]}")
+            page, following = self._json(
+                url,
+                params=params,
+                what=f"directory {directory!r} at {commit[:12]}" if directory else f"commit {commit[:12]}",
+            )
             try:
                 files = [record(**fields) for fields in page if fields["type"] == "file"]
             except (KeyError, TypeError) as error:
-                raise RemoteUnavailable(f"{self._place()} lists its files in a form that this version does not know; update huggingface_hub and mmlake") from error
+                raise RemoteUnavailable(
+                    f"{self._place()} lists its files in a form that this version does not know; update "
+                    "huggingface_hub and mmlake"
+                ) from error
             for file in files:
-                yield HubFile(path=file.path, size_bytes=file.size, git_id=file.blob_id, sha256=file.lfs.sha256 if file.lfs else None)
-            url, params = self._own(following) if following else None, None  # the address of the next page has the parameters in it
+                yield HubFile(
+                    path=file.path,
+                    size_bytes=file.size,
+                    git_id=file.blob_id,
+                    sha256=file.lfs.sha256 if file.lfs else None,
+                )
+            # the address of the next page has the parameters in it
+            url, params = self._own(following) if following else None, None
 
     def reader(self, commit: str, file: HubFile) -> Callable[[int, int], bytes]:
         """`read_range(offset, size_bytes)` of the file at that commit; raises as `_Ranges` says."""
@@ -101,12 +123,21 @@ class HubRepo:
         try:
             return self._call(ask, what)
         except ValueError as error:
-            raise RemoteUnavailable(f"{self._place()}: the answer about {what} is no JSON; see whether HF_ENDPOINT names a hub") from error
+            raise RemoteUnavailable(
+                f"{self._place()}: the answer about {what} is no JSON; see whether HF_ENDPOINT names a hub"
+            ) from error
 
     def _call(self, action: Callable[[], Any], what: str) -> Any:
         if hub_library().is_offline_mode():
-            raise SettingsError(f"{self._place()} cannot be read because HF_HUB_OFFLINE is set; unset it, or land a local copy that you made with `{_download(self.name)}`")
-        return self._retries.call(action, what=f"{self._place()}, {without_tokens(what)}", transient=(*TRANSIENT, self._utils.httpx.RequestError))
+            raise SettingsError(
+                f"{self._place()} cannot be read because HF_HUB_OFFLINE is set; unset it, or land a local copy "
+                f"that you made with `{_download(self.name)}`"
+            )
+        return self._retries.call(
+            action,
+            what=f"{self._place()}, {without_tokens(what)}",
+            transient=(*TRANSIENT, self._utils.httpx.RequestError),
+        )
 
     def _stream(self, url: str, *, params: dict[str, Any] | None = None, headers: dict[str, str] | None = None) -> Any:
         """A response whose body is still to be read. Only requests to the hub itself carry the token."""
@@ -115,7 +146,9 @@ class HubRepo:
         # Ranges and hashes are of the stored bytes: nothing on the way may compress them.
         all_headers = own | {"accept-encoding": "identity"} | (headers or {})
         once: dict[str, Any] = {"max_retries": 0, "retry_on_exceptions": (), "retry_on_status_codes": ()}
-        return self._utils.http_stream_backoff("GET", url, params=params, headers=all_headers, timeout=timeout_s, follow_redirects=True, **once)
+        return self._utils.http_stream_backoff(
+            "GET", url, params=params, headers=all_headers, timeout=timeout_s, follow_redirects=True, **once
+        )
 
     def _check(self, response: Any, what: str) -> None:
         """Nothing for a success; else Transient, SettingsError or RemoteUnavailable in our own words."""
@@ -126,7 +159,8 @@ class HubRepo:
             raise Transient(f"HTTP {status}", retry_after_s=self._wait_s(response.headers))
         if _origin(str(response.url)) != _origin(self.endpoint):
             raise RemoteUnavailable(
-                f"{self._place()}, {without_tokens(what)}: the host that holds the bytes answers HTTP {status}; run again, or land a copy made with `{_download(self.name)}`"
+                f"{self._place()}, {without_tokens(what)}: the host that holds the bytes answers HTTP "
+                f"{status}; run again, or land a copy made with `{_download(self.name)}`"
             )
         if code == "GatedRepo" or (status == 403 and code != "RepoNotFound"):
             raise SettingsError(
@@ -134,12 +168,19 @@ class HubRepo:
                 "then log in with `hf auth login` or set HF_TOKEN to a token that may read it"
             )
         if code == "RevisionNotFound" or (status == 404 and code == "EntryNotFound"):
-            raise SettingsError(f"{self._place()} has no {without_tokens(what)} (HTTP {status}); name one that {self.endpoint}/datasets/{self.name}/tree/main shows")
+            raise SettingsError(
+                f"{self._place()} has no {without_tokens(what)} (HTTP {status}); name one that "
+                f"{self.endpoint}/datasets/{self.name}/tree/main shows"
+            )
         if status in _DENIED or status == 404:
             raise SettingsError(
-                f"{self._place()} does not exist or is private (HTTP {status}); correct the name in hf://datasets/<org>/<name>, or set HF_TOKEN to a token that may read it"
+                f"{self._place()} does not exist or is private (HTTP {status}); correct the name in "
+                "hf://datasets/<org>/<name>, or set HF_TOKEN to a token that may read it"
             )
-        raise RemoteUnavailable(f"{self._place()}, {without_tokens(what)}: HTTP {status}, which has no remedy here; see whether HF_ENDPOINT names a hub, then run again")
+        raise RemoteUnavailable(
+            f"{self._place()}, {without_tokens(what)}: HTTP {status}, which has no remedy here; see whether "
+            "HF_ENDPOINT names a hub, then run again"
+        )
 
     def _wait_s(self, headers: Any) -> float | None:
         limits = self._utils.parse_ratelimit_headers(headers)
@@ -151,7 +192,10 @@ class HubRepo:
         """The address of a next page, which must be the hub's own: the token goes there."""
         url = self._utils.fix_hf_endpoint_in_url(url, self.endpoint)
         if _origin(url) != _origin(self.endpoint):
-            raise RemoteUnavailable(f"{self._place()} names a next page at another host; a proxy that rewrites addresses must rewrite Link headers too")
+            raise RemoteUnavailable(
+                f"{self._place()} names a next page at another host; a proxy that rewrites addresses must rewrite "
+                "Link headers too"
+            )
         return url
 
     def _place(self) -> str:
@@ -159,15 +203,19 @@ class HubRepo:
 
 
 class _Ranges:
-    """Ranges of one file. Where the hub redirects to a content network, later reads go there directly, until its signed address expires."""
+    """Ranges of one file. Where the hub redirects to a content network, later reads go there directly, until its
+    signed address expires."""
 
     def __init__(self, repo: HubRepo, commit: str, file: HubFile) -> None:
         self._repo, self._file = repo, file
-        self._hub_url = hub_library().hf_hub_url(repo.name, file.path, repo_type="dataset", revision=commit, endpoint=repo.endpoint)
+        self._hub_url = hub_library().hf_hub_url(
+            repo.name, file.path, repo_type="dataset", revision=commit, endpoint=repo.endpoint
+        )
         self._signed_url: str | None = None
 
     def read_range(self, offset: int, size_bytes: int) -> bytes:
-        """Exactly those bytes, cut at the file's end. Raises UnreadableItem: 1001 gone, 1010 not as large as listed; RemoteUnavailable."""
+        """Exactly those bytes, cut at the file's end. Raises UnreadableItem: 1001 gone, 1010 not as large as listed;
+        RemoteUnavailable."""
         end = min(offset + size_bytes, self._file.size_bytes)
         if end <= offset:
             return b""
@@ -188,18 +236,31 @@ class _Ranges:
         if response.status_code == 404 or response.headers.get("x-error-code") == "EntryNotFound":
             raise UnreadableItem(1001, "the file is listed at this revision but no longer there")
         if response.status_code == 416:
-            raise UnreadableItem(1010, f"the file ends before byte {offset}, its publisher states size_bytes={self._file.size_bytes}")
+            raise UnreadableItem(
+                1010, f"the file ends before byte {offset}, its publisher states size_bytes={self._file.size_bytes}"
+            )
         self._repo._check(response, f"file {self._file.path!r}")
         stated = _CONTENT_RANGE.fullmatch(response.headers.get("content-range", ""))
         if response.status_code == 206 and stated is not None:
             if int(stated[3]) != self._file.size_bytes:
-                raise UnreadableItem(1010, f"size_bytes={stated[3]} not in [{self._file.size_bytes}, {self._file.size_bytes}], which its publisher states")
+                raise UnreadableItem(
+                    1010,
+                    f"size_bytes={stated[3]} not in [{self._file.size_bytes}, {self._file.size_bytes}], which its "
+                    "publisher states",
+                )
             if int(stated[1]) != offset:
                 raise Transient("another range than the one asked for")
         elif offset:
-            raise RemoteUnavailable(f"{self._repo._place()}: the server of {self._file.path!r} does not serve ranges; land a local copy made with `{_download(self._repo.name)}`")
+            raise RemoteUnavailable(
+                f"{self._repo._place()}: the server of {self._file.path!r} does not serve ranges; land a local "
+                f"copy made with `{_download(self._repo.name)}`"
+            )
         elif (length := response.headers.get("content-length", "")).isdigit() and int(length) != self._file.size_bytes:
-            raise UnreadableItem(1010, f"size_bytes={length} not in [{self._file.size_bytes}, {self._file.size_bytes}], which its publisher states")
+            raise UnreadableItem(
+                1010,
+                f"size_bytes={length} not in [{self._file.size_bytes}, {self._file.size_bytes}], which its "
+                "publisher states",
+            )
         data = b"".join(_at_most(response, end - offset))[: end - offset]
         if len(data) < end - offset:
             raise Transient(f"{len(data)} of {end - offset} bytes")
@@ -207,7 +268,8 @@ class _Ranges:
 
 
 def _at_most(response: Any, size_bytes: int) -> Iterator[bytes]:
-    """The body in pieces, at most so many bytes and a piece: a server that sends the whole file must not fill the memory."""
+    """The body in pieces, at most so many bytes and a piece: a server that sends the whole file must not fill the
+    memory."""
     received = 0
     for part in response.iter_raw():
         yield part
@@ -230,13 +292,16 @@ class _WithoutSignatures(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
-            record.args = tuple(str(value).partition("?")[0] if type(value).__name__ == "URL" else value for value in record.args)
+            record.args = tuple(
+                str(value).partition("?")[0] if type(value).__name__ == "URL" else value for value in record.args
+            )
         return "receive_response_headers.complete" not in str(record.msg)  # a trace that has the Location header in it
 
 
 def _hide_signatures(library: str) -> None:
     transport = library.replace("httpx", "httpcore")
-    for name in (library, f"{transport}.http11", f"{transport}.http2"):  # a filter does not reach down to the loggers below
+    # a filter does not reach down to the loggers below
+    for name in (library, f"{transport}.http11", f"{transport}.http2"):
         logger = logging.getLogger(name)
         if not any(isinstance(each, _WithoutSignatures) for each in logger.filters):
             logger.addFilter(_WithoutSignatures())

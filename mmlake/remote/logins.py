@@ -1,7 +1,9 @@
-"""The credentials of remote storage: logins that were written into an address, and storage options, whose secrets come from the environment.
+"""The credentials of remote storage: logins that were written into an address, and storage options, whose secrets come
+from the environment.
 
-Enters: an address as a person writes it, `remote.storage_options` of the settings, MMLAKE_STORAGE_OPTIONS. Leaves: the address without
-its login, and the options for it. A login is kept in this process's memory alone: no table, file or log ever has it.
+Enters: an address as a person writes it, `remote.storage_options` of the settings, MMLAKE_STORAGE_OPTIONS. Leaves: the
+address without its login, and the options for it. A login is kept in this process's memory alone: no table, file or log
+ever has it.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ _LOG = logging.getLogger("mmlake.remote")
 VARIABLE = "MMLAKE_STORAGE_OPTIONS"
 _FROM_ENVIRONMENT = "env:"
 _WEB = ("http", "https")  # the user name is often the token itself, so nothing of the login is shown
-_ACCOUNT = ("ftp", "sftp", "ssh", "smb", "webhdfs")  # the user name says whose files are meant, so it stays in the address
+# the user name says whose files are meant, so it stays in the address
+_ACCOUNT = ("ftp", "sftp", "ssh", "smb", "webhdfs")
 _LOGIN = re.compile(rf"(?P<scheme>{'|'.join((*_WEB, *_ACCOUNT))})://(?P<login>[^/?#]*)@", re.IGNORECASE)
-_SECRET_NAME = re.compile(r"(?i)token|secret|passw|passphrase|key|credential|auth|cookie|signature|sas|connection_string")
-_PLAIN = ("anon", "cache", "cloud", "google_default", "browser")  # values of gcsfs's `token` that name a way to log in and are no secret
+_SECRET_NAME = re.compile(
+    r"(?i)token|secret|passw|passphrase|key|credential|auth|cookie|signature|sas|connection_string"
+)
+# values of gcsfs's `token` that name a way to log in and are no secret
+_PLAIN = ("anon", "cache", "cloud", "google_default", "browser")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +50,14 @@ class Login:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
-_SEEN: dict[str, Login] = {}  # address without its login, and also its origin (scheme://host:port, or scheme://user@host:port) -> the login that it had
+# address without its login, and also its origin (scheme://host:port, or scheme://user@host:port) -> the login that it
+# had
+_SEEN: dict[str, Login] = {}
 
 
 def split_login(address: str) -> tuple[str, Login | None]:
-    """(the address without its password, and for http and https without its user, which may be a token; the login or None)."""
+    """(the address without its password, and for http and https without its user, which may be a token; the login or
+    None)."""
     found = _LOGIN.match(address)
     if found is None:
         return address, None
@@ -68,12 +77,14 @@ def without_login(address: str) -> str:
 
 
 def login_of(address: str) -> Login | None:
-    """The login that this process saw in the address, else the last one that it saw for its origin; None where it saw none."""
+    """The login that this process saw in the address, else the last one that it saw for its origin; None where it
+    saw none."""
     return _SEEN.get(address) or _SEEN.get(_origin(address))
 
 
 def netrc_login(host: str) -> Login | None:
-    """The host's login in the file that NETRC names, or in ~/.netrc without NETRC; None where the file has none, is missing or cannot be read."""
+    """The host's login in the file that NETRC names, or in ~/.netrc without NETRC; None where the file has none, is
+    missing or cannot be read."""
     path = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     try:
         found = netrc.netrc(path).authenticators(host)
@@ -88,24 +99,37 @@ def netrc_login(host: str) -> Login | None:
 def options_of(address: str, settings: RemoteSettings) -> dict[str, Any]:
     """The storage options for an address, with the environment's values in place of `env:NAME`.
 
-    They are looked up by the longest key that the address begins with, else by its scheme; MMLAKE_STORAGE_OPTIONS goes before the settings.
-    Raises SettingsError for a secret in the settings, a variable that is not set, and options of a bare "http" or "https".
+    They are looked up by the longest key that the address begins with, else by its scheme; MMLAKE_STORAGE_OPTIONS goes
+    before the settings.
+    Raises SettingsError for a secret in the settings, a variable that is not set, and options of a bare "http" or
+    "https".
     """
-    for given, where, is_secret in ((_of_environment(), VARIABLE, True), (settings.storage_options, "remote.storage_options", False)):
+    for given, where, is_secret in (
+        (_of_environment(), VARIABLE, True),
+        (settings.storage_options, "remote.storage_options", False),
+    ):
         key = _key_for(address, given)
         if key is None:
             continue
         options = given[key]
         if not isinstance(options, Mapping):
-            raise SettingsError(f"{where} has no table of options under {split_login(key)[0]!r}; write one name = value for each option")
-        return {str(name): _resolved(value, f"{where} for {split_login(key)[0]!r}", str(name), is_secret) for name, value in options.items()}
+            raise SettingsError(
+                f"{where} has no table of options under {split_login(key)[0]!r}; write one name = value for each option"
+            )
+        return {
+            str(name): _resolved(value, f"{where} for {split_login(key)[0]!r}", str(name), is_secret)
+            for name, value in options.items()
+        }
     return {}
 
 
 def _key_for(address: str, given: Mapping[str, Any]) -> str | None:
     scheme = address.partition("://")[0].lower()
     if scheme in _WEB and scheme in given:
-        raise SettingsError(f'storage options of {scheme!r} would be sent to every host; write the host, as in "{scheme}://data.example.org"')
+        raise SettingsError(
+            f"storage options of {scheme!r} would be sent to every host; write the host, as in "
+            f'"{scheme}://data.example.org"'
+        )
     longest = max((key for key in given if "://" in key and _begins(address, key)), key=len, default=None)
     return longest or (scheme if scheme in given else None)
 
@@ -140,10 +164,15 @@ def _resolved(value: Any, where: str, name: str, is_secret: bool) -> Any:
     if value.startswith(_FROM_ENVIRONMENT):
         variable = value.removeprefix(_FROM_ENVIRONMENT)
         if variable not in os.environ:
-            raise SettingsError(f"{where}: option {name!r} is taken from the variable {variable[:80]!r}, which is not set; export it")
+            raise SettingsError(
+                f"{where}: option {name!r} is taken from the variable {variable[:80]!r}, which is not set; export it"
+            )
         return os.environ[variable]
     if not is_secret and _SECRET_NAME.search(name) and value not in _PLAIN:
-        raise SettingsError(f'{where}: option {name!r} looks like a secret, which settings must not hold; write "env:NAME" and export NAME')
+        raise SettingsError(
+            f'{where}: option {name!r} looks like a secret, which settings must not hold; write "env:NAME" and '
+            "export NAME"
+        )
     return value
 
 

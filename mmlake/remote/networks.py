@@ -1,7 +1,8 @@
 """Which addresses of the network may be connected to: a name is resolved, checked and connected to in one step.
 
-A list of URLs and a server's redirects come from outside, so they must not lead to what only this machine can reach (server-side request
-forgery). Were a name resolved once for the check and again for the connection, its owner could give two answers (DNS rebinding).
+A list of URLs and a server's redirects come from outside, so they must not lead to what only this machine can reach
+(server-side request forgery). Were a name resolved once for the check and again for the connection, its owner could
+give two answers (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Networks:
 
     def __init__(self, allowed: tuple[str, ...] = ()) -> None:
         self._allowed = tuple(ipaddress.ip_network(network) for network in allowed)
-        self.allows = lru_cache(maxsize=1024)(self._allows)  # called for every request, mostly with the same few addresses
+        # called for every request, mostly with the same few addresses
+        self.allows = lru_cache(maxsize=1024)(self._allows)
 
     def _allows(self, text: str) -> bool:
         """Whether the numeric address is public, or in a network that the settings allow."""
@@ -56,7 +58,11 @@ def is_numeric(host: str) -> bool:
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    unusual = address.is_multicast or address.is_reserved and not (isinstance(address, ipaddress.IPv6Address) and address in _NAT64)
+    unusual = (
+        address.is_multicast
+        or address.is_reserved
+        and not (isinstance(address, ipaddress.IPv6Address) and address in _NAT64)
+    )
     return address.is_global and not unusual and str(address) not in _PLATFORM
 
 
@@ -75,17 +81,23 @@ class AddressRefused(Exception):
 
 
 def checking_resolver(networks: Networks, lookup: Lookup) -> Any:
-    """An aiohttp resolver that returns only addresses which `networks` allows. It raises AddressRefused where a name has none."""
+    """An aiohttp resolver that returns only addresses which `networks` allows. It raises AddressRefused where a name
+    has none."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Resolver(AbstractResolver):
-        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
             found = [address for address in await lookup(host, port) if networks.allows(address)]
             if not found:
                 raise AddressRefused
             flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
             families = {address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in found}
-            return [ResolveResult(hostname=host, host=address, port=port, family=families[address], proto=0, flags=flags) for address in found]
+            return [
+                ResolveResult(hostname=host, host=address, port=port, family=families[address], proto=0, flags=flags)
+                for address in found
+            ]
 
         async def close(self) -> None:
             pass

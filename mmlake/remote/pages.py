@@ -1,6 +1,8 @@
-"""The links of a web server's directory page that lie below it, as Apache, nginx, Caddy and Python's http.server write them.
+"""The links of a web server's directory page that lie below it, as Apache, nginx, Caddy and Python's http.server write
+them.
 
-Enters: the text of the page and its address. Leaves: paths below the page. Links to elsewhere, links with a query (orders of the same list)
+Enters: the text of the page and its address. Leaves: paths below the page. Links to elsewhere, links with a query
+(orders of the same list)
 and the page itself are left out. Nothing is followed here.
 """
 
@@ -50,7 +52,8 @@ class _Anchors:
 def links_of(page: str, url: str) -> Iterator[Link]:
     """The links of the page below its address, which ends in a slash; each once.
 
-    Parsed by lxml, whose time grows linearly with the page; that of html.parser grows quadratically where tags are left open.
+    Parsed by lxml, whose time grows linearly with the page; that of html.parser grows quadratically where tags are left
+    open.
     """
     etree = need("lxml.etree", extra="web", purpose="reading the directory page of a web server")
     parser = etree.HTMLParser(target=_Anchors(), encoding="utf-8", huge_tree=True)
@@ -88,7 +91,11 @@ def decoded(path: str) -> str:
 def origin(url: str) -> tuple[str, str, int | None]:
     """Scheme, host and port. Raises ValueError where the host or port is not a possible one."""
     parts = urlsplit(url)
-    return parts.scheme.lower(), (parts.hostname or "").lower(), parts.port or {"http": 80, "https": 443}.get(parts.scheme.lower())
+    return (
+        parts.scheme.lower(),
+        (parts.hostname or "").lower(),
+        parts.port or {"http": 80, "https": 443}.get(parts.scheme.lower()),
+    )
 
 
 def _segments(path: str) -> list[str]:

@@ -1,4 +1,5 @@
-"""A remote file that is read and sought like a local one: its blocks come from the cache, and are fetched ahead while it is read in order."""
+"""A remote file that is read and sought like a local one: its blocks come from the cache, and are fetched ahead
+while it is read in order."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class RemoteFile(Seekable):
         self._asked_until = 0  # the first block that no read-ahead has been asked for
 
     def buffered(self) -> IO[bytes]:
-        """The file with a buffer, as `open` returns files: a read returns all bytes asked for, fewer only at the end."""
+        """The file with a buffer, as `open` returns files: a read returns all bytes asked for, fewer only at the
+        end."""
         return cast("IO[bytes]", io.BufferedReader(self, _BUFFER_BYTES))
 
     def readinto(self, buffer: Any) -> int:
@@ -79,7 +81,8 @@ class RemoteFile(Seekable):
         return self._fetch(number, 1)
 
     def _read_ahead(self, number: int) -> None:
-        """Ask for the blocks that follow, a window at a time, and again when half of it is used up, so that requests stay large."""
+        """Ask for the blocks that follow, a window at a time, and again when half of it is used up, so that requests
+        stay large."""
         end = min(number + 1 + self._window, -(-self._size // self._block_bytes))
         start = max(number + 1, self._asked_until)
         if start >= end or start - number > self._window // 2 + 1:
@@ -93,7 +96,8 @@ class RemoteFile(Seekable):
             self._cache.ahead(self._key, run, partial(self._fetch_ahead, run[0], len(run)))
 
     def _fetch_ahead(self, first: int, count: int) -> None:
-        """As `_fetch` without its result: what was read ahead is on the disk, and a future must not hold it in memory."""
+        """As `_fetch` without its result: what was read ahead is on the disk, and a future must not hold it in
+        memory."""
         self._fetch(first, count)
 
     def _fetch(self, first: int, count: int) -> bytes:
@@ -101,7 +105,10 @@ class RemoteFile(Seekable):
         offset, size = self._extent(first, count)
         data = self._read_range(offset, size)
         if len(data) != size:
-            raise RemoteUnavailable(f"{self._identity}: {len(data)} bytes came for the {size} from byte {offset}; the storage does not keep to byte ranges, use another endpoint")
+            raise RemoteUnavailable(
+                f"{self._identity}: {len(data)} bytes came for the {size} from byte {offset}; the storage does "
+                "not keep to byte ranges, use another endpoint"
+            )
         view = memoryview(data)
         for at in range(count):
             self._cache.keep(self._key, first + at, view[at * self._block_bytes : (at + 1) * self._block_bytes])

@@ -1,8 +1,9 @@
 """S3 and storage with the same API: addresses, clients, and the storage's errors in our words.
 
-Enters: `s3://bucket/prefix` and the environment as boto3 knows it (AWS_*, profiles, instance roles), with MMLAKE_S3_ENDPOINT for storage other
-than Amazon's. Leaves: a boto3 client with full-jitter retries; botocore uses path-style addresses for a custom endpoint. Texts of the library
-are not passed on, since they may hold an endpoint or a key id.
+Enters: `s3://bucket/prefix` and the environment as boto3 knows it (AWS_*, profiles, instance roles), with
+MMLAKE_S3_ENDPOINT for storage other than Amazon's. Leaves: a boto3 client with full-jitter retries; botocore uses
+path-style addresses for a custom endpoint. Texts of the library are not passed on, since they may hold an endpoint or a
+key id.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _EXAMPLE = "expected s3://bucket/prefix"
 _CREDENTIALS = ("the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), AWS_PROFILE or an instance role",)
 _REFUSED_CREDENTIALS = frozenset(
-    "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId SignatureDoesNotMatch AuthFailure InvalidSecurity".split()
+    "ExpiredToken ExpiredTokenException InvalidToken TokenRefreshRequired InvalidAccessKeyId "
+    "SignatureDoesNotMatch AuthFailure InvalidSecurity".split()
 )
 _WRONG_CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _CHANGED = (412, 416)  # the version that was asked for is gone; the object is shorter now
@@ -58,7 +60,8 @@ class Refused(UnreadableItem):
 
 
 class Contended(backoff.Transient):
-    """A conditional write met another one of the same key that was under way; whether there is an object now is not known."""
+    """A conditional write met another one of the same key that was under way; whether there is an object now is not
+    known."""
 
     def __init__(self) -> None:
         super().__init__("another write of the same key (HTTP 409)")
@@ -82,13 +85,19 @@ class Address:
         bucket, _, prefix = rest.partition("/")
         if "@" in bucket or ":" in bucket or "?" in rest or "#" in rest:
             raise SettingsError(
-                f"an {SCHEME}:// address carries user information, a port or a query, {_EXAMPLE}; credentials come from {_CREDENTIALS[0]}, an endpoint from MMLAKE_S3_ENDPOINT"
+                f"an {SCHEME}:// address carries user information, a port or a query, {_EXAMPLE}; credentials "
+                f"come from {_CREDENTIALS[0]}, an endpoint from MMLAKE_S3_ENDPOINT"
             )
         if scheme.lower() != SCHEME or not _BUCKET.fullmatch(bucket):
-            raise SettingsError(f"address {scheme[:10]}://{bucket[:80]}: the bucket's name is not 3 to 63 of a-z, 0-9, dot and dash, {_EXAMPLE}; correct it")
+            raise SettingsError(
+                f"address {scheme[:10]}://{bucket[:80]}: the bucket's name is not 3 to 63 of a-z, 0-9, dot and "
+                f"dash, {_EXAMPLE}; correct it"
+            )
         prefix = prefix.strip("/")
         if prefix and is_odd(prefix):
-            raise SettingsError(f"address of bucket {bucket}: its prefix has an empty, '.' or '..' part, {_EXAMPLE}; correct it")
+            raise SettingsError(
+                f"address of bucket {bucket}: its prefix has an empty, '.' or '..' part, {_EXAMPLE}; correct it"
+            )
         return cls(bucket, prefix)
 
     def __str__(self) -> str:
@@ -111,9 +120,14 @@ def client_of(settings: RemoteSettings | None = None) -> Any:
     if endpoint is not None:
         parts = urlsplit(endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
-            raise SettingsError(f"MMLAKE_S3_ENDPOINT is not http(s)://host[:port]; correct it, and give credentials in {_CREDENTIALS[0]}")
+            raise SettingsError(
+                "MMLAKE_S3_ENDPOINT is not http(s)://host[:port]; correct it, and give credentials in "
+                f"{_CREDENTIALS[0]}"
+            )
     # botocore reads the environment once, when a client is made.
-    surroundings = digest_of(canonical_json({name: value for name, value in os.environ.items() if name.startswith("AWS_")}).encode())
+    surroundings = digest_of(
+        canonical_json({name: value for name, value in os.environ.items() if name.startswith("AWS_")}).encode()
+    )
     return _client(endpoint, (settings or RemoteSettings()).connections, surroundings, os.getpid())
 
 
@@ -125,11 +139,19 @@ def _client(endpoint: str | None, connections: int, surroundings: str, process: 
     from botocore.exceptions import BotoCoreError
 
     # "standard": full jitter, at most 20 s, out of a quota of 100 retries that successes refill.
-    config = Config(retries={"mode": "standard", "total_max_attempts": TRIES}, max_pool_connections=connections, connect_timeout=10, read_timeout=60)
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": TRIES},
+        max_pool_connections=connections,
+        connect_timeout=10,
+        read_timeout=60,
+    )
     try:
         return boto3.Session().client("s3", endpoint_url=endpoint, config=config)
     except (BotoCoreError, ValueError) as error:
-        raise SettingsError(f"no S3 client can be made of the environment ({type(error).__name__}); check AWS_PROFILE, AWS_REGION and ~/.aws/config") from None
+        raise SettingsError(
+            f"no S3 client can be made of the environment ({type(error).__name__}); check AWS_PROFILE, AWS_REGION "
+            "and ~/.aws/config"
+        ) from None
 
 
 def heed_retry_after(client: Any) -> None:
@@ -150,33 +172,55 @@ def _pass_on(response_dict: dict[str, Any], **_: object) -> None:
 
 @contextmanager
 def in_our_words(what: str, *, of_object: bool = False) -> Iterator[None]:
-    """Turns boto3's errors into ours. what: "GET s3://bucket/key". of_object: a refusal is about this object and becomes an UnreadableItem."""
+    """Turns boto3's errors into ours. what: "GET s3://bucket/key". of_object: a refusal is about this object and
+    becomes an UnreadableItem."""
     from botocore import exceptions
 
     try:
         yield
     except exceptions.ClientError as error:
         raise _refusal(error.response, what, of_object) from None
-    except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.CredentialRetrievalError) as error:
-        raise SettingsError(f"{what}: there are no usable credentials ({type(error).__name__}); give them in {_CREDENTIALS[0]}") from None
+    except (
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+    ) as error:
+        raise SettingsError(
+            f"{what}: there are no usable credentials ({type(error).__name__}); give them in {_CREDENTIALS[0]}"
+        ) from None
     except exceptions.ParamValidationError:
-        raise SettingsError(f"{what}: the bucket or key has a name that S3 does not take; correct the address") from None
+        raise SettingsError(
+            f"{what}: the bucket or key has a name that S3 does not take; correct the address"
+        ) from None
     except (exceptions.BotoCoreError, ConnectionError, TimeoutError) as error:
         raise RemoteUnavailable(
-            f"{what}: {TRIES} tries failed, or the retry quota is spent, the last by {type(error).__name__}; see whether the endpoint is up, then run again: what is done stays done"
+            f"{what}: {TRIES} tries failed, or the retry quota is spent, the last by {type(error).__name__}; "
+            "see whether the endpoint is up, then run again: what is done stays done"
         ) from None
 
 
-def _refusal(response: dict[str, Any], what: str, of_object: bool) -> MmlakeError | UnreadableItem | Contended | Occupied:
+def _refusal(
+    response: dict[str, Any], what: str, of_object: bool
+) -> MmlakeError | UnreadableItem | Contended | Occupied:
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     code = re.sub(r"[^A-Za-z0-9]", "", str(response.get("Error", {}).get("Code", "")))[:60]
     if code == "NoSuchBucket":
         return SettingsError(f"{what}: there is no such bucket; correct the address, or make the bucket")
     if code in _REFUSED_CREDENTIALS:
-        return RemoteUnavailable(f"{what}: the storage refuses the credentials ({code}); renew them in {_CREDENTIALS[0]}, then run again: what is done stays done")
+        return RemoteUnavailable(
+            f"{what}: the storage refuses the credentials ({code}); renew them in {_CREDENTIALS[0]}, then run "
+            "again: what is done stays done"
+        )
     if code in _WRONG_CLOCK:
-        return RemoteUnavailable(f"{what}: this machine's clock is not the storage's ({code}); set it, such as by NTP, then run again: what is done stays done")
-    if status in (301, 307) or code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"):
+        return RemoteUnavailable(
+            f"{what}: this machine's clock is not the storage's ({code}); set it, such as by NTP, then run again: "
+            "what is done stays done"
+        )
+    if status in (301, 307) or code in (
+        "PermanentRedirect",
+        "AuthorizationHeaderMalformed",
+        "IllegalLocationConstraintException",
+    ):
         return SettingsError(f"{what}: the bucket is in another region ({code}); name its region in AWS_REGION")
     if of_object and status == 404:
         return Missing()
@@ -191,4 +235,7 @@ def _refusal(response: dict[str, Any], what: str, of_object: bool) -> MmlakeErro
     if status == 409:
         return Contended()
     tries = int(response.get("ResponseMetadata", {}).get("RetryAttempts", 0)) + 1
-    return RemoteUnavailable(f"{what}: status {status} {code} after {tries} tries, expected success; see the storage's own log, then run again: what is done stays done")
+    return RemoteUnavailable(
+        f"{what}: status {status} {code} after {tries} tries, expected success; see the storage's own log, then "
+        "run again: what is done stays done"
+    )

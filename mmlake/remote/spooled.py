@@ -1,7 +1,8 @@
-"""A file of a web server without byte ranges: its body is copied to a temporary file as far as it is read, and read from there.
+"""A file of a web server without byte ranges: its body is copied to a temporary file as far as it is read, and read
+from there.
 
-Who reads only the beginning fetches only that. A body that breaks is asked for anew from its start, and must repeat what came before: bytes
-of two versions are never mixed. The temporary file has no name and ends with the process.
+Who reads only the beginning fetches only that. A body that breaks is asked for anew from its start, and must repeat
+what came before: bytes of two versions are never mixed. The temporary file has no name and ends with the process.
 """
 
 from __future__ import annotations
@@ -23,14 +24,22 @@ _CHANGED = "the file changed while it was read: "
 
 
 class SpooledFile(Seekable):
-    """The file, whose bytes are fetched in order up to the furthest that was read. Raises UnreadableItem 1001 above `remote.spool_bytes`.
+    """The file, whose bytes are fetched in order up to the furthest that was read. Raises UnreadableItem 1001 above
+    `remote.spool_bytes`.
 
-    Who reads to its end has the whole file: the body is as long as stated, and where it was measured, it has the same hash.
+    Who reads to its end has the whole file: the body is as long as stated, and where it was measured, it has the same
+    hash.
     """
 
-    def __init__(self, website: Website, url: str, stated: FileHeaders, *, size_bytes: int, settings: RemoteSettings) -> None:
+    def __init__(
+        self, website: Website, url: str, stated: FileHeaders, *, size_bytes: int, settings: RemoteSettings
+    ) -> None:
         if size_bytes > settings.spool_bytes:
-            raise UnreadableItem(1001, f"size_bytes={size_bytes} not in [0, {settings.spool_bytes}], the bound of `remote.spool_bytes`; the server has no byte ranges")
+            raise UnreadableItem(
+                1001,
+                f"size_bytes={size_bytes} not in [0, {settings.spool_bytes}], the bound of `remote.spool_bytes`; "
+                "the server has no byte ranges",
+            )
         self._website, self._url, self._stated, self._size = website, url, stated, size_bytes
         self._at = self._have = 0  # where the next read begins; bytes in the temporary file
         self._position = 0  # in the body that is under way
@@ -100,7 +109,8 @@ class SpooledFile(Seekable):
 
 
 def measured(website: Website, url: str, stated: FileHeaders, *, settings: RemoteSettings) -> FileHeaders | None:
-    """The headers with what reading the whole body tells: its size, and its SHA-256 as the ETag where none is stated; None above `remote.spool_bytes`."""
+    """The headers with what reading the whole body tells: its size, and its SHA-256 as the ETag where none is
+    stated; None above `remote.spool_bytes`."""
     attempts = website.attempts(url)
     while True:
         body, size, hasher = None, 0, hashlib.sha256()
@@ -111,7 +121,9 @@ def measured(website: Website, url: str, stated: FileHeaders, *, settings: Remot
                 hasher.update(chunk)
                 if size > settings.spool_bytes:
                     return None
-            return replace(stated, size_bytes=size, etag=stated.etag or _MEASURED + hasher.hexdigest(), has_ranges=False)
+            return replace(
+                stated, size_bytes=size, etag=stated.etag or _MEASURED + hasher.hexdigest(), has_ranges=False
+            )
         except website.transient as error:
             attempts.wait(error)
         finally:

@@ -1,9 +1,10 @@
 """Storage that fsspec knows, one file system for one address: listings, facts about files, ranges, with our own errors.
 
-Enters: an address such as gs://bucket/prefix and the storage options for it. Only the schemes of `STORAGES` are opened: each reads one
-remote storage (or this process's memory) and nothing else. Refused are those that read files of this machine (file, local, git), unpack or copy
-(zip, tar, filecache), lead on to other addresses (reference, dir, generic) or run on a cluster's workers (dask, jupyter): an address must not
-read more than it says. File systems that block are used by one thread at a time. Texts of fsspec's libraries are not passed on.
+Enters: an address such as gs://bucket/prefix and the storage options for it. Only the schemes of `STORAGES` are opened:
+each reads one remote storage (or this process's memory) and nothing else. Refused are those that read files of this
+machine (file, local, git), unpack or copy (zip, tar, filecache), lead on to other addresses (reference, dir, generic)
+or run on a cluster's workers (dask, jupyter): an address must not read more than it says. File systems that block are
+used by one thread at a time. Texts of fsspec's libraries are not passed on.
 """
 
 from __future__ import annotations
@@ -52,8 +53,32 @@ STORAGES: dict[str, tuple[str, str]] = {  # scheme -> (the package that fsspec r
     "root": ("fsspec-xrootd", "fsspec_xrootd"),
     "memory": ("fsspec", "fsspec"),
 }
-_VERSIONS = ("etag", "ETag", "generation", "md5Hash", "content_md5", "md5", "md5Checksum", "checksum", "content_hash", "sha", "crc32c")
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "modifiedTime", "modify", "modificationTime", "modification_time", "timeModified", "created")
+_VERSIONS = (
+    "etag",
+    "ETag",
+    "generation",
+    "md5Hash",
+    "content_md5",
+    "md5",
+    "md5Checksum",
+    "checksum",
+    "content_hash",
+    "sha",
+    "crc32c",
+)
+_TIMES = (
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "updated",
+    "modified",
+    "modifiedTime",
+    "modify",
+    "modificationTime",
+    "modification_time",
+    "timeModified",
+    "created",
+)
 # What the libraries raise besides Python's own connection errors: (module, class).
 _FAILURES = (
     ("builtins", "OSError"),
@@ -103,20 +128,28 @@ class Storage:
         self._made: tuple[int, Any, Any] | None = None
         self._lock = threading.Lock()
         self.root = _class_of(self._scheme)._strip_protocol(self.location).strip("/")
-        self._start = "/" if _class_of(self._scheme)._strip_protocol(f"{self.location.rstrip('/')}/x").startswith("/") else ""
+        self._start = (
+            "/" if _class_of(self._scheme)._strip_protocol(f"{self.location.rstrip('/')}/x").startswith("/") else ""
+        )
 
     def listed(self, path: str) -> list[FileInfo] | None:
         """What is directly in the directory; None where there is none."""
         found = self._ask(lambda files: files.ls(self._start + path, detail=True), f"LIST {self.location}")
-        return None if found is None else [_info_of(one) for one in found if str(one["name"]).strip("/") != path or one.get("type") == "file"]
+        return (
+            None
+            if found is None
+            else [_info_of(one) for one in found if str(one["name"]).strip("/") != path or one.get("type") == "file"]
+        )
 
     def info(self, path: str) -> FileInfo | None:
-        """What the storage says of the path now; None where there is nothing. Raises UnreadableItem where that is refused."""
+        """What the storage says of the path now; None where there is nothing. Raises UnreadableItem where that is
+        refused."""
         found = self._ask(lambda files: files.info(self._start + path), f"INFO {self.location}", of_file=True)
         return None if found is None else _info_of(found)
 
     def read_range(self, opened: FileInfo, *, offset: int, size: int) -> bytes:
-        """Exactly these bytes of the file as it was opened. Raises UnreadableItem 1001 where it changed, is gone or refused; RemoteUnavailable."""
+        """Exactly these bytes of the file as it was opened. Raises UnreadableItem 1001 where it changed, is gone or
+        refused; RemoteUnavailable."""
 
         def read(files: Any) -> bytes:
             return bytes(files.cat_file(self._start + opened.path, start=offset, end=offset + size))
@@ -126,7 +159,10 @@ class Storage:
             data = self._ask(read, f"GET {self.location}", of_file=True)
             self._same(opened)
             if data is None or len(data) > size:
-                raise RemoteUnavailable(f"GET {self.location}: the answer is not the {size} bytes from byte {offset}; the storage does not keep to byte ranges, use another way")
+                raise RemoteUnavailable(
+                    f"GET {self.location}: the answer is not the {size} bytes from byte {offset}; the storage "
+                    "does not keep to byte ranges, use another way"
+                )
             if len(data) == size:
                 return data
             attempts.wait(Transient(f"{len(data)} of {size} bytes"))
@@ -134,7 +170,11 @@ class Storage:
     def _same(self, opened: FileInfo) -> None:
         """Return if the file is what it was when it was opened. Raises UnreadableItem 1001."""
         now = self.info(opened.path)
-        if now is None or (now.size_bytes, now.version, now.modified_ns) != (opened.size_bytes, opened.version, opened.modified_ns):
+        if now is None or (now.size_bytes, now.version, now.modified_ns) != (
+            opened.size_bytes,
+            opened.version,
+            opened.modified_ns,
+        ):
             raise UnreadableItem(1001, "the file changed while it was read: the version that was opened is gone")
 
     def _ask(self, action: Callable[[Any], _Result], what: str, *, of_file: bool = False) -> _Result | None:
@@ -153,7 +193,9 @@ class Storage:
                     raise
                 except _loaded(_FAILURES) as error:
                     if not files.async_impl or isinstance(error, (ConnectionError, TimeoutError, EOFError)):
-                        self._made = None  # a broken connection stays broken, which paramiko may say by any OSError: the next try makes another
+                        # a broken connection stays broken, which paramiko may say by any OSError: the next try makes
+                        # another
+                        self._made = None
                     raise
 
         try:
@@ -173,7 +215,8 @@ class Storage:
                     made = kind(**options, skip_instance_cache=True)
                 except (TypeError, ValueError, NotImplementedError) as error:
                     raise SettingsError(
-                        f"{self.location}: fsspec opens nothing there with the options {sorted(options)} ({type(error).__name__}); correct the address or remote.storage_options"
+                        f"{self.location}: fsspec opens nothing there with the options {sorted(options)} "
+                        f"({type(error).__name__}); correct the address or remote.storage_options"
                     ) from None
                 self._made = (os.getpid(), made, nullcontext() if made.async_impl else threading.Lock())
             return self._made[1], self._made[2]
@@ -181,7 +224,8 @@ class Storage:
 
 @contextmanager
 def _only_twice(slow: list[float], what: str) -> Iterator[None]:
-    """Raises RemoteUnavailable at the second failure that took long, since the library has then tried many times by itself. slow: seconds of those before."""
+    """Raises RemoteUnavailable at the second failure that took long, since the library has then tried many times by
+    itself. slow: seconds of those before."""
     began_s = time.monotonic()
     try:
         yield
@@ -199,13 +243,16 @@ def _only_twice(slow: list[float], what: str) -> Iterator[None]:
 
 @contextmanager
 def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
-    """Turns what file systems raise into our errors, or into Transient. Their texts are not passed on, since they may hold a token."""
+    """Turns what file systems raise into our errors, or into Transient. Their texts are not passed on, since they
+    may hold a token."""
     try:
         yield
     except _PASSED_ON:
         raise
     except ImportError as error:
-        raise SettingsError(f"{what}: a library that its storage needs does not load ({error.name}); install it") from None
+        raise SettingsError(
+            f"{what}: a library that its storage needs does not load ({error.name}); install it"
+        ) from None
     except PermissionError:
         if of_file:
             raise UnreadableItem(1001, "the storage refuses to give the file") from None
@@ -216,17 +263,24 @@ def _in_our_words(what: str, *, of_file: bool) -> Iterator[None]:
         raise _refused(what) from None
     except _loaded(_FAILURES) as error:
         if _is_refusal(error):
-            raise (UnreadableItem(1001, "the storage refuses to give the file") if of_file else _refused(what)) from None
+            raise (
+                UnreadableItem(1001, "the storage refuses to give the file") if of_file else _refused(what)
+            ) from None
         raise Transient(type(error).__name__) from None
 
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the storage answered 401 or 403, so that another try would not help. gcsfs states 403 by a text alone."""
-    return {getattr(error, name, None) for name in ("status_code", "code")} & {401, 403, "401", "403"} != set() or str(error).startswith("Forbidden: ")
+    return {getattr(error, name, None) for name in ("status_code", "code")} & {401, 403, "401", "403"} != set() or str(
+        error
+    ).startswith("Forbidden: ")
 
 
 def _refused(what: str) -> RemoteUnavailable:
-    return RemoteUnavailable(f"{what}: the storage refuses us; give a login or token in remote.storage_options or MMLAKE_STORAGE_OPTIONS, then run again: what is done stays done")
+    return RemoteUnavailable(
+        f"{what}: the storage refuses us; give a login or token in remote.storage_options or "
+        "MMLAKE_STORAGE_OPTIONS, then run again: what is done stays done"
+    )
 
 
 def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type[Exception], ...]:
@@ -236,20 +290,25 @@ def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type[Exception], ...]:
 
 
 def _checked(address: str) -> str:
-    """The address without its login and last slash. Raises SettingsError, which repeats nothing that may be a credential."""
+    """The address without its login and last slash. Raises SettingsError, which repeats nothing that may be a
+    credential."""
     scheme = re.split("://|::", address, maxsplit=1)[0].lower()
     if scheme not in STORAGES:
         raise SettingsError(
-            f"landing zone with the scheme {scheme[:40]!r}: expected a directory or one of {sorted({*STORAGES, 'hf', 'http', 'https', 's3'})}; "
+            f"landing zone with the scheme {scheme[:40]!r}: expected a directory or one of "
+            f"{sorted({*STORAGES, 'hf', 'http', 'https', 's3'})}; "
             "what reads this machine's files, unpacks, copies or leads on to other addresses is not opened"
         )
     if "::" in address:
-        raise SettingsError(f"a {scheme}:// address is chained with '::', expected one storage alone; land the files that it leads to")
+        raise SettingsError(
+            f"a {scheme}:// address is chained with '::', expected one storage alone; land the files that it leads to"
+        )
     plain = without_login(address)
     host = plain.partition("://")[2].partition("/")[0]
     if not _PLACE.fullmatch(plain) or (":" in host.rpartition("@")[0] and scheme != "github"):
         raise SettingsError(
-            f"a {scheme}:// address has a password, a query, a fragment or a blank, expected {scheme}://place/directory; give credentials in remote.storage_options"
+            f"a {scheme}:// address has a password, a query, a fragment or a blank, expected "
+            f"{scheme}://place/directory; give credentials in remote.storage_options"
         )
     path = plain.partition("://")[2].strip("/")
     if any(part in ("", ".", "..") for part in path.split("/")[1:]):
@@ -265,14 +324,23 @@ def _class_of(scheme: str) -> Any:
         importlib.import_module(module)
         return fsspec.get_filesystem_class(scheme)
     except ImportError:
-        raise SettingsError(f"a landing zone at a {scheme}:// address needs the library {module!r}, which is not installed or does not load; run: pip install {package}") from None
+        raise SettingsError(
+            f"a landing zone at a {scheme}:// address needs the library {module!r}, which is not installed or "
+            f"does not load; run: pip install {package}"
+        ) from None
 
 
 def _info_of(info: Mapping[str, Any]) -> FileInfo:
     version = next((text for name in _VERSIONS if (text := _text(info.get(name)))), None)
     times = (_nanoseconds(info.get(name)) for name in _TIMES)
     size = info.get("size")
-    return FileInfo(str(info["name"]).strip("/"), str(info.get("type")), None if size is None else int(size), version, next((one for one in times if one), 0))
+    return FileInfo(
+        str(info["name"]).strip("/"),
+        str(info.get("type")),
+        None if size is None else int(size),
+        version,
+        next((one for one in times if one), 0),
+    )
 
 
 def _text(value: Any) -> str:
@@ -290,7 +358,11 @@ def _nanoseconds(value: Any) -> int:
     if isinstance(value, datetime):
         return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
     text = str(value).strip()
-    for parse in (lambda: datetime.strptime(text[:14], "%Y%m%d%H%M%S"), lambda: datetime.fromisoformat(text), lambda: parsedate_to_datetime(text)):
+    for parse in (
+        lambda: datetime.strptime(text[:14], "%Y%m%d%H%M%S"),
+        lambda: datetime.fromisoformat(text),
+        lambda: parsedate_to_datetime(text),
+    ):
         try:
             return _nanoseconds(parse())
         except (ValueError, OverflowError):

@@ -1,7 +1,8 @@
 """One web server: the headers of its files, ranges of their bytes, whole bodies in order, directory pages.
 
-Requests go through aiohttp in fsspec's I/O thread. fsspec's own HTTPFileSystem is not used: it takes the answer 200 for a range, holds
-whole bodies in memory and does not notice a file that changes between two ranges. Login and headers go to the server's own origin only.
+Requests go through aiohttp in fsspec's I/O thread. fsspec's own HTTPFileSystem is not used: it takes the answer 200 for
+a range, holds whole bodies in memory and does not notice a file that changes between two ranges. Login and headers go
+to the server's own origin only.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class FileHeaders:
 
     @property
     def version(self) -> str:
-        """What names the content: the ETag, "" without one. A weak ETag may stand for more than one content, so its time is added."""
+        """What names the content: the ETag, "" without one. A weak ETag may stand for more than one content, so its
+        time is added."""
         return f"{self.etag} {self.modified}".strip() if self.etag.startswith("W/") else self.etag
 
     def differs(self, other: FileHeaders) -> bool:
@@ -84,7 +86,8 @@ class Website:
     """A web server at one origin. Threads may share it, and forked processes."""
 
     def __init__(self, url: str, *, settings: RemoteSettings, retries: Retries | None = None) -> None:
-        """url: without its login; one that this process saw for it is used, and so are its storage options. Raises SettingsError, MissingExtra."""
+        """url: without its login; one that this process saw for it is used, and so are its storage options. Raises
+        SettingsError, MissingExtra."""
         self._aiohttp = need("aiohttp", extra="web", purpose=_PURPOSE)
         need("fsspec", extra="web", purpose=_PURPOSE)
         self._origin = origin(url)
@@ -95,16 +98,23 @@ class Website:
         if (login := login_of(url) or (netrc_login(self._origin[1]) if user is None else None)) is not None:
             user, password = login.user, login.password
         if any(character in "\r\n\0" for value in self._headers.values() for character in value):
-            raise SettingsError(f"storage options of {url}: a header has a line end in it, expected one line; correct remote.storage_options or the variable that it names")
+            raise SettingsError(
+                f"storage options of {url}: a header has a line end in it, expected one line; correct "
+                "remote.storage_options or the variable that it names"
+            )
         if user is not None and "authorization" not in map(str.lower, self._headers):
             self._headers["Authorization"] = Login(str(user), str(password or "")).basic
         if options:
-            raise SettingsError(f"storage options {sorted(options)} of {url}: expected some of headers, username, password; correct remote.storage_options")
+            raise SettingsError(
+                f"storage options {sorted(options)} of {url}: expected some of headers, username, password; "
+                "correct remote.storage_options"
+            )
         self.transient = (*TRANSIENT, self._aiohttp.ClientConnectionError, self._aiohttp.ClientPayloadError)
         self._neighbourhood = Neighbourhood(self._origin[1])
 
     def head(self, url: str) -> FileHeaders | None:
-        """What the server states about the file; None where there is none. Raises IsDirectory, UnreadableItem where it is refused."""
+        """What the server states about the file; None where there is none. Raises IsDirectory, UnreadableItem where
+        it is refused."""
         return self._call(lambda: self._head(url), f"HEAD {url}")
 
     def links(self, url: str) -> list[Link]:
@@ -112,7 +122,8 @@ class Website:
         return list(links_of(self._call(lambda: self._page(url), f"GET {url}"), url))
 
     def read_range(self, url: str, stated: FileHeaders, *, offset: int, size: int) -> bytes:
-        """Exactly these bytes of that version. Raises NoRanges, UnreadableItem 1001 where the file changed or is refused, RemoteUnavailable."""
+        """Exactly these bytes of that version. Raises NoRanges, UnreadableItem 1001 where the file changed or is
+        refused, RemoteUnavailable."""
         data, attempts, is_named = bytearray(), self.attempts(url), True
         while len(data) < size:
             before = len(data)
@@ -135,7 +146,8 @@ class Website:
         return self._run(lambda: self._start(url, stated), f"GET {url}")
 
     def more(self, body: Body, url: str) -> bytes:
-        """The next bytes of the body; none at its end. Raises one of `transient` where it breaks, UnreadableItem 1001 where its compression does."""
+        """The next bytes of the body; none at its end. Raises one of `transient` where it breaks, UnreadableItem
+        1001 where its compression does."""
         return self._run(body.more, f"GET {url}")
 
     def stop(self, body: Body) -> None:
@@ -151,14 +163,21 @@ class Website:
         except self._aiohttp.ClientError as error:
             if isinstance(error, self.transient):
                 raise
-            raise RemoteUnavailable(f"{what}: no sound answer ({type(error).__name__}); see whether a web server is at the address") from None
+            raise RemoteUnavailable(
+                f"{what}: no sound answer ({type(error).__name__}); see whether a web server is at the address"
+            ) from None
 
-    async def _ask(self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS) -> Any:
-        """The answer, its body not read yet, after redirects: never from https to http nor from a public server into a private network, and without the login to another origin."""
+    async def _ask(
+        self, method: str, url: str, *, headers: dict[str, str] | None = None, max_redirects: int = _MAX_REDIRECTS
+    ) -> Any:
+        """The answer, its body not read yet, after redirects: never from https to http nor from a public server into
+        a private network, and without the login to another origin."""
         asked = url
         for _ in range(max_redirects + 1):
             own, proxy = self._headers if origin(asked) == self._origin else {}, proxy_for(asked)
-            client = await http_client(self._settings.connections, is_public_only=not proxy and await self._neighbourhood.is_public())
+            client = await http_client(
+                self._settings.connections, is_public_only=not proxy and await self._neighbourhood.is_public()
+            )
             try:
                 answer = await client.request(
                     method,
@@ -172,11 +191,13 @@ class Website:
                 if origin(asked)[1] != self._origin[1]:
                     raise UnreadableItem(1001, _INWARD) from None
                 raise RemoteUnavailable(
-                    f"{method} {url}: the host's name now leads into a private network, and led to a public address when it was first asked for; see who answers for the name"
+                    f"{method} {url}: the host's name now leads into a private network, and led to a public "
+                    "address when it was first asked for; see who answers for the name"
                 ) from None
             except self._aiohttp.ClientSSLError:
                 raise RemoteUnavailable(
-                    f"{method} {url}: no safe connection; see whether the server's certificate is valid and its authority known to this machine, or whether the address begins with http://"
+                    f"{method} {url}: no safe connection; see whether the server's certificate is valid and "
+                    "its authority known to this machine, or whether the address begins with http://"
                 ) from None
             if answer.status not in _REDIRECTS or not max_redirects:
                 return answer
@@ -185,7 +206,8 @@ class Website:
         raise UnreadableItem(1001, f"the server redirects more than {_MAX_REDIRECTS} times")
 
     async def _following(self, url: str, asked: str, target: str) -> str:
-        """The address that a redirect leads to. Raises IsDirectory, UnreadableItem 1001 where it must not be followed."""
+        """The address that a redirect leads to. Raises IsDirectory, UnreadableItem 1001 where it must not be
+        followed."""
         try:
             found = _led_to(asked, target)
             there, here = origin(found), origin(asked)
@@ -233,7 +255,9 @@ class Website:
                 if len(data) > _MAX_PAGE_BYTES:
                     raise NoPage(f"its page is larger than {_MAX_PAGE_BYTES} bytes")
             text = data.decode("utf-8", "replace")
-            is_delimited = "Content-Length" in answer.headers or "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
+            is_delimited = (
+                "Content-Length" in answer.headers or "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
+            )
             if not is_delimited and "</html" not in text.lower():
                 raise Transient("a page that ended early")
             return text
@@ -241,7 +265,8 @@ class Website:
             answer.release()
 
     async def _range(self, url: str, stated: FileHeaders, offset: int, size: int, data: bytearray) -> bool:
-        """Whether the answer names its version, if the file has one. What comes of the range is added to the data, which holds the range's beginning already."""
+        """Whether the answer names its version, if the file has one. What comes of the range is added to the data,
+        which holds the range's beginning already."""
         start, end = offset + len(data), offset + size
         answer = await self._ask("GET", url, headers={"Range": f"bytes={start}-{end - 1}"})
         try:
@@ -287,14 +312,20 @@ class Website:
             return
         answer.release()
         if status in TRANSIENT_STATUSES:
-            raise Transient(f"HTTP {status}", retry_after_s=retry_after_s(answer.headers.get("Retry-After"), now_s=time.time()))
+            raise Transient(
+                f"HTTP {status}", retry_after_s=retry_after_s(answer.headers.get("Retry-After"), now_s=time.time())
+            )
         if status in (401, 407):
             raise RemoteUnavailable(
-                f"{what}: the server wants a login, or refuses the one it got (status {status}); give one in ~/.netrc, in remote.storage_options or as https://user:password@host"
+                f"{what}: the server wants a login, or refuses the one it got (status {status}); give one in "
+                "~/.netrc, in remote.storage_options or as https://user:password@host"
             )
         if 400 <= status < 500:
             raise UnreadableItem(1001, f"the server refuses to give the file (status={status})")
-        raise RemoteUnavailable(f"{what}: status {status}, expected success; see the server's own log, then run again: what is done stays done")
+        raise RemoteUnavailable(
+            f"{what}: status {status}, expected success; see the server's own log, then run again: what is done "
+            "stays done"
+        )
 
 
 async def _release(answer: Any) -> None:
@@ -306,7 +337,8 @@ def _led_to(asked: str, target: str) -> str:
     found = split_login(urljoin(asked, quote(target, safe=f"{PATH}%?#[]", errors="surrogateescape")))[0]
     host = origin(found)[1]
     host.encode("idna")
-    if not is_numeric(host) and host.replace(".", "").isdigit():  # "127.1", "2130706433": libraries read these as addresses, each in its own way
+    # "127.1", "2130706433": libraries read these as addresses, each in its own way
+    if not is_numeric(host) and host.replace(".", "").isdigit():
         raise ValueError
     return found
 
@@ -326,7 +358,15 @@ def _text(answer: Any, name: str) -> str:
 
 def _headers_of(answer: Any, url: str) -> FileHeaders:
     told, length = _CONTENT_RANGE.fullmatch(_text(answer, "Content-Range")), _text(answer, "Content-Length")
-    size = int(told[3]) if told is not None else int(length) if answer.status == 200 and _LENGTH.fullmatch(length) else None
+    size = (
+        int(told[3])
+        if told is not None
+        else int(length)
+        if answer.status == 200 and _LENGTH.fullmatch(length)
+        else None
+    )
     ranges = _text(answer, "Accept-Ranges").lower()
     has_ranges = True if answer.status == 206 or ranges == "bytes" else False if ranges == "none" else None
-    return FileHeaders(None if coding_of(answer, url) else size, _text(answer, "ETag"), _text(answer, "Last-Modified"), has_ranges)
+    return FileHeaders(
+        None if coding_of(answer, url) else size, _text(answer, "ETag"), _text(answer, "Last-Modified"), has_ranges
+    )

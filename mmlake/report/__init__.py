@@ -1,11 +1,23 @@
 """One self-contained HTML file about a lake and a version of it.
 
-Fill `ReportData` (its parts are in `data.py`) and call `write_report`; `thumbnail`, `waveform_peaks` and `project` make media and vectors small.
+Fill `ReportData` (its parts are in `data.py`) and call `write_report`; `thumbnail`, `waveform_peaks` and `project` make
+media and vectors small.
 """
 
 from __future__ import annotations
 
-from mmlake.report.data import ClusterCard, DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, ReportSettings, RuleCount, TierCount
+from mmlake.report.data import (
+    ClusterCard,
+    DuplicateCluster,
+    EmbeddingMap,
+    Example,
+    FlowStep,
+    ModalityRows,
+    ReportData,
+    ReportSettings,
+    RuleCount,
+    TierCount,
+)
 from mmlake.report.media import project, thumbnail, waveform_peaks
 from mmlake.report.render import Written, write_report
 

@@ -1,4 +1,5 @@
-"""What a report is made of: plain lists, dicts and bytes, filled by whoever knows the lake. Every part may be left empty."""
+"""What a report is made of: plain lists, dicts and bytes, filled by whoever knows the lake. Every part may be left
+empty."""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ class ReportData:
     generated_at: str = ""  # ISO 8601; given, so that the same data gives the same file
     facts: dict[str, str] = field(default_factory=dict)  # settings digest, release, machine: shown at the end
     rows: list[ModalityRows] = field(default_factory=list)
-    flows: dict[str, list[FlowStep]] = field(default_factory=dict)  # modality -> steps; the last one is what the version holds
+    # modality -> steps; the last one is what the version holds
+    flows: dict[str, list[FlowStep]] = field(default_factory=dict)
     rules: list[RuleCount] = field(default_factory=list)
     tiers: list[TierCount] = field(default_factory=list)
     clusters: list[DuplicateCluster] = field(default_factory=list)

@@ -10,7 +10,8 @@ from mmlake.report.data import FlowStep
 from mmlake.report.svg import tag, text
 
 _COLUMN_PX, _BAND_PX, _TOP_PX = 170, 86, 34
-_CAUSES = {"unreadable": "unreadable", "quarantined": "quarantined", "exact": "c1", "near": "c4", "semantic": "c6"}  # first word of a cause -> colour
+# first word of a cause -> colour
+_CAUSES = {"unreadable": "unreadable", "quarantined": "quarantined", "exact": "c1", "near": "c4", "semantic": "c6"}
 
 
 def flow(steps: Sequence[FlowStep], *, title: str) -> Markup:
@@ -25,7 +26,18 @@ def flow(steps: Sequence[FlowStep], *, title: str) -> Markup:
     for place, step in enumerate(steps):
         x = 10 + _COLUMN_PX * place
         parts += _column(step, x=x, scale=_BAND_PX / largest, last=place == len(steps) - 1)
-    return tag("svg", {"viewBox": f"0 0 {width} {height}", "width": width, "height": height, "class": "flow", "role": "img", "aria-label": title}, *parts)
+    return tag(
+        "svg",
+        {
+            "viewBox": f"0 0 {width} {height}",
+            "width": width,
+            "height": height,
+            "class": "flow",
+            "role": "img",
+            "aria-label": title,
+        },
+        *parts,
+    )
 
 
 def _column(step: FlowStep, *, x: float, scale: float, last: bool) -> list[Markup]:
@@ -36,10 +48,14 @@ def _column(step: FlowStep, *, x: float, scale: float, last: bool) -> list[Marku
     bend, end = x + 62, x + _COLUMN_PX
     parts.append(tag("rect", {"x": x, "y": _TOP_PX, "width": 6, "height": enters, "class": "node"}))
     if last:
-        parts.append(tag("rect", {"x": x + 6, "y": _TOP_PX, "width": 90, "height": enters, "rx": 2, "class": "band-ok"}))
+        parts.append(
+            tag("rect", {"x": x + 6, "y": _TOP_PX, "width": 90, "height": enters, "rx": 2, "class": "band-ok"})
+        )
         return parts
     if stays:
-        parts.append(tag("rect", {"x": x + 6, "y": _TOP_PX, "width": end - x - 6, "height": max(stays, 1.0), "class": "band-ok"}))
+        parts.append(
+            tag("rect", {"x": x + 6, "y": _TOP_PX, "width": end - x - 6, "height": max(stays, 1.0), "class": "band-ok"})
+        )
     y, floor = _TOP_PX + stays, _TOP_PX + _BAND_PX + 22
     for place, (cause, count) in enumerate(lost.items()):
         thick = max(count * scale, 1.5)
@@ -56,7 +72,8 @@ def _leaves(x: float, y: float, *, bend: float, thick: float, floor: float, colo
     stalk = min(thick, 5.0)
     turn, low = max(floor - 10, y + thick), y + thick
     points = (
-        f"M{x:.1f},{y:.1f} L{x + 14:.1f},{y:.1f} C{bend:.1f},{y:.1f} {bend + stalk:.1f},{low:.1f} {bend + stalk:.1f},{turn:.1f}",
+        f"M{x:.1f},{y:.1f} L{x + 14:.1f},{y:.1f} C{bend:.1f},{y:.1f} {bend + stalk:.1f},{low:.1f} "
+        f"{bend + stalk:.1f},{turn:.1f}",
         f"L{bend + stalk:.1f},{floor:.1f} L{bend:.1f},{floor:.1f} L{bend:.1f},{max(floor - 8, low):.1f}",
         f"C{bend:.1f},{low + 6:.1f} {bend - 14:.1f},{low:.1f} {x + 10:.1f},{low:.1f} L{x:.1f},{low:.1f} Z",
     )

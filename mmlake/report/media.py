@@ -1,6 +1,7 @@
 """Bytes and arrays made small enough to show, and the budget that keeps a report small.
 
-Enters: blobs, samples, vectors. Leaves: thumbnails, waveform peaks, 2-d points, and data URIs for as long as the budget lasts.
+Enters: blobs, samples, vectors. Leaves: thumbnails, waveform peaks, 2-d points, and data URIs for as long as the budget
+lasts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from mmlake.pictures import picture_formats
 
 _MAX_PIXELS = 64_000_000
-_MAGIC: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, type. SVG is not among them: it is a document, not a picture
+# offset, bytes, type. SVG is not among them: it is a document, not a picture
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"GIF8", "image/gif"),
@@ -50,7 +52,8 @@ def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> byte
             return None
         opened.draft("RGB", (2 * max_side_px, 2 * max_side_px))
         picture = ImageOps.exif_transpose(opened).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # what Pillow raises on bytes that are no picture
+    # what Pillow raises on bytes that are no picture
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return None
     picture.thumbnail((max_side_px, max_side_px), Image.Resampling.LANCZOS)
     sink = io.BytesIO()
@@ -59,7 +62,8 @@ def thumbnail(data: bytes, *, max_side_px: int = 160, quality: int = 72) -> byte
 
 
 def waveform_peaks(samples: np.ndarray, *, num_bins: int = 120) -> list[float]:
-    """The largest magnitude in each of num_bins equal stretches, 0..1 and rounded; fewer where the samples are fewer."""
+    """The largest magnitude in each of num_bins equal stretches, 0..1 and rounded; fewer where the samples are
+    fewer."""
     magnitudes = np.abs(np.asarray(samples, dtype=np.float32)).ravel()
     count = min(num_bins, len(magnitudes))
     if count == 0:
@@ -70,7 +74,8 @@ def waveform_peaks(samples: np.ndarray, *, num_bins: int = 120) -> list[float]:
 
 # N vectors, D embedding
 def project(vectors_ND: np.ndarray) -> tuple[list[tuple[float, float]], float]:
-    """(points scaled to [-1, 1], share of variance that they show). Method: the first two principal components, each with its largest loading positive."""
+    """(points scaled to [-1, 1], share of variance that they show). Method: the first two principal components, each
+    with its largest loading positive."""
     vectors_ND = np.asarray(vectors_ND, dtype=np.float64)
     centred = vectors_ND - vectors_ND.mean(axis=0) if len(vectors_ND) else vectors_ND
     points = np.zeros((len(vectors_ND), 2))
@@ -93,7 +98,8 @@ class Budget:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def uri(self, data: bytes | None, *, kinds: tuple[str, ...], largest: int | None = None) -> str | None:
-        """A data URI, or None where there is nothing, it is no medium of these kinds, or it does not fit (which is counted)."""
+        """A data URI, or None where there is nothing, it is no medium of these kinds, or it does not fit (which is
+        counted)."""
         if not data:
             return None
         kind = media_type(data)

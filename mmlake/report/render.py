@@ -1,7 +1,7 @@
 """ReportData -> one HTML file that needs nothing else.
 
-Everything that comes from data is escaped, by Jinja2's autoescape and by the SVG elements; besides, a content security policy with the hashes of our own
-style and script lets the browser run and load nothing else.
+Everything that comes from data is escaped, by Jinja2's autoescape and by the SVG elements; besides, a content security
+policy with the hashes of our own style and script lets the browser run and load nothing else.
 """
 
 from __future__ import annotations
@@ -20,12 +20,22 @@ from markupsafe import Markup
 
 from mmlake.records import MODALITIES
 from mmlake.report import svg
-from mmlake.report.data import ClusterCard, DuplicateCluster, EmbeddingMap, Example, ModalityRows, ReportData, ReportSettings, RuleCount
+from mmlake.report.data import (
+    ClusterCard,
+    DuplicateCluster,
+    EmbeddingMap,
+    Example,
+    ModalityRows,
+    ReportData,
+    ReportSettings,
+    RuleCount,
+)
 from mmlake.report.flow import flow
 from mmlake.report.media import Budget
 from mmlake.store import write_atomically
 
-_SHARES = {"maps": 0.08, "rules": 0.3, "clusters": 0.3, "samples": 0.32}  # of the media budget; what one part leaves over goes to the next
+# of the media budget; what one part leaves over goes to the next
+_SHARES = {"maps": 0.08, "rules": 0.3, "clusters": 0.3, "samples": 0.32}
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
 _MAX_LEGEND = 12  # clusters named beside a map; the histogram shows them all
@@ -42,27 +52,37 @@ class Written:
 
 
 def write_report(data: ReportData, path: Path | str, *, settings: ReportSettings | None = None) -> Written:
-    """The report's path, size and what was left out of it. The same data gives the same bytes; the file is at most settings.max_bytes unless its tables alone are larger."""
+    """The report's path, size and what was left out of it. The same data gives the same bytes; the file is at most
+    settings.max_bytes unless its tables alone are larger."""
     settings = settings or ReportSettings()
     share = 1.0
     while True:
         html, left_out = render_report(data, settings=settings, media_share=share)
-        encoded = html.encode("utf-8", errors="replace")  # a lone surrogate from a broken file name must not lose the report
+        # a lone surrogate from a broken file name must not lose the report
+        encoded = html.encode("utf-8", errors="replace")
         if len(encoded) <= settings.max_bytes or share < 0.05:
             break
         share = share / 2 if share > 0.1 else 0.0
-        settings = replace(settings, max_points=settings.max_points // 2, max_text_chars=max(settings.max_text_chars // 2, 80))
+        settings = replace(
+            settings, max_points=settings.max_points // 2, max_text_chars=max(settings.max_text_chars // 2, 80)
+        )
     write_atomically(Path(path), encoded)
     return Written(Path(path), len(encoded), left_out)
 
 
-def render_report(data: ReportData, *, settings: ReportSettings, media_share: float = 1.0) -> tuple[str, dict[str, int]]:
+def render_report(
+    data: ReportData, *, settings: ReportSettings, media_share: float = 1.0
+) -> tuple[str, dict[str, int]]:
     """(the HTML, what was left out by kind). media_share: share of the bytes left for media that may be used."""
     points = sum(min(len(each.points), settings.max_points) for each in data.maps)
     media = max(int((settings.max_bytes - _MARKUP_BYTES - points * _MARKUP_BYTES_PER_POINT) * media_share), 0)
     view = _View(settings, media)
     parts = {
-        "flows": [(modality, flow(steps, title=f"rows of {modality} through the stages")) for modality, steps in _by_modality(data.flows) if steps],
+        "flows": [
+            (modality, flow(steps, title=f"rows of {modality} through the stages"))
+            for modality, steps in _by_modality(data.flows)
+            if steps
+        ],
         "maps": view.part("maps", lambda: [view.map(each) for each in data.maps]),
         "rules": view.part("rules", lambda: [view.rule(each) for each in _ranked(data.rules)]),
         "clusters": view.part("clusters", lambda: view.clusters(data.clusters)),
@@ -135,7 +155,9 @@ class _View:
             if cluster.members:
                 groups.setdefault((cluster.tier, cluster.modality), []).append(cluster)
         told = []
-        for key in sorted(groups, key=lambda key: (_TIER_ORDER.index(key[0]) if key[0] in _TIER_ORDER else 9, _place(key[1]), key)):
+        for key in sorted(
+            groups, key=lambda key: (_TIER_ORDER.index(key[0]) if key[0] in _TIER_ORDER else 9, _place(key[1]), key)
+        ):
             shown = self._few(groups[key], self.settings.max_clusters_per_tier, "duplicate clusters")
             told.append((key, {"total": len(groups[key]), "shown": [self._cluster(cluster) for cluster in shown]}))
         return told
@@ -145,7 +167,10 @@ class _View:
         groups: dict[str, list[Example]] = {}
         for each in samples:
             groups.setdefault(each.modality, []).append(each)
-        return [(name, [self.example(each) for each in self._few(group, self.settings.max_samples, "samples")]) for name, group in _by_modality(groups)]
+        return [
+            (name, [self.example(each) for each in self._few(group, self.settings.max_samples, "samples")])
+            for name, group in _by_modality(groups)
+        ]
 
     def map(self, each: EmbeddingMap) -> dict[str, Any]:
         """A map with at most max_points points, every n-th of them, and its clusters."""
@@ -162,7 +187,11 @@ class _View:
             "num_points": len(each.points),
             "num_shown": len(points),
             "picture": svg.scatter(points, clusters, labels, title=f"map of {each.modality}") if points else "",
-            "histogram": svg.histogram(counts, title=title, x_label="clusters, largest first; dashed: even share", y_label="items") if counts else "",
+            "histogram": svg.histogram(
+                counts, title=title, x_label="clusters, largest first; dashed: even share", y_label="items"
+            )
+            if counts
+            else "",
             "num_cards": len(each.cards),
             "cards": [self._legend(card) for card in each.cards[:_MAX_LEGEND]],
         }
@@ -205,15 +234,33 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
     if data.rows:
         admitted = total["ok"] + total["flagged"]
         figures.append(("rows in", f"{total['num_rows']:,}", _size(total["num_bytes"]) if total["num_bytes"] else ""))
-        figures.append(("admitted", f"{admitted:,}", f"{_share(admitted / total['num_rows'])} of rows" if total["num_rows"] else ""))
+        figures.append(
+            (
+                "admitted",
+                f"{admitted:,}",
+                f"{_share(admitted / total['num_rows'])} of rows" if total["num_rows"] else "",
+            )
+        )
     if data.tiers:
         figures.append(
-            ("duplicates", f"{sum(row.found for row in data.tiers):,}", ", ".join(f"{sum(row.found for row in data.tiers if row.tier == tier):,} {tier}" for tier in _tiers(data)))
+            (
+                "duplicates",
+                f"{sum(row.found for row in data.tiers):,}",
+                ", ".join(
+                    f"{sum(row.found for row in data.tiers if row.tier == tier):,} {tier}" for tier in _tiers(data)
+                ),
+            )
         )
     if total["num_in_version"] is not None:
         figures.append(("items in version", f"{total['num_in_version']:,}", ", ".join(data.refs)))
     if data.decision:
-        figures.append(("decision", str(data.decision["outcome"]), f"{data.decision['metric']} {data.decision['mean_difference']:+.4f}"))
+        figures.append(
+            (
+                "decision",
+                str(data.decision["outcome"]),
+                f"{data.decision['metric']} {data.decision['mean_difference']:+.4f}",
+            )
+        )
     overall = next((row for row in data.costs if row["stage"] == "total"), None)
     if overall:
         figures.append(("CPU time", f"{overall['cpu_seconds']:,.1f} s", f"estimated {_usd(overall['cost_usd'])}"))
@@ -225,13 +272,20 @@ def _total(rows: Iterable[ModalityRows]) -> dict[str, Any]:
     for field in fields(ModalityRows):
         values = [getattr(row, field.name) for row in rows if field.name != "modality"]
         known = [value for value in values if value is not None]
-        total[field.name] = sum(known) if known else None if field.name.startswith("num_") and field.name != "num_rows" else 0
+        total[field.name] = (
+            sum(known) if known else None if field.name.startswith("num_") and field.name != "num_rows" else 0
+        )
     return total
 
 
 def _rule_chart(rules: Sequence[RuleCount]) -> Markup:
     rows = [
-        svg.Bar(f"{rule.rule} ({rule.modality})", rule.count, f"{rule.count:,}", "flagged" if rule.severity == "P2" else "unreadable" if rule.severity == "P0" else "quarantined")
+        svg.Bar(
+            f"{rule.rule} ({rule.modality})",
+            rule.count,
+            f"{rule.count:,}",
+            "flagged" if rule.severity == "P2" else "unreadable" if rule.severity == "P0" else "quarantined",
+        )
         for rule in rules[:16]
     ]
     return svg.bars(rows, title="findings per rule", unit="items") if rows else Markup("")
@@ -276,12 +330,19 @@ def _cost_chart(costs: Sequence[dict[str, Any]]) -> Markup:
 
 
 def _price_words(prices: dict[str, float]) -> str:
-    names = {"usd_per_cpu_hour": "a CPU hour", "usd_per_gpu_hour": "a GPU hour", "usd_per_gb_month": "a GB-month", "usd_per_gb_egress": "a GB leaving the region"}
+    names = {
+        "usd_per_cpu_hour": "a CPU hour",
+        "usd_per_gpu_hour": "a GPU hour",
+        "usd_per_gb_month": "a GB-month",
+        "usd_per_gb_egress": "a GB leaving the region",
+    }
     return ", ".join(f"${prices[key]:g} {name}" for key, name in names.items() if key in prices)
 
 
 def _tiers(data: ReportData) -> list[str]:
-    return sorted({row.tier for row in data.tiers}, key=lambda tier: (_TIER_ORDER.index(tier) if tier in _TIER_ORDER else 9, tier))
+    return sorted(
+        {row.tier for row in data.tiers}, key=lambda tier: (_TIER_ORDER.index(tier) if tier in _TIER_ORDER else 9, tier)
+    )
 
 
 def _ranked(rules: Sequence[RuleCount]) -> list[RuleCount]:

@@ -1,6 +1,7 @@
 """SVG elements with everything escaped, and the charts made of them.
 
-Colours are CSS classes, so that light and dark are the page's matter. Charts that hold text have percentages and no viewBox:
+Colours are CSS classes, so that light and dark are the page's matter. Charts that hold text have percentages and no
+viewBox:
 on a phone they get narrower and their text does not shrink.
 """
 
@@ -16,9 +17,23 @@ NUM_COLOURS = 10
 
 
 def tag(name: str, attributes: Mapping[str, object] | None = None, *children: object) -> Markup:
-    """The element. Attribute values and children are escaped unless they are Markup; attributes that are None are left out."""
-    given = Markup("").join(Markup(' {}="{}"').format(key.replace("_", "-"), _plain(value)) for key, value in (attributes or {}).items() if value is not None)
-    return Markup("<") + Markup(name) + given + Markup(">") + Markup("").join(escape(child) for child in children) + Markup("</") + Markup(name) + Markup(">")
+    """The element. Attribute values and children are escaped unless they are Markup; attributes that are None are
+    left out."""
+    given = Markup("").join(
+        Markup(' {}="{}"').format(key.replace("_", "-"), _plain(value))
+        for key, value in (attributes or {}).items()
+        if value is not None
+    )
+    return (
+        Markup("<")
+        + Markup(name)
+        + given
+        + Markup(">")
+        + Markup("").join(escape(child) for child in children)
+        + Markup("</")
+        + Markup(name)
+        + Markup(">")
+    )
 
 
 def text(x: object, y: object, content: object, **attributes: object) -> Markup:
@@ -54,7 +69,8 @@ class Bar:
 
 
 def bars(rows: Sequence[Bar], *, title: str, unit: str) -> Markup:
-    """Horizontal bars on a common axis; label and value stand above each bar, so that nothing is cut off on a narrow screen."""
+    """Horizontal bars on a common axis; label and value stand above each bar, so that nothing is cut off on a narrow
+    screen."""
     marks = ticks(max((row.value for row in rows), default=0))
     top, row_px = 6, 34
     bottom = top + row_px * len(rows)
@@ -63,7 +79,19 @@ def bars(rows: Sequence[Bar], *, title: str, unit: str) -> Markup:
         y = top + row_px * place
         parts.append(text(0, y + 12, row.label, _class="lab"))
         parts.append(text("100%", y + 12, row.shown, _class="val", text_anchor="end"))
-        parts.append(tag("rect", {"x": 0, "y": y + 18, "width": _percent(row.value / marks[-1]), "height": 9, "rx": 2, "class": f"f-{row.colour}"}))
+        parts.append(
+            tag(
+                "rect",
+                {
+                    "x": 0,
+                    "y": y + 18,
+                    "width": _percent(row.value / marks[-1]),
+                    "height": 9,
+                    "rx": 2,
+                    "class": f"f-{row.colour}",
+                },
+            )
+        )
     parts.append(text("100%", bottom + 28, unit, _class="axis", text_anchor="end"))
     return _figure(parts, height=bottom + 34, title=title)
 
@@ -98,17 +126,38 @@ def histogram(counts: Sequence[int], *, title: str, x_label: str, y_label: str) 
     return _figure(parts, height=height, title=title)
 
 
-def scatter(points: Sequence[tuple[float, float]], clusters: Sequence[int], labels: Sequence[str], *, title: str) -> Markup:
+def scatter(
+    points: Sequence[tuple[float, float]], clusters: Sequence[int], labels: Sequence[str], *, title: str
+) -> Markup:
     """Points of [-1, 1] x [-1, 1] in the colours of their clusters; the label is shown on hover."""
     dots = []
     for place, (x, y) in enumerate(points):
         cluster = clusters[place] if place < len(clusters) else 0
         label = labels[place] if place < len(labels) else ""
         tip = f"{label} · cluster {cluster}" if label else f"cluster {cluster}"
-        dots.append(tag("circle", {"cx": _px(220 + 205 * x), "cy": _px(215 - 200 * y), "r": 3.2, "class": f"f-c{cluster % NUM_COLOURS} dot", "data_tip": tip}))
-    axes = [tag("line", {"x1": 220, "x2": 220, "y1": 10, "y2": 420, "class": "grid"}), tag("line", {"x1": 10, "x2": 430, "y1": 215, "y2": 215, "class": "grid"})]
-    names = [text(428, 209, "component 1", _class="axis", text_anchor="end"), text(226, 18, "component 2", _class="axis")]
-    return tag("svg", {"viewBox": "0 0 440 430", "class": "map", "role": "img", "aria-label": title}, *axes, *dots, *names)
+        dots.append(
+            tag(
+                "circle",
+                {
+                    "cx": _px(220 + 205 * x),
+                    "cy": _px(215 - 200 * y),
+                    "r": 3.2,
+                    "class": f"f-c{cluster % NUM_COLOURS} dot",
+                    "data_tip": tip,
+                },
+            )
+        )
+    axes = [
+        tag("line", {"x1": 220, "x2": 220, "y1": 10, "y2": 420, "class": "grid"}),
+        tag("line", {"x1": 10, "x2": 430, "y1": 215, "y2": 215, "class": "grid"}),
+    ]
+    names = [
+        text(428, 209, "component 1", _class="axis", text_anchor="end"),
+        text(226, 18, "component 2", _class="axis"),
+    ]
+    return tag(
+        "svg", {"viewBox": "0 0 440 430", "class": "map", "role": "img", "aria-label": title}, *axes, *dots, *names
+    )
 
 
 def waveform(peaks: Sequence[float], *, title: str) -> Markup:
@@ -116,14 +165,26 @@ def waveform(peaks: Sequence[float], *, title: str) -> Markup:
     if not peaks:
         return Markup("")
     step = 100 / len(peaks)
-    upper = " ".join(f"{_px(step * (place + 0.5))},{_px(20 - 19 * min(max(peak, 0.02), 1))}" for place, peak in enumerate(peaks))
-    lower = " ".join(f"{_px(step * (place + 0.5))},{_px(20 + 19 * min(max(peak, 0.02), 1))}" for place, peak in reversed(list(enumerate(peaks))))
+    upper = " ".join(
+        f"{_px(step * (place + 0.5))},{_px(20 - 19 * min(max(peak, 0.02), 1))}" for place, peak in enumerate(peaks)
+    )
+    lower = " ".join(
+        f"{_px(step * (place + 0.5))},{_px(20 + 19 * min(max(peak, 0.02), 1))}"
+        for place, peak in reversed(list(enumerate(peaks)))
+    )
     shape = tag("polygon", {"points": f"{upper} {lower}", "class": "f-c0"})
-    return tag("svg", {"viewBox": "0 0 100 40", "preserveAspectRatio": "none", "class": "wave", "role": "img", "aria-label": title}, shape)
+    return tag(
+        "svg",
+        {"viewBox": "0 0 100 40", "preserveAspectRatio": "none", "class": "wave", "role": "img", "aria-label": title},
+        shape,
+    )
 
 
-def intervals(rows: Sequence[tuple[str, float, float, float, str, str]], *, title: str, unit: str, margin: float) -> Markup:
-    """One row per (label, low, middle, high, shown, colour): a line from low to high with a dot, around a common zero."""
+def intervals(
+    rows: Sequence[tuple[str, float, float, float, str, str]], *, title: str, unit: str, margin: float
+) -> Markup:
+    """One row per (label, low, middle, high, shown, colour): a line from low to high with a dot, around a common
+    zero."""
     reach = max([abs(value) for _, low, _, high, _, _ in rows for value in (low, high)] + [margin, 1e-6])
     marks = ticks(reach, count=2)
     reach = marks[-1]
@@ -135,15 +196,44 @@ def intervals(rows: Sequence[tuple[str, float, float, float, str, str]], *, titl
     bottom = top + row_px * len(rows)
     parts = []
     if margin > 0:
-        parts.append(tag("rect", {"x": place_of(-margin), "y": top, "width": _percent(0.94 * margin / reach), "height": bottom - top, "class": "band"}))
+        parts.append(
+            tag(
+                "rect",
+                {
+                    "x": place_of(-margin),
+                    "y": top,
+                    "width": _percent(0.94 * margin / reach),
+                    "height": bottom - top,
+                    "class": "band",
+                },
+            )
+        )
     for mark in sorted({sign * mark for mark in marks for sign in (-1, 1)}):
-        parts.append(tag("line", {"x1": place_of(mark), "x2": place_of(mark), "y1": top, "y2": bottom, "class": "base" if mark == 0 else "grid"}))
-        parts.append(text(place_of(mark), bottom + 14, f"{mark:+g}" if mark else "0", _class="axis", text_anchor="middle"))
+        parts.append(
+            tag(
+                "line",
+                {
+                    "x1": place_of(mark),
+                    "x2": place_of(mark),
+                    "y1": top,
+                    "y2": bottom,
+                    "class": "base" if mark == 0 else "grid",
+                },
+            )
+        )
+        parts.append(
+            text(place_of(mark), bottom + 14, f"{mark:+g}" if mark else "0", _class="axis", text_anchor="middle")
+        )
     for place, (label, low, middle, high, shown, colour) in enumerate(rows):
         y = top + row_px * place
         parts.append(text(0, y + 12, label, _class="lab"))
         parts.append(text("100%", y + 12, shown, _class="val", text_anchor="end"))
-        parts.append(tag("line", {"x1": place_of(low), "x2": place_of(high), "y1": y + 25, "y2": y + 25, "class": f"s-{colour} ci"}))
+        parts.append(
+            tag(
+                "line",
+                {"x1": place_of(low), "x2": place_of(high), "y1": y + 25, "y2": y + 25, "class": f"s-{colour} ci"},
+            )
+        )
         parts.append(tag("circle", {"cx": place_of(middle), "cy": y + 25, "r": 4.5, "class": f"f-{colour}"}))
     parts.append(text("100%", bottom + 30, unit, _class="axis", text_anchor="end"))
     return _figure(parts, height=bottom + 36, title=title)
@@ -156,7 +246,9 @@ def _gridline(share: float, bottom: float, label: str) -> Markup:
 
 
 def _figure(parts: Sequence[Markup], *, height: float, title: str) -> Markup:
-    return tag("svg", {"width": "100%", "height": _px(height), "class": "chart", "role": "img", "aria-label": title}, *parts)
+    return tag(
+        "svg", {"width": "100%", "height": _px(height), "class": "chart", "role": "img", "aria-label": title}, *parts
+    )
 
 
 def _percent(share: float) -> str:

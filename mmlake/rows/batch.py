@@ -1,6 +1,7 @@
 """A batch of interleaved rows: an Arrow table that keeps `SCHEMA`, with the names of the files that fed it.
 
-Enters: an Arrow table or record batch, or a pandas data frame. Leaves: the same rows in either form. A batch is never changed:
+Enters: an Arrow table or record batch, or a pandas data frame. Leaves: the same rows in either form. A batch is never
+changed:
 `replace` gives another one. Storage credentials have no place in it.
 """
 
@@ -43,10 +44,11 @@ class RowBatch:
 
     @classmethod
     def of(cls, rows: Any, *, source_files: Iterable[str] = (), name: str = "rows") -> RowBatch:
-        """The batch of an Arrow table, a record batch or a pandas data frame (whose index is left out). Raises TypeError for anything else.
+        """The batch of an Arrow table, a record batch or a pandas data frame (whose index is left out). Raises
+        TypeError for anything else.
 
-        Reserved columns get the types of SCHEMA where their values fit; where they do not, `problems` tells. A column of a data frame whose
-        values have no common type becomes text, which `conflicts` tells.
+        Reserved columns get the types of SCHEMA where their values fit; where they do not, `problems` tells. A column
+        of a data frame whose values have no common type becomes text, which `conflicts` tells.
         """
         conflicts: tuple[Conflict, ...] = ()
         if isinstance(rows, RowBatch):
@@ -58,7 +60,10 @@ class RowBatch:
         elif _is_frame(rows):
             table, conflicts = _of_frame(_with_bytes(rows))
         else:
-            raise TypeError(f"a batch of rows is made of a pyarrow.Table, a pyarrow.RecordBatch or a pandas.DataFrame, not of {type(rows).__name__}")
+            raise TypeError(
+                "a batch of rows is made of a pyarrow.Table, a pyarrow.RecordBatch or a pandas.DataFrame, not of "
+                f"{type(rows).__name__}"
+            )
         try:
             table = reconcile(table)
         except SchemaMismatch:
@@ -122,10 +127,14 @@ def empty_batch(schema: pa.Schema = SCHEMA, *, name: str = "rows") -> RowBatch:
 
 
 def _with_bytes(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """The frame with null for whatever is no bytes in the column of bytes, which may hold any object, or text, which Arrow would take for bytes."""
-    if "binary_content" not in frame or "binary" in str(frame["binary_content"].dtype):  # Arrow's own types of bytes hold nothing else
+    """The frame with null for whatever is no bytes in the column of bytes, which may hold any object, or text, which
+    Arrow would take for bytes."""
+    # Arrow's own types of bytes hold nothing else
+    if "binary_content" not in frame or "binary" in str(frame["binary_content"].dtype):
         return frame
-    cells = [bytes(cell) if isinstance(cell, (bytes, bytearray, memoryview)) else None for cell in frame["binary_content"]]
+    cells = [
+        bytes(cell) if isinstance(cell, (bytes, bytearray, memoryview)) else None for cell in frame["binary_content"]
+    ]
     return frame.assign(binary_content=cells)
 
 

@@ -16,7 +16,8 @@ from mmlake.rows.schema import SCHEMA
 
 
 def unified(schema: pa.Schema | None, other: pa.Schema) -> tuple[pa.Schema, list[str]]:
-    """(a schema that holds the columns of both, the names of columns that became text because their types have no common one).
+    """(a schema that holds the columns of both, the names of columns that became text because their types have no
+    common one).
 
     New columns go to the end. Numbers widen; what else differs is kept as text, JSON where it is nested.
     """
@@ -36,16 +37,26 @@ def unified(schema: pa.Schema | None, other: pa.Schema) -> tuple[pa.Schema, list
 
 
 def bare(schema: pa.Schema) -> pa.Schema:
-    """The schema without what other libraries noted in it (the index of a data frame), dictionaries as their values, every column nullable."""
-    fields = [pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type) for field in schema]
+    """The schema without what other libraries noted in it (the index of a data frame), dictionaries as their values,
+    every column nullable."""
+    fields = [
+        pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+        for field in schema
+    ]
     return pa.schema(fields, metadata=SCHEMA.metadata)
 
 
 def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    if pa.types.is_boolean(one) != pa.types.is_boolean(other) and not (pa.types.is_null(one) or pa.types.is_null(other)):
+    if pa.types.is_boolean(one) != pa.types.is_boolean(other) and not (
+        pa.types.is_null(one) or pa.types.is_null(other)
+    ):
         return None
     try:
-        return pa.unify_schemas([pa.schema([("x", one)]), pa.schema([("x", other)])], promote_options="permissive").field("x").type
+        return (
+            pa.unify_schemas([pa.schema([("x", one)]), pa.schema([("x", other)])], promote_options="permissive")
+            .field("x")
+            .type
+        )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return None
 
@@ -78,7 +89,8 @@ def text_of(value: Any) -> str | None:
 
 
 def is_null(value: object) -> bool:
-    """Whether the value says that there is none: None, NaN, NaT, pandas' NA. What cannot be compared with itself is a value."""
+    """Whether the value says that there is none: None, NaN, NaT, pandas' NA. What cannot be compared with itself is
+    a value."""
     if value is None or type(value).__name__ == "NAType":
         return True
     try:
@@ -113,7 +125,15 @@ def plain(value: Any) -> Any:
 def agreed(said: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """(what all the records agree on that say something, what each says beside it)."""
     speaking = [one for one in said if one]
-    common = {name: value for name, value in speaking[0].items() if all(name in one and one[name] == value for one in speaking)} if speaking else {}
+    common = (
+        {
+            name: value
+            for name, value in speaking[0].items()
+            if all(name in one and one[name] == value for one in speaking)
+        }
+        if speaking
+        else {}
+    )
     return common, [{name: value for name, value in one.items() if name not in common} for one in said]
 
 

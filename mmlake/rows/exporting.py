@@ -22,13 +22,15 @@ from mmlake.rows.materialize import Places, iter_materialized, materialize
 from mmlake.rows.order import cut
 from mmlake.rows.writing import WriteSettings, Written, write_rows
 
-MOMENTS: Final = ("read", "write", "never")  # when bytes of media get into the rows: before the filters, after them, or not at all
+# when bytes of media get into the rows: before the filters, after them, or not at all
+MOMENTS: Final = ("read", "write", "never")
 _EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export did: `num_rows_in` = `written.num_rows` + the sum of `dropped`; nothing was read where `written.is_ignored`."""
+    """What an export did: `num_rows_in` = `written.num_rows` + the sum of `dropped`; nothing was read where
+    `written.is_ignored`."""
 
     num_rows_in: int
     dropped: Mapping[str, int]  # filter, or reason of the writer -> rows
@@ -37,16 +39,23 @@ class Exported:
 
     def to_dict(self) -> dict[str, Any]:
         """The account as JSON has it."""
-        return {**self.written.to_dict(), "num_rows_in": self.num_rows_in, "dropped": dict(self.dropped), "examples": list(self.examples)}
+        return {
+            **self.written.to_dict(),
+            "num_rows_in": self.num_rows_in,
+            "dropped": dict(self.dropped),
+            "examples": list(self.examples),
+        }
 
 
 def export_rows(
     batches: Iterable[RowBatch], out: str | Path, *, to: str, places: Places, filters: Sequence[Filter] = (), moment: str = "write", settings: WriteSettings | None = None,
     models: EmbedSettings | None = None, executor: Executor | None = None, about: Mapping[str, Any] | None = None, advance: Advance = silent,
 ) -> Exported:  # fmt: skip
-    """What was written under `out`, and what was not. places: where bytes are read from; filters that look at pictures read them whatever the moment.
+    """What was written under `out`, and what was not. places: where bytes are read from; filters that look at pictures
+    read them whatever the moment.
 
-    moment: one of MOMENTS. advance: told of rows. Raises as `write_rows` does, and MissingExtra or ModelMissing for filters that lack something.
+    moment: one of MOMENTS. advance: told of rows. Raises as `write_rows` does, and MissingExtra or ModelMissing for
+    filters that lack something.
     """
     if moment not in MOMENTS:
         raise SettingsError(f"materialize={moment!r} is not one of {list(MOMENTS)}; correct the setting")
@@ -54,16 +63,43 @@ def export_rows(
     check_needs(filters, models)
     chain = _Chain(places, filters, moment, settings.part_bytes, models, executor)
     fill = functools.partial(materialize, places=places) if moment == "write" else None
-    record = {**(about or {}), "filters": [{"filter": one.name, "low": one.low, "high": one.high} for one in filters], "materialize": moment}
-    written = write_rows(chain.left(batches, advance), out, to=to, settings=settings, fill=fill, about=lambda: {**record, **chain.account()})
-    return Exported(chain.dropped.num_rows, dict(Counter(chain.dropped.counts) + Counter(written.dropped)), chain.examples, written)
+    record = {
+        **(about or {}),
+        "filters": [{"filter": one.name, "low": one.low, "high": one.high} for one in filters],
+        "materialize": moment,
+    }
+    written = write_rows(
+        chain.left(batches, advance),
+        out,
+        to=to,
+        settings=settings,
+        fill=fill,
+        about=lambda: {**record, **chain.account()},
+    )
+    return Exported(
+        chain.dropped.num_rows, dict(Counter(chain.dropped.counts) + Counter(written.dropped)), chain.examples, written
+    )
 
 
 class _Chain:
     """The filters over a stream, and their count."""
 
-    def __init__(self, places: Places, filters: Sequence[Filter], moment: str, part_bytes: int, models: EmbedSettings | None, executor: Executor | None) -> None:
-        self._places, self._filters, self._moment, self._part_bytes, self._models = places, filters, moment, part_bytes, models
+    def __init__(
+        self,
+        places: Places,
+        filters: Sequence[Filter],
+        moment: str,
+        part_bytes: int,
+        models: EmbedSettings | None,
+        executor: Executor | None,
+    ) -> None:
+        self._places, self._filters, self._moment, self._part_bytes, self._models = (
+            places,
+            filters,
+            moment,
+            part_bytes,
+            models,
+        )
         self._executor = executor or (Executor("auto") if any(one.kind == "pair" for one in filters) else None)
         self.dropped = Dropped()
 
@@ -73,7 +109,9 @@ class _Chain:
             for part in cut(batch, max_samples=batch.num_rows + 1, max_bytes=self._part_bytes):
                 if self._moment == "read":
                     part = materialize(part, self._places)
-                kept, dropped = apply_filters(part, self._filters, pictures=self._pictures, models=self._models, executor=self._executor)
+                kept, dropped = apply_filters(
+                    part, self._filters, pictures=self._pictures, models=self._models, executor=self._executor
+                )
                 self.dropped += dropped
                 yield kept
                 advance(part.num_rows)
@@ -85,7 +123,9 @@ class _Chain:
     def examples(self) -> tuple[str, ...]:
         """The first reasons, with the row that each is about."""
         rows = self.dropped.rows.slice(0, _EXAMPLES).to_pylist()
-        return tuple(f"{row['sample_id']} at position {row['position']}: {row['filter']}: {row['reason']}" for row in rows)
+        return tuple(
+            f"{row['sample_id']} at position {row['position']}: {row['filter']}: {row['reason']}" for row in rows
+        )
 
     def account(self) -> dict[str, Any]:
         """For the provenance: what the filters were given and what each took."""

@@ -17,7 +17,9 @@ class Filter:
 
     name: str
     what: str  # what is kept out, for people
-    kind: str  # shape: the row itself; text: the text of a row; sample: all rows of a sample; picture: the bytes of an image; pair: an image and its sample's texts
+    # shape: the row itself; text: the text of a row; sample: all rows of a sample; picture: the bytes of an image;
+    # pair: an image and its sample's texts
+    kind: str
     measure: str  # as the reason shows it
     unit: str = ""  # as the reason shows it; empty for plain numbers
     low: float | None = None  # None: no lower bound
@@ -39,8 +41,12 @@ class Filter:
 
     def bounded(self, low: float | None, high: float | None) -> Filter:
         """The filter with another range. Raises SettingsError for one that nothing fulfils."""
-        if any(bound is not None and math.isnan(bound) for bound in (low, high)) or (low is not None and high is not None and low > high):
-            raise SettingsError(f"filter {self.name}={low}:{high} is no range low:high with low at most high; correct it")
+        if any(bound is not None and math.isnan(bound) for bound in (low, high)) or (
+            low is not None and high is not None and low > high
+        ):
+            raise SettingsError(
+                f"filter {self.name}={low}:{high} is no range low:high with low at most high; correct it"
+            )
         return dataclasses.replace(self, low=low, high=high)
 
 
@@ -57,5 +63,9 @@ def parse_filter(text: str, filters: dict[str, Filter]) -> Filter:
             raise ValueError
         return filters[name].bounded(float(low) if low.strip() else None, float(high) if high.strip() else None)
     except ValueError as error:
-        form = "takes no range; write its name alone" if filters[name].kind == "shape" else f"is not {name}=low:high, {name}=low: or {name}=:high with numbers"
+        form = (
+            "takes no range; write its name alone"
+            if filters[name].kind == "shape"
+            else f"is not {name}=low:high, {name}=low: or {name}=:high with numbers"
+        )
         raise SettingsError(f"filter {text!r} {form}") from error

@@ -1,7 +1,7 @@
 """FILTERS: what may be kept out of interleaved rows, and what is left of a batch afterwards.
 
-Each dropped row is told with its measure and a reason. Pictures are read only for the filters that look at them, and only those that
-earlier filters left. Adding a filter: its measure in `measures.py`, one row here.
+Each dropped row is told with its measure and a reason. Pictures are read only for the filters that look at them, and
+only those that earlier filters left. Adding a filter: its measure in `measures.py`, one row here.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ _DROPPED = pa.schema(
         ("reason", pa.string()),
     ]
 )
-Pictures = Callable[[RowBatch, np.ndarray], Iterable[tuple[int, bytes | None]]]  # (batch, mask) -> (row, its bytes or None) of the masked rows
+# (batch, mask) -> (row, its bytes or None) of the masked rows
+Pictures = Callable[[RowBatch, np.ndarray], Iterable[tuple[int, bytes | None]]]
 _log = logging.getLogger(__name__)
 
 
 def _text(name: str, what: str, *, unit: str = "", low: float | None = None, high: float | None = None) -> Filter:
     take = functools.partial(measures.text_measure, name)
-    return Filter(name=name, what=what, kind="text", measure=name, unit=unit, low=low, high=high, modalities=("text",), take=take)
+    return Filter(
+        name=name, what=what, kind="text", measure=name, unit=unit, low=low, high=high, modalities=("text",), take=take
+    )
 
 
 def _picture(name: str, what: str, take: Callable[[measures.Picture], float], **more: object) -> Filter:
@@ -54,17 +57,72 @@ def _picture(name: str, what: str, take: Callable[[measures.Picture], float], **
 
 
 _LIST = (
-    Filter(name="validity", what="rows of an unknown modality, metadata that is not at position -1, content below 0", kind="shape", measure="position", take=measures.misplaced),
-    _picture("aspect_ratio", "strips and banners: the longer side over the shorter one", measures.aspect_ratio, low=1.0, high=2.0),
-    _picture("width_to_height", "pictures by width over height: portraits are below 1", measures.width_to_height, low=1.0, high=2.0),
+    Filter(
+        name="validity",
+        what="rows of an unknown modality, metadata that is not at position -1, content below 0",
+        kind="shape",
+        measure="position",
+        take=measures.misplaced,
+    ),
+    _picture(
+        "aspect_ratio",
+        "strips and banners: the longer side over the shorter one",
+        measures.aspect_ratio,
+        low=1.0,
+        high=2.0,
+    ),
+    _picture(
+        "width_to_height",
+        "pictures by width over height: portraits are below 1",
+        measures.width_to_height,
+        low=1.0,
+        high=2.0,
+    ),
     _picture("min_side", "thumbnails", measures.min_side_px, measure="min_side_px", unit="px", low=32),
     # 100 is the bound in common use for this measure; the quality stage has a blur measure that needs no contrast
-    _picture("blur", "pictures out of focus, by the variance of the Laplacian at 512 px", measures.sharpness, measure="sharpness", low=100, needs=("PIL", "cv2")),
-    _picture("qr_code", "pictures of which QR codes cover much", measures.qr_fraction, measure="qr_fraction", high=0.05, needs=("PIL", "cv2")),
-    Filter(name="image_text_ratio", what="whole samples by images per word; without a range nothing goes", kind="sample", measure="images_per_word", take=measures.images_per_word),
-    # 0.15 as NeMo Curator has it; LAION-400M kept pairs from 0.3 on (ViT-B/32), which illustrations of a long text seldom reach
-    Filter(name="clip_score", what="images that go with no text of their sample; needs a model", kind="pair", measure="clip_score", low=0.15, modalities=("image",)),
-    Filter(name="num_words", what="texts that are too short or too long", kind="text", measure="num_words", unit="words", low=1, modalities=("text",), take=measures.num_words),
+    _picture(
+        "blur",
+        "pictures out of focus, by the variance of the Laplacian at 512 px",
+        measures.sharpness,
+        measure="sharpness",
+        low=100,
+        needs=("PIL", "cv2"),
+    ),
+    _picture(
+        "qr_code",
+        "pictures of which QR codes cover much",
+        measures.qr_fraction,
+        measure="qr_fraction",
+        high=0.05,
+        needs=("PIL", "cv2"),
+    ),
+    Filter(
+        name="image_text_ratio",
+        what="whole samples by images per word; without a range nothing goes",
+        kind="sample",
+        measure="images_per_word",
+        take=measures.images_per_word,
+    ),
+    # 0.15 as NeMo Curator has it; LAION-400M kept pairs from 0.3 on (ViT-B/32), which illustrations of a long text
+    # seldom reach
+    Filter(
+        name="clip_score",
+        what="images that go with no text of their sample; needs a model",
+        kind="pair",
+        measure="clip_score",
+        low=0.15,
+        modalities=("image",),
+    ),
+    Filter(
+        name="num_words",
+        what="texts that are too short or too long",
+        kind="text",
+        measure="num_words",
+        unit="words",
+        low=1,
+        modalities=("text",),
+        take=measures.num_words,
+    ),
     # the bounds of the quality stage (docs/quality.md)
     _text("boilerplate_fraction", "texts of notices and filler", high=0.5),
     _text("repeated_line_fraction", "texts that repeat their lines", high=0.3),
@@ -81,12 +139,19 @@ class Dropped:
     """What filters took out of a batch; `num_rows` = rows left + the sum of `counts`."""
 
     num_rows: int = 0
-    counts: dict[str, int] = field(default_factory=dict)  # filter -> rows; "no_bytes": pictures that could not be read; "empty_sample": rows of samples without content
-    rows: pa.Table = field(default_factory=_DROPPED.empty_table)  # those that a filter named: row, sample_id, position, modality, filter, value, reason
+    # filter -> rows; "no_bytes": pictures that could not be read; "empty_sample": rows of samples without content
+    counts: dict[str, int] = field(default_factory=dict)
+    # those that a filter named: row, sample_id, position, modality, filter, value, reason
+    rows: pa.Table = field(default_factory=_DROPPED.empty_table)
 
     def __add__(self, other: Dropped) -> Dropped:
-        """The counts of both, and the named rows of the first alone where it has any: examples, not a second data set."""
-        return Dropped(self.num_rows + other.num_rows, dict(Counter(self.counts) + Counter(other.counts)), self.rows if self.rows.num_rows else other.rows)
+        """The counts of both, and the named rows of the first alone where it has any: examples, not a second data
+        set."""
+        return Dropped(
+            self.num_rows + other.num_rows,
+            dict(Counter(self.counts) + Counter(other.counts)),
+            self.rows if self.rows.num_rows else other.rows,
+        )
 
 
 def held(batch: RowBatch, mask: np.ndarray) -> Iterator[tuple[int, bytes | None]]:
@@ -100,16 +165,22 @@ def held(batch: RowBatch, mask: np.ndarray) -> Iterator[tuple[int, bytes | None]
 def apply_filters(
     batch: RowBatch, filters: Sequence[Filter], *, pictures: Pictures = held, models: EmbedSettings | None = None, executor: Executor | None = None
 ) -> tuple[RowBatch, Dropped]:  # fmt: skip
-    """(what the filters leave, what they took). Filters work in their order, each on what the one before left; positions are counted anew.
+    """(what the filters leave, what they took). Filters work in their order, each on what the one before left;
+    positions are counted anew.
 
     pictures: reads the bytes of masked rows, which then do not stay in the batch. models, executor: for clip_score.
-    Raises MissingExtra, ModelMissing, and SchemaMismatch for a batch without the columns of `REQUIRED`, before the first row is looked at.
+    Raises MissingExtra, ModelMissing, and SchemaMismatch for a batch without the columns of `REQUIRED`, before the
+    first row is looked at.
     """
     check_needs(filters, models)
     if not batch.num_rows:
         return batch, Dropped()
     check_columns(batch.to_arrow())
-    similarity = Similarity(models or EmbedSettings(), executor or Executor("auto")) if any(one.kind == "pair" for one in filters) else None
+    similarity = (
+        Similarity(models or EmbedSettings(), executor or Executor("auto"))
+        if any(one.kind == "pair" for one in filters)
+        else None
+    )
     run = _Run(batch, pictures, similarity)
     waiting: list[Filter] = []
     for one in filters:
@@ -172,7 +243,11 @@ class _Run:
         opened = {row: measures.Picture(one) for row, one in data.items()}
         for one in filters:
             rows = [row for row in data if self.keep[row]]
-            values = self._pairs([data[row] for row in rows], rows) if one.kind == "pair" else [_measured(one, opened[row]) for row in rows]
+            values = (
+                self._pairs([data[row] for row in rows], rows)
+                if one.kind == "pair"
+                else [_measured(one, opened[row]) for row in rows]
+            )
             for row, value in zip(rows, values, strict=True):
                 if isinstance(value, Exception):
                     self._drop(row, one.name, None, _reason(one, value))
@@ -187,23 +262,33 @@ class _Run:
         for row, text in zip(of_text, self._texts(of_text), strict=True):
             if text and text.strip():
                 texts.setdefault(int(samples[row]), []).append(text.strip())
-        return self._similarity.scores([(one, texts.get(int(samples[row]), [])) for one, row in zip(data, rows, strict=True)])
+        return self._similarity.scores(
+            [(one, texts.get(int(samples[row]), [])) for one, row in zip(data, rows, strict=True)]
+        )
 
     @functools.cached_property
     def _samples(self) -> np.ndarray:
         return sample_numbers(self._table)
 
     def _texts(self, rows: np.ndarray) -> list[str | None]:
-        return self._table["text_content"].take(pa.array(rows)).to_pylist() if "text_content" in self._table.column_names else [None] * len(rows)
+        return (
+            self._table["text_content"].take(pa.array(rows)).to_pylist()
+            if "text_content" in self._table.column_names
+            else [None] * len(rows)
+        )
 
     def _wanted(self, filters: Sequence[Filter]) -> np.ndarray:
         return self.keep & self._of(tuple({modality for one in filters for modality in one.modalities}))
 
     def _of(self, modalities: tuple[str, ...]) -> np.ndarray:
-        return np.array(pc.is_in(self._table["modality"], value_set=pa.array(modalities, pa.string())).to_numpy(), dtype=bool)
+        return np.array(
+            pc.is_in(self._table["modality"], value_set=pa.array(modalities, pa.string())).to_numpy(), dtype=bool
+        )
 
     def _why_none(self, row: int) -> str:
-        told = self._table["materialize_error"][row].as_py() if "materialize_error" in self._table.column_names else None
+        told = (
+            self._table["materialize_error"][row].as_py() if "materialize_error" in self._table.column_names else None
+        )
         return f"num_bytes=0 not in [1, inf){f': {told}' if told else ''}"
 
     def _drop(self, row: int, name: str, value: float | None, reason: str) -> None:
@@ -218,7 +303,11 @@ class _Run:
             counts["empty_sample"] = rest
         index = pa.array([row for row, _, _, _ in found], pa.int64())
         who = self._table.select(["sample_id", "position", "modality"]).take(index)
-        columns = [index, *who.columns, *(pa.array([one[at] for one in found], _DROPPED.field(at + 3).type) for at in (1, 2, 3))]
+        columns = [
+            index,
+            *who.columns,
+            *(pa.array([one[at] for one in found], _DROPPED.field(at + 3).type) for at in (1, 2, 3)),
+        ]
         arrays = [column.cast(one.type) for column, one in zip(columns, _DROPPED, strict=True)]
         return Dropped(self._batch.num_rows, counts, pa.Table.from_arrays(arrays, schema=_DROPPED))
 
@@ -242,7 +331,8 @@ def _measured(one: Filter, picture: measures.Picture) -> float | None | Exceptio
         return one.take(picture)
     except (MmlakeError, MemoryError):
         raise  # a missing library, a full machine: a person must act
-    except Exception as error:  # noqa: BLE001 - the one per-item border: decoders raise anything, and one picture must not stop its batch
+    # the one per-item border: decoders raise anything, and one picture must not stop its batch
+    except Exception as error:  # noqa: BLE001
         return error
 
 

@@ -1,7 +1,7 @@
 """One frame of a picture that has several, as a picture of its own.
 
-A page of a TIFF stays a TIFF with the same pixels, a frame of a GIF, WebP, APNG or AVIF becomes a PNG. A picture that cannot have frames
-(JPEG, a still PNG) is given back as it is.
+A page of a TIFF stays a TIFF with the same pixels, a frame of a GIF, WebP, APNG or AVIF becomes a PNG. A picture that
+cannot have frames (JPEG, a still PNG) is given back as it is.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from mmlake.sources.files import sniff
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_CANVASES = 4  # an animation's decoder holds the frame, the one before it and what is painted, four bytes a pixel: a quarter of the budget is a quarter of a gigabyte
+# an animation's decoder holds the frame, the one before it and what is painted, four bytes a pixel: a quarter of the
+# budget is a quarter of a gigabyte
+_CANVASES = 4
 _PAINTED_FRAMES = 8  # of the budget's size: about five seconds of decoding
 _ANIMATED = ("GIF", "WEBP", "PNG", "AVIF")
 _STILL = ("WEBP", "PNG", "AVIF")  # with one frame they are no animations, and a frame index says nothing
 
 
 def pick_frame(data: bytes, index: int, *, settings: PreprocessSettings | None = None) -> bytes:
-    """The frame as a file, or the picture itself where it has no frames. Raises UnreadableItem 1003 out of range, 3001 where the data are no picture, 3002, 3004."""
+    """The frame as a file, or the picture itself where it has no frames. Raises UnreadableItem 1003 out of range,
+    3001 where the data are no picture, 3002, 3004."""
     return Frames(data, settings=settings or PreprocessSettings()).pick(index)
 
 
@@ -49,7 +52,11 @@ class Frames:
         except UnreadableItem:
             raise
         except Exception as error:  # the per-frame border: decoders raise anything on hostile bytes
-            raise UnreadableItem(3001, f"frame_index={index}: size_bytes={len(self._data)} of picture data do not decode ({type(error).__name__})") from error
+            raise UnreadableItem(
+                3001,
+                f"frame_index={index}: size_bytes={len(self._data)} of picture data do not decode "
+                f"({type(error).__name__})",
+            ) from error
 
     def _page(self, index: int) -> bytes:
         self._tiff = self._tiff or Tiff(self._data)
@@ -75,7 +82,11 @@ class Frames:
         num_pixels = _checked_size(picture, budget)
         # A frame is painted over all frames before it.
         if kind == "PNG" and num_pixels * (index + 1) > self._settings.max_pixels * _PAINTED_FRAMES:
-            raise UnreadableItem(3004, f"num_pixels={num_pixels * (index + 1)} up to frame {index} not in [1, {self._settings.max_pixels * _PAINTED_FRAMES}]")
+            raise UnreadableItem(
+                3004,
+                f"num_pixels={num_pixels * (index + 1)} up to frame {index} not in [1, "
+                f"{self._settings.max_pixels * _PAINTED_FRAMES}]",
+            )
         sink = io.BytesIO()
         picture.seek(index)
         _checked_size(picture, budget)
@@ -89,7 +100,9 @@ class Frames:
             try:
                 self._picture = Image.open(io.BytesIO(self._data), formats=picture_formats())
             except Image.DecompressionBombError as error:
-                raise UnreadableItem(3004, f"the header's size is above max_pixels={self._settings.max_pixels}") from error
+                raise UnreadableItem(
+                    3004, f"the header's size is above max_pixels={self._settings.max_pixels}"
+                ) from error
         return self._picture
 
 
@@ -111,4 +124,9 @@ def _is_picture(data: bytes) -> bool:
 
 
 def _may_be_animated(data: bytes) -> bool:
-    return data[:6] in (b"GIF87a", b"GIF89a") or data[:8] == b"\x89PNG\r\n\x1a\n" or (data[:4] == b"RIFF" and data[8:12] == b"WEBP") or data[4:12] in (b"ftypavis", b"ftypavif")
+    return (
+        data[:6] in (b"GIF87a", b"GIF89a")
+        or data[:8] == b"\x89PNG\r\n\x1a\n"
+        or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+        or data[4:12] in (b"ftypavis", b"ftypavif")
+    )

@@ -26,7 +26,8 @@ _CUT = re.compile(r"%[0-9A-F]?$")
 
 
 def stem_of(sample_id: str) -> str:
-    """The id in percent form: letters, digits, `_` and `-` stand for themselves, so that no slash, dot or odd byte reaches a file name.
+    """The id in percent form: letters, digits, `_` and `-` stand for themselves, so that no slash, dot or odd byte
+    reaches a file name.
 
     An id that is too long for a tar header is cut and ends in `~` and 16 hex characters of its SHA-256.
     """
@@ -38,16 +39,20 @@ def stem_of(sample_id: str) -> str:
 
 
 class DistinctIds:
-    """Hands out the ids of one output. It keeps 8 bytes for each, a hash: of 2^64, so a free id that looks taken is a rare rename and no loss."""
+    """Hands out the ids of one output. It keeps 8 bytes for each, a hash: of 2^64, so a free id that looks taken is
+    a rare rename and no loss."""
 
     def __init__(self) -> None:
-        self._runs: list[np.ndarray] = []  # sorted hashes of ids, each run more than twice the next: lookups stay few and merges cheap
+        # sorted hashes of ids, each run more than twice the next: lookups stay few and merges cheap
+        self._runs: list[np.ndarray] = []
         self._counts: dict[str, int] = {}  # id -> number that its latest namesake got
         self.num_renamed = 0
-        self.examples: list[tuple[str, str]] = []  # (the id, what its second or later sample is called), the first of them
+        # (the id, what its second or later sample is called), the first of them
+        self.examples: list[tuple[str, str]] = []
 
     def distinct(self, table: pa.Table) -> pa.Table:
-        """The table, whose samples are whole, with the ids of those renamed that an earlier sample of the output has: `id#2`, `id#3`."""
+        """The table, whose samples are whole, with the ids of those renamed that an earlier sample of the output
+        has: `id#2`, `id#3`."""
         if not table.num_rows:
             return table
         numbers, ids = _separate(table)
@@ -91,11 +96,18 @@ class DistinctIds:
 
 
 def _hashes(ids: list[str]) -> np.ndarray:
-    return np.array([int.from_bytes(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") for one in ids], dtype=np.uint64)
+    return np.array(
+        [
+            int.from_bytes(hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+            for one in ids
+        ],
+        dtype=np.uint64,
+    )
 
 
 def _separate(table: pa.Table) -> tuple[np.ndarray, list[str]]:
-    """(number of each row's sample, id by number), where rows that cannot be of one sample are of two: same id, position and modality.
+    """(number of each row's sample, id by number), where rows that cannot be of one sample are of two: same id,
+    position and modality.
 
     They are told apart by the file that their locators name where that is enough, else by their order.
     """
@@ -118,7 +130,9 @@ def _separate(table: pa.Table) -> tuple[np.ndarray, list[str]]:
 
 def _clashing(table: pa.Table, samples: np.ndarray) -> np.ndarray:
     """Which rows share id, position and modality with an earlier row."""
-    modalities = pa.chunked_array([table["modality"].combine_chunks()]).dictionary_encode(null_encoding="encode").chunk(0)
+    modalities = (
+        pa.chunked_array([table["modality"].combine_chunks()]).dictionary_encode(null_encoding="encode").chunk(0)
+    )
     keys = samples * len(modalities.dictionary) + modalities.indices.to_numpy(zero_copy_only=False)
     keys = keys * _SHIFT + np.array(pc.fill_null(pc.cast(table["position"], pa.int64()), -2).to_numpy(), dtype=np.int64)
     _, firsts = np.unique(keys, return_index=True)
@@ -131,13 +145,18 @@ def _parts(table: pa.Table, rows: np.ndarray) -> np.ndarray:
     """The number of the part that each of the rows of one id is of."""
     own = table.select(["position", "modality"]).take(pa.array(rows))
     places = list(zip(own["position"].to_pylist(), own["modality"].to_pylist(), strict=True))
-    files = [_file_of(ref) for ref in table["source_ref"].take(pa.array(rows)).to_pylist()] if "source_ref" in table.column_names else [None] * len(rows)
+    files = (
+        [_file_of(ref) for ref in table["source_ref"].take(pa.array(rows)).to_pylist()]
+        if "source_ref" in table.column_names
+        else [None] * len(rows)
+    )
     if None not in files and len(set(zip(files, places, strict=True))) == len(rows):
         order = list(dict.fromkeys(files))
         return np.array([order.index(file) for file in files])
     content = [place for place in places if place[1] != METADATA]
     if None not in files and len(set(files)) == 1 and len(set(content)) == len(content):
-        return np.zeros(len(rows), np.int64)  # one sample whose rows did not follow one another in its file: it has its metadata row twice
+        # one sample whose rows did not follow one another in its file: it has its metadata row twice
+        return np.zeros(len(rows), np.int64)
     parts: list[int] = []
     part = 0
     seen: set[tuple[int | None, str | None]] = set()

@@ -1,4 +1,5 @@
-"""Rows of a lake: its `items` tables as batches, whole or only what a version admits. Bytes stay in the store, named by digest.
+"""Rows of a lake: its `items` tables as batches, whole or only what a version admits. Bytes stay in the store, named by
+digest.
 
 What the records of a sample say together goes to a metadata row; what one row says alone stays with the row.
 """
@@ -37,13 +38,17 @@ def lake_rows(
 ) -> Iterator[RowBatch]:  # fmt: skip
     """The rows of the shards in order, a few thousand whole samples at a time.
 
-    advance: told of shards. digests: only items of these; each comes once, in the first shard that has it, unless `is_repeating`: a version holds an item once
-    however often it occurs. fields: those of `metadata_json` that become columns, the others are left out; None keeps the JSON.
+    advance: told of shards. digests: only items of these; each comes once, in the first shard that has it, unless
+    `is_repeating`: a version holds an item once however often it occurs. fields: those of `metadata_json` that become
+    columns, the others are left out; None keeps the JSON.
     Raises SettingsError for a shard without tables and for a field with the name of a reserved column.
     """
     known = lake_shards(tables)
     if unknown := sorted(set(shards or ()) - set(known)):
-        raise SettingsError(f"shard {unknown[0]!r} has no items in {tables.root}; `mmlake scan` lists the shards, `mmlake run` ingests them")
+        raise SettingsError(
+            f"shard {unknown[0]!r} has no items in {tables.root}; `mmlake scan` lists the shards, `mmlake run` "
+            "ingests them"
+        )
     if taken := sorted(set(fields or ()) & RESERVED):
         raise SettingsError(f"field {taken[0]!r} has the name of a column that every batch has; leave it out")
     wanted = None if digests is None else pa.array(sorted(digests), pa.string())
@@ -58,9 +63,14 @@ def lake_rows(
 
 
 def _items(tables: Tables, shard: str) -> pa.Table:
-    parts = [tables.read(Slot(ITEMS.name, modality, shard)) for modality in MODALITIES if tables.has(ITEMS.name, modality, shard)]
+    parts = [
+        tables.read(Slot(ITEMS.name, modality, shard))
+        for modality in MODALITIES
+        if tables.has(ITEMS.name, modality, shard)
+    ]
     table = pa.concat_tables(parts)
-    order = pc.sort_indices(table, sort_keys=[("item_id", "ascending")])  # the order of the source, whatever table an item is in
+    # the order of the source, whatever table an item is in
+    order = pc.sort_indices(table, sort_keys=[("item_id", "ascending")])
     return by_sample(align(table.take(order), SCHEMA))[0]
 
 
@@ -70,7 +80,11 @@ def _admitted(table: pa.Table, wanted: pa.Array, *, is_repeating: bool) -> tuple
     if not is_repeating:
         rows = np.flatnonzero(keep)
         found = table["digest"].take(pa.array(rows)).combine_chunks()
-        keep[np.delete(rows, np.unique(found.dictionary_encode().indices.to_numpy(zero_copy_only=False), return_index=True)[1])] = False
+        keep[
+            np.delete(
+                rows, np.unique(found.dictionary_encode().indices.to_numpy(zero_copy_only=False), return_index=True)[1]
+            )
+        ] = False
         wanted = wanted.filter(pc.invert(pc.is_in(wanted, value_set=found)))
     return keep | ~content_mask(table), wanted
 
@@ -83,7 +97,11 @@ def _with_metadata(table: pa.Table, fields: Sequence[str] | None) -> pa.Table:
     own: list[dict[str, Any]] = []
     for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         same = len(set(texts[first:last])) == 1  # as in most samples: parsed once
-        common, beside = (opened(texts[first]), [{} for _ in range(last - first)]) if same else agreed([opened(text) for text in texts[first:last]])
+        common, beside = (
+            (opened(texts[first]), [{} for _ in range(last - first)])
+            if same
+            else agreed([opened(text) for text in texts[first:last]])
+        )
         said.append(common)
         own += beside
     speaking = np.array([at for at, common in enumerate(said) if common], dtype=np.int64)
@@ -100,9 +118,13 @@ def _with_metadata(table: pa.Table, fields: Sequence[str] | None) -> pa.Table:
         for head in heads.to_pylist()
     ]
     if fields is None:
-        rows = [row | {"metadata_json": canonical_json(said[at])} for row, at in zip(rows, speaking.tolist(), strict=True)]
+        rows = [
+            row | {"metadata_json": canonical_json(said[at])} for row, at in zip(rows, speaking.tolist(), strict=True)
+        ]
     content = table.set_column(
-        table.schema.get_field_index("metadata_json"), "metadata_json", pa.array([canonical_json(one) if one and fields is None else None for one in own], pa.large_string())
+        table.schema.get_field_index("metadata_json"),
+        "metadata_json",
+        pa.array([canonical_json(one) if one and fields is None else None for one in own], pa.large_string()),
     )
     merged = pa.concat_tables([pa.Table.from_pylist(rows, schema=SCHEMA), content])
     if fields:
@@ -122,4 +144,6 @@ def _column(values: list[Any]) -> pa.Array:
             return pa.array([float(value) if float in kinds and value is not None else value for value in values])
         except (pa.ArrowInvalid, OverflowError):
             pass  # an integer beyond 64 bits
-    return pa.array([value if value is None or isinstance(value, str) else canonical_json(value) for value in values], pa.string())
+    return pa.array(
+        [value if value is None or isinstance(value, str) else canonical_json(value) for value in values], pa.string()
+    )

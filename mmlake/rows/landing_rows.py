@@ -19,8 +19,11 @@ from mmlake.rows.schema import REQUIRED, RESERVED, SCHEMA
 from mmlake.rows.stored import read_parquet_rows
 
 
-def pick_shards(landing: Landing, keys: Sequence[str] | None, *, settings: sources.SourceSettings) -> list[sources.Shard]:
-    """The landing zone's shards of these keys; all of them for None. Raises SettingsError for a key that no shard has."""
+def pick_shards(
+    landing: Landing, keys: Sequence[str] | None, *, settings: sources.SourceSettings
+) -> list[sources.Shard]:
+    """The landing zone's shards of these keys; all of them for None. Raises SettingsError for a key that no shard
+    has."""
     found = {shard.key: shard for shard in sources.scan(landing, settings=settings)}
     if unknown := sorted(set(keys or ()) - set(found)):
         raise SettingsError(f"shard {unknown[0]!r} is not in {landing.location}; `mmlake scan` lists the shards")
@@ -33,17 +36,22 @@ def landing_rows(
 ) -> Iterator[RowBatch]:  # fmt: skip
     """The rows of the shards, batches of whole samples. Parquet files that hold rows already give them as they are.
 
-    fields: the only fields of the records that are kept, as columns; None keeps all. with_bytes: whether media are read on the way, once,
-    which compressed tars want. advance: told of shards. Raises SettingsError for a field with the name of a reserved column.
+    fields: the only fields of the records that are kept, as columns; None keeps all. with_bytes: whether media are read
+    on the way, once, which compressed tars want. advance: told of shards. Raises SettingsError for a field with the
+    name of a reserved column.
     """
     if taken := sorted({*(fields or ()), *per_image_fields, *per_text_fields} & RESERVED):
         raise SettingsError(f"field {taken[0]!r} has the name of a column that every batch has; leave it out")
     # A tar that the writer of rows made names its samples so; else their ids would be percent forms of percent forms.
     settings = replace(settings, sample_id_field=settings.sample_id_field or "sample_id")
-    for stored, group in itertools.groupby(shards, key=lambda shard: shard.format == "parquet" and _holds_rows(landing, shard.path)):
+    for stored, group in itertools.groupby(
+        shards, key=lambda shard: shard.format == "parquet" and _holds_rows(landing, shard.path)
+    ):
         members = list(group)
         if stored:
-            batches = read_parquet_rows([shard.path for shard in members], landing=landing, fields=fields, max_batch_bytes=batch_bytes)
+            batches = read_parquet_rows(
+                [shard.path for shard in members], landing=landing, fields=fields, max_batch_bytes=batch_bytes
+            )
         else:
             batches = read_rows(
                 members, landing=landing, settings=settings, fields=fields, per_image_fields=per_image_fields, per_text_fields=per_text_fields,
@@ -72,4 +80,9 @@ def _without_record(batch: RowBatch) -> RowBatch:
     table = batch.to_arrow()
     if (at := table.schema.get_field_index("metadata_json")) < 0:
         return batch
-    return replace(batch, table=table.set_column(at, SCHEMA.field("metadata_json"), pa.nulls(table.num_rows, SCHEMA.field("metadata_json").type)))
+    return replace(
+        batch,
+        table=table.set_column(
+            at, SCHEMA.field("metadata_json"), pa.nulls(table.num_rows, SCHEMA.field("metadata_json").type)
+        ),
+    )

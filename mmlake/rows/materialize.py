@@ -1,8 +1,8 @@
 """The bytes of media rows, fetched by their locators: all at once, or one row after the other.
 
-Each row takes the shortest way: a blob of the store by its digest, a range of a file, a whole file, or a member found by reading its
-container. What goes wrong with one row is text in its `materialize_error`. Only landing zones that the caller names are opened: a
-locator is data and must not choose where the library connects to.
+Each row takes the shortest way: a blob of the store by its digest, a range of a file, a whole file, or a member found
+by reading its container. What goes wrong with one row is text in its `materialize_error`. Only landing zones that the
+caller names are opened: a locator is data and must not choose where the library connects to.
 """
 
 from __future__ import annotations
@@ -71,11 +71,14 @@ class _Outcome:
     error: str | None
 
 
-def materialize(batch: RowBatch, places: Places, *, content_types: Collection[str] | None = None, only_missing: bool = True) -> RowBatch:
+def materialize(
+    batch: RowBatch, places: Places, *, content_types: Collection[str] | None = None, only_missing: bool = True
+) -> RowBatch:
     """The batch with the bytes of its media rows in `binary_content`, or the reason in `materialize_error`.
 
-    content_types: only rows of these, `image/*` for a whole kind. only_missing: whether rows that have bytes keep them. Rows that their
-    source found unreadable stay as they are. A frame that does not exist leaves the bytes of the whole picture beside its error.
+    content_types: only rows of these, `image/*` for a whole kind. only_missing: whether rows that have bytes keep them.
+    Rows that their source found unreadable stay as they are. A frame that does not exist leaves the bytes of the whole
+    picture beside its error.
     """
     table = _with_columns(batch.table)
     chosen = _chosen(table, content_types, only_missing=only_missing)
@@ -89,7 +92,8 @@ def materialize(batch: RowBatch, places: Places, *, content_types: Collection[st
         at = table.schema.get_field_index(name)
         kind = table.schema.field(at).type
         new = pa.chunked_array([pa.array([found.get(row) for row in range(table.num_rows)], kind)])
-        if len(found) < table.num_rows and table.column(at).null_count < table.num_rows:  # else there is nothing to keep, and choosing copies all bytes
+        # else there is nothing to keep, and choosing copies all bytes
+        if len(found) < table.num_rows and table.column(at).null_count < table.num_rows:
             new = pc.if_else(pa.array([row in found for row in range(table.num_rows)]), new, table.column(at))
         table = table.set_column(at, table.schema.field(at), new)
     return batch.replace(table)
@@ -98,8 +102,9 @@ def materialize(batch: RowBatch, places: Places, *, content_types: Collection[st
 def iter_materialized(rows: Any, mask: Any, places: Places) -> Iterator[tuple[Any, bytes | None]]:
     """(index, bytes or None where they cannot be had) of every row that the mask holds; other rows are not touched.
 
-    rows: a batch, or what `RowBatch.of` takes. mask: as for `filter_rows`. index: the row's number, or its label where a data frame was given. Rows that have bytes
-    come first, then the others in the order in which their bytes are read. Memory holds one of them, and ranges that are read together.
+    rows: a batch, or what `RowBatch.of` takes. mask: as for `filter_rows`. index: the row's number, or its label where
+    a data frame was given. Rows that have bytes come first, then the others in the order in which their bytes are read.
+    Memory holds one of them, and ranges that are read together.
     """
     batch = RowBatch.of(rows)
     labels = list(rows.index) if hasattr(rows, "index") and hasattr(rows, "columns") else range(batch.num_rows)
@@ -128,7 +133,10 @@ def _chosen(table: pa.Table, content_types: Collection[str] | None, *, only_miss
     return [
         row
         for row in range(table.num_rows)
-        if modalities[row] not in ("text", METADATA, None) and statuses[row] != "unreadable" and (empty[row] or not only_missing) and _is_of(types[row], content_types)
+        if modalities[row] not in ("text", METADATA, None)
+        and statuses[row] != "unreadable"
+        and (empty[row] or not only_missing)
+        and _is_of(types[row], content_types)
     ]
 
 
@@ -144,9 +152,16 @@ def _cells(table: pa.Table, name: str) -> list[Any]:
 
 
 def _wanted(table: pa.Table, chosen: list[int]) -> list[_Wanted]:
-    some = table.select([name for name in ("source_ref", "digest") if name in table.column_names]).take(pa.array(chosen, pa.int64()))
+    some = table.select([name for name in ("source_ref", "digest") if name in table.column_names]).take(
+        pa.array(chosen, pa.int64())
+    )
     found = []
-    for row, value, digest in zip(chosen, _cells(some, "source_ref") or [None] * len(chosen), _cells(some, "digest") or [None] * len(chosen), strict=True):
+    for row, value, digest in zip(
+        chosen,
+        _cells(some, "source_ref") or [None] * len(chosen),
+        _cells(some, "digest") or [None] * len(chosen),
+        strict=True,
+    ):
         try:
             ref = SourceRef.parse(value)
             found.append(_Wanted(row, None if way_of(ref) == "missing" else ref, digest))
@@ -169,7 +184,11 @@ def _outcomes(wanted: list[_Wanted], places: Places) -> Iterator[_Outcome]:
                 continue
         place = places.of(each.ref.path) if each.ref is not None else None
         if each.ref is None or place is None:
-            yield _Outcome(each.row, None, each.error or _lost(each, last[1] if last is not None and last[0] == each.digest else None))
+            yield _Outcome(
+                each.row,
+                None,
+                each.error or _lost(each, last[1] if last is not None and last[0] == each.digest else None),
+            )
             continue
         _, rows, refs = by_landing.setdefault(id(place[0]), (place[0], [], []))
         rows.append(each)
@@ -178,11 +197,18 @@ def _outcomes(wanted: list[_Wanted], places: Places) -> Iterator[_Outcome]:
         yield from _landed(rows, refs, landing, framing)
 
 
-def _landed(rows: list[_Wanted], refs: list[SourceRef], landing: Landing | str | os.PathLike[str], framing: _Framing) -> Iterator[_Outcome]:
+def _landed(
+    rows: list[_Wanted], refs: list[SourceRef], landing: Landing | str | os.PathLike[str], framing: _Framing
+) -> Iterator[_Outcome]:
     try:
         opened = as_landing(landing)
     except SettingsError:
-        yield from (_Outcome(each.row, None, f"no kind of landing zone opens the address of {each.ref.path!r}" if each.ref else None) for each in rows)
+        yield from (
+            _Outcome(
+                each.row, None, f"no kind of landing zone opens the address of {each.ref.path!r}" if each.ref else None
+            )
+            for each in rows
+        )
         return
     checked: tuple[bytes, Digest] | None = None
     for at, found in sources.fetch_many(refs, landing=opened, settings=framing.places.settings):
@@ -194,7 +220,9 @@ def _landed(rows: list[_Wanted], refs: list[SourceRef], landing: Landing | str |
             # Equal locators share one object: its hash is counted once.
             checked = checked if checked is not None and checked[0] is found else (found, digest_of(found))
             if checked[1] != each.digest:
-                yield _Outcome(each.row, None, f"the source now gives bytes of SHA-256 {checked[1]}, the row names {each.digest}")
+                yield _Outcome(
+                    each.row, None, f"the source now gives bytes of SHA-256 {checked[1]}, the row names {each.digest}"
+                )
                 continue
         yield framing.framed(each, found) if found else _Outcome(each.row, None, "size_bytes=0 not in [1, inf)")
 
@@ -219,7 +247,8 @@ def _lost(each: _Wanted, failure: bytes | UnreadableItem | None) -> str:
 
 
 class _Framing:
-    """Bytes of items to bytes of rows: the frame that a locator picks. Rows of one picture that follow one another share its decoder."""
+    """Bytes of items to bytes of rows: the frame that a locator picks. Rows of one picture that follow one another
+    share its decoder."""
 
     def __init__(self, places: Places) -> None:
         self.places = places
@@ -235,4 +264,6 @@ class _Framing:
         try:
             return _Outcome(each.row, self._frames.pick(index), None)
         except UnreadableItem as error:
-            return _Outcome(each.row, data, error.reason if "frame" in error.reason else f"frame_index={index}: {error.reason}")
+            return _Outcome(
+                each.row, data, error.reason if "frame" in error.reason else f"frame_index={index}: {error.reason}"
+            )

@@ -30,7 +30,8 @@ class Picture:
 
     @cached_property
     def size_px(self) -> tuple[int, int]:
-        """(width, height) by the header alone. Raises UnreadableItem where one is zero or the pixels are too many to decode."""
+        """(width, height) by the header alone. Raises UnreadableItem where one is zero or the pixels are too many to
+        decode."""
         from PIL import Image
 
         with warnings.catch_warnings():
@@ -46,7 +47,8 @@ class Picture:
 
     @cached_property
     def luma_HW(self) -> np.ndarray:
-        """uint8 luma of the first frame, longer side at most 512 px: one size, so that a bound means the same on every picture."""
+        """uint8 luma of the first frame, longer side at most 512 px: one size, so that a bound means the same on
+        every picture."""
         assert self.size_px
         return luma(self._data).clip(0, 255).astype(np.uint8)
 
@@ -67,7 +69,8 @@ def min_side_px(picture: Picture) -> float:
 
 
 def sharpness(picture: Picture) -> float:
-    """Variance of the Laplacian: low where the picture is out of focus, 0 where it is flat. Method: Pech-Pacheco et al. 2000."""
+    """Variance of the Laplacian: low where the picture is out of focus, 0 where it is flat. Method: Pech-Pacheco et
+    al. 2000."""
     import cv2
 
     return float(cv2.Laplacian(picture.luma_HW, cv2.CV_64F).var())
@@ -100,27 +103,39 @@ def images_per_word(table: pa.Table) -> np.ndarray:
     size = int(samples.max()) + 1 if len(samples) else 0
     images = np.bincount(samples, weights=_is(table, "image"), minlength=size)
     texts = np.flatnonzero(_is(table, "text"))
-    counts = [count_words(text) if text else 0 for text in table["text_content"].take(pa.array(texts)).to_pylist()] if "text_content" in table.column_names else []
+    counts = (
+        [count_words(text) if text else 0 for text in table["text_content"].take(pa.array(texts)).to_pylist()]
+        if "text_content" in table.column_names
+        else []
+    )
     words = np.bincount(samples[texts], weights=counts or None, minlength=size) if counts else np.zeros(size)
     return (images / np.maximum(words, 1))[samples]
 
 
 def misplaced(table: pa.Table) -> dict[int, str]:
-    """The rows that no sample has, each with the reason: an unknown modality, metadata that is not at -1, content below 0."""
+    """The rows that no sample has, each with the reason: an unknown modality, metadata that is not at -1, content
+    below 0."""
     positions = pc.cast(table["position"], pa.int64())
     content = content_mask(table)
     at = np.array(pc.fill_null(positions, np.iinfo(np.int64).min).to_numpy())
     known = np.array(pc.is_in(table["modality"], value_set=pa.array([*MODALITIES, METADATA])).to_numpy(), dtype=bool)
     wrong = np.flatnonzero(~known | (~content & (at != METADATA_POSITION)) | (content & (at < 0)))
     rows = table.select(["modality", "position"]).take(pa.array(wrong)).to_pylist()
-    return {int(index): _misplacement(row["modality"], row["position"], bool(known[index])) for index, row in zip(wrong, rows, strict=True)}
+    return {
+        int(index): _misplacement(row["modality"], row["position"], bool(known[index]))
+        for index, row in zip(wrong, rows, strict=True)
+    }
 
 
 def _misplacement(modality: str | None, position: int | None, known: bool) -> str:
     if not known:
         return f"modality={modality or 'null'} not in [{', '.join([*MODALITIES, METADATA])}]"
     place = "null" if position is None else position
-    return f"position={place} of a metadata row not in [-1, -1]" if modality == METADATA else f"position={place} not in [0, inf)"
+    return (
+        f"position={place} of a metadata row not in [-1, -1]"
+        if modality == METADATA
+        else f"position={place} not in [0, inf)"
+    )
 
 
 def _is(table: pa.Table, modality: str) -> np.ndarray:

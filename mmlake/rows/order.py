@@ -23,9 +23,9 @@ _SHIFT = np.int64(1) << 32  # positions are int32: a sample's number above them 
 def filter_rows(batch: RowBatch, keep: Any) -> RowBatch:
     """The rows that `keep` marks, in their order, with positions from 0 without gaps in every sample.
 
-    keep: one truth value per row (Arrow, numpy, pandas or a sequence); null means no. Rows that shared a position share one afterwards. A
-    metadata row goes with the last content row of its sample; samples that never had content go too. Raises SchemaMismatch for a batch
-    without the columns of `REQUIRED`.
+    keep: one truth value per row (Arrow, numpy, pandas or a sequence); null means no. Rows that shared a position share
+    one afterwards. A metadata row goes with the last content row of its sample; samples that never had content go too.
+    Raises SchemaMismatch for a batch without the columns of `REQUIRED`.
     """
     if not batch.num_rows:
         return batch
@@ -61,18 +61,32 @@ def dense_positions(samples: np.ndarray, positions: np.ndarray) -> np.ndarray:
 def as_mask(keep: Any, num_rows: int) -> np.ndarray:
     """The truth values as a numpy array of that length, null as False. Raises ContractBroken for another length."""
     if isinstance(keep, (pa.Array, pa.ChunkedArray)):
-        keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False) if isinstance(keep, pa.Array) else pc.fill_null(keep, False).to_numpy()
+        keep = (
+            pc.fill_null(keep, False).to_numpy(zero_copy_only=False)
+            if isinstance(keep, pa.Array)
+            else pc.fill_null(keep, False).to_numpy()
+        )
     is_plain = getattr(keep, "dtype", None) == np.dtype(bool)
-    mask = np.array(keep, dtype=bool) if is_plain else np.array([not is_null(one) and bool(one) for one in keep], dtype=bool)  # NaN would count as true
+    # NaN would count as true
+    mask = (
+        np.array(keep, dtype=bool)
+        if is_plain
+        else np.array([not is_null(one) and bool(one) for one in keep], dtype=bool)
+    )
     if mask.shape != (num_rows,):
-        raise ContractBroken(f"a mask of shape {mask.shape} was given for {num_rows} rows; give one truth value per row")
+        raise ContractBroken(
+            f"a mask of shape {mask.shape} was given for {num_rows} rows; give one truth value per row"
+        )
     return mask
 
 
 def check_columns(table: pa.Table) -> None:
     """Raises SchemaMismatch where a column is missing that says which sample a row is of, and where in it."""
     if missing := [name for name in REQUIRED if name not in table.column_names]:
-        raise SchemaMismatch(f"a batch of rows lacks the required columns {missing}; expected {list(REQUIRED)}, add them (`RowBatch.problems` tells such things beforehand)")
+        raise SchemaMismatch(
+            f"a batch of rows lacks the required columns {missing}; expected {list(REQUIRED)}, add them "
+            "(`RowBatch.problems` tells such things beforehand)"
+        )
 
 
 def sample_numbers(table: pa.Table) -> np.ndarray:
@@ -94,7 +108,8 @@ def _positions(table: pa.Table, content: np.ndarray) -> np.ndarray:
 
 
 def by_sample(table: pa.Table) -> tuple[pa.Table, np.ndarray]:
-    """(the table with the rows of each sample together, the first row of each sample and the end). Tables that are in that order already stay as they are."""
+    """(the table with the rows of each sample together, the first row of each sample and the end). Tables that are
+    in that order already stay as they are."""
     if not table.num_rows:
         return table, np.zeros(1, np.int64)
     samples = sample_numbers(table)
@@ -128,7 +143,9 @@ def _weights(table: pa.Table) -> np.ndarray:
     total = np.zeros(table.num_rows, np.int64)
     for name in ("text_content", "binary_content"):
         if name in table.column_names:
-            total += np.array(pc.fill_null(pc.cast(pc.binary_length(table[name]), pa.int64()), 0).to_numpy(), dtype=np.int64)
+            total += np.array(
+                pc.fill_null(pc.cast(pc.binary_length(table[name]), pa.int64()), 0).to_numpy(), dtype=np.int64
+            )
     if "size_bytes" in table.column_names:
         total = np.maximum(total, np.array(pc.fill_null(table["size_bytes"], 0).to_numpy(), dtype=np.int64))
     return total

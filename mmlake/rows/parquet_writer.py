@@ -1,4 +1,5 @@
-"""One Parquet file of rows in the making. Enters: tables of whole samples, whose columns may differ. Leaves: a file with one schema.
+"""One Parquet file of rows in the making. Enters: tables of whole samples, whose columns may differ. Leaves: a file
+with one schema.
 
 A column that first shows late is null before; the groups written until then are copied once into the wider schema.
 """
@@ -27,7 +28,9 @@ class ParquetRows:
 
     suffix = ".parquet"
 
-    def __init__(self, path: Path, *, schema: pa.Schema | None = None, compression: str = "snappy", row_group_rows: int = 16_384) -> None:
+    def __init__(
+        self, path: Path, *, schema: pa.Schema | None = None, compression: str = "snappy", row_group_rows: int = 16_384
+    ) -> None:
         if compression not in COMPRESSIONS:
             raise SettingsError(f"compression={compression!r} is not one of {list(COMPRESSIONS)}; correct the setting")
         if row_group_rows < 1:
@@ -40,9 +43,13 @@ class ParquetRows:
         self.problems: list[str] = []
 
     def append(self, table: pa.Table) -> int:
-        """The number of rows taken, which is all of them. With a schema given, columns that it does not name are left out and missing ones are null."""
+        """The number of rows taken, which is all of them. With a schema given, columns that it does not name are
+        left out and missing ones are null."""
         self._pending.append(align(table, self._fixed) if self._fixed is not None else table.cast(bare(table.schema)))
-        if sum(one.num_rows for one in self._pending) >= self._group_rows or sum(one.nbytes for one in self._pending) >= _GROUP_BYTES:
+        if (
+            sum(one.num_rows for one in self._pending) >= self._group_rows
+            or sum(one.nbytes for one in self._pending) >= _GROUP_BYTES
+        ):
             self._flush()
         return table.num_rows
 
@@ -68,22 +75,34 @@ class ParquetRows:
         wider = self._schema
         for table in self._pending:
             wider, as_text = unified(wider, table.schema)
-            self.problems += [f"column {name!r} has values of types that do not go together: all are kept as text" for name in as_text]
+            self.problems += [
+                f"column {name!r} has values of types that do not go together: all are kept as text" for name in as_text
+            ]
         assert wider is not None
         if self._writer is None:
             self._writer = self._open(self._path, wider)
         elif wider != self._schema:
             self._writer = self._widened(self._writer, wider)
         self._schema = wider
-        self._writer.write_table(pa.concat_tables([conform(one, wider) for one in self._pending]), row_group_size=self._group_rows)
+        self._writer.write_table(
+            pa.concat_tables([conform(one, wider) for one in self._pending]), row_group_size=self._group_rows
+        )
         self._pending = []
 
     def _open(self, path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         light = [field.name for field in schema if field.name not in _HEAVY]
-        return pq.ParquetWriter(path, schema, compression=self._compression, use_dictionary=light, write_statistics=light, write_page_checksum=True)
+        return pq.ParquetWriter(
+            path,
+            schema,
+            compression=self._compression,
+            use_dictionary=light,
+            write_statistics=light,
+            write_page_checksum=True,
+        )
 
     def _widened(self, writer: pq.ParquetWriter, schema: pa.Schema) -> pq.ParquetWriter:
-        """A writer that goes on behind what was written so far, copied into the schema: a Parquet file cannot change its own."""
+        """A writer that goes on behind what was written so far, copied into the schema: a Parquet file cannot change
+        its own."""
         writer.close()
         wide = self._path.with_name(f"wide-{self._path.name}")
         try:

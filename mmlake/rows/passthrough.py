@@ -1,7 +1,8 @@
 """Fields of records as columns behind the reserved ones: which become columns, under what name, and of which type.
 
-A sample may have fields that others lack, and a field may be a number here and a text there: nothing of that is an error. Whole numbers
-and fractions become fractions, nested values become JSON, what else differs becomes text, and each such case is told as a `Conflict`.
+A sample may have fields that others lack, and a field may be a number here and a text there: nothing of that is an
+error. Whole numbers and fractions become fractions, nested values become JSON, what else differs becomes text, and each
+such case is told as a `Conflict`.
 The record itself stands in `metadata_json` as it came.
 """
 
@@ -22,21 +23,33 @@ from mmlake.rows.schema import RESERVED
 Fields = Iterable[str] | Mapping[str, str] | None  # names, or names by field; None: every field that is not reserved
 
 MAX_COLUMNS: Final = 1000  # a record per sample with keys of its own would make a column of each
-_TYPES: Final = {"null": pa.null(), "bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "text": pa.large_string(), "json": pa.large_string(), "mixed": pa.large_string()}
+_TYPES: Final = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "text": pa.large_string(),
+    "json": pa.large_string(),
+    "mixed": pa.large_string(),
+}
 _EXACT: Final = 1 << 53  # whole numbers beyond it have no float of their own
 
 _log = logging.getLogger(__name__)
 
 
 def column_names(fields: Fields) -> dict[str, str] | None:
-    """Column by field. Raises ValueError where a column would have a reserved name or two fields would be one column."""
+    """Column by field. Raises ValueError where a column would have a reserved name or two fields would be one
+    column."""
     if fields is None:
         return None
     if isinstance(fields, str):
         raise ValueError(f"fields={fields!r} is one text; give the names as a list")
     named = dict(fields) if isinstance(fields, Mapping) else {name: name for name in fields}
     if taken := sorted(RESERVED.intersection(named.values())):
-        raise ValueError(f"fields {taken} have the names of reserved columns; name other columns for them, as in fields={{{taken[0]!r}: 'their_{taken[0]}'}}")
+        raise ValueError(
+            f"fields {taken} have the names of reserved columns; name other columns for them, as in "
+            f"fields={{{taken[0]!r}: 'their_{taken[0]}'}}"
+        )
     if len(set(named.values())) < len(named):
         raise ValueError(f"two of the fields {sorted(named)} would be one column; name a column for each")
     return named
@@ -99,13 +112,16 @@ class Passthrough:
         if name in RESERVED:
             self._tell(name, sample_id, "the name is that of a reserved column: its values are in metadata_json alone")
         elif len(self._columns) >= MAX_COLUMNS:
-            self._tell("*", sample_id, f"num_columns not in [0, {MAX_COLUMNS}]: the fields beyond are in metadata_json alone")
+            self._tell(
+                "*", sample_id, f"num_columns not in [0, {MAX_COLUMNS}]: the fields beyond are in metadata_json alone"
+            )
         else:
             return self._columns.setdefault(name, _Column())
         return None
 
     def take(self, num_rows: int) -> tuple[dict[str, pa.Array], tuple[Conflict, ...]]:
-        """(the columns of a batch of so many rows, what was resolved for them). The next rows are of another batch. Columns that were asked for and have no value are logged."""
+        """(the columns of a batch of so many rows, what was resolved for them). The next rows are of another batch.
+        Columns that were asked for and have no value are logged."""
         arrays = {name: self._array(name, column, num_rows) for name, column in self._columns.items()}
         absent = [name for name, column in self._columns.items() if column.kind == "null" and self._named is not None]
         for name in absent:
@@ -123,11 +139,19 @@ class Passthrough:
             before, column.kind = column.kind, _common(column.kind, found)
             if column.kind == "mixed" != before:
                 sample_id = self._samples[column.rows[first]]
-                self._tell(name, sample_id, f"a value of kind {found} where others are of kind {before}: the column is text")
+                self._tell(
+                    name, sample_id, f"a value of kind {found} where others are of kind {before}: the column is text"
+                )
         if column.kind == "float":
-            at = next((at for at, value in enumerate(column.values) if isinstance(value, int) and abs(value) > _EXACT), None)
+            at = next(
+                (at for at, value in enumerate(column.values) if isinstance(value, int) and abs(value) > _EXACT), None
+            )
             if at is not None:
-                self._tell(name, self._samples[column.rows[at]], "a whole number that no float holds, beside fractions: the column is text")
+                self._tell(
+                    name,
+                    self._samples[column.rows[at]],
+                    "a whole number that no float holds, beside fractions: the column is text",
+                )
                 column.kind = "mixed"
         cells: list[Any] = [None] * num_rows
         for row, value in zip(column.rows, _cells(column.values, column.kind), strict=True):

@@ -29,7 +29,8 @@ def check_policy(policy: str) -> str:
 def apply_policy(batch: RowBatch, policy: str) -> RowBatch:
     """The batch as the policy leaves it; the very batch where no row has a `materialize_error`.
 
-    error: raises RowsUnreadable with the number of such rows and the first of them. warn: keeps them and logs the number. drop_row:
+    error: raises RowsUnreadable with the number of such rows and the first of them. warn: keeps them and logs the
+    number. drop_row:
     without them, positions anew, as `filter_rows` does it. drop_sample: without every row of a sample that has one.
     """
     check_policy(policy)
@@ -43,7 +44,9 @@ def apply_policy(batch: RowBatch, policy: str) -> RowBatch:
         return filter_rows(batch, ~np.isin(samples, np.unique(samples[failed])))
     told = f"{int(failed.sum())} of {batch.num_rows} rows have no bytes, the first: {'; '.join(_examples(batch.to_arrow(), failed))}"
     if policy == "error":
-        raise RowsUnreadable(f"{told}. Mend their source, or choose the policy warn, drop_row or drop_sample (`mmlake rows --on-error`)")
+        raise RowsUnreadable(
+            f"{told}. Mend their source, or choose the policy warn, drop_row or drop_sample (`mmlake rows --on-error`)"
+        )
     _log.warning("%s", told)
     return batch
 
@@ -56,5 +59,9 @@ def failed_rows(table: pa.Table) -> np.ndarray:
 
 
 def _examples(table: pa.Table, failed: np.ndarray) -> list[str]:
-    first = table.select(["sample_id", "position", "materialize_error"]).take(pa.array(np.flatnonzero(failed)[:_EXAMPLES]))
-    return [f"{row['sample_id']} at position {row['position']}: {row['materialize_error']}" for row in first.to_pylist()]
+    first = table.select(["sample_id", "position", "materialize_error"]).take(
+        pa.array(np.flatnonzero(failed)[:_EXAMPLES])
+    )
+    return [
+        f"{row['sample_id']} at position {row['position']}: {row['materialize_error']}" for row in first.to_pylist()
+    ]

@@ -1,7 +1,8 @@
 """Shards as interleaved rows: what a source holds, sample by sample, in batches of a bounded size.
 
-Enters: shards of a landing zone, of every connector. Leaves: `RowBatch`es with one row per text and medium in its order, and a row at
-position -1 with the fields of the whole sample. No sample is in two batches. Memory holds one batch and one sample.
+Enters: shards of a landing zone, of every connector. Leaves: `RowBatch`es with one row per text and medium in its
+order, and a row at position -1 with the fields of the whole sample. No sample is in two batches. Memory holds one batch
+and one sample.
 """
 
 from __future__ import annotations
@@ -30,12 +31,23 @@ from mmlake.sources.licences import spdx_licence
 from mmlake.sources.records import texts
 from mmlake.sources.records.spreading import as_list
 
-MAX_BATCH_BYTES = 64 << 20  # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower, since memory is fresh
+# of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower,
+# since memory is fresh
+MAX_BATCH_BYTES = 64 << 20
 _ROW_BYTES = 256  # what a row takes beside its texts and bytes
 _FILLED = {  # the columns that are made here, and where their cell stands in a row; no source fills the others
     name: at
     for at, name in enumerate(
-        ("sample_id", "position", "modality", "content_type", "text_content", "binary_content", "source_ref", "materialize_error")
+        (
+            "sample_id",
+            "position",
+            "modality",
+            "content_type",
+            "text_content",
+            "binary_content",
+            "source_ref",
+            "materialize_error",
+        )
         + ("item_id", "role", "source", "licence", "size_bytes", "metadata_json", "status", "error_code")
     )
 }
@@ -69,17 +81,30 @@ def read_rows(
     decoding: PreprocessSettings | None = None,
     not_a_list: Literal["raise", "report"] = "raise",
 ) -> Iterator[RowBatch]:
-    """The rows of the shards, at least one batch; that of shards without rows is empty and has the columns that were asked for.
+    """The rows of the shards, at least one batch; that of shards without rows is empty and has the columns that were
+    asked for.
 
-    fields: those of the records that become columns, or the columns by field; None: all. per_image_fields, per_text_fields: lists whose
-    values go to the rows of the images or texts. materialize: "read" fills the bytes of media, "never" leaves them to `materialize`.
-    max_batch_bytes: None for one batch. not_a_list: "report" keeps such a field on the metadata row and gives the sample a row that
-    says so. Raises ValueError for a field with a reserved name, TypeError for a list field that is no list.
+    fields: those of the records that become columns, or the columns by field; None: all. per_image_fields,
+    per_text_fields: lists whose values go to the rows of the images or texts. materialize: "read" fills the bytes of
+    media, "never" leaves them to `materialize`.
+    max_batch_bytes: None for one batch. not_a_list: "report" keeps such a field on the metadata row and gives the
+    sample a row that says so. Raises ValueError for a field with a reserved name, TypeError for a list field that is no
+    list.
     """
     given = settings or sources.SourceSettings()
-    given = replace(given, per_image_fields=tuple(per_image_fields) or given.per_image_fields, per_text_fields=tuple(per_text_fields) or given.per_text_fields)
+    given = replace(
+        given,
+        per_image_fields=tuple(per_image_fields) or given.per_image_fields,
+        per_text_fields=tuple(per_text_fields) or given.per_text_fields,
+    )
     per_row = (*given.per_image_fields, *given.per_text_fields)
-    wish = _Wish(settings=given, decoding=decoding or PreprocessSettings(), per_row=per_row, with_bytes=materialize == "read", strict_lists=not_a_list == "raise")
+    wish = _Wish(
+        settings=given,
+        decoding=decoding or PreprocessSettings(),
+        per_row=per_row,
+        with_bytes=materialize == "read",
+        strict_lists=not_a_list == "raise",
+    )
     chosen = [shards] if isinstance(shards, sources.Shard) else list(shards)
     if max_batch_bytes is not None and max_batch_bytes <= 0:
         raise ValueError(f"max_batch_bytes={max_batch_bytes} must be above 0, or None for one batch")
@@ -87,7 +112,9 @@ def read_rows(
     return _batches(chosen, as_landing(landing), wish, passthrough, max_batch_bytes)
 
 
-def _batches(shards: list[sources.Shard], landing: Landing, wish: _Wish, passthrough: Passthrough, max_bytes: int | None) -> Iterator[RowBatch]:
+def _batches(
+    shards: list[sources.Shard], landing: Landing, wish: _Wish, passthrough: Passthrough, max_bytes: int | None
+) -> Iterator[RowBatch]:
     base = shards[0].key if len(shards) == 1 else "rows"
     pending, num_splits = _Pending(passthrough), 0
     seen: set[str] = set()
@@ -111,7 +138,8 @@ class _Pending:
         self._clear()
 
     def _clear(self) -> None:
-        # One flat list: a hundred thousand rows that live until the batch is made cost more in garbage collection than all the rest.
+        # One flat list: a hundred thousand rows that live until the batch is made cost more in garbage collection than
+        # all the rest.
         self._cells: list[Any] = []
         self.num_rows = self.num_bytes = 0
         self._paths: dict[str, None] = {}
@@ -131,9 +159,15 @@ class _Pending:
         arrays = []
         for field in SCHEMA:
             at = _FILLED.get(field.name)
-            arrays.append(pa.nulls(self.num_rows, field.type) if at is None else pa.array(self._cells[at :: len(_FILLED)], field.type))
+            arrays.append(
+                pa.nulls(self.num_rows, field.type)
+                if at is None
+                else pa.array(self._cells[at :: len(_FILLED)], field.type)
+            )
         fields = [pa.field(column, values.type) for column, values in columns.items()]
-        table = pa.Table.from_arrays([*arrays, *columns.values()], schema=pa.schema([*SCHEMA, *fields], metadata=SCHEMA.metadata))
+        table = pa.Table.from_arrays(
+            [*arrays, *columns.values()], schema=pa.schema([*SCHEMA, *fields], metadata=SCHEMA.metadata)
+        )
         batch = RowBatch(table, tuple(self._paths), name, (*self._conflicts, *conflicts))
         self._clear()
         return batch
@@ -170,12 +204,16 @@ def _samples(shard: sources.Shard, landing: Landing, wish: _Wish, seen: set[str]
 
 
 class _Sample:
-    """The rows of one sample, the row of its fields first where it has any. Bytes are read as its items come, since they can be read at no later time."""
+    """The rows of one sample, the row of its fields first where it has any. Bytes are read as its items come, since
+    they can be read at no later time."""
 
     __slots__ = ("_frames", "_metadata", "_origin", "cells", "conflicts", "fields", "num_bytes", "paths", "sample_id")
 
-    def __init__(self, sample_id: str, metadata: Mapping[str, Any], licence: str | None, path: str, origin: _Origin) -> None:
-        """metadata: of the whole sample, as its first item has it, which is of that licence and in the file at the path."""
+    def __init__(
+        self, sample_id: str, metadata: Mapping[str, Any], licence: str | None, path: str, origin: _Origin
+    ) -> None:
+        """metadata: of the whole sample, as its first item has it, which is of that licence and in the file at the
+        path."""
         self.sample_id = sample_id
         self.cells: list[Any] = []  # those of `_FILLED`, row by row
         self.fields: list[tuple[int, Mapping[str, Any]]] = []  # passthrough, of the rows that have any
@@ -197,7 +235,9 @@ class _Sample:
             if value is not None and as_list(value) is None:
                 reason = f"the field {name!r} is of type {type(value).__name__}, expected a list with one value per row"
                 if wish.strict_lists:
-                    raise TypeError(f'sample {self.sample_id}: {reason}; correct the record, or read with not_a_list="report"')
+                    raise TypeError(
+                        f'sample {self.sample_id}: {reason}; correct the record, or read with not_a_list="report"'
+                    )
                 self.conflicts.append(Conflict(name, self.sample_id, reason))
 
     def _add_fields(self, licence: str | None, path: str) -> None:
@@ -208,28 +248,51 @@ class _Sample:
         self.cells += (None, None, source, self._licence(licence), None, said, "ok", None)
         told: tuple[str, ...] = ()
         if "licence" in metadata or "sample_id" in metadata:
-            told = tuple(name for name in ("licence", "sample_id") if name in metadata and self._is_told(name, metadata[name], licence))
-        self.fields.append((0, {name: value for name, value in metadata.items() if name not in told} if told else metadata))
+            told = tuple(
+                name
+                for name in ("licence", "sample_id")
+                if name in metadata and self._is_told(name, metadata[name], licence)
+            )
+        self.fields.append(
+            (0, {name: value for name, value in metadata.items() if name not in told} if told else metadata)
+        )
         self.num_bytes += _ROW_BYTES + len(said) + len(ref)
 
     def _is_told(self, name: str, value: Any, licence: str | None) -> bool:
-        """Whether a reserved column says the same as this field of the record, as in every tar that this library wrote."""
+        """Whether a reserved column says the same as this field of the record, as in every tar that this library
+        wrote."""
         if name == "licence":
             return licence is not None and spdx_licence(value) == spdx_licence(licence)
-        return name == "sample_id" and isinstance(value, str) and self.sample_id in (value, f"{self._origin.key}/{stem_of(value)}")
+        return (
+            name == "sample_id"
+            and isinstance(value, str)
+            and self.sample_id in (value, f"{self._origin.key}/{stem_of(value)}")
+        )
 
     def _licence(self, licence: str | None) -> str:
         return self._origin.defaults.licence if licence is None else _spdx_of(licence)
 
     def add_all(self, sample: sources.Plain) -> None:
         """All rows of a plain sample, which has this one's metadata."""
-        wish, key, source, sample_id, cells = self._origin.wish, self._origin.key, self._origin.defaults.source, self.sample_id, self.cells
+        wish, key, source, sample_id, cells = (
+            self._origin.wish,
+            self._origin.key,
+            self._origin.defaults.source,
+            self.sample_id,
+            self.cells,
+        )
         licence, num_bytes = self._licence(sample.licence), 0
-        for ordinal, (position, modality, role, content_type, _, ref, path, text, size, member) in enumerate(sample.rows, sample.ordinal):
+        for ordinal, (position, modality, role, content_type, _, ref, path, text, size, member) in enumerate(
+            sample.rows, sample.ordinal
+        ):
             data, status, code, reason, said = None, "ok", None, None, None
             if text is None and (wish.with_bytes or modality == "text") and member.content is not None:
                 try:
-                    found = _read(member.content, wish.settings.max_text_bytes if modality == "text" else wish.settings.max_item_bytes, size)
+                    found = _read(
+                        member.content,
+                        wish.settings.max_text_bytes if modality == "text" else wish.settings.max_item_bytes,
+                        size,
+                    )
                     size = len(found)
                     if modality == "text":
                         text, charset = texts.decode_text(found, settings=wish.settings)
@@ -272,20 +335,39 @@ class _Sample:
         if own:
             said = json_text(own)
             self.num_bytes += len(said)
-            self.fields.append((len(self.cells) // len(_FILLED), {name: value for name, value in own.items() if name not in _NOTES}))
+            self.fields.append(
+                (len(self.cells) // len(_FILLED), {name: value for name, value in own.items() if name not in _NOTES})
+            )
         self.paths[item.ref.path] = None
         self.cells += (self.sample_id, item.position, item.modality, item.content_type, text, data, ref, reason)
-        self.cells += (f"{origin.key}#{item.ordinal:06d}", item.role, origin.defaults.source, self._licence(item.licence), size_bytes, said, status, code)
+        self.cells += (
+            f"{origin.key}#{item.ordinal:06d}",
+            item.role,
+            origin.defaults.source,
+            self._licence(item.licence),
+            size_bytes,
+            said,
+            status,
+            code,
+        )
 
     def _beyond_first(self, item: sources.RawItem) -> dict[str, Any]:
         """What the item says more than the row of the sample's fields, or otherwise: it keeps that to itself."""
         first = self._metadata
-        return {name: value for name, value in item.metadata.items() if name not in first or first[name] != value} | dict(item.own)
+        return {
+            name: value for name, value in item.metadata.items() if name not in first or first[name] != value
+        } | dict(item.own)
 
     def _note(self, item: sources.RawItem) -> None:
         self._origin.seen.update(name for name, value in item.own.items() if value is not None)
         if item.own.get("duplicate_member"):
-            self.conflicts.append(Conflict("duplicate_member", self.sample_id, f"1009: the archive has the member {item.ref.member} more than once"))
+            self.conflicts.append(
+                Conflict(
+                    "duplicate_member",
+                    self.sample_id,
+                    f"1009: the archive has the member {item.ref.member} more than once",
+                )
+            )
 
     def _bytes_of(self, item: sources.RawItem, limit: int) -> bytes:
         """The item's bytes, those of a whole picture where the locator picks a frame. Raises UnreadableItem."""
@@ -295,7 +377,8 @@ class _Sample:
         return _read(item.content, limit, item.size_bytes)
 
     def _medium(self, item: sources.RawItem, data: bytes) -> tuple[bytes, str | None]:
-        """(the bytes, or those of the frame that the locator picks; why they are those of the whole picture although it picks one). Raises UnreadableItem."""
+        """(the bytes, or those of the frame that the locator picks; why they are those of the whole picture although
+        it picks one). Raises UnreadableItem."""
         if not data:
             raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
         if item.ref.frame_index is None:

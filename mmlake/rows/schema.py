@@ -1,7 +1,8 @@
 """The columns of interleaved rows, and how foreign columns are brought to them.
 
-One row per text, image, video or sound of a sample, in order, and at most one metadata row at position -1 that carries the fields of
-the whole sample. The reserved columns below mean the same in every batch; passthrough columns stand behind them.
+One row per text, image, video or sound of a sample, in order, and at most one metadata row at position -1 that carries
+the fields of the whole sample. The reserved columns below mean the same in every batch; passthrough columns stand
+behind them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pyarrow as pa
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas import ITEMS
 
-SCHEMA_VERSION: Final = 2  # 1: the ten columns of seeds/002 without `v` in locators; counted up when a reserved column changes meaning
+# 1: the ten columns of seeds/002 without `v` in locators; counted up when a reserved column changes meaning
+SCHEMA_VERSION: Final = 2
 METADATA_POSITION: Final = -1
 METADATA: Final = "metadata"  # the modality of the row that carries the fields of the whole sample
 REQUIRED: Final = ("sample_id", "position", "modality")
@@ -38,7 +40,8 @@ RESERVED: Final = frozenset(SCHEMA.names)
 def resolve(schema: pa.Schema | None, *, overrides: Mapping[str, pa.DataType] | None = None) -> pa.Schema | None:
     """The schema that a reader or writer keeps to; None where nobody asked for one.
 
-    overrides: types by column, merged onto SCHEMA; they may retype reserved columns and add others. A whole schema wins over them.
+    overrides: types by column, merged onto SCHEMA; they may retype reserved columns and add others. A whole schema wins
+    over them.
     """
     if schema is not None:
         if overrides:
@@ -52,7 +55,8 @@ def resolve(schema: pa.Schema | None, *, overrides: Mapping[str, pa.DataType] | 
 
 
 def reconcile(table: pa.Table, *, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """The table with its reserved columns in the types of the schema and its other columns without dictionaries; nothing is added, dropped or moved.
+    """The table with its reserved columns in the types of the schema and its other columns without dictionaries;
+    nothing is added, dropped or moved.
 
     A column with 64-bit offsets keeps them. Raises SchemaMismatch where a value does not fit.
     """
@@ -63,7 +67,10 @@ def reconcile(table: pa.Table, *, schema: pa.Schema = SCHEMA) -> pa.Table:
         try:
             column = table.column(at).cast(target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SchemaMismatch(f"rows: column {field.name!r} is {field.type}, and a value of it is no {target} (rows schema v{SCHEMA_VERSION}); correct the column") from error
+            raise SchemaMismatch(
+                f"rows: column {field.name!r} is {field.type}, and a value of it is no {target} (rows schema "
+                f"v{SCHEMA_VERSION}); correct the column"
+            ) from error
         table = table.set_column(at, field.with_type(target), column)
     return table
 
@@ -79,7 +86,8 @@ def _target(field: pa.Field, schema: pa.Schema) -> pa.DataType:
 
 
 def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with exactly the columns, order and types of the schema: missing ones null, others dropped. Raises SchemaMismatch where a value does not fit."""
+    """The table with exactly the columns, order and types of the schema: missing ones null, others dropped. Raises
+    SchemaMismatch where a value does not fit."""
     columns = []
     for field in schema:
         if field.name not in table.column_names:
@@ -89,7 +97,10 @@ def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
         try:
             columns.append(column if column.type == field.type else column.cast(field.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SchemaMismatch(f"rows: column {field.name!r} is {column.type}, and a value of it is no {field.type}; correct the column or the schema") from error
+            raise SchemaMismatch(
+                f"rows: column {field.name!r} is {column.type}, and a value of it is no {field.type}; correct the "
+                "column or the schema"
+            ) from error
     # Nullability is told by `RowBatch.problems`: a table of nulls in a required column must still be looked at.
     return pa.Table.from_arrays(columns, schema=schema)
 

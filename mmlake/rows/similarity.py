@@ -19,7 +19,10 @@ def encoder_of(settings: EmbedSettings) -> str:
     """The encoder of pictures and texts that the settings have weights for. Raises ModelMissing where there is none."""
     name = next((name for name in _ENCODERS if name in settings.models), None)
     if name is None:
-        raise ModelMissing("filter 'clip_score' needs a model: set embed.models.clip (or siglip) to a directory made by save_pretrained or to a model id of the hub")
+        raise ModelMissing(
+            "filter 'clip_score' needs a model: set embed.models.clip (or siglip) to a directory made by "
+            "save_pretrained or to a model id of the hub"
+        )
     return name
 
 
@@ -38,7 +41,8 @@ class Similarity:
         return self._row.loader(self._settings, device)
 
     def scores(self, pictures: Sequence[tuple[bytes, Sequence[str]]]) -> list[float | None | Exception]:
-        """For each picture its highest cosine with one of the texts; None without texts; the exception where it cannot be encoded."""
+        """For each picture its highest cosine with one of the texts; None without texts; the exception where it
+        cannot be encoded."""
         texts = sorted({text for _, beside in pictures for text in beside})
         media = [_text(text) for text in texts] + [_picture(data) for data, beside in pictures if beside]
         vectors = iter(list(self._vectors(media)))
@@ -47,7 +51,13 @@ class Similarity:
 
     def _vectors(self, media: list[Media]) -> Iterator[np.ndarray | Exception]:
         outcomes = self._executor.map_batches(
-            media, model_key=self._key, load=self._load, prepare=self._model.prepare, infer=lambda one, batch: one.infer(batch), cost=self._model.cost, unit=self._model.unit
+            media,
+            model_key=self._key,
+            load=self._load,
+            prepare=self._model.prepare,
+            infer=lambda one, batch: one.infer(batch),
+            cost=self._model.cost,
+            unit=self._model.unit,
         )
         for outcome in outcomes:
             if isinstance(outcome.error, MmlakeError):

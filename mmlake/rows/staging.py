@@ -1,6 +1,8 @@
-"""The files of one write: aside until all of them are whole, then given their names one after the other, then listed in `_provenance.json`.
+"""The files of one write: aside until all of them are whole, then given their names one after the other, then listed in
+`_provenance.json`.
 
-A write that fails, or is killed, leaves nothing under a final name; the list is written last, so what it names is complete.
+A write that fails, or is killed, leaves nothing under a final name; the list is written last, so what it names is
+complete.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class WrittenFile:
 
 
 class Staged:
-    """One write to a directory, which nobody else writes to meanwhile. Raises SettingsError where the mode forbids it, LakeLocked where another writes."""
+    """One write to a directory, which nobody else writes to meanwhile. Raises SettingsError where the mode forbids
+    it, LakeLocked where another writes."""
 
     def __init__(self, directory: Path, *, mode: str, suffix: str) -> None:
         if mode not in MODES:
@@ -71,10 +74,14 @@ class Staged:
         self.is_ignored = self._mode == "ignore" and bool(found or self._before)
         if self._mode == "error" and (found or self._before):
             raise SettingsError(
-                f"{self.directory} holds rows already ({len(found)} {self._suffix} files); name another directory, or the mode overwrite or append (`--overwrite`, `--append`)"
+                f"{self.directory} holds rows already ({len(found)} {self._suffix} files); name another "
+                "directory, or the mode overwrite or append (`--overwrite`, `--append`)"
             )
         if self._mode == "overwrite" and (foreign := sorted(set(found) - set(self._before))):
-            raise SettingsError(f"{self.directory} holds {foreign[0]}, which no {PROVENANCE} lists: it is not ours to overwrite; move it away, or name another directory")
+            raise SettingsError(
+                f"{self.directory} holds {foreign[0]}, which no {PROVENANCE} lists: it is not ours to overwrite; "
+                "move it away, or name another directory"
+            )
 
     def aside(self) -> Path:
         """Where the next file is to be written."""
@@ -88,12 +95,20 @@ class Staged:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             os.fsync(file.fileno())
         final = self._free_name(base_name(sources, name))
-        done = WrittenFile(name=final, digest=digest, size_bytes=aside.stat().st_size, num_rows=num_rows, num_samples=num_samples, sources=tuple(sources))
+        done = WrittenFile(
+            name=final,
+            digest=digest,
+            size_bytes=aside.stat().st_size,
+            num_rows=num_rows,
+            num_samples=num_samples,
+            sources=tuple(sources),
+        )
         self._done.append((aside, done))
         return done
 
     def _free_name(self, base: str) -> str:
-        """The next name of that base; in the mode append, which keeps what is there, none that an earlier write from the same sources has."""
+        """The next name of that base; in the mode append, which keeps what is there, none that an earlier write from
+        the same sources has."""
         while True:
             self._counts[base] = self._counts.get(base, -1) + 1
             name = f"{base}-{self._counts[base]:05d}{self._suffix}"
@@ -101,14 +116,21 @@ class Staged:
                 return name
 
     def commit(self, record: Mapping[str, Any]) -> Path:
-        """The provenance file, once every finished file has its name. In the mode overwrite, what earlier writes left is gone then."""
+        """The provenance file, once every finished file has its name. In the mode overwrite, what earlier writes
+        left is gone then."""
         for aside, done in self._done:
             os.replace(aside, self.directory / done.name)
         sync_directory(self.directory)
         files = [asdict(done) for _, done in self._done]
         writes = [] if self._mode == "overwrite" else _writes(self.directory)
         path = self.directory / PROVENANCE
-        write_atomically(path, json.dumps({"format": 1, "writes": [*writes, {**record, "files": files}]}, indent=1, ensure_ascii=False).encode() + b"\n")
+        write_atomically(
+            path,
+            json.dumps(
+                {"format": 1, "writes": [*writes, {**record, "files": files}]}, indent=1, ensure_ascii=False
+            ).encode()
+            + b"\n",
+        )
         if self._mode == "overwrite":
             for name in set(self._before) - {done.name for _, done in self._done}:
                 (self.directory / name).unlink(missing_ok=True)
@@ -129,7 +151,8 @@ class Staged:
 
 
 def base_name(sources: Sequence[str], name: str) -> str:
-    """16 hex characters for what feeds a file: the same for the same sources and name, random where there are no sources."""
+    """16 hex characters for what feeds a file: the same for the same sources and name, random where there are no
+    sources."""
     return digest_of(canonical_json([list(sources), name]).encode())[:16] if sources else secrets.token_hex(8)
 
 
@@ -137,7 +160,16 @@ def listed_files(directory: Path) -> list[str]:
     """The names of the files that earlier writes listed and that lie there."""
     names = (one.get("name") for write in _writes(directory) for one in write.get("files", ()) if isinstance(one, dict))
     # A name from a file that anybody may have written: nothing outside the directory is ever touched.
-    return sorted({name for name in names if isinstance(name, str) and name == Path(name).name and name.endswith((".parquet", ".tar")) and (directory / name).is_file()})
+    return sorted(
+        {
+            name
+            for name in names
+            if isinstance(name, str)
+            and name == Path(name).name
+            and name.endswith((".parquet", ".tar"))
+            and (directory / name).is_file()
+        }
+    )
 
 
 def _writes(directory: Path) -> list[dict[str, Any]]:

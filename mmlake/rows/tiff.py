@@ -1,7 +1,8 @@
-"""One page of a TIFF as a TIFF of its own, without decoding: the page's directory and its strips or tiles are copied as they lie.
+"""One page of a TIFF as a TIFF of its own, without decoding: the page's directory and its strips or tiles are copied as
+they lie.
 
-So pixels are exact in every depth, colour space and compression. Layout: TIFF 6.0, and BigTIFF with 64-bit offsets. Reduced copies
-of a page (SubIFDs) are left out.
+So pixels are exact in every depth, colour space and compression. Layout: TIFF 6.0, and BigTIFF with 64-bit offsets.
+Reduced copies of a page (SubIFDs) are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final
 from mmlake.errors import UnreadableItem
 
 MARKS: Final = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}  # bytes of a value by field type
+# bytes of a value by field type
+_SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
 _INTEGERS: Final = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
 _WIDTH, _HEIGHT, _COMPRESSION, _SUB_IFDS = 256, 257, 259, 330
 _DATA: Final = {273: 279, 324: 325}  # offsets of strips and of tiles -> their sizes
@@ -49,12 +51,15 @@ class Tiff:
         return len(self._pages)
 
     def page(self, index: int, *, max_pixels: int) -> bytes:
-        """The page as a file. Raises UnreadableItem 3002 where it is cut, 3004 above the pixels; NotCopied where only a decoder can."""
+        """The page as a file. Raises UnreadableItem 3002 where it is cut, 3004 above the pixels; NotCopied where
+        only a decoder can."""
         entries = self._entries(self._pages[index])
         by_tag = {entry.tag: entry for entry in entries}
         width_px, height_px = (self._integers(by_tag[tag])[0] if tag in by_tag else 0 for tag in (_WIDTH, _HEIGHT))
         if not 0 < width_px * height_px <= max_pixels:
-            raise UnreadableItem(3004, f"num_pixels={width_px * height_px} ({width_px}x{height_px}) not in [1, {max_pixels}]")
+            raise UnreadableItem(
+                3004, f"num_pixels={width_px * height_px} ({width_px}x{height_px}) not in [1, {max_pixels}]"
+            )
         if _COMPRESSION in by_tag and self._integers(by_tag[_COMPRESSION])[0] == _OLD_JPEG:
             raise NotCopied
         return self._file(entries)
@@ -62,7 +67,9 @@ class Tiff:
     def _number(self, at: int, kind: str) -> int:
         size = struct.calcsize(kind)
         if at < 0 or at + size > len(self._data):
-            raise UnreadableItem(3002, f"the TIFF of size_bytes={len(self._data)} names byte {at}, which it does not have")
+            raise UnreadableItem(
+                3002, f"the TIFF of size_bytes={len(self._data)} names byte {at}, which it does not have"
+            )
         return int(struct.unpack_from(self._order + kind, self._data, at)[0])
 
     def _walk(self) -> list[int]:
@@ -80,12 +87,16 @@ class Tiff:
     def _entries(self, at: int) -> list[_Entry]:
         count, first, size = (self._number(at, "Q"), at + 8, 20) if self._big else (self._number(at, "H"), at + 2, 12)
         if first + size * count > len(self._data):
-            raise UnreadableItem(3002, f"the TIFF of size_bytes={len(self._data)} ends inside a directory of {count} fields")
+            raise UnreadableItem(
+                3002, f"the TIFF of size_bytes={len(self._data)} ends inside a directory of {count} fields"
+            )
         return [entry for number in range(count) if (entry := self._entry(first + size * number)) is not None]
 
     def _entry(self, at: int) -> _Entry | None:
         tag, kind = self._number(at, "H"), self._number(at + 2, "H")
-        count, place, room = (self._number(at + 4, "Q"), at + 12, 8) if self._big else (self._number(at + 4, "I"), at + 8, 4)
+        count, place, room = (
+            (self._number(at + 4, "Q"), at + 12, 8) if self._big else (self._number(at + 4, "I"), at + 8, 4)
+        )
         if kind not in _SIZES:
             return None  # of a later version of the format: readers pass over it too
         size = _SIZES[kind] * count
@@ -95,12 +106,19 @@ class Tiff:
 
     def _slice(self, at: int, size: int) -> bytes:
         if at + size > len(self._data):
-            raise UnreadableItem(3002, f"the TIFF of size_bytes={len(self._data)} ends before byte {at + size}, up to which a page reaches")
+            raise UnreadableItem(
+                3002,
+                f"the TIFF of size_bytes={len(self._data)} ends before byte {at + size}, up to which a page reaches",
+            )
         return self._data[at : at + size]
 
     def _integers(self, entry: _Entry) -> tuple[int, ...]:
         if entry.kind not in _INTEGERS or not entry.count:
-            raise UnreadableItem(3001, f"the field {entry.tag} of the TIFF has the type {entry.kind} and {entry.count} values, expected whole numbers")
+            raise UnreadableItem(
+                3001,
+                f"the field {entry.tag} of the TIFF has the type {entry.kind} and {entry.count} values, expected "
+                "whole numbers",
+            )
         return struct.unpack(f"{self._order}{entry.count}{_INTEGERS[entry.kind]}", entry.data)
 
     def _file(self, entries: list[_Entry]) -> bytes:
@@ -118,7 +136,9 @@ class Tiff:
             if entry.tag in _DATA:
                 kept.append(self._moved(out, entry, sizes.get(_DATA[entry.tag], ())))
             elif entry.tag in _DIRECTORIES:
-                inner = [each for each in self._entries(self._integers(entry)[0]) if each.tag not in (*_DATA, *_DIRECTORIES)]
+                inner = [
+                    each for each in self._entries(self._integers(entry)[0]) if each.tag not in (*_DATA, *_DIRECTORIES)
+                ]
                 kept.append(self._pointer(entry.tag, [self._directory(out, inner)]))
             elif entry.tag != _SUB_IFDS:
                 kept.append(entry)
@@ -126,7 +146,9 @@ class Tiff:
         fields = bytearray()
         for entry in kept:
             value = entry.data if len(entry.data) <= room else struct.pack(self._order + wide, _append(out, entry.data))
-            fields += struct.pack(f"{self._order}HH{wide}", entry.tag, entry.kind, entry.count) + value.ljust(room, b"\0")
+            fields += struct.pack(f"{self._order}HH{wide}", entry.tag, entry.kind, entry.count) + value.ljust(
+                room, b"\0"
+            )
         return _append(out, struct.pack(self._order + ("Q" if self._big else "H"), len(kept)) + fields + bytes(room))
 
     def _moved(self, out: bytearray, entry: _Entry, sizes: tuple[int, ...]) -> _Entry:
@@ -134,8 +156,13 @@ class Tiff:
         if len(offsets) != len(sizes):
             raise NotCopied  # very old files leave the sizes out
         if sum(sizes) > len(self._data):
-            raise UnreadableItem(3001, f"the strips of a page have num_bytes={sum(sizes)} not in [0, {len(self._data)}], the size of the file")
-        return self._pointer(entry.tag, [_append(out, self._slice(at, size)) for at, size in zip(offsets, sizes, strict=True)])
+            raise UnreadableItem(
+                3001,
+                f"the strips of a page have num_bytes={sum(sizes)} not in [0, {len(self._data)}], the size of the file",
+            )
+        return self._pointer(
+            entry.tag, [_append(out, self._slice(at, size)) for at, size in zip(offsets, sizes, strict=True)]
+        )
 
     def _pointer(self, tag: int, offsets: list[int]) -> _Entry:
         kind, code = (16, "Q") if self._big else (4, "I")

@@ -1,10 +1,12 @@
-"""One WebDataset tar of samples in the making. Enters: tables of whole samples. Leaves: for each sample its media members, then its JSON.
+"""One WebDataset tar of samples in the making. Enters: tables of whole samples. Leaves: for each sample its media
+members, then its JSON.
 
     <id in percent form>.<position>.<extension>     the bytes of an image, a sound or a film
-    <id in percent form>.json                       {"sample_id", "texts": [..], "images": [..], fields of the sample, lists of fields per row}
+    <id in percent form>.json                       {"sample_id", "texts": [..], "images": [..], fields of the sample,
+    lists of fields per row}
 
-`texts` and `images` are as long as the sample, null where something else stands; `audios` and `videos` likewise, where it has any. The
-same rows give the same bytes: fixed headers, no times, no order of chance.
+`texts` and `images` are as long as the sample, null where something else stands; `audios` and `videos` likewise, where
+it has any. The same rows give the same bytes: fixed headers, no times, no order of chance.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ LISTS: Final = {"text": "texts", "image": "images", "audio": "audios", "video": 
 _NOTES: Final = ("duplicate_member", "charset")  # true of the file that the row came from, not of the one it goes to
 _TAKEN: Final = ("sample_id", *LISTS.values())
 _MAX_POSITION = 1_000_000  # lists are as long as the highest position: one wrong number must not take all memory
-_READ: Final = ("sample_id", "position", "modality", "content_type", "text_content", "licence", "metadata_json")  # reserved columns that the JSON is made of
+# reserved columns that the JSON is made of
+_READ: Final = ("sample_id", "position", "modality", "content_type", "text_content", "licence", "metadata_json")
 _EXTENSIONS: Final = {
     "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/tiff": "tif", "image/bmp": "bmp", "image/avif": "avif", "image/heic": "heic",
     "image/jp2": "jp2", "image/jxl": "jxl", "audio/wav": "wav", "audio/x-wav": "wav", "audio/flac": "flac", "audio/mpeg": "mp3", "audio/ogg": "ogg", "audio/mp4": "m4a",
@@ -56,7 +59,8 @@ class TarRows:
         self._tar, self._schema = TarWriter(self._file), schema
         self.dropped: Counter[str] = Counter()
         self.problems: list[str] = []
-        self.per_image_fields: set[str] = set()  # columns written as one value per image: name them when the tar is read back
+        # columns written as one value per image: name them when the tar is read back
+        self.per_image_fields: set[str] = set()
         self.per_text_fields: set[str] = set()
 
     @property
@@ -74,7 +78,12 @@ class TarRows:
         kinds = self._kinds(table)
         table, bounds = by_sample(table)
         num_before = sum(self.dropped.values())
-        columns = [name for name in table.column_names if name in kinds or (name in _READ and (self._schema is None or name in self._schema.names or name in REQUIRED))]
+        columns = [
+            name
+            for name in table.column_names
+            if name in kinds
+            or (name in _READ and (self._schema is None or name in self._schema.names or name in REQUIRED))
+        ]
         rows = table.select(columns).to_pylist()
         for row in rows:
             _restore(row, kinds)
@@ -95,11 +104,15 @@ class TarRows:
     def _placed(self, table: pa.Table) -> pa.Table:
         if (pc.max(table["position"]).as_py() or 0) < _MAX_POSITION:
             return table
-        self.problems.append(f"position={pc.max(table['position']).as_py()} not in [-1, {_MAX_POSITION}): the positions of its batch were counted anew")
+        self.problems.append(
+            f"position={pc.max(table['position']).as_py()} not in [-1, {_MAX_POSITION}): the positions of its "
+            "batch were counted anew"
+        )
         return filter_rows(RowBatch(table), np.ones(table.num_rows, dtype=bool)).to_arrow()
 
     def _kinds(self, table: pa.Table) -> dict[str, str]:
-        """Passthrough column -> where its values stand: sample, image, text, or rows for anything mixed. Decided by the table, so that all its samples agree."""
+        """Passthrough column -> where its values stand: sample, image, text, or rows for anything mixed. Decided by
+        the table, so that all its samples agree."""
         wanted = set(self._schema.names) if self._schema is not None else None
         kinds: dict[str, str] = {}
         for name in table.column_names:
@@ -107,9 +120,20 @@ class TarRows:
                 continue
             found = set(pc.unique(table["modality"].filter(pc.is_valid(table[name]))).to_pylist())
             rows = found - {METADATA}
-            kinds[name] = "none" if not found else "sample" if not rows else next(iter(rows)) if rows in ({"image"}, {"text"}) and METADATA not in found else "rows"
+            kinds[name] = (
+                "none"
+                if not found
+                else "sample"
+                if not rows
+                else next(iter(rows))
+                if rows in ({"image"}, {"text"}) and METADATA not in found
+                else "rows"
+            )
             if METADATA in found and rows:
-                self._tell(f"field {name!r} has values on metadata rows and on content rows: the latter are in {name}_by_position")
+                self._tell(
+                    f"field {name!r} has values on metadata rows and on content rows: the latter are in "
+                    f"{name}_by_position"
+                )
         self.per_image_fields |= {_key_of(name) for name, kind in kinds.items() if kind == "image"}
         self.per_text_fields |= {_key_of(name) for name, kind in kinds.items() if kind == "text"}
         return kinds
@@ -119,7 +143,10 @@ class TarRows:
             self.problems.append(problem)
 
     def _add(self, rows: list[dict[str, Any]], kinds: dict[str, str], bytes_of: pa.ChunkedArray | None) -> None:
-        content = sorted((at for at, row in enumerate(rows) if row["modality"] != METADATA and self._is_writable(row)), key=lambda at: (rows[at]["position"], at))
+        content = sorted(
+            (at for at, row in enumerate(rows) if row["modality"] != METADATA and self._is_writable(row)),
+            key=lambda at: (rows[at]["position"], at),
+        )
         length = max((rows[at]["position"] + 1 for at in content), default=0)
         sample_id = rows[0]["sample_id"] or ""
         present = {"text", "image"} | {rows[at]["modality"] for at in content}
@@ -127,13 +154,16 @@ class TarRows:
         stem = stem_of(sample_id)
         for name, at in self._members(stem, rows, content):
             if bytes_of is not None and bytes_of[at].is_valid:  # else its name alone stands in the JSON
-                self._tar.add(name, memoryview(bytes_of[at].as_buffer()))  # type: ignore[arg-type]  # any bytes-like object; not copied
+                # any bytes-like object; not copied
+                self._tar.add(name, memoryview(bytes_of[at].as_buffer()))  # type: ignore[arg-type]
             lists[LISTS[rows[at]["modality"]]][rows[at]["position"]] = name
         for at in content:
             if rows[at]["modality"] == "text":
                 lists["texts"][rows[at]["position"]] = rows[at]["text_content"]
         payload = {"sample_id": sample_id, **lists, **_fields(rows, content, length, kinds)}
-        self._tar.add(f"{stem}.json", json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode())
+        self._tar.add(
+            f"{stem}.json", json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        )
 
     def _is_writable(self, row: dict[str, Any]) -> bool:
         if row["position"] is None or row["position"] < 0:
@@ -161,11 +191,15 @@ class TarRows:
 def _check_modalities(table: pa.Table) -> None:
     found = set(pc.unique(table["modality"]).to_pylist())
     if unknown := sorted(str(one) for one in found - {*MODALITIES, METADATA}):
-        raise UnsupportedModality(f"rows of the modality {', '.join(unknown)} cannot be written to a tar, which holds {', '.join([*MODALITIES, METADATA])}; filter them out first")
+        raise UnsupportedModality(
+            f"rows of the modality {', '.join(unknown)} cannot be written to a tar, which holds "
+            f"{', '.join([*MODALITIES, METADATA])}; filter them out first"
+        )
 
 
 def _restore(row: dict[str, Any], kinds: dict[str, str]) -> None:
-    """Put the record's own value in place of the text that a column made of it, and leave in `said` what has no column."""
+    """Put the record's own value in place of the text that a column made of it, and leave in `said` what has no
+    column."""
     said = opened(row.get("metadata_json"))
     for name in kinds.keys() & said.keys():
         original, value = said.pop(name), row[name]
@@ -175,7 +209,8 @@ def _restore(row: dict[str, Any], kinds: dict[str, str]) -> None:
 
 
 def _fields(rows: list[dict[str, Any]], content: list[int], length: int, kinds: dict[str, str]) -> dict[str, Any]:
-    """What the JSON says beside the lists: fields of the sample once, fields of rows as lists, null where a row has none."""
+    """What the JSON says beside the lists: fields of the sample once, fields of rows as lists, null where a row has
+    none."""
     metadata = next((row for row in rows if row["modality"] == METADATA), {})
     found = _stored(rows, metadata, content, length)
     for name, kind in kinds.items():
@@ -192,7 +227,8 @@ def _fields(rows: list[dict[str, Any]], content: list[int], length: int, kinds: 
 
 
 def _key_of(column: str) -> str:
-    """The column's name in the JSON: names that a record of interleaved rows has itself, and those that differ from them by underscores at their end, get one more."""
+    """The column's name in the JSON: names that a record of interleaved rows has itself, and those that differ from
+    them by underscores at their end, get one more."""
     return f"{column}_" if column.rstrip("_") in _TAKEN else column
 
 
@@ -206,11 +242,14 @@ def _aligned(rows: list[dict[str, Any]], content: Iterable[int], name: str, leng
 
 
 def _stored(rows: list[dict[str, Any]], metadata: dict[str, Any], content: list[int], length: int) -> dict[str, Any]:
-    """What the records say beyond the columns: fields of the sample, fields of its rows as lists, and its licence where all rows have one."""
+    """What the records say beyond the columns: fields of the sample, fields of its rows as lists, and its licence
+    where all rows have one."""
     own = [rows[at]["said"] for at in content]
     if metadata:
         found = dict(metadata["said"])
-        own = [{name: value for name, value in said.items() if name not in found or found[name] != value} for said in own]
+        own = [
+            {name: value for name, value in said.items() if name not in found or found[name] != value} for said in own
+        ]
     else:
         found, own = agreed(own)
     for name in dict.fromkeys(name for said in own for name in said):
@@ -218,7 +257,11 @@ def _stored(rows: list[dict[str, Any]], metadata: dict[str, Any], content: list[
         values = [{**rows[at], name: said.get(name)} for at, said in zip(content, own, strict=True)]
         key = f"{name}_by_position" if name in found else name
         is_list = modalities in ({"image"}, {"text"})
-        found[key] = [row[name] for row in values if row["modality"] in modalities] if is_list else _aligned(values, range(len(values)), name, length)
+        found[key] = (
+            [row[name] for row in values if row["modality"] in modalities]
+            if is_list
+            else _aligned(values, range(len(values)), name, length)
+        )
     licences = {row.get("licence") for row in rows} - {None}
     if len(licences) == 1 and licences != {UNKNOWN_LICENCE}:
         found.setdefault("licence", licences.pop())

@@ -1,7 +1,8 @@
 """Batches of rows to files: Parquet or WebDataset, all or nothing, in bounded memory.
 
-Enters: an iterator of batches of whole samples. Leaves: files with names that the same input gives again, and a list of them. On the way
-bytes are read where they are wanted in the output, rows without them meet the policy, and samples that share an id are told apart.
+Enters: an iterator of batches of whole samples. Leaves: files with names that the same input gives again, and a list of
+them. On the way bytes are read where they are wanted in the output, rows without them meet the policy, and samples that
+share an id are told apart.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class WriteSettings:
     """How rows become files."""
 
     mode: str = "error"
-    # where the directory holds rows already: error; overwrite what this library wrote there; ignore (write nothing); append beside it
+    # where the directory holds rows already: error; overwrite what this library wrote there; ignore (write nothing);
+    # append beside it
     on_error: str = "error"
     # for rows with a materialize_error: error, warn, drop_row, drop_sample (policies.py)
     samples_per_file: int = 100_000
@@ -61,7 +63,9 @@ class WriteSettings:
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON has them."""
         names = [name for name in self.__dataclass_fields__ if name != "schema"]
-        return {name: getattr(self, name) for name in names} | {"columns": None if self.schema is None else self.schema.names}
+        return {name: getattr(self, name) for name in names} | {
+            "columns": None if self.schema is None else self.schema.names
+        }
 
 
 class RowFile(Protocol):
@@ -78,14 +82,19 @@ class RowFile(Protocol):
 
 
 def _parquet(path: Path, settings: WriteSettings) -> RowFile:
-    return ParquetRows(path, schema=settings.schema, compression=settings.compression, row_group_rows=settings.row_group_rows)
+    return ParquetRows(
+        path, schema=settings.schema, compression=settings.compression, row_group_rows=settings.row_group_rows
+    )
 
 
 def _tar(path: Path, settings: WriteSettings) -> RowFile:
     return TarRows(path, schema=settings.schema)
 
 
-FORMATS: Final[dict[str, tuple[str, Callable[[Path, WriteSettings], RowFile]]]] = {"parquet": (ParquetRows.suffix, _parquet), "webdataset": (TarRows.suffix, _tar)}
+FORMATS: Final[dict[str, tuple[str, Callable[[Path, WriteSettings], RowFile]]]] = {
+    "parquet": (ParquetRows.suffix, _parquet),
+    "webdataset": (TarRows.suffix, _tar),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +111,8 @@ class Written:
     num_renamed: int = 0  # samples whose id an earlier sample of the output has
     renamed: tuple[tuple[str, str], ...] = ()  # the first of them: (id, new id)
     problems: tuple[str, ...] = ()
-    per_image_fields: tuple[str, ...] = ()  # tar only: fields with one value per image or per text, to be named when it is read back
+    # tar only: fields with one value per image or per text, to be named when it is read back
+    per_image_fields: tuple[str, ...] = ()
     per_text_fields: tuple[str, ...] = ()
     is_ignored: bool = False  # the directory held rows and the mode was ignore
 
@@ -122,10 +132,12 @@ def write_rows(
     batches: Iterable[RowBatch] | RowBatch, directory: str | Path, *, to: str, settings: WriteSettings | None = None, fill: Fill | None = None,
     about: Callable[[], Mapping[str, Any]] = dict, advance: Advance = silent,
 ) -> Written:  # fmt: skip
-    """What was written. to: a name of FORMATS. A batch holds whole samples: an id that comes back in a later batch is another sample.
+    """What was written. to: a name of FORMATS. A batch holds whole samples: an id that comes back in a later batch is
+    another sample.
 
-    fill: reads the bytes of a part of a batch before it is written (`materialize`); None writes what the rows hold. about: asked once
-    everything is written, for what else `_provenance.json` shall say. advance: told of input rows. Raises SettingsError, RowsUnreadable (policy error), LakeLocked; nothing is left then.
+    fill: reads the bytes of a part of a batch before it is written (`materialize`); None writes what the rows hold.
+    about: asked once everything is written, for what else `_provenance.json` shall say. advance: told of input rows.
+    Raises SettingsError, RowsUnreadable (policy error), LakeLocked; nothing is left then.
     """
     if to not in FORMATS:
         raise SettingsError(f"format {to!r} does not exist; choose among {sorted(FORMATS)}")
@@ -137,7 +149,9 @@ def write_rows(
         writing = _Writing(staged, settings, open_file)
         try:
             for batch in [batches] if isinstance(batches, RowBatch) else batches:
-                for part in cut(batch, max_samples=min(_PART_SAMPLES, settings.samples_per_file), max_bytes=settings.part_bytes):
+                for part in cut(
+                    batch, max_samples=min(_PART_SAMPLES, settings.samples_per_file), max_bytes=settings.part_bytes
+                ):
                     writing.put(part, fill)
                     advance(part.num_rows)
             written = writing.finished()
@@ -150,7 +164,9 @@ def write_rows(
 class _Writing:
     """The open file of a write, and its counts."""
 
-    def __init__(self, staged: Staged, settings: WriteSettings, open_file: Callable[[Path, WriteSettings], RowFile]) -> None:
+    def __init__(
+        self, staged: Staged, settings: WriteSettings, open_file: Callable[[Path, WriteSettings], RowFile]
+    ) -> None:
         self._staged, self._settings, self._open = staged, settings, open_file
         self._ids = DistinctIds()
         self._file: RowFile | None = None
@@ -204,7 +220,15 @@ class _Writing:
         file.finish()
         self._file = None
         name = "+".join(self._names)
-        self._files.append(self._staged.finish(self._path, sources=list(self._sources), name=name, num_rows=self._num_rows, num_samples=self._num_samples))
+        self._files.append(
+            self._staged.finish(
+                self._path,
+                sources=list(self._sources),
+                name=name,
+                num_rows=self._num_rows,
+                num_samples=self._num_samples,
+            )
+        )
         self._dropped += file.dropped
         self._problems |= dict.fromkeys(file.problems)
         for kind, found in self._fields.items():

@@ -1,6 +1,8 @@
-"""The sample corpus: a small landing zone made from nothing, byte for byte the same on every run, and the truth about it.
+"""The sample corpus: a small landing zone made from nothing, byte for byte the same on every run, and the truth about
+it.
 
-`generate` writes it; `Truth.read` says what a perfect pipeline finds in it. It is made with classical means only and needs no network.
+`generate` writes it; `Truth.read` says what a perfect pipeline finds in it. It is made with classical means only and
+needs no network.
 """
 
 from __future__ import annotations

@@ -23,7 +23,10 @@ class _Heard:
 
 def sentences_of(said: Utterance, speech: Speech) -> tuple[Sentence, ...]:
     """The sentences with their times."""
-    return tuple(Sentence(text=text, start_s=start, end_s=end) for text, (start, end) in zip(said.sentences, speech.spans_s, strict=True))
+    return tuple(
+        Sentence(text=text, start_s=start, end_s=end)
+        for text, (start, end) in zip(said.sentences, speech.spans_s, strict=True)
+    )
 
 
 def lay_audio(ledger: Ledger, settings: SampleSettings, *, said: list[Utterance], speeches: list[Speech]) -> None:
@@ -34,7 +37,12 @@ def lay_audio(ledger: Ledger, settings: SampleSettings, *, said: list[Utterance]
     heard = []
     for number, (words, speech) in enumerate(zip(said, speeches, strict=True)):
         extension = "flac" if number < num_tarred else ("wav", "mp3", "flac")[number % 3]
-        piece = Piece(data=sounds.encoded(speech.samples, extension), extension=extension, caption=words.text, licence="CC-BY-NC-4.0" if number % 9 == 4 else None)
+        piece = Piece(
+            data=sounds.encoded(speech.samples, extension),
+            extension=extension,
+            caption=words.text,
+            licence="CC-BY-NC-4.0" if number % 9 == 4 else None,
+        )
         ledger.sentences[piece.digest] = sentences_of(words, speech)
         heard.append(_Heard(speech.samples, piece))
     tunes = []
@@ -44,12 +52,16 @@ def lay_audio(ledger: Ledger, settings: SampleSettings, *, said: list[Utterance]
         extension = ("flac", "mp3", "wav")[number % 3]
         tunes.append(_Heard(samples, Piece(data=sounds.encoded(samples, extension), extension=extension)))
     tarred = [(entry.piece, "txt") for entry in heard[:num_tarred]]
-    loose: list[tuple[Piece, str | None]] = [(entry.piece, "txt" if number % 2 == 0 else None) for number, entry in enumerate(heard[num_tarred:])]
+    loose: list[tuple[Piece, str | None]] = [
+        (entry.piece, "txt" if number % 2 == 0 else None) for number, entry in enumerate(heard[num_tarred:])
+    ]
     loose += [(entry.piece, None) for entry in tunes]
     for number in range(scaled(4, settings.scale)):  # exact copies within the folder and from the tar
         source = (tunes, heard[:num_tarred])[number % 2]
         loose.append((source[number % len(source)].piece, None))
-    for number, piece in enumerate([*_near(ledger, settings, [*heard[:num_tarred], *tunes]), *_defects(settings, heard)]):
+    for number, piece in enumerate(
+        [*_near(ledger, settings, [*heard[:num_tarred], *tunes]), *_defects(settings, heard)]
+    ):
         if number % 4 == 0:
             tarred.append((piece, "none"))
         else:
@@ -63,7 +75,9 @@ def lay_audio(ledger: Ledger, settings: SampleSettings, *, said: list[Utterance]
 
 def _bare(piece: Piece) -> Piece:
     """The piece under its directory's licence: a loose file cannot say its own."""
-    return Piece(data=piece.data, extension=piece.extension, caption=piece.caption, defect=piece.defect, rule=piece.rule)
+    return Piece(
+        data=piece.data, extension=piece.extension, caption=piece.caption, defect=piece.defect, rule=piece.rule
+    )
 
 
 def _near(ledger: Ledger, settings: SampleSettings, heard: list[_Heard]) -> list[Piece]:
@@ -82,7 +96,10 @@ def _defects(settings: SampleSettings, heard: list[_Heard]) -> list[Piece]:
     for number in range(scaled(2, settings.scale)):
         rng = stream(settings.seed, "audio defect", number)
         # Words of their own: a defect must not be a near duplicate of a clean recording as well.
-        speech = voices.speak([voices.utterance(spoken(5000 + 10 * number + at, settings.seed), 3 * number + at) for at in range(4)], settings.seed)
+        speech = voices.speak(
+            [voices.utterance(spoken(5000 + 10 * number + at, settings.seed), 3 * number + at) for at in range(4)],
+            settings.seed,
+        )
         # From the loudest sample on: a cutting out of a pause would be silent as well.
         loud = speech[0].samples[int(np.abs(speech[0].samples[:-RATE_HZ]).argmax()) :]
         flac, mp3 = sounds.encoded(speech[2].samples, "flac"), sounds.encoded(speech[3].samples, "mp3")

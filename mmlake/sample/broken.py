@@ -20,11 +20,26 @@ def lay_broken(ledger: Ledger, settings: SampleSettings, gallery: Gallery) -> No
     _bad_lines(ledger, settings)
     rng = stream(settings.seed, "broken")
     ledger.loose("broken", "empty.jpg", "image", Piece(data=b"", defect="empty_file", rule="empty_file"))
-    ledger.loose("broken", "really-a-jpeg.png", "image", Piece(data=pictures.jpeg(gallery.new((320, 240))[0]), defect="wrong_extension"))
+    ledger.loose(
+        "broken",
+        "really-a-jpeg.png",
+        "image",
+        Piece(data=pictures.jpeg(gallery.new((320, 240))[0]), defect="wrong_extension"),
+    )
     letter = prose.document(2000, stream(settings.seed, "letter"))
-    ledger.loose("broken", "really-a-letter.jpg", "image", Piece(data=letter.text.encode(), defect="text_named_jpg", rule="undecodable"))
+    ledger.loose(
+        "broken",
+        "really-a-letter.jpg",
+        "image",
+        Piece(data=letter.text.encode(), defect="text_named_jpg", rule="undecodable"),
+    )
     # Bytes and name tell nothing, so the row belongs where most of its directory does: to the pictures.
-    ledger.loose("broken", "device.bin", "image", Piece(data=b"\x07\xfe\x00\x9c" + rng.bytes(2600), defect="unknown_blob", rule="unknown_content"))
+    ledger.loose(
+        "broken",
+        "device.bin",
+        "image",
+        Piece(data=b"\x07\xfe\x00\x9c" + rng.bytes(2600), defect="unknown_blob", rule="unknown_content"),
+    )
 
 
 def _truncated_tar(ledger: Ledger, gallery: Gallery) -> None:
@@ -35,16 +50,33 @@ def _truncated_tar(ledger: Ledger, gallery: Gallery) -> None:
     ledger.put("broken/half.tar", whole[: before + 512 + len(members[4][1]) // 2])
     for name, data in members[:4]:
         ledger.note("broken/half.tar", name, "image", Piece(data=data))
-    ledger.note("broken/half.tar", members[4][0], "image", Piece(data=_NOTHING, defect="truncated_tar", rule="shard_truncated"), has_bytes=False)
+    ledger.note(
+        "broken/half.tar",
+        members[4][0],
+        "image",
+        Piece(data=_NOTHING, defect="truncated_tar", rule="shard_truncated"),
+        has_bytes=False,
+    )
 
 
 def _damaged_gzip(ledger: Ledger, settings: SampleSettings) -> None:
-    lines = [json.dumps({"text": prose.document(2100 + number, stream(settings.seed, "lost", number)).text}) for number in range(6)]
+    lines = [
+        json.dumps({"text": prose.document(2100 + number, stream(settings.seed, "lost", number)).text})
+        for number in range(6)
+    ]
     data = bytearray(gzipped(("\n".join(lines) + "\n").encode()))
-    # Behind the ten bytes of header: a deflate block of the reserved type 3, which no reader can go past (RFC 1951, 3.2.3).
+    # Behind the ten bytes of header: a deflate block of the reserved type 3, which no reader can go past (RFC 1951,
+    # 3.2.3).
     data[10:14] = b"\xff\xff\xff\xff"
     ledger.put("broken/damaged.jsonl.gz", bytes(data))
-    ledger.note("broken/damaged.jsonl.gz", "", "text", Piece(data=_NOTHING, defect="damaged_gzip", rule="shard_unreadable"), role="document", has_bytes=False)
+    ledger.note(
+        "broken/damaged.jsonl.gz",
+        "",
+        "text",
+        Piece(data=_NOTHING, defect="damaged_gzip", rule="shard_unreadable"),
+        role="document",
+        has_bytes=False,
+    )
 
 
 def _bad_lines(ledger: Ledger, settings: SampleSettings) -> None:
@@ -58,8 +90,20 @@ def _bad_lines(ledger: Ledger, settings: SampleSettings) -> None:
     ledger.put(shard, b"\n".join(lines) + b"\n")
     for number, line in enumerate(lines, 1):
         if line is cut:
-            ledger.note(shard, f"line:{number}", "text", Piece(data=line, defect="malformed_line", rule="record_malformed"), role="document")
+            ledger.note(
+                shard,
+                f"line:{number}",
+                "text",
+                Piece(data=line, defect="malformed_line", rule="record_malformed"),
+                role="document",
+            )
         elif line is latin:
-            ledger.note(shard, f"line:{number}", "text", Piece(data=line, defect="latin1_line", rule="not_text"), role="document")
+            ledger.note(
+                shard,
+                f"line:{number}",
+                "text",
+                Piece(data=line, defect="latin1_line", rule="not_text"),
+                role="document",
+            )
         else:
             ledger.note(shard, f"line:{number}", "text", Piece(data=json.loads(line)["text"].encode()), role="document")

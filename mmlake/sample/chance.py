@@ -22,5 +22,6 @@ def pick(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 
 def scaled(base: int, scale: float) -> int:
-    """How many of something there are at that scale: never fewer than one, so that every case stays in the smallest corpus."""
+    """How many of something there are at that scale: never fewer than one, so that every case stays in the smallest
+    corpus."""
     return max(1, round(base * scale))

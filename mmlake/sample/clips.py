@@ -1,6 +1,7 @@
 """Films: shapes that move over a panning picture, cut together from shots, with or without sound.
 
-Enters: pictures and a random stream. Leaves: frames, uint8 RGB of shape (H, W, 3), and mp4 or mkv files that are the same on every run.
+Enters: pictures and a random stream. Leaves: frames, uint8 RGB of shape (H, W, 3), and mp4 or mkv files that are the
+same on every run.
 """
 
 from __future__ import annotations
@@ -92,15 +93,23 @@ def smaller(frames: Sequence[np.ndarray], size_px: tuple[int, int]) -> list[np.n
     return [cv2.resize(frame, size_px, interpolation=cv2.INTER_AREA) for frame in frames]
 
 
-def encoded(frames: Sequence[np.ndarray], *, extension: str = "mp4", sound: np.ndarray | None = None, crf: int = 26, index_first: bool = True) -> bytes:
+def encoded(
+    frames: Sequence[np.ndarray],
+    *,
+    extension: str = "mp4",
+    sound: np.ndarray | None = None,
+    crf: int = 26,
+    index_first: bool = True,
+) -> bytes:
     """The frames as an H.264 file, with AAC sound where samples are given.
 
     crf: x264's constant rate factor, larger is worse. index_first: mp4 only, whether a cut file still has its index.
     """
     import av
 
-    # Without bitexact Matroska writes random identifiers and both write the encoder's version. One thread, since x264's threads change the bits; no
-    # macroblock tree, since with AVX-512 it reads memory that nobody wrote (320x240 with B-frames gave other bits in 12 of 12 runs over a used heap).
+    # Without bitexact Matroska writes random identifiers and both write the encoder's version. One thread, since x264's
+    # threads change the bits; no macroblock tree, since with AVX-512 it reads memory that nobody wrote (320x240 with
+    # B-frames gave other bits in 12 of 12 runs over a used heap).
     options = {"fflags": "+bitexact"} | ({"movflags": "+faststart"} if extension == "mp4" and index_first else {})
     # A named file: faststart reads the finished file again to move its index.
     with tempfile.TemporaryDirectory(prefix="mmlake-sample-") as folder:
@@ -109,7 +118,12 @@ def encoded(frames: Sequence[np.ndarray], *, extension: str = "mp4", sound: np.n
             video = container.add_stream("libx264", rate=FRAME_RATE)
             video.height, video.width, video.pix_fmt = *frames[0].shape[:2], "yuv420p"
             video.time_base = video.codec_context.time_base = Fraction(1, FRAME_RATE)
-            video.options = {"crf": str(crf), "preset": "veryfast", "flags": "+bitexact", "x264-params": "threads=1:mbtree=0"}
+            video.options = {
+                "crf": str(crf),
+                "preset": "veryfast",
+                "flags": "+bitexact",
+                "x264-params": "threads=1:mbtree=0",
+            }
             audio = None
             if sound is not None:
                 audio = container.add_stream("aac", rate=RATE_HZ, layout="mono")
@@ -134,7 +148,9 @@ def _mux_sound(container: Any, stream: Any, sound: np.ndarray) -> None:
     import av
 
     for at in range(0, len(sound), _AUDIO_FRAME):
-        part = av.AudioFrame.from_ndarray(np.ascontiguousarray(sound[None, at : at + _AUDIO_FRAME]), format="fltp", layout="mono")
+        part = av.AudioFrame.from_ndarray(
+            np.ascontiguousarray(sound[None, at : at + _AUDIO_FRAME]), format="fltp", layout="mono"
+        )
         part.sample_rate, part.pts, part.time_base = RATE_HZ, at, Fraction(1, RATE_HZ)
         container.mux(stream.encode(part))
     container.mux(stream.encode(None))
@@ -143,7 +159,10 @@ def _mux_sound(container: Any, stream: Any, sound: np.ndarray) -> None:
 def subtitles(sentences: Sequence[str], spans_s: Sequence[tuple[float, float]], extension: str) -> str:
     """The sentences as a subtitle file: `srt` or `vtt`."""
     mark = "," if extension == "srt" else "."
-    cues = [f"{number}\n{_clock(start, mark)} --> {_clock(end, mark)}\n{sentence}\n" for number, (sentence, (start, end)) in enumerate(zip(sentences, spans_s, strict=True), 1)]
+    cues = [
+        f"{number}\n{_clock(start, mark)} --> {_clock(end, mark)}\n{sentence}\n"
+        for number, (sentence, (start, end)) in enumerate(zip(sentences, spans_s, strict=True), 1)
+    ]
     return ("WEBVTT\n\n" if extension == "vtt" else "") + "\n".join(cues)
 
 

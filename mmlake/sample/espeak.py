@@ -1,7 +1,9 @@
-"""Speech from eSpeak NG, run as a program of its own: a JSON list of {text, voice, rate, pitch} on stdin, PCM on stdout.
+"""Speech from eSpeak NG, run as a program of its own: a JSON list of {text, voice, rate, pitch} on stdin, PCM on
+stdout.
 
-Its own process because the library keeps state between sentences that no call resets (the same sentence differs the second time), and because a
-fault in it must not end the caller. Leaves: per sentence a little-endian int32 count, then that many int16 samples at RATE_HZ; count -1 where it failed.
+Its own process because the library keeps state between sentences that no call resets (the same sentence differs the
+second time), and because a fault in it must not end the caller. Leaves: per sentence a little-endian int32 count, then
+that many int16 samples at RATE_HZ; count -1 where it failed.
 Imports nothing of mmlake, so that it starts in a few hundredths of a second.
 """
 
@@ -48,7 +50,9 @@ def main() -> None:
         failed |= library.espeak_Synth(text, ctypes.c_size_t(len(text)), 0, _CHARACTERS, 0, _UTF8, None, None)
         library.espeak_Synchronize()
         data = b"".join(chunks)
-        sys.stdout.buffer.write(struct.pack("<i", -1) if failed or not data else struct.pack("<i", len(data) // 2) + data)
+        sys.stdout.buffer.write(
+            struct.pack("<i", -1) if failed or not data else struct.pack("<i", len(data) // 2) + data
+        )
 
 
 if __name__ == "__main__":

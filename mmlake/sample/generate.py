@@ -23,7 +23,8 @@ from mmlake.sample.video_shards import lay_video
 
 
 def generate(out: Path, *, settings: SampleSettings | None = None, advance: Advance = silent) -> Truth:
-    """The truth about the corpus that now lies in out/landing, out/probes and out/truth.json; the same bytes for the same settings.
+    """The truth about the corpus that now lies in out/landing, out/probes and out/truth.json; the same bytes for the
+    same settings.
 
     An earlier corpus in `out` is replaced. Raises SettingsError where `out` holds anything else. advance: counts items.
     """
@@ -47,7 +48,8 @@ def generate(out: Path, *, settings: SampleSettings | None = None, advance: Adva
 
 
 def _clear(out: Path) -> None:
-    """An empty `out` with a mark that what comes is ours. Nothing is removed that a finished or interrupted call did not write."""
+    """An empty `out` with a mark that what comes is ours. Nothing is removed that a finished or interrupted call did
+    not write."""
     if out.exists() and not out.is_dir():
         raise SettingsError(f"{out} is a file; name a directory for the sample corpus")
     mark = out / "truth.json"
@@ -55,7 +57,8 @@ def _clear(out: Path) -> None:
     if names and (set(names) - {"landing", "probes", "truth.json"} or not _is_ours(mark)):
         raise SettingsError(f"{out} already holds {names[:3]}, which are no sample corpus; name an empty directory")
     out.mkdir(parents=True, exist_ok=True)
-    # The mark first: a call that is interrupted leaves a corpus that the next one may replace, and that Truth.read refuses.
+    # The mark first: a call that is interrupted leaves a corpus that the next one may replace, and that Truth.read
+    # refuses.
     mark.write_text(json.dumps({"kind": KIND}) + "\n", encoding="utf-8")
     for name in ("landing", "probes"):
         if (out / name).is_dir():

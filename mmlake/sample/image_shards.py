@@ -54,7 +54,9 @@ def lay_image(ledger: Ledger, settings: SampleSettings, gallery: Gallery) -> Non
             loose.append(piece)
         else:
             tarred[number % 2].append((piece, "txt" if piece.caption is not None else "none"))
-    plain = replace(shown[0].piece, data=pictures.jpeg(gallery.new(SIZES_PX[1])[0]), extension="jpg", caption="\n", licence=None)
+    plain = replace(
+        shown[0].piece, data=pictures.jpeg(gallery.new(SIZES_PX[1])[0]), extension="jpg", caption="\n", licence=None
+    )
     tarred[0].append((plain, "txt"))
     for number, samples in enumerate(tarred):
         order = stream(settings.seed, "photos", number).permutation(len(samples))
@@ -76,7 +78,15 @@ def _clean(number: int, settings: SampleSettings, gallery: Gallery) -> _Shown:
     subject = subjects[len(subjects) - 1 - number * 5 % len(subjects)][1]
     caption = pick(rng, _CAPTIONS).format(p=phrase, s=subject, n=pick(rng, NAMES), pl=pick(rng, PLACES))
     caption = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", caption[:1].upper() + caption[1:]) + "."
-    return _Shown(picture, Piece(data=data, extension=extension, caption=caption, licence=pick(rng, _LICENCES) if rng.random() < 0.3 else None))
+    return _Shown(
+        picture,
+        Piece(
+            data=data,
+            extension=extension,
+            caption=caption,
+            licence=pick(rng, _LICENCES) if rng.random() < 0.3 else None,
+        ),
+    )
 
 
 def _near(ledger: Ledger, settings: SampleSettings, shown: list[_Shown]) -> list[Piece]:
@@ -130,4 +140,11 @@ def _probes(ledger: Ledger, settings: SampleSettings, shown: list[_Shown]) -> No
         cropped = original.picture[height // 40 : height - height // 40, width // 40 : width - width // 40]
         (folder / f"picture-{number:02d}.jpg").write_bytes(pictures.jpeg((cropped * 0.92).astype(np.uint8), 55))
         digest = original.piece.digest
-        ledger.probes.append(Probe(query=f"probes/picture-{number:02d}.jpg", kind="image", modality="image", relevant=(digest, *sorted(related.get(digest, ())))))
+        ledger.probes.append(
+            Probe(
+                query=f"probes/picture-{number:02d}.jpg",
+                kind="image",
+                modality="image",
+                relevant=(digest, *sorted(related.get(digest, ()))),
+            )
+        )

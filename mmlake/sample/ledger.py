@@ -17,7 +17,8 @@ from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
 from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem
 
-# Defect -> final status, where it is not a P0/P1 rule of quality (those are quarantined) and not an error of the catalogue (unreadable).
+# Defect -> final status, where it is not a P0/P1 rule of quality (those are quarantined) and not an error of the
+# catalogue (unreadable).
 _FLAGGED = ("word_length", "extreme_aspect", "static", "noisy")
 _UNREADABLE = {entry.name for entry in CODES.values()}
 
@@ -64,7 +65,10 @@ class Ledger:
     def directory(self, path: str, source: str, licence: str, priority: int) -> None:
         """Makes a directory with its defaults for the rows below it."""
         self._licences[path] = licence
-        self.put(f"{path}/_source.json", (json.dumps({"source": source, "licence": licence, "priority": priority}) + "\n").encode())
+        self.put(
+            f"{path}/_source.json",
+            (json.dumps({"source": source, "licence": licence, "priority": priority}) + "\n").encode(),
+        )
 
     def put(self, path: str, data: bytes) -> None:
         """Writes a file of the landing zone."""
@@ -80,7 +84,9 @@ class Ledger:
                 return licence
         return "NOASSERTION"
 
-    def note(self, shard: str, member: str, modality: str, piece: Piece, *, role: str = "media", has_bytes: bool = True) -> None:
+    def note(
+        self, shard: str, member: str, modality: str, piece: Piece, *, role: str = "media", has_bytes: bool = True
+    ) -> None:
         """Enters one item into the truth."""
         self.items.append(
             TruthItem(
@@ -97,8 +103,11 @@ class Ledger:
         )
         self.advance(1)
 
-    def loose(self, directory: str, name: str, modality: str, piece: Piece, *, role: str = "media", sidecar: str | None = None) -> None:
-        """A loose file, with the piece's caption in a file beside it where `sidecar` names its extension. Its licence is the directory's."""
+    def loose(
+        self, directory: str, name: str, modality: str, piece: Piece, *, role: str = "media", sidecar: str | None = None
+    ) -> None:
+        """A loose file, with the piece's caption in a file beside it where `sidecar` names its extension. Its
+        licence is the directory's."""
         self.put(f"{directory}/{name}", piece.data)
         self.note(directory, name, modality, piece, role=role)
         if sidecar is not None and piece.caption is not None:
@@ -108,7 +117,8 @@ class Ledger:
             self.note(directory, beside, "text", text, role="caption" if modality == "image" else "transcript")
 
     def webdataset(self, shard: str, modality: str, samples: Sequence[tuple[Piece, str]]) -> None:
-        """A tar of samples. With each piece: where its caption stands: `json`, `txt`, or `none`; a licence of its own always goes into the JSON."""
+        """A tar of samples. With each piece: where its caption stands: `json`, `txt`, or `none`; a licence of its
+        own always goes into the JSON."""
         members: list[tuple[str, bytes]] = []
         for number, (piece, where) in enumerate(samples):
             name = f"{number:06d}"
@@ -125,7 +135,12 @@ class Ledger:
             if where == "txt" and piece.caption is not None:
                 members.append((f"{name}.txt", piece.caption.encode()))
                 empty = not piece.caption.strip()
-                text = Piece(data=members[-1][1], licence=piece.licence, defect="text_empty" if empty else None, rule="text_empty" if empty else None)
+                text = Piece(
+                    data=members[-1][1],
+                    licence=piece.licence,
+                    defect="text_empty" if empty else None,
+                    rule="text_empty" if empty else None,
+                )
                 self.note(shard, members[-1][0], "text", text, role="caption" if modality == "image" else "transcript")
         self.put(shard, tar(members))
 

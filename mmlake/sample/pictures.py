@@ -1,7 +1,7 @@
 """Distinct pictures, their disguises, and image files.
 
-A picture is accepted only if its perceptual hash is far from every other one's and from their mirror images: unrelated pictures stay unrelated
-for any reasonable near-duplicate search.
+A picture is accepted only if its perceptual hash is far from every other one's and from their mirror images: unrelated
+pictures stay unrelated for any reasonable near-duplicate search.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ import numpy as np
 from mmlake.sample.chance import stream
 from mmlake.sample.scenes import SCENES, paint
 
-MIN_HASH_BITS = 18  # of 64; near duplicates of photographs differ in up to about 10, so this leaves a margin for other sizes and codecs
+# of 64; near duplicates of photographs differ in up to about 10, so this leaves a margin for other sizes and codecs
+MIN_HASH_BITS = 18
 _MAX_TRIES = 60
 SIZES_PX = ((384, 288), (320, 240), (288, 384), (400, 300), (320, 320), (448, 252))
 
 
 def phash_bits(picture: np.ndarray) -> np.ndarray:
-    """64 bits of a DCT hash: which of the 8 x 8 lowest frequencies of the 32 x 32 luma lie above their median. Shape (64,), bool."""
+    """64 bits of a DCT hash: which of the 8 x 8 lowest frequencies of the 32 x 32 luma lie above their median. Shape
+    (64,), bool."""
     import cv2
 
-    luma = cv2.resize(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), (32, 32), interpolation=cv2.INTER_AREA).astype(np.float32)
+    luma = cv2.resize(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), (32, 32), interpolation=cv2.INTER_AREA).astype(
+        np.float32
+    )
     low = cv2.dct(luma)[:8, :8].ravel()
     return np.asarray(low > np.median(low[1:]))
 
@@ -37,12 +41,15 @@ class Gallery:
     _num_painted: int = 0
 
     def new(self, size_px: tuple[int, int], *, grain: float = 5) -> tuple[np.ndarray, str]:
-        """(picture, phrase) at least MIN_HASH_BITS away from every earlier one and its mirror image; the scenes take turns."""
+        """(picture, phrase) at least MIN_HASH_BITS away from every earlier one and its mirror image; the scenes take
+        turns."""
         scene = tuple(SCENES)[self._num_painted % len(SCENES)]
         self._num_painted += 1
         best: tuple[int, np.ndarray, str] | None = None
         for attempt in range(_MAX_TRIES):
-            picture, phrase = paint(scene, *size_px, stream(self.seed, "picture", self._num_painted, attempt), grain=grain)
+            picture, phrase = paint(
+                scene, *size_px, stream(self.seed, "picture", self._num_painted, attempt), grain=grain
+            )
             distance = self._distance(picture)
             if best is None or distance > best[0]:
                 best = (distance, picture, phrase)

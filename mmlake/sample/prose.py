@@ -1,7 +1,7 @@
 """Readable documents about one subject each, their light edits, and texts that only look alike.
 
-Enters: a random stream and a subject number. Leaves: `Document`s. Two documents share a topic's words but neither their subject, their people nor
-five words in a row (tests/sample/test_sample_prose.py holds the bound).
+Enters: a random stream and a subject number. Leaves: `Document`s. Two documents share a topic's words but neither their
+subject, their people nor five words in a row (tests/sample/test_sample_prose.py holds the bound).
 """
 
 from __future__ import annotations
@@ -131,7 +131,11 @@ def document(number: int, rng: np.random.Generator, *, num_sentences: int | None
     while len(" ".join(sentences).split()) < 45:
         sentences.insert(-1, _sentence(pick(rng, _BODIES), rng, topic, fixed))
     split = len(sentences) // 2
-    text = " ".join(sentences) if len(sentences) < 6 else " ".join(sentences[:split]) + "\n\n" + " ".join(sentences[split:])
+    text = (
+        " ".join(sentences)
+        if len(sentences) < 6
+        else " ".join(sentences[:split]) + "\n\n" + " ".join(sentences[split:])
+    )
     return Document(text=text, topic=topic.name, subject=subject, alias=alias, place=fixed["P"])
 
 
@@ -174,11 +178,13 @@ EDITS = {"word": _swap_word, "dateline": _prepend, "cut": _cut_tail, "typography
 
 
 def light_edit(text: str, kind: str, rng: np.random.Generator) -> str:
-    """The text after one light edit of that kind; it keeps at least 0.85 of the word 5-grams when the text has 90 words or more."""
+    """The text after one light edit of that kind; it keeps at least 0.85 of the word 5-grams when the text has 90
+    words or more."""
     return EDITS[kind](text, rng)
 
 
 def same_opening(first: Document, second: Document) -> str:
-    """A text that opens with the sentences of `first` and goes on as `second`: alike at a glance, not a duplicate of either."""
+    """A text that opens with the sentences of `first` and goes on as `second`: alike at a glance, not a duplicate of
+    either."""
     opening = first.text.replace("\n\n", " ").split(". ")[0]
     return f"{opening}. That is another story, though. {second.text}"

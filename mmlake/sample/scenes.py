@@ -1,6 +1,8 @@
-"""Procedural scenes with the statistics of photographs: sharp edges, textures at all scales, light from somewhere, and a true caption.
+"""Procedural scenes with the statistics of photographs: sharp edges, textures at all scales, light from somewhere, and
+a true caption.
 
-`paint` gives an RGB picture and the phrase that says what is on it. Everything is drawn with OpenCV on a canvas of the final size.
+`paint` gives an RGB picture and the phrase that says what is on it. Everything is drawn with OpenCV on a canvas of the
+final size.
 """
 
 from __future__ import annotations
@@ -34,12 +36,29 @@ _SKIES = {
     "under grey clouds": ((110, 116, 124), (200, 204, 206)),
     "by night": ((14, 18, 44), (56, 62, 104)),
 }
-_COUNTS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen")
+_COUNTS = (
+    "",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+)
 Painter = Callable[[np.ndarray, np.random.Generator], str]
 
 
 def noise(height: int, width: int, rng: np.random.Generator, *, coarsest: int = 3, octaves: int = 5) -> np.ndarray:
-    """A field in about -1..1 with power falling as in nature: octaves of smoothed random grids, each half as strong. Shape (H, W), float32."""
+    """A field in about -1..1 with power falling as in nature: octaves of smoothed random grids, each half as strong.
+    Shape (H, W), float32."""
     import cv2
 
     field = np.zeros((height, width), np.float32)
@@ -74,7 +93,13 @@ def _disc(canvas: np.ndarray, x: float, y: float, radius: float, colour: tuple[i
     cv2.circle(canvas, (round(x), round(y)), max(1, round(radius)), colour, -1, cv2.LINE_AA)
 
 
-def _line(canvas: np.ndarray, start: tuple[float, float], end: tuple[float, float], colour: tuple[int, int, int], thickness: int) -> None:
+def _line(
+    canvas: np.ndarray,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: tuple[int, int, int],
+    thickness: int,
+) -> None:
     import cv2
 
     cv2.line(canvas, (round(start[0]), round(start[1])), (round(end[0]), round(end[1])), colour, thickness, cv2.LINE_AA)
@@ -101,9 +126,18 @@ def _hills(canvas: np.ndarray, rng: np.random.Generator) -> str:
     x = np.arange(width)
     for ridge in range(ridges):
         phase, waves = rng.uniform(0, 6.28, 3), rng.uniform(0.6, 5, 3)
-        line = sum(np.sin(x / width * 6.28 * wave + shift) / (1 + at) for at, (wave, shift) in enumerate(zip(waves, phase, strict=True)))
-        level = height * (0.35 + 0.55 * (ridge + 1) / (ridges + 1)) - np.asarray(line) * height * rng.uniform(0.05, 0.16)
-        _polygon(canvas, [*zip(x, level, strict=True), (width, height), (0, height)], _shade(base, 1.15 - 0.75 * ridge / ridges))
+        line = sum(
+            np.sin(x / width * 6.28 * wave + shift) / (1 + at)
+            for at, (wave, shift) in enumerate(zip(waves, phase, strict=True))
+        )
+        level = height * (0.35 + 0.55 * (ridge + 1) / (ridges + 1)) - np.asarray(line) * height * rng.uniform(
+            0.05, 0.16
+        )
+        _polygon(
+            canvas,
+            [*zip(x, level, strict=True), (width, height), (0, height)],
+            _shade(base, 1.15 - 0.75 * ridge / ridges),
+        )
     return f"{_COUNTS[ridges]} ridges of {name} mountains {when} with a {colour[0]} sun"
 
 
@@ -116,12 +150,24 @@ def _city(canvas: np.ndarray, rng: np.random.Generator) -> str:
     towers, x = 0, -rng.uniform(0, 20)
     while x < width:
         broad, tall = rng.uniform(0.06, 0.2) * width, rng.uniform(0.15, 0.85) * height
-        cv2.rectangle(canvas, (round(x), round(height - tall)), (round(x + broad), height), _shade(wall[1], rng.uniform(0.35, 1.2)), -1)
+        cv2.rectangle(
+            canvas,
+            (round(x), round(height - tall)),
+            (round(x + broad), height),
+            _shade(wall[1], rng.uniform(0.35, 1.2)),
+            -1,
+        )
         step = int(rng.integers(7, 14))
         for top in range(round(height - tall) + 5, height - 4, step):
             for left in range(round(x) + 4, round(x + broad) - 5, step):
                 if rng.random() < 0.6:
-                    cv2.rectangle(canvas, (left, top), (left + step // 2, top + step // 2), _shade(light[1], rng.uniform(0.4, 1.1)), -1)
+                    cv2.rectangle(
+                        canvas,
+                        (left, top),
+                        (left + step // 2, top + step // 2),
+                        _shade(light[1], rng.uniform(0.4, 1.1)),
+                        -1,
+                    )
         x += broad + rng.uniform(0, 0.05) * width
         towers += 1
     return f"{wall[0]} tower blocks with {light[0]} windows {when}"
@@ -156,7 +202,13 @@ def _balloons(canvas: np.ndarray, rng: np.random.Generator) -> str:
         tone = _shade(colour[1], rng.uniform(0.7, 1.15))
         _disc(canvas, x, y, radius, tone)
         for stripe in (-0.5, 0, 0.5):
-            _line(canvas, (x + stripe * radius, y - radius * 0.8), (x + stripe * radius * 0.7, y + radius * 0.85), _shade(tone, 0.55), max(1, round(radius / 8)))
+            _line(
+                canvas,
+                (x + stripe * radius, y - radius * 0.8),
+                (x + stripe * radius * 0.7, y + radius * 0.85),
+                _shade(tone, 0.55),
+                max(1, round(radius / 8)),
+            )
         _disc(canvas, x, y + radius * 1.9, radius * 0.22, (92, 62, 30))
     return f"{_COUNTS[count]} {colour[0]} hot-air balloons {when}"
 
@@ -164,15 +216,34 @@ def _balloons(canvas: np.ndarray, rng: np.random.Generator) -> str:
 def _flowers(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     ground, petal, heart = _colour(rng, but=("pink", "white", "yellow")), _colour(rng), _colour(rng)
-    canvas[:] = np.clip(np.array(ground[1]) * (0.8 + 0.45 * noise(height, width, rng)[..., None]), 0, 255).astype(np.uint8)
+    canvas[:] = np.clip(np.array(ground[1]) * (0.8 + 0.45 * noise(height, width, rng)[..., None]), 0, 255).astype(
+        np.uint8
+    )
     for _ in range(160):
         x, y = rng.uniform(0, width), rng.uniform(0, height)
-        _line(canvas, (x, y), (x + rng.uniform(-9, 9), y - rng.uniform(8, 34)), _shade(ground[1], rng.uniform(0.5, 1.5)), 1)
+        _line(
+            canvas,
+            (x, y),
+            (x + rng.uniform(-9, 9), y - rng.uniform(8, 34)),
+            _shade(ground[1], rng.uniform(0.5, 1.5)),
+            1,
+        )
     count = int(rng.integers(3, 13))
     for _ in range(count):
-        x, y, size, petals = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.05, 0.16) * width, int(rng.integers(5, 11))
+        x, y, size, petals = (
+            rng.uniform(0, width),
+            rng.uniform(0, height),
+            rng.uniform(0.05, 0.16) * width,
+            int(rng.integers(5, 11)),
+        )
         for angle in np.linspace(0, 6.28, petals, endpoint=False) + rng.uniform(0, 1):
-            _disc(canvas, x + np.cos(angle) * size * 0.6, y + np.sin(angle) * size * 0.6, size * 0.34, _shade(petal[1], rng.uniform(0.75, 1.15)))
+            _disc(
+                canvas,
+                x + np.cos(angle) * size * 0.6,
+                y + np.sin(angle) * size * 0.6,
+                size * 0.34,
+                _shade(petal[1], rng.uniform(0.75, 1.15)),
+            )
         _disc(canvas, x, y, size * 0.36, heart[1])
     return f"{_COUNTS[count]} {petal[0]} flowers with {heart[0]} hearts on {ground[0]} ground"
 
@@ -192,7 +263,13 @@ def _shelf(canvas: np.ndarray, rng: np.random.Generator) -> str:
             broad, tall = rng.uniform(6, 26), room * rng.uniform(0.45, 0.92)
             tone = _shade(pick(rng, names)[1], rng.uniform(0.6, 1.2))
             cv2.rectangle(canvas, (round(x), round(floor - tall)), (round(x + broad), floor - 5), tone, -1)
-            cv2.rectangle(canvas, (round(x) + 2, round(floor - tall * 0.8)), (round(x + broad) - 2, round(floor - tall * 0.7)), _shade(tone, 1.7), -1)
+            cv2.rectangle(
+                canvas,
+                (round(x) + 2, round(floor - tall * 0.8)),
+                (round(x + broad) - 2, round(floor - tall * 0.7)),
+                _shade(tone, 1.7),
+                -1,
+            )
             x += broad + 1
         cv2.rectangle(canvas, (0, floor - 6), (width, floor), wood[1], -1)
     return f"{_COUNTS[rows]} {wood[0]} shelves of {names[0][0]} and {names[1][0]} books"
@@ -208,10 +285,21 @@ def _bricks(canvas: np.ndarray, rng: np.random.Generator) -> str:
     light = 1 + 0.45 * noise(height // tall + 2, width // broad + 3, rng, coarsest=2, octaves=2)
     for row, top in enumerate(range(0, height, tall)):
         for column, left in enumerate(range(-broad * (row % 2) // 2, width, broad)):
-            cv2.rectangle(canvas, (left, top), (left + broad - 3, top + tall - 3), _shade(brick[1], float(light[row, column]) * rng.uniform(0.85, 1.15)), -1)
+            cv2.rectangle(
+                canvas,
+                (left, top),
+                (left + broad - 3, top + tall - 3),
+                _shade(brick[1], float(light[row, column]) * rng.uniform(0.85, 1.15)),
+                -1,
+            )
     count = int(rng.integers(2, 5))
     for _ in range(count):
-        x, y, w, h = rng.uniform(0, 0.75) * width, rng.uniform(0, 0.6) * height, rng.uniform(0.12, 0.3) * width, rng.uniform(0.2, 0.5) * height
+        x, y, w, h = (
+            rng.uniform(0, 0.75) * width,
+            rng.uniform(0, 0.6) * height,
+            rng.uniform(0.12, 0.3) * width,
+            rng.uniform(0.2, 0.5) * height,
+        )
         cv2.rectangle(canvas, (round(x), round(y)), (round(x + w), round(y + h)), _shade(door[1], 0.4), -1)
         cv2.rectangle(canvas, (round(x + 5), round(y + 5)), (round(x + w - 5), round(y + h - 5)), door[1], -1)
         _line(canvas, (x + w / 2, y), (x + w / 2, y + h), _shade(door[1], 0.4), 4)
@@ -230,10 +318,27 @@ def _boats(canvas: np.ndarray, rng: np.random.Generator) -> str:
         _line(canvas, (x, y), (x + rng.uniform(6, 30), y), _shade(water[1], rng.uniform(0.6, 1.7)), 1)
     count, sail = int(rng.integers(2, 8)), _colour(rng)
     for _ in range(count):
-        x, y, size = rng.uniform(0.05, 0.95) * width, rng.uniform(horizon, height * 0.92), rng.uniform(0.08, 0.28) * width
-        _polygon(canvas, [(x - size / 2, y), (x + size / 2, y), (x + size * 0.35, y + size * 0.2), (x - size * 0.35, y + size * 0.2)], (70, 40, 24))
+        x, y, size = (
+            rng.uniform(0.05, 0.95) * width,
+            rng.uniform(horizon, height * 0.92),
+            rng.uniform(0.08, 0.28) * width,
+        )
+        _polygon(
+            canvas,
+            [
+                (x - size / 2, y),
+                (x + size / 2, y),
+                (x + size * 0.35, y + size * 0.2),
+                (x - size * 0.35, y + size * 0.2),
+            ],
+            (70, 40, 24),
+        )
         _polygon(canvas, [(x, y - 3), (x, y - size * 1.1), (x + size * rng.uniform(0.3, 0.6), y - 3)], sail[1])
-        _polygon(canvas, [(x - 3, y - 3), (x - 3, y - size * 0.9), (x - size * rng.uniform(0.2, 0.45), y - 3)], _shade(sail[1], 0.75))
+        _polygon(
+            canvas,
+            [(x - 3, y - 3), (x - 3, y - size * 0.9), (x - size * rng.uniform(0.2, 0.45), y - 3)],
+            _shade(sail[1], 0.75),
+        )
     return f"{_COUNTS[count]} boats with {sail[0]} sails on {water[0]} water {when}"
 
 
@@ -242,14 +347,22 @@ def _trees(canvas: np.ndarray, rng: np.random.Generator) -> str:
     when = _sky(canvas, rng)
     leaf, ground = _colour(rng, but=("black", "white", "grey", "blue")), _colour(rng, but=("pink", "violet"))
     horizon = round(height * rng.uniform(0.55, 0.85))
-    canvas[horizon:] = np.clip(np.array(ground[1]) * (0.8 + 0.35 * noise(height - horizon, width, rng)[..., None]), 0, 255).astype(np.uint8)
+    canvas[horizon:] = np.clip(
+        np.array(ground[1]) * (0.8 + 0.35 * noise(height - horizon, width, rng)[..., None]), 0, 255
+    ).astype(np.uint8)
     count = int(rng.integers(2, 9))
     for _ in range(count):
         x, foot, tall = rng.uniform(0, width), rng.uniform(horizon, height * 0.95), rng.uniform(0.3, 0.7) * height
         _line(canvas, (x, foot), (x + rng.uniform(-8, 8), foot - tall), (64, 42, 26), int(rng.integers(3, 11)))
         for _ in range(45):
             spread = rng.normal(0, 0.09, 2) * (width, height)
-            _disc(canvas, x + spread[0], foot - tall + spread[1], rng.uniform(2, 9), _shade(leaf[1], rng.uniform(0.5, 1.35)))
+            _disc(
+                canvas,
+                x + spread[0],
+                foot - tall + spread[1],
+                rng.uniform(2, 9),
+                _shade(leaf[1], rng.uniform(0.5, 1.35)),
+            )
     return f"{_COUNTS[count]} trees with {leaf[0]} leaves on {ground[0]} earth {when}"
 
 
@@ -262,7 +375,11 @@ def _quilt(canvas: np.ndarray, rng: np.random.Generator) -> str:
             corners = [(left, top), (left + size, top), (left + size, top + size), (left, top + size)]
             _polygon(canvas, corners, _shade(pick(rng, names)[1], rng.uniform(0.6, 1.2)))
             turn = int(rng.integers(4))
-            _polygon(canvas, [corners[turn], corners[(turn + 1) % 4], corners[(turn + 2) % 4]], _shade(pick(rng, names)[1], rng.uniform(0.6, 1.2)))
+            _polygon(
+                canvas,
+                [corners[turn], corners[(turn + 1) % 4], corners[(turn + 2) % 4]],
+                _shade(pick(rng, names)[1], rng.uniform(0.6, 1.2)),
+            )
             for stitch in np.arange(0, size, 6):
                 _line(canvas, (left + stitch, top + 3), (left + stitch + 2, top + 3), (235, 232, 220), 1)
     return f"a patchwork quilt of {names[0][0]}, {names[1][0]} and {names[2][0]} triangles"
@@ -276,15 +393,37 @@ def _planets(canvas: np.ndarray, rng: np.random.Generator) -> str:
     glow = np.clip(noise(height, width, rng, coarsest=2)[..., None], 0, 1) * np.array(haze[1]) * 0.8
     canvas[:] = np.clip(np.array((10, 12, 26)) + glow, 0, 255).astype(np.uint8)
     for _ in range(320):
-        _disc(canvas, rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.4, 2), _shade((255, 250, 240), rng.uniform(0.4, 1)))
+        _disc(
+            canvas,
+            rng.uniform(0, width),
+            rng.uniform(0, height),
+            rng.uniform(0.4, 2),
+            _shade((255, 250, 240), rng.uniform(0.4, 1)),
+        )
     count, skin = int(rng.integers(2, 5)), _colour(rng, but=("black",))
     for _ in range(count):
         x, y, radius = rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.9) * height, rng.uniform(0.08, 0.26) * width
         _disc(canvas, x, y, radius, skin[1])
         for band in rng.uniform(-0.7, 0.7, 4):
             half = radius * float(np.sqrt(1 - band**2)) * 0.97
-            _line(canvas, (x - half, y + band * radius), (x + half, y + band * radius), _shade(skin[1], rng.uniform(0.5, 1.3)), max(1, round(radius / 9)))
-        cv2.ellipse(canvas, (round(x), round(y)), (round(radius * 1.7), round(radius * 0.4)), float(rng.uniform(-40, 40)), 0, 360, (224, 210, 180), 2, cv2.LINE_AA)
+            _line(
+                canvas,
+                (x - half, y + band * radius),
+                (x + half, y + band * radius),
+                _shade(skin[1], rng.uniform(0.5, 1.3)),
+                max(1, round(radius / 9)),
+            )
+        cv2.ellipse(
+            canvas,
+            (round(x), round(y)),
+            (round(radius * 1.7), round(radius * 0.4)),
+            float(rng.uniform(-40, 40)),
+            0,
+            360,
+            (224, 210, 180),
+            2,
+            cv2.LINE_AA,
+        )
     return f"{_COUNTS[count]} {skin[0]} planets with rings in a {haze[0]} nebula"
 
 
@@ -301,10 +440,19 @@ def _fish(canvas: np.ndarray, rng: np.random.Generator) -> str:
             _line(canvas, (x, y), (x + rng.uniform(-9, 9), y - 11), (40, 92, 58), 3)
     count = int(rng.integers(3, 13))
     for _ in range(count):
-        x, y, size, way = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.05, 0.17) * width, pick(rng, (-1, 1))
+        x, y, size, way = (
+            rng.uniform(0, width),
+            rng.uniform(0, height),
+            rng.uniform(0.05, 0.17) * width,
+            pick(rng, (-1, 1)),
+        )
         tone = _shade(scale[1], rng.uniform(0.7, 1.2))
         cv2.ellipse(canvas, (round(x), round(y)), (round(size), round(size * 0.5)), 0, 0, 360, tone, -1, cv2.LINE_AA)
-        _polygon(canvas, [(x - way * size * 0.8, y), (x - way * size * 1.6, y - size * 0.5), (x - way * size * 1.6, y + size * 0.5)], _shade(tone, 0.7))
+        _polygon(
+            canvas,
+            [(x - way * size * 0.8, y), (x - way * size * 1.6, y - size * 0.5), (x - way * size * 1.6, y + size * 0.5)],
+            _shade(tone, 0.7),
+        )
         _disc(canvas, x + way * size * 0.6, y - size * 0.1, size * 0.1, (250, 250, 250))
     return f"{_COUNTS[count]} {scale[0]} fish among weeds in {sea[0]} water"
 
@@ -312,14 +460,22 @@ def _fish(canvas: np.ndarray, rng: np.random.Generator) -> str:
 def _umbrellas(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     sand, cloth, other = _colour(rng), _colour(rng), _colour(rng)
-    canvas[:] = np.clip(np.array(sand[1]) * (0.85 + 0.4 * noise(height, width, rng, coarsest=2)[..., None]), 0, 255).astype(np.uint8)
+    canvas[:] = np.clip(
+        np.array(sand[1]) * (0.85 + 0.4 * noise(height, width, rng, coarsest=2)[..., None]), 0, 255
+    ).astype(np.uint8)
     count = int(rng.integers(3, 11))
     for _ in range(count):
         x, y, radius = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0.08, 0.22) * width
         _disc(canvas, x + radius * 0.25, y + radius * 0.25, radius, _shade(sand[1], 0.45))
         edges = np.linspace(0, 6.2832, 9) + rng.uniform(0, 1)
         for at in range(8):
-            wedge = [(x, y), *((x + np.cos(angle) * radius, y + np.sin(angle) * radius) for angle in np.linspace(edges[at], edges[at + 1], 4))]
+            wedge = [
+                (x, y),
+                *(
+                    (x + np.cos(angle) * radius, y + np.sin(angle) * radius)
+                    for angle in np.linspace(edges[at], edges[at + 1], 4)
+                ),
+            ]
             _polygon(canvas, wedge, cloth[1] if at % 2 else other[1])
     return f"{_COUNTS[count]} {cloth[0]} and {other[0]} parasols seen from above on {sand[0]} sand"
 
@@ -327,11 +483,17 @@ def _umbrellas(canvas: np.ndarray, rng: np.random.Generator) -> str:
 def _keys(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     floor, stripe = _colour(rng), _colour(rng)
-    canvas[:] = np.clip(np.array(floor[1]) * (0.8 + 0.4 * noise(height, width, rng)[..., None]), 0, 255).astype(np.uint8)
+    canvas[:] = np.clip(np.array(floor[1]) * (0.8 + 0.4 * noise(height, width, rng)[..., None]), 0, 255).astype(
+        np.uint8
+    )
     horizon, middle = rng.uniform(-0.2, 0.4) * height, rng.uniform(0.1, 0.9) * width
     lanes = np.sort(rng.uniform(-0.6, 1.6, int(rng.integers(6, 13)))) * width
     for left, right in zip(lanes[::2], lanes[1::2], strict=False):
-        _polygon(canvas, [(middle, horizon), (middle + 2, horizon), (right, height), (left, height)], _shade(stripe[1], rng.uniform(0.6, 1.2)))
+        _polygon(
+            canvas,
+            [(middle, horizon), (middle + 2, horizon), (right, height), (left, height)],
+            _shade(stripe[1], rng.uniform(0.6, 1.2)),
+        )
     y = horizon + 6
     while y < height:
         _line(canvas, (0, y), (width, y), _shade(floor[1], 0.5), max(1, round((y - horizon) / 50)))
@@ -357,10 +519,17 @@ SCENES: dict[str, Painter] = {
 }
 
 
-def paint(scene: str, width_px: int, height_px: int, rng: np.random.Generator, *, grain: float = 5) -> tuple[np.ndarray, str]:
-    """(picture, what is on it). Picture: uint8 RGB, shape (H, W, 3). grain: standard deviation of the sensor noise in grey levels."""
+def paint(
+    scene: str, width_px: int, height_px: int, rng: np.random.Generator, *, grain: float = 5
+) -> tuple[np.ndarray, str]:
+    """(picture, what is on it). Picture: uint8 RGB, shape (H, W, 3). grain: standard deviation of the sensor noise
+    in grey levels."""
     canvas = np.zeros((height_px, width_px, 3), np.uint8)
     phrase = SCENES[scene](canvas, rng)
-    light = 1 + rng.uniform(0.1, 0.3) * noise(height_px, width_px, rng, coarsest=1, octaves=3) + 0.07 * noise(height_px, width_px, rng, coarsest=12, octaves=4)
+    light = (
+        1
+        + rng.uniform(0.1, 0.3) * noise(height_px, width_px, rng, coarsest=1, octaves=3)
+        + 0.07 * noise(height_px, width_px, rng, coarsest=12, octaves=4)
+    )
     picture = canvas.astype(np.float32) * light[..., None] + rng.normal(0, grain, (height_px, width_px, 1))
     return np.clip(picture, 0, 255).astype(np.uint8), phrase

@@ -1,4 +1,5 @@
-"""What the sample's voices say: everyday sentences, each about something else, in words that any pronouncing dictionary has. Data only."""
+"""What the sample's voices say: everyday sentences, each about something else, in words that any pronouncing
+dictionary has. Data only."""
 
 from __future__ import annotations
 
@@ -98,7 +99,23 @@ _PEOPLE = (
     "A tourist",
     "The librarian",
 )
-_DEEDS = ("carried", "found", "sold", "painted", "borrowed", "lost", "described", "cleaned", "photographed", "hid", "bought", "repaired", "forgot", "stole", "returned")
+_DEEDS = (
+    "carried",
+    "found",
+    "sold",
+    "painted",
+    "borrowed",
+    "lost",
+    "described",
+    "cleaned",
+    "photographed",
+    "hid",
+    "bought",
+    "repaired",
+    "forgot",
+    "stole",
+    "returned",
+)
 _THINGS = (
     "a heavy suitcase",
     "the broken lamp",
@@ -143,7 +160,17 @@ _WHERES = (
 def spoken(number: int, seed: int) -> tuple[str, ...]:
     """Two or three sentences that no other number says."""
     rng = stream(seed, "sentence", number)
-    made = " ".join((pick(rng, _PEOPLE), pick(rng, _DEEDS), _THINGS[number % len(_THINGS)], _WHERES[(number * 7 + number // 20) % len(_WHERES)])) + "."
+    made = (
+        " ".join(
+            (
+                pick(rng, _PEOPLE),
+                pick(rng, _DEEDS),
+                _THINGS[number % len(_THINGS)],
+                _WHERES[(number * 7 + number // 20) % len(_WHERES)],
+            )
+        )
+        + "."
+    )
     if number < len(SENTENCES):
         return (SENTENCES[number], made)
     extra = " ".join((pick(rng, _PEOPLE), pick(rng, _DEEDS), pick(rng, _THINGS), pick(rng, _WHERES))) + "."

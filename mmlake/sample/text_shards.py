@@ -17,7 +17,12 @@ from mmlake.sample.truth import Probe
 
 _ROW_LICENCES = ("MIT", "CC-BY-SA-4.0", "CC-BY-NC-4.0", "CC0-1.0")
 _PLACES = (("lines-gz", 0.38), ("lines", 0.28), ("parquet", 0.25), ("notes", 0.09))
-_QUESTIONS = ("A story from {p} about {a}", "What happened in {p} concerning {a}?", "I am looking for a report on {a} near {p}.", "Who in {p} knows about {a}?")
+_QUESTIONS = (
+    "A story from {p} about {a}",
+    "What happened in {p} concerning {a}?",
+    "I am looking for a report on {a} near {p}.",
+    "Who in {p} knows about {a}?",
+)
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>{title} | The {place} Gazette</title><style>nav {{ color: #333 }}</style><script>var page = 1;</script></head>
@@ -41,13 +46,21 @@ def lay_text(ledger: Ledger, settings: SampleSettings) -> None:
     copies = [pieces[index] for index in rng.integers(0, len(pieces), scaled(18, settings.scale))]
     near = _near(ledger, settings, documents, pieces)
     copies = [replace(piece, licence=None) for piece in copies]
-    spread = [*pieces, *copies, *near, *_lookalikes(ledger, settings, documents, pieces), *_semantic(ledger, settings), *_defects(settings)]
+    spread = [
+        *pieces,
+        *copies,
+        *near,
+        *_lookalikes(ledger, settings, documents, pieces),
+        *_semantic(ledger, settings),
+        *_defects(settings),
+    ]
     order = rng.permutation(len(spread))
     places = rng.choice(len(_PLACES), len(spread), p=[share for _, share in _PLACES])
     shelves: dict[str, list[Piece]] = {name: [] for name, _ in _PLACES}
     for at, place in zip(order, places, strict=True):
         piece = spread[at]
-        # Notes and Parquet rows have no licence of their own, and a file is a poor place for a planted defect of a record.
+        # Notes and Parquet rows have no licence of their own, and a file is a poor place for a planted defect of a
+        # record.
         name = _PLACES[place][0]
         if name == "notes" and piece.defect is not None:
             name = "lines"
@@ -62,11 +75,16 @@ def lay_text(ledger: Ledger, settings: SampleSettings) -> None:
 
 
 def _clean(settings: SampleSettings) -> tuple[list[prose.Document], list[Piece]]:
-    documents = [prose.document(number, stream(settings.seed, "document", number)) for number in range(scaled(272, settings.scale))]
+    documents = [
+        prose.document(number, stream(settings.seed, "document", number))
+        for number in range(scaled(272, settings.scale))
+    ]
     pieces = []
     for number, document in enumerate(documents):
         rng = stream(settings.seed, "document licence", number)
-        pieces.append(Piece(data=document.text.encode(), licence=pick(rng, _ROW_LICENCES) if rng.random() < 0.25 else None))
+        pieces.append(
+            Piece(data=document.text.encode(), licence=pick(rng, _ROW_LICENCES) if rng.random() < 0.25 else None)
+        )
     return documents, pieces
 
 
@@ -75,7 +93,9 @@ def _long(documents: list[prose.Document]) -> list[int]:
     return [number for number, document in enumerate(documents) if len(document.text.split()) >= 90]
 
 
-def _near(ledger: Ledger, settings: SampleSettings, documents: list[prose.Document], pieces: list[Piece]) -> list[Piece]:
+def _near(
+    ledger: Ledger, settings: SampleSettings, documents: list[prose.Document], pieces: list[Piece]
+) -> list[Piece]:
     edits = []
     long = _long(documents)
     for number in range(max(len(prose.EDITS), scaled(36, settings.scale))):
@@ -87,7 +107,9 @@ def _near(ledger: Ledger, settings: SampleSettings, documents: list[prose.Docume
     return edits
 
 
-def _lookalikes(ledger: Ledger, settings: SampleSettings, documents: list[prose.Document], pieces: list[Piece]) -> list[Piece]:
+def _lookalikes(
+    ledger: Ledger, settings: SampleSettings, documents: list[prose.Document], pieces: list[Piece]
+) -> list[Piece]:
     found = []
     for number in range(scaled(4, settings.scale)):
         # The second half is about a subject that no other document has.
@@ -123,14 +145,17 @@ _NOTICES = (
 )
 _TEASER = "Read more about the stories of the day in the evening edition"
 _LOREM = (
-    "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. "
+    "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et "
+    "dolore magna aliqua. "
     "Ut enim ad minim veniam, quis nostrud exercitation ullamco laboris."
 )
 # Each about something else: three lists of one field's words would be semantic duplicates.
 _LONG_WORDS = (
-    "Electroencephalography, immunohistochemistry, otorhinolaryngologists, gastroenterological complications, hypercholesterolemia, "
+    "Electroencephalography, immunohistochemistry, otorhinolaryngologists, gastroenterological complications, "
+    "hypercholesterolemia, "
     "cardiopulmonary resuscitation, anesthesiological documentation, bronchoconstriction.",
-    "Constitutionality, counterrevolutionaries, parliamentarianism, decentralization, enfranchisement, antidisestablishmentarianism, "
+    "Constitutionality, counterrevolutionaries, parliamentarianism, decentralization, enfranchisement, "
+    "antidisestablishmentarianism, "
     "intergovernmental representatives, ultraconservative constituencies, reapportionment.",
     "Telecommunications, multiprocessing, microarchitecture, parallelization, synchronization, cryptographically "
     "authenticated transmission, photolithography, semiconductor interconnections, hyperthreading.",
@@ -149,8 +174,11 @@ def _defects(settings: SampleSettings) -> list[Piece]:
             "text_empty": (" \n\t\n", "\u2014 \u2026 \u2014", "?! ... !?", "   ")[number % 4],
             "text_too_short": " ".join(topic_words[: 3 + number % 8]),
             "boilerplate": " ".join(notices) if number % 2 == 0 else f"{_LOREM} {notices[0]} {notices[1]}",
-            "repeated_lines": "\n".join([f"Menu {number}: home, news, weather and sport", *[_TEASER] * 12, " ".join(topic_words[:12])]),
-            "not_prose": " ".join(f"{int(value):04d} | {value * 1.7:.2f} ;" for value in rng.integers(0, 9999, 40)) + " total",
+            "repeated_lines": "\n".join(
+                [f"Menu {number}: home, news, weather and sport", *[_TEASER] * 12, " ".join(topic_words[:12])]
+            ),
+            "not_prose": " ".join(f"{int(value):04d} | {value * 1.7:.2f} ;" for value in rng.integers(0, 9999, 40))
+            + " total",
             "garbled": _garbled(" ".join(topic_words), rng),
         }
         if number < len(_LONG_WORDS):
@@ -169,7 +197,9 @@ def _garbled(text: str, rng: np.random.Generator) -> str:
 def _lines(ledger: Ledger, shard: str, pieces: list[Piece], *, compressed: bool) -> None:
     lines = []
     for number, piece in enumerate(pieces, 1):
-        record = {"id": f"{digest_of(shard.encode())[:4]}-{number:05d}", "text": piece.data.decode(), "lang": "en"} | ({"license": piece.licence} if piece.licence else {})
+        record = {"id": f"{digest_of(shard.encode())[:4]}-{number:05d}", "text": piece.data.decode(), "lang": "en"} | (
+            {"license": piece.licence} if piece.licence else {}
+        )
         lines.append(json.dumps(record, ensure_ascii=False))
         ledger.note(shard, f"line:{number}", "text", piece, role="document")
     data = ("\n".join(lines) + "\n").encode()
@@ -186,7 +216,9 @@ def _parquet(ledger: Ledger, shard: str, pieces: list[Piece]) -> None:
             "id": pa.array([f"article-{number:05d}" for number in range(len(pieces))], pa.string()),
             "url": pa.array([f"https://press.example/articles/{number}" for number in range(len(pieces))], pa.string()),
             "language": pa.array(["en"] * len(pieces), pa.string()),
-            "score": pa.array([round(0.5 + (number * 37 % 100) / 200, 3) for number in range(len(pieces))], pa.float64()),
+            "score": pa.array(
+                [round(0.5 + (number * 37 % 100) / 200, 3) for number in range(len(pieces))], pa.float64()
+            ),
         }
     )
     for number, piece in enumerate(pieces):
@@ -205,7 +237,9 @@ def _page(document: prose.Document) -> Piece:
 def _pages(ledger: Ledger, settings: SampleSettings, documents: list[prose.Document], pieces: list[Piece]) -> None:
     """Web pages of their own, and a few that repeat a document of another shard."""
     for number in range(scaled(11, settings.scale)):
-        document = prose.document(len(documents) + scaled(4, settings.scale) + number, stream(settings.seed, "page", number), num_sentences=7)
+        document = prose.document(
+            len(documents) + scaled(4, settings.scale) + number, stream(settings.seed, "page", number), num_sentences=7
+        )
         ledger.loose("text/notes", f"page-{number:03d}.html", "text", _page(document), role="document")
     long = _long(documents)
     for number in range(scaled(2, settings.scale)):

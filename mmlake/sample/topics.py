@@ -1,4 +1,5 @@
-"""The vocabulary of the sample documents: twelve topics, each with its own subjects, people, things, verbs and observations.
+"""The vocabulary of the sample documents: twelve topics, each with its own subjects, people, things, verbs and
+observations.
 
 A subject is what one document is about; `a|b` gives the same subject in other words, for search probes. Data only.
 """
@@ -25,7 +26,14 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _topic(name: str, *, subjects: str, roles: str, things: str, verbs: str, clauses: str) -> Topic:
-    return Topic(name=name, subjects=_split(subjects), roles=_split(roles), things=_split(things), verbs=_split(verbs), clauses=_split(clauses))
+    return Topic(
+        name=name,
+        subjects=_split(subjects),
+        roles=_split(roles),
+        things=_split(things),
+        verbs=_split(verbs),
+        clauses=_split(clauses),
+    )
 
 
 TOPICS: tuple[Topic, ...] = (
@@ -40,7 +48,8 @@ TOPICS: tuple[Topic, ...] = (
             samples; a planetarium built in a grain silo; sunspots drawn by hand; aurora photographed from a trawler; the tail of Halley's visitor in old tapestries;
             adaptive optics and laser guide stars; the slow drift of the pole star
         """,
-        roles="observer; optician; graduate student; mission planner; radio engineer; amateur stargazer; spectroscopist; dome technician",
+        roles="observer; optician; graduate student; mission planner; radio engineer; amateur stargazer; "
+        "spectroscopist; dome technician",
         things="""
             a cooled camera; three faint plates; the guiding motor; a cracked eyepiece; spectra of hydrogen; the night log; a borrowed dish; copper waveguides; the
             finder chart; a spare filter wheel; calibration lamps; seven exposures
@@ -103,7 +112,8 @@ TOPICS: tuple[Topic, ...] = (
             quinces; the return of earthworms; watering cans from old tins; a maze of beech; poisonous plants behind a fence; lavender harvested by moonlight; frost
             cloth and late potatoes
         """,
-        roles="head gardener; botanist; seed merchant; beekeeper; neighbour; landscape student; groundskeeper; volunteer",
+        roles="head gardener; botanist; seed merchant; beekeeper; neighbour; landscape student; groundskeeper; "
+        "volunteer",
         things="""
             a rusty spade; bone meal; terracotta pots; last year's bulbs; the cold frame; a barrow of mulch; hazel poles; grafting wax; two dozen seedlings; the
             hose; chalky soil; a pair of secateurs
@@ -150,7 +160,8 @@ TOPICS: tuple[Topic, ...] = (
             a blood sample; sterile gauze; the dosage chart; an old microscope; two control groups; the waiting list; a saline drip; x-ray plates; the consent form;
             cotton masks; a pulse monitor; test strips
         """,
-        verbs="examined; diagnosed; prescribed; monitored; disinfected; vaccinated; bandaged; screened; recorded; discharged",
+        verbs="examined; diagnosed; prescribed; monitored; disinfected; vaccinated; bandaged; screened; recorded; "
+        "discharged",
         clauses="""
             the fever broke on the third night; side effects were mild; the trial ended ahead of schedule; the wound healed without a scar; symptoms returned after a
             month; relatives slept in the corridor; the dose had been halved; recovery took most of the year
@@ -192,7 +203,8 @@ TOPICS: tuple[Topic, ...] = (
             a stopwatch; the away kit; chalk lines; the baton; two penalties; a mouthguard; spiked shoes; the scoreboard; a cracked helmet; ankle tape; the warm-up;
             a bronze medal
         """,
-        verbs="sprinted past; outplayed; defended; trained; overtook; tackled; cheered; disqualified; coached; equalised against",
+        verbs="sprinted past; outplayed; defended; trained; overtook; tackled; cheered; disqualified; coached; "
+        "equalised against",
         clauses="""
             the crowd fell silent at the whistle; rain turned the pitch to soup; the record stood for one afternoon; extra time settled nothing; the bench rose as
             one; cramp struck on the final lap; the appeal was dismissed; the underdogs took the trophy home
@@ -212,7 +224,8 @@ TOPICS: tuple[Topic, ...] = (
             a ledger; quarterly figures; the interest rate; unpaid invoices; a bond certificate; the reserve fund; import duties; a cash drawer; two creditors; the
             dividend; a rent book; wholesale prices
         """,
-        verbs="audited; borrowed against; traded; refunded; taxed; invested in; undercut; auctioned; insured; wrote off",
+        verbs="audited; borrowed against; traded; refunded; taxed; invested in; undercut; auctioned; insured; wrote "
+        "off",
         clauses="""
             confidence returned by the weekend; demand collapsed without warning; queues formed around the block; the discount attracted nobody; margins shrank to
             almost nothing; regulators asked for papers; the deficit widened again; savings moved abroad overnight
@@ -232,7 +245,8 @@ TOPICS: tuple[Topic, ...] = (
             a bronze pin; charred grain; the fourth trench; a soft brush; stratified ash; a carved lintel; painted plaster; the site grid; loom weights; a broken
             jar; cattle bones; the finds tray
         """,
-        verbs="excavated; catalogued; dated; restored; sketched; sieved; misattributed; uncovered; photographed; reburied",
+        verbs="excavated; catalogued; dated; restored; sketched; sieved; misattributed; uncovered; photographed; "
+        "reburied",
         clauses="""
             the inscription broke off mid-word; rain flooded the lower trench; the layer was older than the wall; a second chamber lay behind; the pigment was still
             bright; looters had come first; the pattern matched a distant site; the radiocarbon date surprised everyone
@@ -248,12 +262,14 @@ TOPICS: tuple[Topic, ...] = (
             where bread is made; cellular automata; fonts for dyslexic readers; unit tests for elevators; an operating system for tractors; image compression in
             space; voice assistants and accents
         """,
-        roles="programmer; system administrator; cryptographer; tester; hardware hacker; librarian; intern; product manager",
+        roles="programmer; system administrator; cryptographer; tester; hardware hacker; librarian; intern; product "
+        "manager",
         things="""
             a null pointer; the build server; legacy code; a lookup table; two race conditions; the commit history; a soldering iron; magnetic tape; the cache; a
             hash function; the stack trace; an oscilloscope
         """,
-        verbs="debugged; refactored; encrypted; benchmarked; emulated; patched; deployed; profiled; reverted; documented",
+        verbs="debugged; refactored; encrypted; benchmarked; emulated; patched; deployed; profiled; reverted; "
+        "documented",
         clauses="""
             the loop never terminated; memory ran out after lunch; the fix was a single character; the log was silent about it; throughput doubled on old machines;
             users noticed before the alarms did; the checksum did not match; the server rebooted itself twice
@@ -268,7 +284,8 @@ TOPICS: tuple[Topic, ...] = (
             memory of crows; geckos and glass; jellyfish blooms; reindeer on thin ice; a beetle named after a singer; owls in the belfry; seals on a sandbank; ants
             that farm; moths drawn to stadiums; a parrot that coughed; pangolins and customs
         """,
-        roles="ranger; ornithologist; vet; poacher turned guide; field biologist; falconer; schoolteacher; photographer",
+        roles="ranger; ornithologist; vet; poacher turned guide; field biologist; falconer; schoolteacher; "
+        "photographer",
         things="""
             a ringed leg; owl pellets; the hide; two fledglings; a radio collar; scat samples; the feeding station; a mist net; fresh tracks; antler velvet; egg
             shells; the den

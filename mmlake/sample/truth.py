@@ -1,4 +1,5 @@
-"""What is in the sample corpus: every item a perfect reader finds, every planted duplicate, defect, cut and search answer. Written and read as JSON."""
+"""What is in the sample corpus: every item a perfect reader finds, every planted duplicate, defect, cut and search
+answer. Written and read as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ class TruthItem:
     """One item that a perfect reader emits, and what must become of it."""
 
     shard: str  # container file, or the directory of a loose file, relative to the landing zone
-    member: str  # member of a tar, name of a loose file, `line:N` or `row:N`, both from 1; `#/field` behind it for a text inside a JSON member
+    # member of a tar, name of a loose file, `line:N` or `row:N`, both from 1; `#/field` behind it for a text inside a
+    # JSON member
+    member: str
     modality: str
     role: str
     digest: Digest | None  # of the item's bytes; None where no item bytes exist
@@ -86,7 +89,9 @@ class Truth:
             raise SettingsError(f"{path} is no finished truth file; write one with `mmlake sample`")
         version = value["format_version"]
         if version != FORMAT_VERSION:
-            raise SettingsError(f"{path} has format {version}, this release reads {FORMAT_VERSION}; write it again with `mmlake sample`")
+            raise SettingsError(
+                f"{path} has format {version}, this release reads {FORMAT_VERSION}; write it again with `mmlake sample`"
+            )
         return cls(
             seed=value["seed"],
             scale=value["scale"],
@@ -96,7 +101,10 @@ class Truth:
             lookalikes=tuple(_duplicate(row) for row in value["lookalikes"]),
             shots={digest: tuple(times) for digest, times in value["shots"].items()},
             sentences={digest: tuple(Sentence(**row) for row in rows) for digest, rows in value["sentences"].items()},
-            probes=tuple(Probe(query=row["query"], kind=row["kind"], modality=row["modality"], relevant=tuple(row["relevant"])) for row in value["probes"]),
+            probes=tuple(
+                Probe(query=row["query"], kind=row["kind"], modality=row["modality"], relevant=tuple(row["relevant"]))
+                for row in value["probes"]
+            ),
             companions=tuple((shard, member) for shard, member in value["companions"]),
         )
 
@@ -114,7 +122,9 @@ class Truth:
 
     def admitted(self, modality: str) -> list[Digest]:
         """The distinct digests that must get past quality, sorted."""
-        return sorted({item.digest for item in self.of(modality) if item.status in ADMITTED and item.digest is not None})
+        return sorted(
+            {item.digest for item in self.of(modality) if item.status in ADMITTED and item.digest is not None}
+        )
 
     def pairs(self, tier: str, modality: str) -> list[tuple[Digest, Digest, str]]:
         """(original, duplicate, kind) of every planted pair of a tier other than exact, left < right."""
@@ -130,10 +140,23 @@ class Truth:
         table: dict[str, dict[str, int]] = {}
         for modality in sorted({item.modality for item in self.items}):
             rows = self.of(modality)
-            table[modality] = {"items": len(rows), "distinct": len({row.digest for row in rows} - {None}), **dict(sorted(Counter(row.status for row in rows).items()))}
-            table[modality] |= {tier: sum(row.tier == tier and row.modality == modality for row in self.duplicates) for tier in ("exact", "near", "semantic")}
+            table[modality] = {
+                "items": len(rows),
+                "distinct": len({row.digest for row in rows} - {None}),
+                **dict(sorted(Counter(row.status for row in rows).items())),
+            }
+            table[modality] |= {
+                tier: sum(row.tier == tier and row.modality == modality for row in self.duplicates)
+                for tier in ("exact", "near", "semantic")
+            }
         return table
 
 
 def _duplicate(row: dict[str, Any]) -> Duplicate:
-    return Duplicate(tier=row["tier"], modality=row["modality"], kind=row["kind"], digests=tuple(row["digests"]), num_occurrences=row["num_occurrences"])
+    return Duplicate(
+        tier=row["tier"],
+        modality=row["modality"],
+        kind=row["kind"],
+        digests=tuple(row["digests"]),
+        num_occurrences=row["num_occurrences"],
+    )

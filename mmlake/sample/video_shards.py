@@ -26,13 +26,21 @@ class _Film:
     piece: Piece
 
 
-def lay_video(ledger: Ledger, settings: SampleSettings, gallery: Gallery, *, said: list[Utterance], speeches: list[Speech]) -> None:
+def lay_video(
+    ledger: Ledger, settings: SampleSettings, gallery: Gallery, *, said: list[Utterance], speeches: list[Speech]
+) -> None:
     """Writes landing/video and enters its truth. said, speeches: the narrations, one talk each."""
     ledger.directory("video", "moving-shapes", "CC-BY-4.0", 50)
     ledger.directory("video/talks", "evening-talks", "CC-BY-SA-4.0", 45)
     singles = [_single(ledger, settings, gallery, number) for number in range(scaled(8, settings.scale))]
-    tarred = [*(film.piece for film in singles), *(_cut_together(ledger, settings, gallery, number) for number in range(scaled(4, settings.scale)))]
-    talks = [_talk(ledger, settings, gallery, number, words, speech) for number, (words, speech) in enumerate(zip(said, speeches, strict=True))]
+    tarred = [
+        *(film.piece for film in singles),
+        *(_cut_together(ledger, settings, gallery, number) for number in range(scaled(4, settings.scale))),
+    ]
+    talks = [
+        _talk(ledger, settings, gallery, number, words, speech)
+        for number, (words, speech) in enumerate(zip(said, speeches, strict=True))
+    ]
     loose: list[tuple[Piece, str | None]] = []
     for number, (film, sidecar) in enumerate(talks):
         loose.append((film.piece, sidecar))
@@ -53,7 +61,10 @@ def lay_video(ledger: Ledger, settings: SampleSettings, gallery: Gallery, *, sai
         else:
             tarred.append(piece)
     order = stream(settings.seed, "clips tar").permutation(len(tarred))
-    samples = [replace(tarred[at], licence="CC-BY-NC-4.0" if at % 4 == 1 else "CC0-1.0" if at % 4 == 2 else None) for at in order]
+    samples = [
+        replace(tarred[at], licence="CC-BY-NC-4.0" if at % 4 == 1 else "CC0-1.0" if at % 4 == 2 else None)
+        for at in order
+    ]
     ledger.webdataset("video/clips-000.tar", "video", [(piece, "none") for piece in samples])
     for number, at in enumerate(stream(settings.seed, "talks folder").permutation(len(loose))):
         piece, sidecar = loose[at]
@@ -78,12 +89,17 @@ def _cut_together(ledger: Ledger, settings: SampleSettings, gallery: Gallery, nu
     rng = stream(settings.seed, "cuts", number)
     shots = [clips.shot(_backdrop(gallery), float(rng.uniform(1.2, 2.4)), rng) for _ in range(3 + number % 3)]
     frames = [frame for taken in shots for frame in taken]
-    piece = Piece(data=clips.encoded(frames, sound=sounds.melody(len(frames) / FRAME_RATE, rng) if number % 2 == 0 else None), extension="mp4")
+    piece = Piece(
+        data=clips.encoded(frames, sound=sounds.melody(len(frames) / FRAME_RATE, rng) if number % 2 == 0 else None),
+        extension="mp4",
+    )
     ledger.shots[piece.digest] = clips.cut_times(shots)
     return piece
 
 
-def _talk(ledger: Ledger, settings: SampleSettings, gallery: Gallery, number: int, words: Utterance, speech: Speech) -> tuple[_Film, str | None]:
+def _talk(
+    ledger: Ledger, settings: SampleSettings, gallery: Gallery, number: int, words: Utterance, speech: Speech
+) -> tuple[_Film, str | None]:
     duration_s = np.ceil(len(speech.samples) / RATE_HZ * FRAME_RATE) / FRAME_RATE
     frames = clips.shot(_backdrop(gallery), float(duration_s), stream(settings.seed, "talk", number))
     sound = np.zeros(round(duration_s * RATE_HZ), np.float32)

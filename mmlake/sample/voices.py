@@ -1,7 +1,7 @@
 """Spoken sentences as samples: eSpeak NG where the package `espeakng-loader` is installed, else a plain formant voice.
 
-Enters: what to say. Leaves: float32 mono at RATE_HZ with a faint room noise, and where each sentence lies. The formant voice has vowels and rhythm,
-not intelligible words: the truth file says which of the two spoke.
+Enters: what to say. Leaves: float32 mono at RATE_HZ with a faint room noise, and where each sentence lies. The formant
+voice has vowels and rhythm, not intelligible words: the truth file says which of the two spoke.
 """
 
 from __future__ import annotations
@@ -24,9 +24,28 @@ RATE_HZ = 16000
 _PAUSE_S, _EDGE_S = 0.35, 0.3
 _ROOM = 2.0e-4  # standard deviation: about -74 dBFS, the noise of a quiet studio
 _TIMEOUT_S = 120
-# Without the breathy variants (f2, f3, f5): their noise differed between processes in 8 ways of 40 runs, the others in none.
-VOICES = ("en-us", "en-gb-x-rp", "en-us+f1", "en-gb-scotland", "en-us+m3", "en-029", "en-us+f4", "en-gb-x-gbclan", "en-us+m7", "en-us+Annie")
-_FORMANTS_HZ = {"a": (800, 1200), "e": (500, 1900), "i": (300, 2300), "o": (500, 900), "u": (320, 800), "y": (300, 2000)}
+# Without the breathy variants (f2, f3, f5): their noise differed between processes in 8 ways of 40 runs, the others in
+# none.
+VOICES = (
+    "en-us",
+    "en-gb-x-rp",
+    "en-us+f1",
+    "en-gb-scotland",
+    "en-us+m3",
+    "en-029",
+    "en-us+f4",
+    "en-gb-x-gbclan",
+    "en-us+m7",
+    "en-us+Annie",
+)
+_FORMANTS_HZ = {
+    "a": (800, 1200),
+    "e": (500, 1900),
+    "i": (300, 2300),
+    "o": (500, 900),
+    "u": (320, 800),
+    "y": (300, 2000),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,16 +78,34 @@ def engine() -> str:
 
 def utterance(sentences: tuple[str, ...], number: int) -> Utterance:
     """The sentences with the voice, rate and pitch that are due to this number."""
-    return Utterance(sentences=sentences, voice=VOICES[number % len(VOICES)], rate_wpm=145 + 11 * (number % 5), pitch=38 + 6 * (number % 6))
+    return Utterance(
+        sentences=sentences,
+        voice=VOICES[number % len(VOICES)],
+        rate_wpm=145 + 11 * (number % 5),
+        pitch=38 + 6 * (number % 6),
+    )
 
 
 def speak(utterances: Sequence[Utterance], seed: int) -> list[Speech]:
     """Each utterance as sound, the same on every run for the same list."""
     wanted = [(which, sentence) for which, said in enumerate(utterances) for sentence in said.sentences]
     if engine() == "espeak-ng":
-        parts = _espeak([{"text": sentence, "voice": utterances[which].voice, "rate": utterances[which].rate_wpm, "pitch": utterances[which].pitch} for which, sentence in wanted])
+        parts = _espeak(
+            [
+                {
+                    "text": sentence,
+                    "voice": utterances[which].voice,
+                    "rate": utterances[which].rate_wpm,
+                    "pitch": utterances[which].pitch,
+                }
+                for which, sentence in wanted
+            ]
+        )
     else:
-        parts = [_formants(sentence, utterances[which], stream(seed, "formant", at)) for at, (which, sentence) in enumerate(wanted)]
+        parts = [
+            _formants(sentence, utterances[which], stream(seed, "formant", at))
+            for at, (which, sentence) in enumerate(wanted)
+        ]
     spoken: list[list[np.ndarray]] = [[] for _ in utterances]
     for (which, _), part in zip(wanted, parts, strict=True):
         spoken[which].append(part)
@@ -90,7 +127,13 @@ def _espeak(requests: list[dict[str, str | int]]) -> list[np.ndarray]:
     import soxr
 
     program = Path(__file__).with_name("espeak.py")
-    done = subprocess.run([sys.executable, str(program)], input=json.dumps(requests).encode(), capture_output=True, timeout=_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        input=json.dumps(requests).encode(),
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
     parts: list[np.ndarray] = []
     data, at = done.stdout, 0
     while at + 4 <= len(data):
@@ -102,7 +145,10 @@ def _espeak(requests: list[dict[str, str | int]]) -> list[np.ndarray]:
         parts.append(soxr.resample(trimmed, _ESPEAK_HZ, RATE_HZ).astype(np.float32))
     if done.returncode or len(parts) != len(requests) or any(len(part) < RATE_HZ // 10 for part in parts):
         num_spoken = sum(len(part) > 0 for part in parts)
-        raise MmlakeError(f"eSpeak NG gave {num_spoken} of {len(requests)} sentences (exit {done.returncode}); reinstall espeakng-loader, or remove it to use the formant voice")
+        raise MmlakeError(
+            f"eSpeak NG gave {num_spoken} of {len(requests)} sentences (exit {done.returncode}); reinstall "
+            "espeakng-loader, or remove it to use the formant voice"
+        )
     return parts
 
 
@@ -113,7 +159,13 @@ def _formants(sentence: str, said: Utterance, rng: np.random.Generator) -> np.nd
     for word in sentence.lower().split():
         for letter in word:
             if letter in _FORMANTS_HZ:
-                parts.append(_vowel(_FORMANTS_HZ[letter], base_hz * rng.uniform(0.9, 1.15), rng.uniform(0.09, 0.16) * 160 / said.rate_wpm))
+                parts.append(
+                    _vowel(
+                        _FORMANTS_HZ[letter],
+                        base_hz * rng.uniform(0.9, 1.15),
+                        rng.uniform(0.09, 0.16) * 160 / said.rate_wpm,
+                    )
+                )
             elif letter.isalpha():
                 burst = rng.normal(0, 0.05, int(0.03 * RATE_HZ)) * np.hanning(int(0.03 * RATE_HZ))
                 parts.append(burst.astype(np.float32))

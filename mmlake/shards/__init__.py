@@ -1,6 +1,7 @@
 """Training shards: a version's items as WebDataset tar files with an index and checksums.
 
-Enters: the item table of a version and the blob store. Leaves: tar files, one index per tar, and `index.json`, the commit marker.
+Enters: the item table of a version and the blob store. Leaves: tar files, one index per tar, and `index.json`, the
+commit marker.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What lies beside the tar files.
 
 <name>.idx    Arrow IPC: a row per sample (key, weight, and per member its extension, offset, size and CRC-32)
-index.json    a line of facts per shard (sizes, SHA-256, counts); written last: a folder without it is not a finished set of shards
+index.json    a line of facts per shard (sizes, SHA-256, counts); written last: a folder without it is not a finished
+              set of shards
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class ShardIndex:
 
     directory: Path
     manifest_id: str
-    num_items: int  # distinct digests of the version that the shards hold: those that lead samples and the texts beside them
+    # distinct digests of the version that the shards hold: those that lead samples and the texts beside them
+    num_items: int
     shards: tuple[ShardEntry, ...]
 
     @property
@@ -67,7 +69,13 @@ class ShardIndex:
 
     def to_dict(self) -> dict[str, Any]:
         """What index.json holds."""
-        return {"schema": SCHEMA, "manifest": self.manifest_id, "num_items": self.num_items, "num_samples": self.num_samples, "shards": [asdict(shard) for shard in self.shards]}
+        return {
+            "schema": SCHEMA,
+            "manifest": self.manifest_id,
+            "num_items": self.num_items,
+            "num_samples": self.num_samples,
+            "shards": [asdict(shard) for shard in self.shards],
+        }
 
     def to_json(self) -> str:
         """The text of index.json."""
@@ -80,10 +88,14 @@ class ShardIndex:
         try:
             body = json.loads((directory / INDEX_NAME).read_bytes())
             shards = tuple(ShardEntry(**shard) for shard in body["shards"])
-            index = cls(directory=directory, manifest_id=body["manifest"], num_items=int(body["num_items"]), shards=shards)
+            index = cls(
+                directory=directory, manifest_id=body["manifest"], num_items=int(body["num_items"]), shards=shards
+            )
             sound = body["schema"] == SCHEMA and body["num_samples"] == index.num_samples
         except FileNotFoundError as error:
-            raise ShardCorrupt(f"{directory} has no {INDEX_NAME}: the shards were never finished; write them again") from error
+            raise ShardCorrupt(
+                f"{directory} has no {INDEX_NAME}: the shards were never finished; write them again"
+            ) from error
         except (ValueError, TypeError, KeyError):
             sound = False
         if not sound:

@@ -1,4 +1,5 @@
-"""Which samples go into which shard: a function of the item table and the settings alone, so that a broken-off run is taken up again."""
+"""Which samples go into which shard: a function of the item table and the settings alone, so that a broken-off run
+is taken up again."""
 
 from __future__ import annotations
 
@@ -76,20 +77,28 @@ class ShardPlan:
 
 
 def extension(content_type: str | None) -> str:
-    """The member extension of a content type; `bin` for types that are not in the list, so that nothing executable ever gets a telling name."""
+    """The member extension of a content type; `bin` for types that are not in the list, so that nothing executable
+    ever gets a telling name."""
     return _EXTENSIONS.get((content_type or "").partition(";")[0].strip().lower(), "bin")
 
 
 def plan(items: pa.Table, *, manifest_id: str, settings: ShardSettings, normalized: bool) -> list[ShardPlan]:
-    """Every shard of the version, by modality and then by digest. Every item is in at least one sample, and leads exactly one unless it is
-    a caption or transcript that stands beside a media item."""
+    """Every shard of the version, by modality and then by digest. Every item is in at least one sample, and leads
+    exactly one unless it is a caption or transcript that stands beside a media item."""
     shards = []
     samples = _samples(items)
     for modality in MODALITIES:
         mine = [sample for sample in samples if sample.row["modality"] == modality]
         for number, part in enumerate(_cut(mine, settings)):
-            facts = {"format": _FORMAT, "manifest": manifest_id, "normalized": normalized, "samples": [[sample.row, sample.texts] for sample in part]}
-            shards.append(ShardPlan(f"{modality}-{number:06d}", modality, part, digest_of(canonical_json(facts).encode())))
+            facts = {
+                "format": _FORMAT,
+                "manifest": manifest_id,
+                "normalized": normalized,
+                "samples": [[sample.row, sample.texts] for sample in part],
+            }
+            shards.append(
+                ShardPlan(f"{modality}-{number:06d}", modality, part, digest_of(canonical_json(facts).encode()))
+            )
     return shards
 
 

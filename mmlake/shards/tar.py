@@ -1,7 +1,8 @@
-"""ustar files, written and read by our own code: fixed headers give equal bytes, and a strict reader sees what `tarfile` passes over.
+"""ustar files, written and read by our own code: fixed headers give equal bytes, and a strict reader sees what
+`tarfile` passes over.
 
-Of 2,000 single-bit flips in a shard, `tarfile` reported 3 and lost members silently in 1,028. The reader here demands every header's
-checksum, regular files only, and exactly two zero blocks at the end of the file.
+Of 2,000 single-bit flips in a shard, `tarfile` reported 3 and lost members silently in 1,028. The reader here demands
+every header's checksum, regular files only, and exactly two zero blocks at the end of the file.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class TarWriter:
         return member
 
     def add_stream(self, name: str, size_bytes: int, stream: IO[bytes], *, digest: str) -> Member:
-        """The member that now holds the stream. Raises BlobCorrupt where the bytes are not `size_bytes` long or do not hash to the digest."""
+        """The member that now holds the stream. Raises BlobCorrupt where the bytes are not `size_bytes` long or do
+        not hash to the digest."""
         self._put(header(name, size_bytes))
         offset, crc, left, hasher, view = self.size_bytes, 0, size_bytes, hashlib.sha256(), memoryview(self._chunk)
         while count := stream.readinto(view):  # type: ignore[attr-defined]
@@ -74,7 +76,9 @@ class TarWriter:
             left -= count
             self._put(part)
         if left or hasher.hexdigest() != digest:
-            raise BlobCorrupt(f"blob {digest} no longer hashes to its name; run `mmlake fsck`, then write the shards again")
+            raise BlobCorrupt(
+                f"blob {digest} no longer hashes to its name; run `mmlake fsck`, then write the shards again"
+            )
         self._pad()
         return Member(name, offset, size_bytes, crc)
 
@@ -101,20 +105,30 @@ class TarWriter:
 
 
 def walk(file: IO[bytes], size_bytes: int) -> Iterator[tuple[str, int, int]]:
-    """(name, data offset, size) of every member, in file order. Raises ShardCorrupt at the first byte that is not as this module writes it."""
+    """(name, data offset, size) of every member, in file order. Raises ShardCorrupt at the first byte that is not as
+    this module writes it."""
     position = 0
     while True:
         file.seek(position)
         block = file.read(BLOCK)
         if len(block) < BLOCK:
-            raise ShardCorrupt(f"the tar ends at byte {size_bytes} inside a header or without its two zero blocks; write the shard again")
+            raise ShardCorrupt(
+                f"the tar ends at byte {size_bytes} inside a header or without its two zero blocks; write the "
+                "shard again"
+            )
         if not any(block):
             if any(file.read(BLOCK)) or position + 2 * BLOCK != size_bytes:
-                raise ShardCorrupt(f"the tar's end at byte {position} is not two zero blocks closing a file of {size_bytes} bytes; write the shard again")
+                raise ShardCorrupt(
+                    f"the tar's end at byte {position} is not two zero blocks closing a file of {size_bytes} "
+                    "bytes; write the shard again"
+                )
             return
         name, size = _parsed(block, position)
         if position + BLOCK + size > size_bytes:
-            raise ShardCorrupt(f"member '{name}' at byte {position} claims {size} bytes, more than the file holds; write the shard again")
+            raise ShardCorrupt(
+                f"member '{name}' at byte {position} claims {size} bytes, more than the file holds; write the "
+                "shard again"
+            )
         yield name, position + BLOCK, size
         position += BLOCK + -(-size // BLOCK) * BLOCK
 

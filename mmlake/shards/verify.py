@@ -1,4 +1,5 @@
-"""Whether a set of shards is still what was written: truncation, flipped bits, missing and extra files are each told apart."""
+"""Whether a set of shards is still what was written: truncation, flipped bits, missing and extra files are each told
+apart."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _OURS = (".tar", ".idx", ".part")
 
 
 def verify_shards(directory: str | Path, *, advance: Advance = silent) -> list[str]:
-    """What is wrong with the shards of the folder, one sentence each, sorted by shard; empty when all is well. advance counts samples."""
+    """What is wrong with the shards of the folder, one sentence each, sorted by shard; empty when all is well.
+    advance counts samples."""
     try:
         index = ShardIndex.read(directory)
     except ShardCorrupt as error:
@@ -41,18 +43,25 @@ def _check(directory: Path, entry: ShardEntry) -> None:
         if not path.is_file():
             raise ShardCorrupt(f"{path.name} is missing; write the shards again")
         if path.stat().st_size != size_bytes:
-            raise ShardCorrupt(f"{path.name} has {path.stat().st_size} bytes, expected {size_bytes}; write the shards again")
+            raise ShardCorrupt(
+                f"{path.name} has {path.stat().st_size} bytes, expected {size_bytes}; write the shards again"
+            )
     data = idx.read_bytes()
     if digest_of(data) != entry.idx_sha256:
         raise ShardCorrupt(f"{idx.name} does not hash to {entry.idx_sha256[:12]}; write the shards again")
     table, _ = read_idx(data)
     expected = [
-        (f"{row['key']}.{extension}", offset, size) for row in table.to_pylist() for extension, offset, size in zip(row["extensions"], row["offsets"], row["sizes"], strict=True)
+        (f"{row['key']}.{extension}", offset, size)
+        for row in table.to_pylist()
+        for extension, offset, size in zip(row["extensions"], row["offsets"], row["sizes"], strict=True)
     ]
     with tar.open("rb") as file:
         found = list(walk(file, entry.size_bytes))
         if found != expected or len(found) != entry.num_members or table.num_rows != entry.num_samples:
-            raise ShardCorrupt(f"{tar.name} holds {len(found)} members that differ from the {len(expected)} of its index; write the shards again")
+            raise ShardCorrupt(
+                f"{tar.name} holds {len(found)} members that differ from the {len(expected)} of its index; write "
+                "the shards again"
+            )
         file.seek(0)
         if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
             raise ShardCorrupt(f"{tar.name} does not hash to {entry.sha256[:12]}; write the shards again")

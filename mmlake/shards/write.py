@@ -1,6 +1,7 @@
 """A version's items written as shards. Order on disk: tar (aside, synced, renamed) -> its .idx -> index.json.
 
-A run that was broken off is taken up again: a shard whose .idx names the same plan and whose bytes still hash to it is kept.
+A run that was broken off is taken up again: a shard whose .idx names the same plan and whose bytes still hash to it is
+kept.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def write_shards(
     texts: Texts | None = None,
     advance: Advance = silent,
 ) -> ShardIndex:
-    """The finished shards under out/<manifest id>/; equal arguments give equal tar bytes, and what is already there and sound is kept.
+    """The finished shards under out/<manifest id>/; equal arguments give equal tar bytes, and what is already there and
+    sound is kept.
 
     items: the columns of `plan.COLUMNS`. texts: normalized text for text items, instead of their raw bytes.
     Raises BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is a fault), LakeLocked.
@@ -100,7 +102,14 @@ def _write(directory: Path, shard: ShardPlan, store: Blobs, texts: Texts | None,
     finally:
         part.unlink(missing_ok=True)
     num_members = sum(len(members) for _, _, members in samples)
-    facts = {"plan": shard.digest, "manifest": manifest_id, "sha256": sha256, "size_bytes": tar.size_bytes, "num_samples": len(samples), "num_members": num_members}
+    facts = {
+        "plan": shard.digest,
+        "manifest": manifest_id,
+        "sha256": sha256,
+        "size_bytes": tar.size_bytes,
+        "num_samples": len(samples),
+        "num_members": num_members,
+    }
     data = idx_bytes(samples, facts)
     write_atomically(directory / f"{shard.name}.idx", data)
     return _entry(shard, facts, data)
@@ -143,7 +152,15 @@ def _add_blob(tar: TarWriter, name: str, digest: str, store: Blobs) -> Member:
 
 def _entry(shard: ShardPlan, facts: dict[str, Any], data: bytes) -> ShardEntry:
     counts = {name: int(facts[name]) for name in ("size_bytes", "num_samples", "num_members")}
-    return ShardEntry(name=shard.name, modality=shard.modality, sha256=facts["sha256"], idx_bytes=len(data), idx_sha256=digest_of(data), plan=shard.digest, **counts)
+    return ShardEntry(
+        name=shard.name,
+        modality=shard.modality,
+        sha256=facts["sha256"],
+        idx_bytes=len(data),
+        idx_sha256=digest_of(data),
+        plan=shard.digest,
+        **counts,
+    )
 
 
 def _remove_others(directory: Path, index: ShardIndex) -> None:

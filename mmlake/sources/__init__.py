@@ -1,6 +1,8 @@
-"""Sources: from a landing zone to rows. `scan` finds the shards, `ingest` makes a shard's `items` table, `fetch` reads one item again.
+"""Sources: from a landing zone to rows. `scan` finds the shards, `ingest` makes a shard's `items` table, `fetch` reads
+one item again.
 
-Enters: a directory of tars, Parquet files, JSON lines and loose files. Leaves: blobs and one row per item, the unreadable ones included.
+Enters: a directory of tars, Parquet files, JSON lines and loose files. Leaves: blobs and one row per item, the
+unreadable ones included.
 """
 
 from __future__ import annotations

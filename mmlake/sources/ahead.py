@@ -1,6 +1,8 @@
-"""Files opened before their turn, ranges asked for before they are read: what hides the round trips to remote storage from a reader of many items.
+"""Files opened before their turn, ranges asked for before they are read: what hides the round trips to remote storage
+from a reader of many items.
 
-Enters: paths with the ranges that will be read. Leaves: the files in the same order. Of a landing zone on this machine each is opened in its turn.
+Enters: paths with the ranges that will be read. Leaves: the files in the same order. Of a landing zone on this machine
+each is opened in its turn.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from mmlake.sources.connectors import directory_of
 from mmlake.sources.files import sniff
 from mmlake.streams import expect
 
-_AHEAD_BYTES = 32 << 20  # of one file, announced behind the range that is read: four requests of 8 MiB, which the read-ahead has in flight at once
+# of one file, announced behind the range that is read: four requests of 8 MiB, which the read-ahead has in flight at
+# once
+_AHEAD_BYTES = 32 << 20
 _FIRST_BYTES = 8 << 20  # of a file whose turn has not come
 
 Span = tuple[int, int]  # from and up to a byte
@@ -32,7 +36,8 @@ class Opened(NamedTuple):
     head: bytes
 
 
-Begin = Callable[[], Opened | None]  # the file; None for a directory that is one shard. Raises what opening and reading it raised
+# the file; None for a directory that is one shard. Raises what opening and reading it raised
+Begin = Callable[[], Opened | None]
 
 
 def opened_ahead(landing: Landing, wanted: Iterable[tuple[str, list[Span]]]) -> Iterator[tuple[str, Begin]]:

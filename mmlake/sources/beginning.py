@@ -15,8 +15,9 @@ from mmlake.sources.shard import LOOSE, Shard
 
 _Item = TypeVar("_Item", RawItem, RawItem | Plain)
 _MARK = "~"  # between the revision of the files and the number of samples; a digest has none
-# Behind the first samples an archive's members are listed on, since those of a sample may lie apart: programs with several threads mix a few samples, and the table of
-# transcripts of a LibriSpeech chapter may follow its last recording, of a speaker's 25 minutes (some hundred members, 30 MB). Whichever of both is reached first ends it.
+# Behind the first samples an archive's members are listed on, since those of a sample may lie apart: programs with
+# several threads mix a few samples, and the table of transcripts of a LibriSpeech chapter may follow its last
+# recording, of a speaker's 25 minutes (some hundred members, 30 MB). Whichever of both is reached first ends it.
 _MARGIN_STEMS = 256
 _MARGIN_BYTES = 64 << 20
 
@@ -37,7 +38,8 @@ def _first_samples(items: Iterator[_Item], limit: int) -> Iterator[_Item]:
 
 
 def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
-    """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay together.
+    """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay
+    together.
 
     Tables of transcripts come last: they are no samples, and speak of the others wherever those end.
     """
@@ -48,7 +50,8 @@ def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
 
 
 class Reach:
-    """How far the members of an archive are listed under a limit: up to a new stem behind the first ones and their margin."""
+    """How far the members of an archive are listed under a limit: up to a new stem behind the first ones and their
+    margin."""
 
     def __init__(self, limit: int, *, times: int) -> None:
         """limit: stems that shall be whole. times: so many margins follow them."""
@@ -63,7 +66,8 @@ class Reach:
         return other
 
     def num_within(self, stems: Iterable[int], offsets: Iterable[int]) -> int:
-        """How many of the next members are still listed. stems: hashes. offsets: where in the archive their bytes lie."""
+        """How many of the next members are still listed. stems: hashes. offsets: where in the archive their bytes
+        lie."""
         within = 0
         for stem, offset in zip(stems, offsets, strict=True):
             if stem not in self._seen:
@@ -90,13 +94,20 @@ def limited(shard: Shard, limit: int) -> Shard:
 
 def unlimited(shard: Shard) -> Shard:
     """The shard as it was before `limited`; how many samples it has is then not known."""
-    return shard if shard.limit is None else replace(shard, limit=None, num_samples=None, revision=shard.revision.partition(_MARK)[0])
+    return (
+        shard
+        if shard.limit is None
+        else replace(shard, limit=None, num_samples=None, revision=shard.revision.partition(_MARK)[0])
+    )
 
 
 def as_found(shard: Shard | None, limit: int | None) -> Shard | None:
-    """A shard from an earlier look as it is without a limit, where a look with this limit would find the same modalities in the same files; else None."""
+    """A shard from an earlier look as it is without a limit, where a look with this limit would find the same
+    modalities in the same files; else None."""
     if shard is None:
         return None
-    is_whole = shard.limit is None and shard.num_samples is not None and limit is not None and shard.num_samples <= limit
+    is_whole = (
+        shard.limit is None and shard.num_samples is not None and limit is not None and shard.num_samples <= limit
+    )
     # The revision of loose files is that of the files that were looked at.
     return unlimited(shard) if is_whole or shard.limit == limit or shard.format == LOOSE else None

@@ -38,17 +38,22 @@ class Connector:
 
     name: str
     names: tuple[str, ...]  # endings of file names that claim the format where the bytes say nothing
-    claims: Callable[[bytes, str], bool]  # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
+    # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
+    claims: Callable[[bytes, str], bool]
     extensions: tuple[str, ...] | None = None  # files with other extensions are never claimed; None: all may be
     modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
     items: Callable[[Reading], Iterator[RawItem | Plain]]  # every row, in one order, always the same for the same bytes
-    num_samples: Callable[[Reading], int | None] | None = None  # how many samples there are, where the format says so at little cost
-    some: Callable[[Reading, Collection[str]], Iterator[RawItem | Plain]] | None = None  # the items with these members, and perhaps others, without reading all of them
+    # how many samples there are, where the format says so at little cost
+    num_samples: Callable[[Reading], int | None] | None = None
+    # the items with these members, and perhaps others, without reading all of them
+    some: Callable[[Reading, Collection[str]], Iterator[RawItem | Plain]] | None = None
     is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = (
         None  # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
     )
-    is_kept: Callable[[str, Neighbours], bool] | None = None  # (file name, files beside it) -> whether an unchanged file of the format is one still; None: always
-    take: Callable[[Reading, SourceRef], bytes] | None = None  # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
+    # (file name, files beside it) -> whether an unchanged file of the format is one still; None: always
+    is_kept: Callable[[str, Neighbours], bool] | None = None
+    # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
+    take: Callable[[Reading, SourceRef], bytes] | None = None
 
 
 def _packed(*endings: str) -> tuple[str, ...]:
@@ -77,7 +82,14 @@ SOURCES: dict[str, Connector] = {
             modalities=webdataset.modalities,
             items=webdataset.items,
         ),
-        Connector(name="zip", names=(".zip",), claims=zipped.claims, modalities=zipped.modalities, items=zipped.items, some=zipped.some),
+        Connector(
+            name="zip",
+            names=(".zip",),
+            claims=zipped.claims,
+            modalities=zipped.modalities,
+            items=zipped.items,
+            some=zipped.some,
+        ),
         Connector(
             name="parquet",
             names=(".parquet",),
@@ -164,11 +176,34 @@ SOURCES: dict[str, Connector] = {
             take=warc.take,
         ),
         # What is said of images that lie elsewhere; before loose files, which would take it for a sidecar.
-        Connector(name="coco", names=(), claims=coco.claims, extensions=("json",), modalities=coco.modalities, items=coco.items, take=coco.take),
+        Connector(
+            name="coco",
+            names=(),
+            claims=coco.claims,
+            extensions=("json",),
+            modalities=coco.modalities,
+            items=coco.items,
+            take=coco.take,
+        ),
         # A directory, known by what lies in it: see `directory_of`.
-        Connector(name=LANCE, names=(), claims=lambda head, name: False, extensions=(), modalities=lance.modalities, items=lance.items, take=lance.take),
+        Connector(
+            name=LANCE,
+            names=(),
+            claims=lambda head, name: False,
+            extensions=(),
+            modalities=lance.modalities,
+            items=lance.items,
+            take=lance.take,
+        ),
         # Everything that no other row claims: loose files.
-        Connector(name=LOOSE, names=(), claims=lambda head, name: False, extensions=(), modalities=folder.modalities, items=folder.items),
+        Connector(
+            name=LOOSE,
+            names=(),
+            claims=lambda head, name: False,
+            extensions=(),
+            modalities=folder.modalities,
+            items=folder.items,
+        ),
     )
 }
 CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in connector.names)
@@ -178,11 +213,14 @@ _CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CON
 @lru_cache(maxsize=1024)
 def _candidates(extension: str) -> list[Connector]:
     """The connectors that may claim a file with the extension."""
-    return [connector for connector in SOURCES.values() if connector.extensions is None or extension in connector.extensions]
+    return [
+        connector for connector in SOURCES.values() if connector.extensions is None or extension in connector.extensions
+    ]
 
 
 def directory_of(directory: str, landing: Landing) -> str | None:
-    """The directory that is one shard as a whole and that this one is, or is a part of; None where its files are shards of their own."""
+    """The directory that is one shard as a whole and that this one is, or is a part of; None where its files are
+    shards of their own."""
     root = lance.root_of(directory)
     return root if root is not None and lance.is_dataset(landing, root) else None
 
@@ -192,7 +230,9 @@ def format_of(landing: Landing, entry: Entry, neighbours: Neighbours) -> str:
     if entry.refused is not None:
         return LOOSE
     try:
-        return _format_by_head(landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), neighbours)
+        return _format_by_head(
+            landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), neighbours
+        )
     except UnreadableItem:
         return _told(b"", entry.name, lambda size_bytes: b"", neighbours)
 
@@ -215,7 +255,11 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighb
         if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
             return raw[:size_bytes]
         with open_file() as file:
-            return read_up_to(file, size_bytes) if compression is None else expanded_head(file, compression, size_bytes=size_bytes)
+            return (
+                read_up_to(file, size_bytes)
+                if compression is None
+                else expanded_head(file, compression, size_bytes=size_bytes)
+            )
 
     return _told(raw, name, look, neighbours)
 
@@ -225,8 +269,14 @@ def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neigh
     extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
     for connector in _candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
-        if connector.claims(raw if connector.name in _UNPACKED else head, name) and (connector.is_told is None or connector.is_told(look, name, neighbours)):
+        if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
+            connector.is_told is None or connector.is_told(look, name, neighbours)
+        ):
             return connector.name
-    if extension in _CONTAINER_EXTENSIONS and name.lower().endswith(CONTAINER_NAMES) and sniff.kind_by_magic(head) is None:
+    if (
+        extension in _CONTAINER_EXTENSIONS
+        and name.lower().endswith(CONTAINER_NAMES)
+        and sniff.kind_by_magic(head) is None
+    ):
         return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
     return LOOSE

@@ -1,4 +1,5 @@
-"""What a directory says about everything below it: `_source.json` with {"source", "licence", "priority"}, nearest directory first."""
+"""What a directory says about everything below it: `_source.json` with {"source", "licence", "priority"}, nearest
+directory first."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Defaults:
 
 
 def defaults_of(landing: Landing, directory: str) -> Defaults:
-    """The defaults of a directory: of `_source.json` files, then what the landing zone itself knows, then the first part of the path ("root" for loose files there)."""
+    """The defaults of a directory: of `_source.json` files, then what the landing zone itself knows, then the first
+    part of the path ("root" for loose files there)."""
     fields: dict[str, object] = {}
     for path in _candidates(directory):
         for name, value in _read(landing, path).items():
@@ -34,7 +36,11 @@ def defaults_of(landing: Landing, directory: str) -> Defaults:
     for name, value in landing.defaults(directory).items():
         fields.setdefault(name, value)
     source = fields.get("source", "root" if directory == "." else directory.split("/")[0])
-    return Defaults(str(source), spdx_licence(fields["licence"]) if "licence" in fields else UNKNOWN_LICENCE, int(str(fields.get("priority", DEFAULT_PRIORITY))))
+    return Defaults(
+        str(source),
+        spdx_licence(fields["licence"]) if "licence" in fields else UNKNOWN_LICENCE,
+        int(str(fields.get("priority", DEFAULT_PRIORITY))),
+    )
 
 
 def default_files(landing: Landing, directory: str) -> list[Entry]:
@@ -43,7 +49,8 @@ def default_files(landing: Landing, directory: str) -> list[Entry]:
 
 
 def priorities(landing: Landing | str | os.PathLike[str]) -> dict[str, int]:
-    """Priority by source name, smaller wins; 100 where nobody said. A source that is given two priorities keeps the smaller."""
+    """Priority by source name, smaller wins; 100 where nobody said. A source that is given two priorities keeps the
+    smaller."""
     landing = as_landing(landing)
     found: dict[str, int] = {}
     for directory, _ in landing.directories():
@@ -65,16 +72,28 @@ def _read(landing: Landing, path: str) -> dict[str, object]:
         with landing.open(path) as file:
             fields = json.loads(file.read(_MAX_BYTES))
     except UnreadableItem as error:
-        raise SettingsError(f"{where} cannot be read, and may say whose the files beside it are ({error.reason}); put a file there, or delete it") from error
+        raise SettingsError(
+            f"{where} cannot be read, and may say whose the files beside it are ({error.reason}); put a file "
+            "there, or delete it"
+        ) from error
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise SettingsError(f"{where} is not a JSON object; write one with the fields source, licence (an SPDX id) and priority (an integer)")
+        raise SettingsError(
+            f"{where} is not a JSON object; write one with the fields source, licence (an SPDX id) and priority "
+            "(an integer)"
+        )
     if "license" in fields:
         fields.setdefault("licence", fields.pop("license"))
     if unknown := fields.keys() - {"source", "licence", "priority"}:
-        raise SettingsError(f"{where} has the unknown fields {sorted(unknown)}; it may have source, licence and priority")
+        raise SettingsError(
+            f"{where} has the unknown fields {sorted(unknown)}; it may have source, licence and priority"
+        )
     for name, kind in (("source", str), ("licence", str), ("priority", int)):
-        if name in fields and (not isinstance(fields[name], kind) or isinstance(fields[name], bool) or fields[name] == ""):
-            raise SettingsError(f"{where}: {name} is {fields[name]!r}, expected {'an integer' if kind is int else 'a non-empty string'}")
+        if name in fields and (
+            not isinstance(fields[name], kind) or isinstance(fields[name], bool) or fields[name] == ""
+        ):
+            raise SettingsError(
+                f"{where}: {name} is {fields[name]!r}, expected {'an integer' if kind is int else 'a non-empty string'}"
+            )
     return fields

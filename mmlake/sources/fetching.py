@@ -1,7 +1,9 @@
-"""Items read again by their locators, many at once: each file is opened once, ranges that lie close are one read, equal ones are read once.
+"""Items read again by their locators, many at once: each file is opened once, ranges that lie close are one read, equal
+ones are read once.
 
-A range is believed only where it can be checked or cannot be wrong: in a compressed archive, and where the header before the range is
-not that of the member, the archive is read from its start instead, once for all members that are wanted.
+A range is believed only where it can be checked or cannot be wrong: in a compressed archive, and where the header
+before the range is not that of the member, the archive is read from its start instead, once for all members that are
+wanted.
 """
 
 from __future__ import annotations
@@ -27,21 +29,27 @@ from mmlake.sources.rows import Content, Fault, Reading, printable, read_up_to
 from mmlake.sources.scanning import reading_of
 from mmlake.sources.settings import SourceSettings
 
-_GAP_BYTES = 128 << 10  # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
-_READ_BYTES = 32 << 20  # ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails
+# read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
+_GAP_BYTES = 128 << 10
+# ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails
+_READ_BYTES = 32 << 20
 _NAME_BYTES = 256  # of a long name, compared where it stands in a block of its own
 
 _BEFORE_BYTES = 2 * BLOCK  # read before a range in an archive, to see whose it is
 
 Found = bytes | Fault
-Check = Callable[[bytes, SourceRef], bool]  # (bytes before a range, its locator) -> whether they are the header of its member
+# (bytes before a range, its locator) -> whether they are the header of its member
+Check = Callable[[bytes, SourceRef], bool]
 
 
-def fetch(ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None) -> bytes:
-    """The bytes of the item that the locator names, read again from the landing zone; those whose digest the item's row holds.
+def fetch(
+    ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None
+) -> bytes:
+    """The bytes of the item that the locator names, read again from the landing zone; those whose digest the item's row
+    holds.
 
-    A frame is not picked: `mmlake.rows.materialize` does that. settings: those of the ingest, where field names were changed. Raises
-    UnreadableItem where the file or the member is gone.
+    A frame is not picked: `mmlake.rows.materialize` does that. settings: those of the ingest, where field names were
+    changed. Raises UnreadableItem where the file or the member is gone.
     """
     for _, found in fetch_many([ref], landing=landing, settings=settings):
         if isinstance(found, bytes):
@@ -50,10 +58,14 @@ def fetch(ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings
     raise AssertionError("fetch_many answers every locator")
 
 
-def fetch_many(refs: Sequence[SourceRef], *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None) -> Iterator[tuple[int, Found]]:
-    """(place in `refs`, the item's bytes or why there are none) for every locator, in the order of the files and of what lies in them.
+def fetch_many(
+    refs: Sequence[SourceRef], *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None
+) -> Iterator[tuple[int, Found]]:
+    """(place in `refs`, the item's bytes or why there are none) for every locator, in the order of the files and of
+    what lies in them.
 
-    Whatever is wrong with one file or member, also inside a landing zone, is the fault of that one. Only wrong settings raise.
+    Whatever is wrong with one file or member, also inside a landing zone, is the fault of that one. Only wrong settings
+    raise.
     """
     landing, settings = as_landing(landing), settings or SourceSettings()
     by_path: dict[str, dict[SourceRef, list[int]]] = {}
@@ -69,7 +81,9 @@ def fetch_many(refs: Sequence[SourceRef], *, landing: Landing | str | os.PathLik
             yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places[ref])
 
 
-def _file(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings) -> Iterator[tuple[SourceRef, Found]]:
+def _file(
+    path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings
+) -> Iterator[tuple[SourceRef, Found]]:
     """What one file gives; locators that are not answered name what it does not have."""
     left = dict.fromkeys(refs)
     try:
@@ -80,11 +94,14 @@ def _file(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, sett
         yield from ((ref, Fault.of(error)) for ref in left)
     except MmlakeError:
         raise
-    except Exception as error:  # noqa: BLE001 - the per-file border: another kind of landing zone raises anything, and one file must not cost the others
+    # the per-file border: another kind of landing zone raises anything, and one file must not cost the others
+    except Exception as error:  # noqa: BLE001
         yield from ((ref, Fault(1001, f"reading the file failed ({type(error).__name__})")) for ref in left)
 
 
-def _ways(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings) -> Iterator[tuple[SourceRef, Found]]:
+def _ways(
+    path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings
+) -> Iterator[tuple[SourceRef, Found]]:
     opened = begin()
     if opened is None:
         yield from _members(reading_of(landing, path, settings=settings), SOURCES[LANCE], refs)
@@ -95,7 +112,13 @@ def _ways(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, sett
         if ranged and compression_of(head) is not None:
             ranged = [ref for ref in ranged if ref.member is None]
         sure = set(ranged)
-        checked = _is_behind_tar_header if sniff.is_tar_header(head) else _is_behind_zip_header if head.startswith(zips.HEADER) or path.lower().endswith(".zip") else None
+        checked = (
+            _is_behind_tar_header
+            if sniff.is_tar_header(head)
+            else _is_behind_zip_header
+            if head.startswith(zips.HEADER) or path.lower().endswith(".zip")
+            else None
+        )
         for ref, found in _ranges(file, ranged, checked=checked):
             if found is None:
                 sure.discard(ref)
@@ -103,7 +126,13 @@ def _ways(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, sett
                 yield ref, found
         whole = [ref for ref in refs if ref.member is None and ref not in sure]
         for ref in (ref for ref in whole if ref.byte_offset is not None):
-            yield ref, Fault(1003, f"byte_offset={ref.byte_offset} stands beside byte_size={ref.byte_size}, and no member is named")
+            yield (
+                ref,
+                Fault(
+                    1003,
+                    f"byte_offset={ref.byte_offset} stands beside byte_size={ref.byte_size}, and no member is named",
+                ),
+            )
         whole = [ref for ref in whole if ref.byte_offset is None]
         if whole:
             found_whole = _whole(path, file, head, landing, settings)
@@ -112,7 +141,11 @@ def _ways(path: str, begin: Begin, refs: list[SourceRef], landing: Landing, sett
         entry = landing.stat(path)
         if entry is None:
             raise UnreadableItem(1001, "the file is missing")
-        yield from _members(reading_of(landing, path, settings=settings, entries=[entry]), SOURCES[_format(landing, entry, settings)], rest)
+        yield from _members(
+            reading_of(landing, path, settings=settings, entries=[entry]),
+            SOURCES[_format(landing, entry, settings)],
+            rest,
+        )
 
 
 def _format(landing: Landing, entry: Entry, settings: SourceSettings) -> str:
@@ -133,7 +166,10 @@ def _whole(path: str, file: IO[bytes], head: bytes, landing: Landing, settings: 
     file.seek(0)
     if compression is not None and entry is not None and _format(landing, entry, settings) == LOOSE:
         limit = settings.max_item_bytes
-        return _bytes(Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)), limit)
+        return _bytes(
+            Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)),
+            limit,
+        )
     return _limited(file, settings.max_item_bytes)
 
 
@@ -148,9 +184,18 @@ def _members(reading: Reading, connector: Connector, refs: list[SourceRef]) -> I
     for ref in refs:
         wanted.setdefault(ref.member, []).append(ref)
     names = [name for name in wanted if name is not None]
-    for item in connector.some(reading, names) if connector.some is not None and len(names) == len(wanted) else connector.items(reading):
+    for item in (
+        connector.some(reading, names)
+        if connector.some is not None and len(names) == len(wanted)
+        else connector.items(reading)
+    ):
         # A faulty row may share the name of the thing that it speaks of, and has no bytes.
-        if isinstance(item, Plain) or item.ref.path != reading.path or item.ref.member not in wanted or item.content is None:
+        if (
+            isinstance(item, Plain)
+            or item.ref.path != reading.path
+            or item.ref.member not in wanted
+            or item.content is None
+        ):
             continue
         found = _bytes(item.content, limit)
         yield from ((ref, found) for ref in wanted.pop(item.ref.member))
@@ -186,8 +231,11 @@ def _limited(stream: IO[bytes], limit_bytes: int) -> Found:
     return data if len(data) <= limit_bytes else Fault(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
 
 
-def _ranges(file: IO[bytes], refs: list[SourceRef], *, checked: Check | None) -> Iterator[tuple[SourceRef, Found | None]]:
-    """What lies in the ranges; None for one that does not lie behind the header of its member. checked: whether it does, in archives."""
+def _ranges(
+    file: IO[bytes], refs: list[SourceRef], *, checked: Check | None
+) -> Iterator[tuple[SourceRef, Found | None]]:
+    """What lies in the ranges; None for one that does not lie behind the header of its member. checked: whether it
+    does, in archives."""
     for start, stop, group in announced(file, _joined(refs, before=_BEFORE_BYTES if checked else 0)):
         data = _read(file, start, stop)
         if isinstance(data, Fault) and len(group) > 1:
@@ -212,7 +260,8 @@ def _cut_out(data: Found, start: int, ref: SourceRef, *, checked: Check | None) 
 
 
 def _is_behind_zip_header(before: bytes, ref: SourceRef) -> bool:
-    """Whether the bytes before a range end with the header of its member. Where a name and what stands behind it are longer than what is read, the archive is asked."""
+    """Whether the bytes before a range end with the header of its member. Where a name and what stands behind it are
+    longer than what is read, the archive is asked."""
     at = before.rfind(zips.HEADER)
     while at >= 0:
         try:
@@ -220,19 +269,27 @@ def _is_behind_zip_header(before: bytes, ref: SourceRef) -> bool:
         except UnreadableItem:
             start = -1
         if start == len(before):
-            return member.method == zips.STORED and label_of(member.name) == (ref.member or "").partition("#dup=")[0] and member.size_bytes in (0, ref.byte_size)
+            return (
+                member.method == zips.STORED
+                and label_of(member.name) == (ref.member or "").partition("#dup=")[0]
+                and member.size_bytes in (0, ref.byte_size)
+            )
         at = before.rfind(zips.HEADER, 0, at)
     return False
 
 
 def _is_behind_tar_header(blocks: bytes, ref: SourceRef) -> bool:
-    """Whether the last of the blocks before a range is the header of its member; the one before it may hold a name too long or too wide for a header."""
+    """Whether the last of the blocks before a range is the header of its member; the one before it may hold a name
+    too long or too wide for a header."""
     try:
         name, size = name_and_size(blocks[-BLOCK:])
     except UnreadableItem:
         return False
     label, spelled = (ref.member or "").partition("#dup=")[0], printable(name)
-    same = label in (spelled, spelled.replace("#", "%23")) or label.encode("utf-8", "replace")[:_NAME_BYTES] in blocks[:-BLOCK]
+    same = (
+        label in (spelled, spelled.replace("#", "%23"))
+        or label.encode("utf-8", "replace")[:_NAME_BYTES] in blocks[:-BLOCK]
+    )
     return same and size == ref.byte_size
 
 

@@ -43,8 +43,15 @@ DUPLICATE_MARK = '"duplicate_member":true'  # in the metadata of a member whose 
 _log = logging.getLogger(__name__)
 
 
-def read(shard: Shard, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings, downloads: Downloads | None = None) -> Iterator[RawItem]:
-    """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads: as for `ingest`."""
+def read(
+    shard: Shard,
+    *,
+    landing: Landing | str | os.PathLike[str],
+    settings: SourceSettings,
+    downloads: Downloads | None = None,
+) -> Iterator[RawItem]:
+    """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads:
+    as for `ingest`."""
     return cast(Iterator[RawItem], _read(_reading(shard, as_landing(landing), settings, downloads), shard))
 
 
@@ -65,19 +72,30 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
     # Those whose name claims a container are looked at here; the others are told by their bytes when their turn comes.
     neighbours = Neighbours(landing, shard.path, settings)
-    entries = [entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, neighbours) == LOOSE]
+    entries = [
+        entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, neighbours) == LOOSE
+    ]
     chosen = {entry.path for entry in own} if len(own) < len(listed) else None
     siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
     around = Around(landing)
     around.learn(shard.path, listed)
-    reading = reading_of(landing, shard.path, settings=settings, entries=entries, part=shard.part, siblings=siblings, around=around.of(shard.path))
+    reading = reading_of(
+        landing,
+        shard.path,
+        settings=settings,
+        entries=entries,
+        part=shard.part,
+        siblings=siblings,
+        around=around.of(shard.path),
+    )
     return replace(reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, neighbours))
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem | Plain]:
     ordinal = 0
     try:
-        if shard.limit is None and shard.format not in (LOOSE, LANCE):  # those are verified file by file, as they are read
+        # those are verified file by file, as they are read
+        if shard.limit is None and shard.format not in (LOOSE, LANCE):
             reading.landing.verify(shard.path)
         for item in first_samples(SOURCES[shard.format].items(reading), shard.limit):
             item.ordinal = ordinal
@@ -99,16 +117,27 @@ def ingest(
     advance: Advance = silent,
     downloads: Downloads | None = None,
 ) -> pa.Table:
-    """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this returns.
+    """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
+    returns.
 
     downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
 
-    Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the scan.
+    Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the
+    scan.
     """
     parts: list[pa.Table] = []
-    cells: list[Any] = []  # of all rows in one list: as many rows that live until then would cost more in garbage collection than their making
+    # of all rows in one list: as many rows that live until then would cost more in garbage collection than their making
+    cells: list[Any] = []
     num_chars = 0
-    for row in rows_of(shard, modality, landing=as_landing(landing), store=store, settings=settings, advance=advance, downloads=downloads):
+    for row in rows_of(
+        shard,
+        modality,
+        landing=as_landing(landing),
+        store=store,
+        settings=settings,
+        advance=advance,
+        downloads=downloads,
+    ):
         cells += row
         num_chars += len(row.text_content or "")
         if len(cells) >= _BATCH_CELLS or num_chars > _BATCH_CHARS:
@@ -169,7 +198,10 @@ def rows_of(
     for item in _read(replace(reading, is_plain_taken=wanted is None), shard):
         for found in [row[1] for row in item.rows] if isinstance(item, Plain) else (item.modality,):
             if found not in shard.modalities:
-                raise ContractBroken(f"shard {shard.key} holds an item of {found} but is registered for {list(shard.modalities)}; its files changed, scan the landing zone again")
+                raise ContractBroken(
+                    f"shard {shard.key} holds an item of {found} but is registered for {list(shard.modalities)}; "
+                    "its files changed, scan the landing zone again"
+                )
         if isinstance(item, Plain):
             for row in _plain_rows(item, modality, reading, store):
                 yield row
@@ -188,10 +220,17 @@ def _plain_rows(sample: Plain, modality: str, reading: Reading, store: Blobs) ->
     """What `_row` makes of each item of that modality."""
     if all(row[1] != modality for row in sample.rows):
         return
-    source, licence, settings, metadata = reading.defaults.source, _licence(sample.licence, reading.defaults), reading.settings, sample.metadata
+    source, licence, settings, metadata = (
+        reading.defaults.source,
+        _licence(sample.licence, reading.defaults),
+        reading.settings,
+        sample.metadata,
+    )
     said = texts.metadata_text(dict(metadata)) if metadata else None
     beside = sample.beside(modality, settings=settings) if modality != "text" and sample.has_beside else None
-    for ordinal, (position, kind, role, content_type, extension, ref, _, text, size, member) in enumerate(sample.rows, sample.ordinal):
+    for ordinal, (position, kind, role, content_type, extension, ref, _, text, size, member) in enumerate(
+        sample.rows, sample.ordinal
+    ):
         if kind != modality:
             continue
         kept = _Kept(None, size)
@@ -199,7 +238,11 @@ def _plain_rows(sample: Plain, modality: str, reading: Reading, store: Blobs) ->
             kept = _Kept(store.put(text.encode(), extension=extension), size, text)
         elif member.content is not None:
             kept = _keep(member.content, size, store, settings, is_text=kind == "text", extension=extension)
-        told = said if kept.charset is None or "charset" in metadata else texts.metadata_text({**metadata, "charset": kept.charset})
+        told = (
+            said
+            if kept.charset is None or "charset" in metadata
+            else texts.metadata_text({**metadata, "charset": kept.charset})
+        )
         yield ItemRow(
             f"{reading.key}#{ordinal:06d}", kept.digest, sample.sample_id, position, kind, role, content_type, kept.text, beside if role == "media" else None, ref, source,
             licence, kept.size_bytes, told, *_status(kept.fault),
@@ -210,7 +253,16 @@ def _row(item: RawItem, reading: Reading, store: Blobs) -> ItemRow:
     metadata = {**item.metadata, **item.own} if item.metadata or item.own else {}
     kept, is_text = _Kept(None, item.size_bytes, fault=item.fault), item.modality == "text"
     if item.content is not None:
-        kept = _keep(item.content, item.size_bytes, store, reading.settings, is_text=is_text, extension=item.extension, charset=item.charset, fault=item.fault)
+        kept = _keep(
+            item.content,
+            item.size_bytes,
+            store,
+            reading.settings,
+            is_text=is_text,
+            extension=item.extension,
+            charset=item.charset,
+            fault=item.fault,
+        )
         if kept.charset is not None:
             metadata.setdefault("charset", kept.charset)
     elif item.fault is None and not is_text and not item.size_bytes:
@@ -232,7 +284,8 @@ def _licence(licence: str | None, defaults: Defaults) -> str:
 
 
 def _sample_text(item: RawItem) -> str | None:
-    """All captions of an image that differ, a line each; the first readable transcript of sound and video, times and all."""
+    """All captions of an image that differ, a line each; the first readable transcript of sound and video, times and
+    all."""
     found = (text for read_text in item.beside if (text := read_text()) is not None)
     if item.modality == "image":
         return "\n".join(dict.fromkeys(found)) or None
@@ -250,10 +303,20 @@ class _Kept(NamedTuple):
 
 
 def _keep(
-    content: Content, size_bytes: int, store: Blobs, settings: SourceSettings, *, is_text: bool, extension: str, charset: str | None = None, fault: Fault | None = None
+    content: Content,
+    size_bytes: int,
+    store: Blobs,
+    settings: SourceSettings,
+    *,
+    is_text: bool,
+    extension: str,
+    charset: str | None = None,
+    fault: Fault | None = None,
 ) -> _Kept:
-    """The item's bytes in the store, and the text that they are. size_bytes: as the source says. charset: that the source names. fault: of an item that is unreadable anyhow."""
-    # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do (OSError) still raises.
+    """The item's bytes in the store, and the text that they are. size_bytes: as the source says. charset: that the
+    source names. fault: of an item that is unreadable anyhow."""
+    # The one per-item border: whatever is wrong with one item's bytes becomes its row. What the store cannot do
+    # (OSError) still raises.
     try:
         if is_text and fault is None:
             return _keep_text(content, size_bytes, store, settings, extension=extension, charset=charset)
@@ -261,17 +324,25 @@ def _keep(
     except UnreadableItem as error:
         return _Kept(None, size_bytes, fault=Fault.of(error))
     # What expands to nothing has no type that could be told.
-    return kept._replace(fault=_EMPTY) if not kept.size_bytes and (kept.fault.code == 1005 if kept.fault is not None else not is_text) else kept
+    return (
+        kept._replace(fault=_EMPTY)
+        if not kept.size_bytes and (kept.fault.code == 1005 if kept.fault is not None else not is_text)
+        else kept
+    )
 
 
-def _keep_text(content: Content, size_bytes: int, store: Blobs, settings: SourceSettings, *, extension: str, charset: str | None) -> _Kept:
+def _keep_text(
+    content: Content, size_bytes: int, store: Blobs, settings: SourceSettings, *, extension: str, charset: str | None
+) -> _Kept:
     try:
         data = content.head(settings.max_text_bytes + 1)
     except UnreadableItem:
         return _keep_bytes(content, size_bytes, store, extension=extension)
     if len(data) > settings.max_text_bytes:
         kept = _keep_bytes(content, len(data), store, extension=extension)
-        return kept._replace(fault=kept.fault or Fault(1008, f"text_bytes={kept.size_bytes} not in [0, {settings.max_text_bytes}]"))
+        return kept._replace(
+            fault=kept.fault or Fault(1008, f"text_bytes={kept.size_bytes} not in [0, {settings.max_text_bytes}]")
+        )
     digest = content.stored[0] if content.stored else store.put(data, extension=extension)
     if content.text is not None:
         return _Kept(digest, len(data), content.text)
@@ -282,7 +353,9 @@ def _keep_text(content: Content, size_bytes: int, store: Blobs, settings: Source
     return _Kept(digest, len(data), text, charset=None if encoding in ("utf-8", "utf-8-sig") else encoding)
 
 
-def _keep_bytes(content: Content, size_bytes: int, store: Blobs, *, extension: str, fault: Fault | None = None) -> _Kept:
+def _keep_bytes(
+    content: Content, size_bytes: int, store: Blobs, *, extension: str, fault: Fault | None = None
+) -> _Kept:
     """A stream that does not expand is stored as it is, since it is all there is."""
     if content.stored is not None:
         return _Kept(*content.stored, fault=fault)
@@ -295,7 +368,8 @@ def _keep_bytes(content: Content, size_bytes: int, store: Blobs, *, extension: s
 
 
 def _put(content: Content, store: Blobs, extension: str, size_bytes: int) -> tuple[str, int]:
-    """(digest, size) of the content in the store. size_bytes: as the source says, which may be wrong; what is large is not looked at before it is stored."""
+    """(digest, size) of the content in the store. size_bytes: as the source says, which may be wrong; what is large
+    is not looked at before it is stored."""
     is_small = size_bytes <= _SMALL_BYTES
     if is_small and content.first is not None and len(data := content.first(_SMALL_BYTES + 1)) <= _SMALL_BYTES:
         return store.put(data, extension=extension), len(data)

@@ -1,4 +1,5 @@
-"""Licence spellings as they occur in data sets, told as SPDX ids. What is not known for certain is NOASSERTION, never a guess."""
+"""Licence spellings as they occur in data sets, told as SPDX ids. What is not known for certain is NOASSERTION,
+never a guess."""
 
 from __future__ import annotations
 
@@ -9,10 +10,13 @@ from mmlake.records import UNKNOWN_LICENCE
 _CC_VERSIONS = {"1.0", "2.0", "2.5", "3.0", "4.0"}
 _CC_KINDS = {"by", "by-sa", "by-nd", "by-nc", "by-nc-sa", "by-nc-nd"}
 _OTHERS = (  # ids of https://spdx.org/licenses that data sets use, in their one spelling
-    "Apache-2.0 MIT MIT-0 BSD-2-Clause BSD-3-Clause ISC Zlib Unlicense MPL-2.0 GPL-2.0-only GPL-2.0-or-later GPL-3.0-only GPL-3.0-or-later "
+    "Apache-2.0 MIT MIT-0 BSD-2-Clause BSD-3-Clause ISC Zlib Unlicense MPL-2.0 GPL-2.0-only GPL-2.0-or-later "
+    "GPL-3.0-only GPL-3.0-or-later "
     "LGPL-2.1-only LGPL-2.1-or-later LGPL-3.0-only "
-    "LGPL-3.0-or-later AGPL-3.0-only AGPL-3.0-or-later EPL-2.0 ODC-By-1.0 ODbL-1.0 PDDL-1.0 CC0-1.0 CC-PDM-1.0 CC-PDDC CDLA-Permissive-1.0 CDLA-Permissive-2.0 CDLA-Sharing-1.0 "
-    "GFDL-1.2-only GFDL-1.3-only GFDL-1.3-or-later OGL-UK-3.0 OGL-Canada-2.0 etalab-2.0 DL-DE-BY-2.0 DL-DE-ZERO-2.0 C-UDA-1.0 O-UDA-1.0 "
+    "LGPL-3.0-or-later AGPL-3.0-only AGPL-3.0-or-later EPL-2.0 ODC-By-1.0 ODbL-1.0 PDDL-1.0 CC0-1.0 "
+    "CC-PDM-1.0 CC-PDDC CDLA-Permissive-1.0 CDLA-Permissive-2.0 CDLA-Sharing-1.0 "
+    "GFDL-1.2-only GFDL-1.3-only GFDL-1.3-or-later OGL-UK-3.0 OGL-Canada-2.0 etalab-2.0 DL-DE-BY-2.0 "
+    "DL-DE-ZERO-2.0 C-UDA-1.0 O-UDA-1.0 "
     "NIST-PD WTFPL BSL-1.0 Artistic-2.0 AFL-3.0 EUPL-1.2"
 ).split()
 _SPELLINGS = {
@@ -26,10 +30,16 @@ _SPELLINGS = {
     "gpl-3.0": "GPL-3.0-only", "gpl-2.0": "GPL-2.0-only", "lgpl-3.0": "LGPL-3.0-only", "agpl-3.0": "AGPL-3.0-only", "gpl-3.0+": "GPL-3.0-or-later", "gpl-2.0+": "GPL-2.0-or-later",
     "public domain": "LicenseRef-Public-Domain", "public-domain": "LicenseRef-Public-Domain", "publicdomain": "LicenseRef-Public-Domain",
 }  # fmt: skip
-_URL = re.compile(r"(?:https?:)?//(?:www\.)?creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?(?:/.*)?")
-_CC_SHORT = re.compile(r"cc[ -]?(by(?:[ -](?:nc|sa|nd))*)(?:[ -]v?(\d(?:\.\d)?))?(?: (?:international|unported|generic|deed|licen[cs]e))*")
+_URL = re.compile(
+    r"(?:https?:)?//(?:www\.)?creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?(?:/.*)?"
+)
+_CC_SHORT = re.compile(
+    r"cc[ -]?(by(?:[ -](?:nc|sa|nd))*)(?:[ -]v?(\d(?:\.\d)?))?(?: "
+    r"(?:international|unported|generic|deed|licen[cs]e))*"
+)
 _CC_LONG = re.compile(
-    r"(?:creative commons )?(attribution(?:[ -](?:non-?commercial|share-?alike|no-?deriv(?:ative)?s?(?: works)?))*)(?: licen[cs]e)?(?: v?(\d\.\d))?"
+    r"(?:creative commons )?(attribution(?:[ -](?:non-?commercial|share-?alike|no-?deriv(?:ative)?s?(?: "
+    r"works)?))*)(?: licen[cs]e)?(?: v?(\d\.\d))?"
     r"(?: (?:international|unported|generic|licen[cs]e|public|\([^)]*\)))*"
 )
 _WORDS = (

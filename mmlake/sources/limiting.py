@@ -1,7 +1,9 @@
-"""The beginning of a landing zone: its first samples, in the order of shard keys, without opening what comes after them.
+"""The beginning of a landing zone: its first samples, in the order of shard keys, without opening what comes after
+them.
 
-Enters: a landing zone and a number. Leaves: the shards that hold that many samples, the last of them with `Shard.limit`. A file whose name
-claims a container format is looked at when its turn comes; where its bytes then say otherwise it is left out, which only a limit does.
+Enters: a landing zone and a number. Leaves: the shards that hold that many samples, the last of them with
+`Shard.limit`. A file whose name claims a container format is looked at when its turn comes; where its bytes then say
+otherwise it is left out, which only a limit does.
 """
 
 from __future__ import annotations
@@ -29,10 +31,18 @@ from mmlake.sources.tables.bookkeeping import without_bookkeeping
 _LOG = logging.getLogger("mmlake.sources")
 
 
-def scan_first(landing: Landing | str | os.PathLike[str], limit: int, *, settings: SourceSettings, known: Mapping[str, Shard] | None = None) -> list[Shard]:
-    """The shards with the landing zone's first samples, sorted by key: at most `limit` samples of each of its parts, and nothing behind them opened.
+def scan_first(
+    landing: Landing | str | os.PathLike[str],
+    limit: int,
+    *,
+    settings: SourceSettings,
+    known: Mapping[str, Shard] | None = None,
+) -> list[Shard]:
+    """The shards with the landing zone's first samples, sorted by key: at most `limit` samples of each of its parts,
+    and nothing behind them opened.
 
-    known: earlier results by key; where files and limit are equal, nothing is opened or counted again. Raises SettingsError under 1.
+    known: earlier results by key; where files and limit are equal, nothing is opened or counted again. Raises
+    SettingsError under 1.
     """
     if limit < 1:
         raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or none to take everything")
@@ -50,7 +60,9 @@ def _scan_first(landing: Landing, limit: int, *, settings: SourceSettings, known
         looked_at = left
         for shard in _scan_part(part, landing, left, settings=settings, known=known, around=around) if left else ():
             if left and shard.key not in found:
-                cut = _cut(shard, left, part, landing, settings=settings, before=known.get(shard.key), looked_at=looked_at)
+                cut = _cut(
+                    shard, left, part, landing, settings=settings, before=known.get(shard.key), looked_at=looked_at
+                )
                 found[shard.key] = _of_part(cut, part, landing, around) if shard.part and cut.limit is not None else cut
                 left -= found[shard.key].num_samples or 0
     return list(found.values())
@@ -58,7 +70,8 @@ def _scan_first(landing: Landing, limit: int, *, settings: SourceSettings, known
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is looked at together: a file that its name calls a container, the other files of a directory, or a directory that is one shard."""
+    """What is looked at together: a file that its name calls a container, the other files of a directory, or a
+    directory that is one shard."""
 
     key: str
     files: dict[str, list[Entry]]  # directory -> entries
@@ -67,7 +80,8 @@ class _Part:
 
 
 def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
-    """The landing zone's parts in the order of their keys; those come last that only speak of images elsewhere, whose own rows are what no image took."""
+    """The landing zone's parts in the order of their keys; those come last that only speak of images elsewhere,
+    whose own rows are what no image took."""
     found: list[_Part] = []
     single: dict[str, dict[str, list[Entry]]] = {}
     for directory, entries in landing.directories():
@@ -77,7 +91,11 @@ def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
         entries = without_bookkeeping(directory, entries, landing)
         around.learn(directory, entries)
         loose = [entry for entry in entries if not is_named(entry, CONTAINER_NAMES)]
-        found += [_Part(shard_key(entry.path), {directory: [entry]}, False, True) for entry in entries if is_named(entry, CONTAINER_NAMES)]
+        found += [
+            _Part(shard_key(entry.path), {directory: [entry]}, False, True)
+            for entry in entries
+            if is_named(entry, CONTAINER_NAMES)
+        ]
         if loose:
             found.append(_Part(shard_key(directory), {directory: loose}, True, len(loose) == len(entries)))
     found += [_Part(shard_key(root), files, False, True) for root, files in single.items()]
@@ -86,10 +104,16 @@ def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
 
 def _speaks_of_others(part: _Part) -> bool:
     """Whether all files are annotations by their places and names, or zips of such."""
-    return all(may_be_annotations(entry.path) or is_speaking_archive(entry.path) for entries in part.files.values() for entry in entries)
+    return all(
+        may_be_annotations(entry.path) or is_speaking_archive(entry.path)
+        for entries in part.files.values()
+        for entry in entries
+    )
 
 
-def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Around) -> list[Shard]:
+def _scan_part(
+    part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Around
+) -> list[Shard]:
     if part.is_loose:
         files = {directory: first_stems(entries, left) for directory, entries in part.files.items()}
         return scan(_Excerpt(landing, files), settings=settings, known=known, around=around, limit=left)
@@ -100,8 +124,14 @@ def _scan_part(part: _Part, landing: Landing, left: int, *, settings: SourceSett
 
 
 def _num_stems(shard: Shard, part: _Part, looked_at: int) -> int:
-    """How many stems of a part of a directory are among the first of the directory: so many of its own first ones are read, and are those."""
-    entries = (entry for entries in part.files.values() for entry in first_stems(entries, looked_at) if is_in(entry, shard.part))
+    """How many stems of a part of a directory are among the first of the directory: so many of its own first ones
+    are read, and are those."""
+    entries = (
+        entry
+        for entries in part.files.values()
+        for entry in first_stems(entries, looked_at)
+        if is_in(entry, shard.part)
+    )
     return len({entry.name.partition(".")[0] for entry in entries})
 
 
@@ -109,21 +139,41 @@ def _of_part(shard: Shard, part: _Part, landing: Landing, around: Around) -> Sha
     """The part of a directory with the revision of the files that are read of it under its limit, and of no others."""
     own = [entry for entries in part.files.values() for entry in entries if is_in(entry, shard.part)]
     read_files = first_stems(own, shard.limit or 0)
-    return limited(replace(shard, revision=revision_of([*read_files, *default_files(landing, shard.path), *around.of(shard.path)])), shard.limit or 0)
+    return limited(
+        replace(
+            shard, revision=revision_of([*read_files, *default_files(landing, shard.path), *around.of(shard.path)])
+        ),
+        shard.limit or 0,
+    )
 
 
-def _cut(shard: Shard, left: int, part: _Part, landing: Landing, *, settings: SourceSettings, before: Shard | None, looked_at: int) -> Shard:
+def _cut(
+    shard: Shard,
+    left: int,
+    part: _Part,
+    landing: Landing,
+    *,
+    settings: SourceSettings,
+    before: Shard | None,
+    looked_at: int,
+) -> Shard:
     """The shard with its `num_samples`, and with a limit where not all of it is taken."""
     if before is not None and unlimited(before).revision != shard.revision:
         before = None
     if before is not None and before.limit == left == before.num_samples:
         return before
-    counted = before.num_samples if before is not None and before.limit is None else None  # under a limit it was counted no further than that
-    all_scanned = not part.is_loose or (part.is_alone and all(len(first_stems(entries, looked_at)) == len(entries) for entries in part.files.values()))
+    # under a limit it was counted no further than that
+    counted = before.num_samples if before is not None and before.limit is None else None
+    all_scanned = not part.is_loose or (
+        part.is_alone and all(len(first_stems(entries, looked_at)) == len(entries) for entries in part.files.values())
+    )
     if shard.part and not all_scanned:
         left = min(left, _num_stems(shard, part, looked_at))
-    # One more than there is room for tells that there are more; where more files lie there anyway, nothing needs to be opened for that.
-    count = counted if counted is not None else _count(shard, landing, left + 1 if all_scanned else left, settings=settings)
+    # One more than there is room for tells that there are more; where more files lie there anyway, nothing needs to be
+    # opened for that.
+    count = (
+        counted if counted is not None else _count(shard, landing, left + 1 if all_scanned else left, settings=settings)
+    )
     shard = replace(shard, num_samples=min(count, left))
     return shard if all_scanned and count <= left else limited(shard, left if shard.part else min(count, left))
 

@@ -1,8 +1,10 @@
-"""How a directory of very many loose files becomes several shards, so that a run that stops loses one part and not the directory.
+"""How a directory of very many loose files becomes several shards, so that a run that stops loses one part and not the
+directory.
 
-A file belongs to the part that its name hashes to. Parts are named by the first hexadecimal digits of that hash; a part that has more
-files than the settings allow is split sixteenfold, and no other part notices. So a new file touches one part, the parts follow from
-the listing alone, and up to 160,000 files of a 10,000-file limit the names of the parts never change.
+A file belongs to the part that its name hashes to. Parts are named by the first hexadecimal digits of that hash; a part
+that has more files than the settings allow is split sixteenfold, and no other part notices. So a new file touches one
+part, the parts follow from the listing alone, and up to 160,000 files of a 10,000-file limit the names of the parts
+never change.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ def is_in(entry: Entry, part: str) -> bool:
 
 def parts_of(entries: Sequence[Entry], *, max_files: int) -> dict[str, list[Entry]]:
     """The files by part, in order of the parts; the one part "" where they are few enough."""
-    return dict(sorted(_split([(part_of(entry), entry) for entry in entries], "", max_files).items())) if len(entries) > max_files else {"": list(entries)}
+    return (
+        dict(sorted(_split([(part_of(entry), entry) for entry in entries], "", max_files).items()))
+        if len(entries) > max_files
+        else {"": list(entries)}
+    )
 
 
 def _split(hashed: list[tuple[str, Entry]], prefix: str, max_files: int) -> dict[str, list[Entry]]:

@@ -1,4 +1,5 @@
-"""What a connector yields: one `RawItem` per thing that a source holds, good or bad, with a way to its bytes that reads nothing yet."""
+"""What a connector yields: one `RawItem` per thing that a source holds, good or bad, with a way to its bytes that
+reads nothing yet."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Fault:
 
 
 def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
-    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much memory aside before it reads a byte."""
+    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much
+    memory aside before it reads a byte."""
     parts, left = [], size_bytes
     while left > 0 and (part := stream.read(min(left, _PART_BYTES))):
         parts.append(part)
@@ -55,7 +57,8 @@ class Content:
     open: Opener
     raw: Opener | None = None  # the bytes before decompression, kept where decompression fails
     stored: tuple[str, int] | None = None  # digest and size, where the store of the ingest has the bytes already
-    first: Callable[[int], bytes] | None = None  # gives so many of the first bytes in one read, where that is cheaper than to open a file
+    # gives so many of the first bytes in one read, where that is cheaper than to open a file
+    first: Callable[[int], bytes] | None = None
     text: str | None = None  # what the bytes decode to, where they were encoded from it
 
     @classmethod
@@ -71,7 +74,8 @@ class Content:
             return read_up_to(stream, size_bytes)
 
     def read(self) -> bytes:
-        """The bytes, or those before decompression where that fails: what an ingest stores. Raises UnreadableItem where there are none."""
+        """The bytes, or those before decompression where that fails: what an ingest stores. Raises UnreadableItem
+        where there are none."""
         try:
             with self.open() as stream:
                 return stream.read()
@@ -95,7 +99,11 @@ class _Held(Content):
         return io.BytesIO(self._data) if isinstance(self._data, bytes) else io.BufferedReader(View(self._data))
 
     def first(self, size_bytes: int) -> bytes:
-        return self._data if size_bytes >= len(self._data) and isinstance(self._data, bytes) else bytes(self._data[:size_bytes])
+        return (
+            self._data
+            if size_bytes >= len(self._data) and isinstance(self._data, bytes)
+            else bytes(self._data[:size_bytes])
+        )
 
 
 _SAME: Any = object()  # the value of a field that `but` leaves alone
@@ -142,7 +150,8 @@ class RawItem:
         size_bytes: Any = _SAME,
         ordinal: Any = _SAME,
     ) -> RawItem:
-        """The item with other values in these fields. Spelled out: 0.6 us, where copying a dict takes 3 and `dataclasses.replace` 20."""
+        """The item with other values in these fields. Spelled out: 0.6 us, where copying a dict takes 3 and
+        `dataclasses.replace` 20."""
         item = object.__new__(RawItem)
         item.modality = self.modality if modality is _SAME else modality
         item.ref = self.ref if ref is _SAME else ref
@@ -179,21 +188,32 @@ class Reading:
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     is_plain_taken: bool = False  # whether samples of the plainest form may be given as one `Plain` each
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
-    is_container: Callable[[bytes, str, Opener], bool] | None = None  # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
+    # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
+    is_container: Callable[[bytes, str, Opener], bool] | None = None
 
     def open(self) -> IO[bytes]:
         """The shard's file."""
         return self.landing.open(self.path)
 
-    def fault(self, code: int, reason: str, *, modality: str, member: str | None = None, content: Content | None = None) -> RawItem:
+    def fault(
+        self, code: int, reason: str, *, modality: str, member: str | None = None, content: Content | None = None
+    ) -> RawItem:
         """The row that says that a part of the shard could not be read."""
         name = f"{self.key}/{printable(member or '')}!fault"
         role = "document" if modality == "text" else "media"
-        return RawItem(modality=modality, role=role, ref=SourceRef(path=self.path, member=member), sample_id=name, content=content, fault=Fault(code, reason))
+        return RawItem(
+            modality=modality,
+            role=role,
+            ref=SourceRef(path=self.path, member=member),
+            sample_id=name,
+            content=content,
+            fault=Fault(code, reason),
+        )
 
 
 def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:
-    """The modality whose table tells of content that nothing recognizes: by folder, then by the shard's commonest modality, then text."""
+    """The modality whose table tells of content that nothing recognizes: by folder, then by the shard's commonest
+    modality, then text."""
     folder = name.rpartition("/")[0]
     return (shards.hinted_modality(folder) if folder else None) or hint or common or "text"
 
@@ -204,7 +224,8 @@ def printable(name: str) -> str:
 
 
 def text_item(item: RawItem, text: str, role: str, **changes: Any) -> RawItem:
-    """The item as a text row whose bytes are the text's UTF-8; unreadable where the text has none. changes: as for `RawItem.but`."""
+    """The item as a text row whose bytes are the text's UTF-8; unreadable where the text has none. changes: as for
+    `RawItem.but`."""
     return become_text(item.but(**changes), text, role)
 
 
@@ -223,13 +244,20 @@ def become_text(item: RawItem, text: str, role: str) -> RawItem:
 
 
 def holds_no_marks(text: str) -> bool:
-    """Whether nothing in the text is what `decode_text` tells other encodings by: a mark at its start, zeros, escapes."""
+    """Whether nothing in the text is what `decode_text` tells other encodings by: a mark at its start, zeros,
+    escapes."""
     return text[:1] != "\ufeff" and "\0" not in text and "\x1b" not in text
 
 
 def media_item(item: RawItem, kind: Kind, content: Content) -> RawItem:
     """The item as a media row with these bytes."""
-    return item.but(modality=kind.modality or item.modality, role="media", content_type=kind.content_type, extension=kind.extension, content=content)
+    return item.but(
+        modality=kind.modality or item.modality,
+        role="media",
+        content_type=kind.content_type,
+        extension=kind.extension,
+        content=content,
+    )
 
 
 def reader_of(text: str) -> TextReader:
@@ -244,7 +272,8 @@ def licence_field(fields: Mapping[str, Any], settings: SourceSettings) -> str | 
 
 
 def first_field(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """The record's own spelling of the first of these names that it has with a value, compared without regard to case."""
+    """The record's own spelling of the first of these names that it has with a value, compared without regard to
+    case."""
     return first_of(fields, spellings(tuple(fields), names)[0])
 
 
@@ -257,8 +286,10 @@ def first_of(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def spellings(fields: tuple[str, ...], *groups: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """For each group of names, those that are among the fields, as the record spells them and in the order of the group."""
-    # The records of a shard have few sets of fields; of keys that are data, which differ from record to record, none are kept.
+    """For each group of names, those that are among the fields, as the record spells them and in the order of the
+    group."""
+    # The records of a shard have few sets of fields; of keys that are data, which differ from record to record, none
+    # are kept.
     is_kept = len(fields) <= 64 and sum(map(len, fields)) <= 4096
     return _spelled(fields, *groups) if is_kept else _spelled.__wrapped__(fields, *groups)
 

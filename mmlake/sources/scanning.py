@@ -1,4 +1,5 @@
-"""What lies in a landing zone: every file belongs to exactly one shard. Files that did not change since the last scan are not opened."""
+"""What lies in a landing zone: every file belongs to exactly one shard. Files that did not change since the last
+scan are not opened."""
 
 from __future__ import annotations
 
@@ -31,10 +32,12 @@ def scan(
     around: Around | None = None,
     limit: int | None = None,
 ) -> list[Shard]:
-    """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and times are equal.
+    """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and
+    times are equal.
 
-    at_most: how many new or changed shards are opened, so that a look at very many takes a bounded time; of the others those that are known stay as
-    they were, and new ones are left for the next look. None opens all. around: the whole landing zone, where only a part of it is listed here.
+    at_most: how many new or changed shards are opened, so that a look at very many takes a bounded time; of the others
+    those that are known stay as they were, and new ones are left for the next look. None opens all. around: the whole
+    landing zone, where only a part of it is listed here.
     limit: samples of each container that will be taken, so that no further is looked for modalities; None: all.
     """
     allowance = _Allowance(at_most)
@@ -45,13 +48,22 @@ def scan(
     return sorted(found, key=lambda shard: shard.key)
 
 
-def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Shard], allowance: _Allowance, around: Around | None, limit: int | None) -> list[Shard]:
+def _scan(
+    landing: Landing,
+    *,
+    settings: SourceSettings,
+    known: Mapping[str, Shard],
+    allowance: _Allowance,
+    around: Around | None,
+    limit: int | None,
+) -> list[Shard]:
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
     is_whole, around = around is None, around or Around(landing)
     memory = _Memory(landing, around, settings=settings, known=known)
     around.recall = memory.is_loose_still
-    speaking = dict[str, list[Entry]]()  # directories whose files speak of other directories: read when those are listed
+    # directories whose files speak of other directories: read when those are listed
+    speaking = dict[str, list[Entry]]()
     for directory, entries in landing.directories():
         if (whole := directory_of(directory, landing)) is not None:
             inside.setdefault(whole, []).extend(entries)
@@ -63,10 +75,32 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
             if around.speaks(directory):
                 speaking[directory] = entries
             else:
-                found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance, limit=limit))
+                found.extend(
+                    _scan_directory(
+                        landing,
+                        directory,
+                        entries,
+                        settings=settings,
+                        known=known,
+                        around=around,
+                        allowance=allowance,
+                        limit=limit,
+                    )
+                )
     for directory, entries in speaking.items():
         memory.listed = directory, entries
-        found.extend(_scan_directory(landing, directory, entries, settings=settings, known=known, around=around, allowance=allowance, limit=limit))
+        found.extend(
+            _scan_directory(
+                landing,
+                directory,
+                entries,
+                settings=settings,
+                known=known,
+                around=around,
+                allowance=allowance,
+                limit=limit,
+            )
+        )
     for path, entries in inside.items():
         governing = default_files(landing, path.rpartition("/")[0] or ".")
         same = as_found(known.get(shards.shard_key(path)), limit)
@@ -81,9 +115,12 @@ def _scan(landing: Landing, *, settings: SourceSettings, known: Mapping[str, Sha
 
 
 class _Memory:
-    """What the last look found to be loose files, and so no manifests. Manifests are few, and looked at; files that only might be some are many."""
+    """What the last look found to be loose files, and so no manifests. Manifests are few, and looked at; files that
+    only might be some are many."""
 
-    def __init__(self, landing: Landing, around: Around, *, settings: SourceSettings, known: Mapping[str, Shard]) -> None:
+    def __init__(
+        self, landing: Landing, around: Around, *, settings: SourceSettings, known: Mapping[str, Shard]
+    ) -> None:
         self._landing, self._around, self._settings, self._known = landing, around, settings, known
         self._still: dict[str, set[str]] = {}  # directory -> paths of the files that might be manifests
         self.listed: tuple[str, list[Entry]] = "", []  # a directory and its files, which need not be listed again
@@ -96,7 +133,8 @@ class _Memory:
         if directory not in self._still:
             here = self.listed[1] if self.listed[0] == directory else self._landing.files(directory)
             own = [one for one in here if shards.shard_key(one.path) not in self._known]
-            # What the revision is made of follows from the same answers: they are taken to be yes, and hold where it is the same.
+            # What the revision is made of follows from the same answers: they are taken to be yes, and hold where it is
+            # the same.
             self._still[directory] = {one.path for one in own}
             governing = [*default_files(self._landing, directory), *self._around.of(directory)]
             unchanged = _unchanged(own, directory, governing, known=self._known, settings=self._settings)
@@ -136,7 +174,11 @@ def _scan_directory(
     found, changed = [], []
     for entry in entries:
         old = as_found(known.get(shards.shard_key(entry.path)), limit)
-        same = old is not None and old.format != LOOSE and old.revision == shards.revision_of([entry, *defaults, *around.subject(entry)])
+        same = (
+            old is not None
+            and old.format != LOOSE
+            and old.revision == shards.revision_of([entry, *defaults, *around.subject(entry)])
+        )
         if old is not None and same and is_still(old.format, entry, neighbours):
             found.append(old)
         else:
@@ -157,9 +199,12 @@ def _scan_directory(
             loose.append(entry)
         else:
             allowance.take_one()
-            found.append(_shard(landing, entry.path, name, [entry], [*defaults, *around.subject(entry)], settings, limit=limit))
+            found.append(
+                _shard(landing, entry.path, name, [entry], [*defaults, *around.subject(entry)], settings, limit=limit)
+            )
     if not is_seen_whole:
-        # Which of the files that were not looked at are loose is not known, so the loose shards of the directory stay what they were.
+        # Which of the files that were not looked at are loose is not known, so the loose shards of the directory stay
+        # what they were.
         return [*found, *(old for old in known.values() if old.format == LOOSE and old.path == directory)]
     for part, files in parts.parts_of(loose, max_files=settings.max_loose_files).items() if loose else ():
         old = as_found(known.get(shards.shard_key(directory, part)), limit)
@@ -168,12 +213,32 @@ def _scan_directory(
         else:
             allowance.take_one()
             others = [entry for entry in loose if not parts.is_in(entry, part)]
-            found.append(_shard(landing, directory, LOOSE, files, governing, settings, part=part, siblings=others, around=around.of(directory)))
+            found.append(
+                _shard(
+                    landing,
+                    directory,
+                    LOOSE,
+                    files,
+                    governing,
+                    settings,
+                    part=part,
+                    siblings=others,
+                    around=around.of(directory),
+                )
+            )
     return found
 
 
-def _unchanged(changed: list[Entry], directory: str, governing: list[Entry], *, known: Mapping[str, Shard], settings: SourceSettings) -> set[str]:
-    """Paths of the files that were loose at the last look and are what they were: those of parts of the directory with an equal revision."""
+def _unchanged(
+    changed: list[Entry],
+    directory: str,
+    governing: list[Entry],
+    *,
+    known: Mapping[str, Shard],
+    settings: SourceSettings,
+) -> set[str]:
+    """Paths of the files that were loose at the last look and are what they were: those of parts of the directory
+    with an equal revision."""
     same: set[str] = set()
     for part, files in parts.parts_of(changed, max_files=settings.max_loose_files).items():
         old = as_found(known.get(shards.shard_key(directory, part)), None)
@@ -196,7 +261,15 @@ def _shard(
     limit: int | None = None,
 ) -> Shard:
     read_from = landing if limit is None else landing.sparing()
-    reading = reading_of(read_from, path, entries=None if name == LANCE else entries, settings=settings, part=part, siblings=siblings, around=around)
+    reading = reading_of(
+        read_from,
+        path,
+        entries=None if name == LANCE else entries,
+        settings=settings,
+        part=part,
+        siblings=siblings,
+        around=around,
+    )
     try:
         modalities = SOURCES[name].modalities(replace(reading, limit=limit))
     except UnreadableItem:
@@ -225,7 +298,9 @@ def reading_of(
 ) -> Reading:
     """What a connector needs to read the container or the loose files at the path."""
     landing = landing.part_of(path)
-    directory = path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
+    directory = (
+        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
+    )
     return Reading(
         landing=landing,
         key=shards.shard_key(path, part),

@@ -14,13 +14,16 @@ class SourceSettings:
     max_text_bytes: int = 16 << 20
     # bytes; text is held in memory. The longest book of Project Gutenberg is about 10 MB.
     max_line_bytes: int = 64 << 20
-    # bytes; one JSONL line with its metadata. What it takes in memory is bounded by max_json_values and max_decoded_bytes.
+    # bytes; one JSONL line with its metadata. What it takes in memory is bounded by max_json_values and
+    # max_decoded_bytes.
     max_json_values: int = 500_000
     # values of one JSON record: they may have three bytes each in the file, and take up to 400 in memory.
     max_shard_bytes: int = 64 << 30
-    # bytes; what a compressed tar may expand to in the temporary directory, and by how much all members of a zip may grow.
+    # bytes; what a compressed tar may expand to in the temporary directory, and by how much all members of a zip may
+    # grow.
     max_loose_files: int = 10_000
-    # files; a directory with more loose files becomes several shards. 10,000 COCO images are 1.6 GB and a few minutes of work to lose.
+    # files; a directory with more loose files becomes several shards. 10,000 COCO images are 1.6 GB and a few minutes
+    # of work to lose.
     max_json_depth: int = 100
     # levels; deeper nesting is refused at one fixed depth, where Python's own limit would depend on the caller's stack.
     max_small_member_bytes: int = 4096
@@ -28,10 +31,13 @@ class SourceSettings:
     batch_bytes: int = 32 << 20
     # bytes; how much of a Parquet row group is decoded at a time.
     max_expansion: int = 100
-    # times its bytes in the file; what a Parquet row group above 64 MiB may decode to. Texts reach 10, a column of one repeated word more.
+    # times its bytes in the file; what a Parquet row group above 64 MiB may decode to. Texts reach 10, a column of one
+    # repeated word more.
     max_decoded_bytes: int = 384 << 20
-    # bytes; what reading a Parquet row group may hold at once, or four times its bytes in the file where that is more: pages are expanded whole.
-    # Also what one JSON record may: 42 MiB of text with one emoji in it, whose characters then take four bytes each; other texts reach max_line_bytes.
+    # bytes; what reading a Parquet row group may hold at once, or four times its bytes in the file where that is more:
+    # pages are expanded whole.
+    # Also what one JSON record may: 42 MiB of text with one emoji in it, whose characters then take four bytes each;
+    # other texts reach max_line_bytes.
     max_charset_mess_fraction: float = 0.2
     # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
     text_fields: tuple[str, ...] = ("text", "content", "document", "sentence")
@@ -43,9 +49,20 @@ class SourceSettings:
     timed_fields: tuple[str, ...] = ("timecoded_text_to_speech",)
     # a list of {start, end, text}, times in seconds or as 00:00:01.234; taken in place of a transcript without times.
     conversation_fields: tuple[str, ...] = ("messages", "conversations", "conversation")
-    # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a paragraph each.
-    prompt_fields: tuple[str, ...] = ("system", "system_prompt", "instruction", "prompt", "question", "query", "input", "context")
-    # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph each.
+    # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a
+    # paragraph each.
+    prompt_fields: tuple[str, ...] = (
+        "system",
+        "system_prompt",
+        "instruction",
+        "prompt",
+        "question",
+        "query",
+        "input",
+        "context",
+    )
+    # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph
+    # each.
     answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer")
     # what is answered to it.
     chosen_fields: tuple[str, ...] = ("chosen",)
@@ -75,7 +92,8 @@ class SourceSettings:
     agent: str = "mmlake"
     # the product token of our user agent: the name under which robots.txt, X-Robots-Tag and meta tags may speak of us.
     respect_opt_out: bool = True
-    # whether answers whose publisher asks not to be used for training (noai, noimageai, tdm-reservation) are rows without bytes.
+    # whether answers whose publisher asks not to be used for training (noai, noimageai, tdm-reservation) are rows
+    # without bytes.
     respect_robots: bool = True
     # whether addresses that the host's robots.txt does not allow to our agent are rows that were never asked for.
     lance_versions: tuple[str, ...] = ()
@@ -87,7 +105,8 @@ class SourceSettings:
     member_field: str = "member"
     # interleaved samples: names the member in an image token that is an object.
     default_image_field: str = ""
-    # interleaved samples: field of the record that names the member for which tokens stand that name none; "": the sample's first image.
+    # interleaved samples: field of the record that names the member for which tokens stand that name none; "": the
+    # sample's first image.
     frame_field: str = "frame_index"
     # interleaved samples: picks a frame, from 0, in an image token that is an object.
     per_image_fields: tuple[str, ...] = ()
@@ -95,6 +114,8 @@ class SourceSettings:
     per_text_fields: tuple[str, ...] = ()
     # lists with one value per entry of the list of texts; each text's row gets its own.
     json_extensions: tuple[str, ...] = ("json",)
-    # members of tars and loose files that describe their sample; "meta.json" is the end of a name too, and a dot before it says nothing.
+    # members of tars and loose files that describe their sample; "meta.json" is the end of a name too, and a dot before
+    # it says nothing.
     sample_id_field: str = ""
-    # field of that description that names the sample; "": the sample is called by its stem. A repeated name gets a number behind it.
+    # field of that description that names the sample; "": the sample is called by its stem. A repeated name gets a
+    # number behind it.

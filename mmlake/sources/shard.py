@@ -16,7 +16,8 @@ ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # beside letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
 _SEGMENT_CHARS = 200  # file systems end at 255 bytes; tables append ".stamp.json"
-_PLAIN = re.compile(r"(?:[A-Za-z0-9/@=+_-]|\.(?!\.\.|parquet/|json/))+")  # paths that are their own keys, where they are short
+# paths that are their own keys, where they are short
+_PLAIN = re.compile(r"(?:[A-Za-z0-9/@=+_-]|\.(?!\.\.|parquet/|json/))+")
 _WORDS = re.compile(r"[a-z]+")
 
 
@@ -30,23 +31,28 @@ class Shard:
     modalities: tuple[str, ...]  # those that it may have rows of, in the order of records.MODALITIES; never empty
     size_bytes: int
     modified_ns: int  # the latest of its files
-    revision: str  # changes whenever a file's name, size or time does, or those of a file that speaks of them (`_source.json`, annotations)
+    # changes whenever a file's name, size or time does, or those of a file that speaks of them (`_source.json`,
+    # annotations)
+    revision: str
     part: str = ""  # which of the directory's loose files: those whose names hash to these digits; "": all
     limit: int | None = None  # number of samples taken from its start; None: all
     num_samples: int | None = None  # how many those are, where a limit on the landing zone made somebody count
 
 
 def shard_key(path: str, part: str = "") -> str:
-    """The key of a relative path, or of a part of the directory there: `coco/train2017~a` (no path has a `~` in its key).
+    """The key of a relative path, or of a part of the directory there: `coco/train2017~a` (no path has a `~` in its
+    key).
 
-    Letters, digits and `._/@=+-` stand for themselves. Dagster's range mark `...`, names that tables use, and segments too long for a
-    file name are spelled in percent form, so that any two paths have different keys and different table files.
+    Letters, digits and `._/@=+-` stand for themselves. Dagster's range mark `...`, names that tables use, and segments
+    too long for a file name are spelled in percent form, so that any two paths have different keys and different table
+    files.
     """
     if part:
         return f"{shard_key(path)}~{part}"
     if path == ".":
         return ROOT_KEY
-    if len(path) <= _SEGMENT_CHARS and _PLAIN.fullmatch(path) and path not in _RESERVED:  # as nearly all are: a scan asks for the key of every file
+    # as nearly all are: a scan asks for the key of every file
+    if len(path) <= _SEGMENT_CHARS and _PLAIN.fullmatch(path) and path not in _RESERVED:
         return path
     segments = zone.native(path).encode("utf-8", "surrogateescape").split(b"/")
     key = "/".join(_segment(segment, last=at == len(segments) - 1) for at, segment in enumerate(segments))
@@ -75,8 +81,15 @@ def path_of_key(key: str) -> str:
 
 
 def revision_of(entries: Iterable[Entry]) -> str:
-    """SHA-256 over the sorted names, sizes and versions of the files, or times where the storage keeps no versions: what changes when any of them does."""
-    return digest_of(canonical_json(sorted([entry.path, entry.size_bytes, entry.version or entry.modified_ns, entry.refused] for entry in entries)).encode())
+    """SHA-256 over the sorted names, sizes and versions of the files, or times where the storage keeps no versions:
+    what changes when any of them does."""
+    return digest_of(
+        canonical_json(
+            sorted(
+                [entry.path, entry.size_bytes, entry.version or entry.modified_ns, entry.refused] for entry in entries
+            )
+        ).encode()
+    )
 
 
 def hinted_modality(path: str) -> str | None:

@@ -1,7 +1,8 @@
 """The steps of a run: which function makes which table from which tables.
 
-A row step makes one table per (modality, shard), a corpus step one per modality. Assets, the plain pipeline and the staleness
-test all walk these same tables, so they cannot disagree. Steps over the whole lake and over versions are in `mmlake/publish.py`.
+A row step makes one table per (modality, shard), a corpus step one per modality. Assets, the plain pipeline and the
+staleness test all walk these same tables, so they cannot disagree. Steps over the whole lake and over versions are in
+`mmlake/publish.py`.
 """
 
 from __future__ import annotations

@@ -27,11 +27,20 @@ def _semantic(job: Job) -> pa.Table:
     clusters = dedup.cluster(_nodes(job), near)
     survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
     embeddings = _first_per_key(job.lake.tables.concat("embeddings", job.modality), ["digest", "encoder"])
-    usable = pc.and_(pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks()), pc.greater(embeddings.column("dimension"), 0))
-    pairs = dedup.semantic_pairs(embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance)
+    usable = pc.and_(
+        pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks()),
+        pc.greater(embeddings.column("dimension"), 0),
+    )
+    pairs = dedup.semantic_pairs(
+        embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance
+    )
     if not pairs.num_rows:
         return pairs
-    return dedup.without_template_siblings(pairs, job.lake.tables.concat("fingerprints", job.modality, columns=["digest", "method", "hashes"]), settings=job.lake.settings.dedup)
+    return dedup.without_template_siblings(
+        pairs,
+        job.lake.tables.concat("fingerprints", job.modality, columns=["digest", "method", "hashes"]),
+        settings=job.lake.settings.dedup,
+    )
 
 
 def _check_semantic(job: Job, pairs: pa.Table) -> int:
@@ -45,17 +54,22 @@ def _check_pairs(job: Job, pairs: pa.Table, table: str) -> int:
 
 
 def _clusters(job: Job) -> pa.Table:
-    near, semantic = (job.lake.tables.read(Slot(name, job.modality)) for name in ("near_duplicates", "semantic_duplicates"))
+    near, semantic = (
+        job.lake.tables.read(Slot(name, job.modality)) for name in ("near_duplicates", "semantic_duplicates")
+    )
     return dedup.cluster(_nodes(job), pa.concat_tables([near, semantic]))
 
 
 def _check_clusters(job: Job, clusters: pa.Table) -> int:
     verdicts = job.lake.tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    return contracts.same_keys(f"{job.modality}/duplicate_clusters", contracts.admitted(verdicts), clusters.column("digest").to_pylist())
+    return contracts.same_keys(
+        f"{job.modality}/duplicate_clusters", contracts.admitted(verdicts), clusters.column("digest").to_pylist()
+    )
 
 
 def _nodes(job: Job) -> pa.Table:
-    """Every admitted digest of the modality with what decides who survives: source priority, then weight and size, then digest."""
+    """Every admitted digest of the modality with what decides who survives: source priority, then weight and size,
+    then digest."""
     tables, size = job.lake.tables, MODALITIES[job.modality].size
     priorities = sources.priorities(job.lake.landing)
     items = tables.concat("items", job.modality, columns=["digest", "source"])
@@ -87,7 +101,8 @@ def _fraction(size: float | None) -> float:
 
 
 def _first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
-    """The table without the repeats that arise when one blob lies in several shards; which one stays does not matter, they are equal."""
+    """The table without the repeats that arise when one blob lies in several shards; which one stays does not
+    matter, they are equal."""
     if not table.num_rows:
         return table
     indexed = table.select(key).append_column("row", pa.array(np.arange(table.num_rows)))
@@ -110,7 +125,8 @@ CORPUS_STEPS: dict[str, Step] = {
             settings=("dedup",),
             kinds=("numpy",),
             unit="pairs",
-            description="Pairs that are the same thing but for encoding, size, trim or light edits; every candidate was verified by the exact measure.",
+            description="Pairs that are the same thing but for encoding, size, trim or light edits; every candidate was "
+            "verified by the exact measure.",
         ),
         Step(
             name="semantic_duplicates",
@@ -141,7 +157,8 @@ CORPUS_STEPS: dict[str, Step] = {
             weighs_sources=True,
             settings=("dedup",),
             kinds=("parquet",),
-            description="Connected components of all pairs with one survivor each, by source priority, quality, then digest: any arrival order gives the same result.",
+            description="Connected components of all pairs with one survivor each, by source priority, quality, then "
+            "digest: any arrival order gives the same result.",
         ),
     )
 }

@@ -16,16 +16,26 @@ def _items(job: Job) -> pa.Table:
     shard = job.lake.registry.get(job.shard)
     if not job.lake.landing.has(shard.path):
         # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
-        raise MmlakeError(f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or scan the landing zone anew so that it counts as gone")
+        raise MmlakeError(
+            f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or "
+            "scan the landing zone anew so that it counts as gone"
+        )
     return sources.ingest(
-        shard, job.modality, landing=job.lake.landing, store=job.lake.store, settings=job.lake.settings.sources, advance=job.advance, downloads=job.lake.downloads
+        shard,
+        job.modality,
+        landing=job.lake.landing,
+        store=job.lake.store,
+        settings=job.lake.settings.sources,
+        advance=job.advance,
+        downloads=job.lake.downloads,
     )
 
 
 def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
     shard = job.lake.registry.get(job.shard)
     if shard.format == sources.URL_LIST:
-        # What an address gives now may be of another modality than the row that failed; what was downloaded before is not downloaded again.
+        # What an address gives now may be of another modality than the row that failed; what was downloaded before is
+        # not downloaded again.
         return _items(job)
     return sources.reingest(
         shard,
@@ -43,10 +53,14 @@ def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
 def _check_items(job: Job, items: pa.Table) -> int:
     strange = items.filter(pc.not_equal(items.column("modality"), job.modality)).num_rows
     if strange:
-        raise ContractBroken(f"{job.modality}/items[{job.shard}]: {strange} rows are of another modality; correct the connector")
+        raise ContractBroken(
+            f"{job.modality}/items[{job.shard}]: {strange} rows are of another modality; correct the connector"
+        )
     bare = items.filter(pc.and_(pc.is_null(items.column("digest")), pc.equal(items.column("status"), "ok"))).num_rows
     if bare:
-        raise ContractBroken(f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector")
+        raise ContractBroken(
+            f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector"
+        )
     return items.num_rows
 
 
@@ -55,41 +69,71 @@ def _blobs(job: Job) -> pa.Table:
     occurrences = Counter(job.read("items", ["digest"]).column("digest").drop_null().to_pylist())
     for digest, count in sorted(occurrences.items()):
         try:
-            rows.append({"digest": digest, "size_bytes": job.lake.store.size(digest), "num_occurrences": count, "status": "ok"})
+            rows.append(
+                {"digest": digest, "size_bytes": job.lake.store.size(digest), "num_occurrences": count, "status": "ok"}
+            )
         except BlobMissing:
-            rows.append({"digest": digest, "size_bytes": 0, "num_occurrences": count, "status": "unreadable", "error_code": 2001})
+            rows.append(
+                {
+                    "digest": digest,
+                    "size_bytes": 0,
+                    "num_occurrences": count,
+                    "status": "unreadable",
+                    "error_code": 2001,
+                }
+            )
         job.advance(1)
     return schemas.from_rows(schemas.BLOBS, rows)
 
 
 def _check_blobs(job: Job, blobs: pa.Table) -> int:
     items = job.read("items", ["digest"])
-    contracts.same_keys(f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist())
+    contracts.same_keys(
+        f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist()
+    )
     return sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count
 
 
 def _tracks(job: Job) -> pa.Table:
-    return preprocess.tracks(job.read("items"), job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance)
+    return preprocess.tracks(
+        job.read("items"),
+        job.modality,
+        store=job.lake.store,
+        settings=job.lake.settings.preprocess,
+        advance=job.advance,
+    )
 
 
 def _retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
     again = pc.is_in(tracks.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
     items = job.read("items")
     items = items.filter(pc.is_in(items.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
-    made = preprocess.tracks(items, job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance)
+    made = preprocess.tracks(
+        items, job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance
+    )
     return schemas.conform(schemas.TRACKS, pa.concat_tables([tracks.filter(pc.invert(again)), made]))
 
 
 def _check_tracks(job: Job, tracks: pa.Table) -> int:
-    return contracts.same_keys(f"{job.modality}/tracks[{job.shard}]", contracts.digests(job.read("items", ["digest"])), tracks.column("digest").to_pylist())
+    return contracts.same_keys(
+        f"{job.modality}/tracks[{job.shard}]",
+        contracts.digests(job.read("items", ["digest"])),
+        tracks.column("digest").to_pylist(),
+    )
 
 
 def _measures(job: Job) -> pa.Table:
-    return quality.measure(job.read("tracks"), job.modality, store=job.lake.store, settings=job.lake.settings.quality, advance=job.advance)
+    return quality.measure(
+        job.read("tracks"), job.modality, store=job.lake.store, settings=job.lake.settings.quality, advance=job.advance
+    )
 
 
 def _check_measures(job: Job, measures: pa.Table) -> int:
-    return contracts.known_keys(f"{job.modality}/measures[{job.shard}]", contracts.digests(job.read("tracks", ["digest"])), contracts.digests(measures))
+    return contracts.known_keys(
+        f"{job.modality}/measures[{job.shard}]",
+        contracts.digests(job.read("tracks", ["digest"])),
+        contracts.digests(measures),
+    )
 
 
 def _verdicts(job: Job) -> pa.Table:
@@ -97,22 +141,39 @@ def _verdicts(job: Job) -> pa.Table:
 
 
 def _check_verdicts(job: Job, verdicts: pa.Table) -> int:
-    return contracts.same_keys(f"{job.modality}/verdicts[{job.shard}]", contracts.digests(job.read("tracks", ["digest"])), verdicts.column("digest").to_pylist())
+    return contracts.same_keys(
+        f"{job.modality}/verdicts[{job.shard}]",
+        contracts.digests(job.read("tracks", ["digest"])),
+        verdicts.column("digest").to_pylist(),
+    )
 
 
 def _admitted_tracks(job: Job) -> pa.Table:
     tracks = job.read("tracks")
-    return tracks.filter(pc.is_in(tracks.column("digest"), value_set=pa.array(contracts.admitted(job.read("verdicts", ["digest", "status"])), pa.string())))
+    return tracks.filter(
+        pc.is_in(
+            tracks.column("digest"),
+            value_set=pa.array(contracts.admitted(job.read("verdicts", ["digest", "status"])), pa.string()),
+        )
+    )
 
 
 def _fingerprints(job: Job) -> pa.Table:
-    return dedup.fingerprint(_admitted_tracks(job), job.modality, store=job.lake.store, settings=job.lake.settings.dedup, advance=job.advance)
+    return dedup.fingerprint(
+        _admitted_tracks(job), job.modality, store=job.lake.store, settings=job.lake.settings.dedup, advance=job.advance
+    )
 
 
 def _embeddings(job: Job) -> pa.Table:
     lake = job.lake
     return embed.embed(
-        _admitted_tracks(job), job.modality, encoder=lake.encoder_of(job.modality), store=lake.store, executor=lake.executor, settings=lake.settings.embed, advance=job.advance
+        _admitted_tracks(job),
+        job.modality,
+        encoder=lake.encoder_of(job.modality),
+        store=lake.store,
+        executor=lake.executor,
+        settings=lake.settings.embed,
+        advance=job.advance,
     )
 
 
@@ -134,7 +195,8 @@ ROW_STEPS: dict[str, Step] = {
             check=_check_items,
             settings=("sources",),
             kinds=("parquet",),
-            description="One row per item that the shard holds, readable or not, with licence, source and locator; the bytes are in the store.",
+            description="One row per item that the shard holds, readable or not, with licence, source and locator; the "
+            "bytes are in the store.",
         ),
         Step(
             name="blobs",
@@ -146,7 +208,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             kinds=("parquet",),
             unit="blobs",
-            description="The distinct blobs of the shard as the store has them, with the number of occurrences of each: exact duplicates share one blob.",
+            description="The distinct blobs of the shard as the store has them, with the number of occurrences of each: "
+            "exact duplicates share one blob.",
         ),
         Step(
             name="tracks",
@@ -159,7 +222,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             settings=("preprocess",),
             kinds=("ffmpeg",),
-            description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the transcript with word times, normalized text. What cannot be decoded is a row with its code.",
+            description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the transcript with "
+            "word times, normalized text. What cannot be decoded is a row with its code.",
         ),
         Step(
             name="measures",
@@ -184,7 +248,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("tracks", "measures"),
             settings=("quality",),
             kinds=("parquet",),
-            description="Status, reason, severity and weight per item. A new threshold makes new verdicts and decodes nothing.",
+            description="Status, reason, severity and weight per item. A new threshold makes new verdicts and decodes "
+            "nothing.",
         ),
         Step(
             name="fingerprints",
@@ -196,7 +261,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("tracks", "verdicts"),
             settings=("dedup",),
             kinds=("numpy",),
-            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio fingerprints. Admitted items only.",
+            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio "
+            "fingerprints. Admitted items only.",
         ),
         Step(
             name="embeddings",

@@ -1,4 +1,5 @@
-"""What a step is, when its table is up to date, and how it is run: inputs checked, rows accounted for, table stamped."""
+"""What a step is, when its table is up to date, and how it is run: inputs checked, rows accounted for, table
+stamped."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from mmlake.records import canonical_json, digest_of
 from mmlake.schemas import TableSchema, conform
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
 
-_LOG = logging.getLogger("mmlake.steps")  # DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
+# DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
+_LOG = logging.getLogger("mmlake.steps")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +35,8 @@ class Job:
         return self.lake.tables.read(Slot(table, self.modality, self.shard), columns=columns)
 
 
-Remake = Callable[[Job, pa.Table, frozenset[str]], pa.Table]  # (job, the table as it is, keys of rows) -> the table with those rows tried again
+# (job, the table as it is, keys of rows) -> the table with those rows tried again
+Remake = Callable[[Job, pa.Table, frozenset[str]], pa.Table]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,13 +50,16 @@ class Step:
     code_version: str  # counted up when the same input would give other rows
     make: Callable[[Job], pa.Table]
     check: Callable[[Job, pa.Table], int]  # rows accounted for at the border; raises ContractBroken
-    remake: Remake | None = None  # tries failed rows again without making the others; None where the whole table must be made
-    inputs: tuple[str, ...] = ()  # tables of the same modality: of the same shard for row steps, of all shards for corpus steps
+    # tries failed rows again without making the others; None where the whole table must be made
+    remake: Remake | None = None
+    # tables of the same modality: of the same shard for row steps, of all shards for corpus steps
+    inputs: tuple[str, ...] = ()
     corpus_inputs: tuple[str, ...] = ()  # tables that another corpus step made
     settings: tuple[str, ...] = ()  # sections of Settings that steer it
     kinds: tuple[str, ...] = ()  # technologies, shown as badges on the asset
     over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
-    weighs_sources: bool = False  # reads the priorities in the landing zone's `_source.json` files, which no table holds
+    # reads the priorities in the landing zone's `_source.json` files, which no table holds
+    weighs_sources: bool = False
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
 
@@ -102,7 +108,16 @@ def is_current(step: Step, lake: Lake, modality: str, shard: str = ALL) -> bool:
     return _same(step, lake, stamp, inputs) and not lake.retries.pending(Slot(step.name, modality, shard))
 
 
-def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance: Advance = silent, run_id: str = "", force: bool = False) -> Made:
+def run_step(
+    step: Step,
+    lake: Lake,
+    modality: str,
+    shard: str = ALL,
+    *,
+    advance: Advance = silent,
+    run_id: str = "",
+    force: bool = False,
+) -> Made:
     """The table of the step for this partition, made now unless it is up to date. force: make it even then."""
     slot = Slot(step.name, modality, shard)
     inputs = input_versions(step, lake, modality, shard)
@@ -116,7 +131,9 @@ def run_step(step: Step, lake: Lake, modality: str, shard: str = ALL, *, advance
     job = Job(lake=lake, modality=modality, shard=shard, advance=_told(slot, advance))
     with lake.naming_blobs():
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
-            table = step.remake(job, lake.tables.read(slot), wanted) if same and step.remake is not None else step.make(job)
+            table = (
+                step.remake(job, lake.tables.read(slot), wanted) if same and step.remake is not None else step.make(job)
+            )
         accounted = step.check(job, table)
         stamp = lake.tables.write(
             slot,
@@ -171,7 +188,8 @@ def _media_bytes(table: pa.Table) -> int:
 
 
 def recheck(step: Step, lake: Lake, modality: str, *, shards: list[str] | None = None) -> tuple[int, int]:
-    """(tables, rows accounted for) of the step's tables as they are on disk now. shards: which of them; None for all. Raises MmlakeError where one is wrong."""
+    """(tables, rows accounted for) of the step's tables as they are on disk now. shards: which of them; None for
+    all. Raises MmlakeError where one is wrong."""
     keys = [ALL] if step.over_shards else lake.tables.shards(step.name, modality) if shards is None else shards
     rows = 0
     for key in keys:

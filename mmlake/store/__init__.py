@@ -1,14 +1,16 @@
 """Blobs by the SHA-256 of their bytes: `blobs/ab/cd/<sha256>.<ext>`, small ones of a batch together in `blobs/packs/`.
 
-Enters: bytes or a stream. Leaves: a digest that names them for ever. A blob is written under a temporary name, synced, renamed and never written again, so a killed
-writer leaves at most `.part` files that nothing refers to; `sweep` removes those. See `docs/store.md`.
+Enters: bytes or a stream. Leaves: a digest that names them for ever. A blob is written under a temporary name, synced,
+renamed and never written again, so a killed writer leaves at most `.part` files that nothing refers to; `sweep` removes
+those. See `docs/store.md`.
 
     Blobs        what every store can do          BlobStore    the one in a directory
     S3Store      the one below a prefix of a bucket
     PackWriter   many small blobs to one file     PackIndex    from a digest to its place in that file
 
-A pack is `b"mmlpak1\\n"` and records (`pack.py`): header of 76 bytes (magic, size, digest, extension, CRC-32), then the blob. Its index (`index.py`) is a fanout table and
-sorted entries of 44 bytes (digest, offset of the blob's bytes, size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
+A pack is `b"mmlpak1\\n"` and records (`pack.py`): header of 76 bytes (magic, size, digest, extension, CRC-32), then the
+blob. Its index (`index.py`) is a fanout table and sorted entries of 44 bytes (digest, offset of the blob's bytes,
+size), with their own SHA-256, which names both: `<name>.pack`, `<name>.idx`.
 """
 
 from mmlake.store.blobs import Blobs, StoreStats

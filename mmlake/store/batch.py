@@ -20,10 +20,19 @@ _MAX_BYTES = 256 << 20
 
 
 class Batch:
-    """What the batches of one store object, in all threads, have put since the last seal. Memory holds one buffer and the places of blobs, a `.part` file their bytes."""
+    """What the batches of one store object, in all threads, have put since the last seal. Memory holds one buffer
+    and the places of blobs, a `.part` file their bytes."""
 
-    def __init__(self, packs: PackHome, buffers: Buffers, *, admit: Callable[[], None] | None = None, settle: Callable[[], None] | None = None) -> None:
-        """admit: raises where this process may not write, asked before each pack. settle: makes durable what the store has put beside the pack."""
+    def __init__(
+        self,
+        packs: PackHome,
+        buffers: Buffers,
+        *,
+        admit: Callable[[], None] | None = None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
+        """admit: raises where this process may not write, asked before each pack. settle: makes durable what the
+        store has put beside the pack."""
         self._packs, self._buffers, self._admit, self._settle = packs, buffers, admit, settle
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -34,7 +43,8 @@ class Batch:
 
     @contextmanager
     def open(self, location: str) -> Iterator[None]:
-        """A batch of this thread, as `Blobs.batch` says. Those of several threads share a pack, which the first of them to end makes durable for all.
+        """A batch of this thread, as `Blobs.batch` says. Those of several threads share a pack, which the first of them
+        to end makes durable for all.
 
         location: of the store, for messages.
         """
@@ -45,7 +55,10 @@ class Batch:
             try:
                 self._leave()
             except (OSError, RemoteUnavailable):  # the first error is the one to tell
-                error.add_note(f"the pack of its batch in {location} could not be written either: its small blobs are not in the store")
+                error.add_note(
+                    f"the pack of its batch in {location} could not be written either: its small blobs are not in "
+                    "the store"
+                )
             raise
         else:
             self._leave()
@@ -56,7 +69,8 @@ class Batch:
             self._depths[thread] = self._depths.get(thread, 0) + 1
 
     def _leave(self) -> None:
-        """Close this thread's innermost batch; at the outermost one everything becomes durable, whatever other threads have open."""
+        """Close this thread's innermost batch; at the outermost one everything becomes durable, whatever other
+        threads have open."""
         with self._lock:
             thread = threading.get_ident()
             self._depths[thread] -= 1
@@ -78,10 +92,12 @@ class Batch:
 
     def takes(self, size_bytes: int) -> bool:
         """Whether a blob of this size goes into a pack now."""
-        return bool(self._depths) and size_bytes < PACKED_BELOW_BYTES and os.getpid() == self._process  # a forked child would write into its parent's file
+        # a forked child would write into its parent's file
+        return bool(self._depths) and size_bytes < PACKED_BELOW_BYTES and os.getpid() == self._process
 
     def add(self, digest: Digest, data: bytes | memoryview, *, extension: str) -> bool:
-        """Whether the blob, which must be small enough (`takes`), was taken; not where the last batch has been closed meanwhile."""
+        """Whether the blob, which must be small enough (`takes`), was taken; not where the last batch has been
+        closed meanwhile."""
         extension = plain_extension(extension)
         with self._lock:
             if not self._depths:
@@ -112,7 +128,8 @@ class Batch:
             return Record(digest, extension, self._file.read_back(entry.offset, entry.size_bytes))
 
     def seal(self) -> None:
-        """Turn what waits into a pack, durable when this returns. On an OSError all of it is lost, and the next put starts anew."""
+        """Turn what waits into a pack, durable when this returns. On an OSError all of it is lost, and the next put
+        starts anew."""
         with self._lock:
             file, writer = self._file, self._writer
             if file is None or writer is None:

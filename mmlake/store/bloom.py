@@ -1,7 +1,9 @@
-"""A Bloom filter over the indexes of many packs: it tells of nearly every absent blob that no pack holds it, without a look-up in each.
+"""A Bloom filter over the indexes of many packs: it tells of nearly every absent blob that no pack holds it, without a
+look-up in each.
 
-Enters: the digests of whole indexes. Leaves: whether a blob is surely in none of them. It is built once fruitless look-ups have cost about as much as building it,
-so a short run never pays for it. It takes at most 64 MiB: beyond 30 million blobs more of the absent ones pass it.
+Enters: the digests of whole indexes. Leaves: whether a blob is surely in none of them. It is built once fruitless
+look-ups have cost about as much as building it, so a short run never pays for it. It takes at most 64 MiB: beyond 30
+million blobs more of the absent ones pass it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class BloomFilter:
         return words[int(digest[:16], 16) & (len(words) - 1)] & wanted != wanted
 
     def missed(self, num_packs: int, num_blobs: Callable[[], int]) -> bool:
-        """Whether `build` pays by now, after one more look-up in so many packs found nothing. num_blobs: counts the blobs in all of them; called seldom."""
+        """Whether `build` pays by now, after one more look-up in so many packs found nothing. num_blobs: counts the
+        blobs in all of them; called seldom."""
         if num_packs <= _FEW_PACKS or self._words is not None:
             return False
         self._num_asked += num_packs
@@ -69,5 +72,7 @@ class BloomFilter:
 
         places, bits = index.beginnings()
         pairs = np.array(_PAIRS, np.uint64)
-        np.bitwise_or.at(np.frombuffer(words, np.uint64), places & np.uint64(len(words) - 1), pairs[bits & 4095] | pairs[bits >> 12])
+        np.bitwise_or.at(
+            np.frombuffer(words, np.uint64), places & np.uint64(len(words) - 1), pairs[bits & 4095] | pairs[bits >> 12]
+        )
         self._num_blobs += len(index)

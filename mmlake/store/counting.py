@@ -9,7 +9,9 @@ from mmlake.store.blobs import StoreStats
 from mmlake.store.index import PackIndex, places
 
 
-def counted(indexes: Sequence[PackIndex], singles: Iterable[tuple[Digest, int]], *, is_packed: Callable[[Digest], bool]) -> StoreStats:
+def counted(
+    indexes: Sequence[PackIndex], singles: Iterable[tuple[Digest, int]], *, is_packed: Callable[[Digest], bool]
+) -> StoreStats:
     """The numbers of a store with these packs and these (digest, size in bytes) of blobs that lie by themselves."""
     num_packed = packed_bytes = num_loose = loose_bytes = num_spare = spare_bytes = 0
     for (_, first), *others in places(indexes):
@@ -21,5 +23,11 @@ def counted(indexes: Sequence[PackIndex], singles: Iterable[tuple[Digest, int]],
         else:
             num_loose, loose_bytes = num_loose + 1, loose_bytes + size_bytes
     return StoreStats(
-        num_loose=num_loose, loose_bytes=loose_bytes, num_packed=num_packed, packed_bytes=packed_bytes, num_packs=len(indexes), num_spare=num_spare, spare_bytes=spare_bytes
+        num_loose=num_loose,
+        loose_bytes=loose_bytes,
+        num_packed=num_packed,
+        packed_bytes=packed_bytes,
+        num_packs=len(indexes),
+        num_spare=num_spare,
+        spare_bytes=spare_bytes,
     )

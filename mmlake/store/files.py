@@ -1,7 +1,8 @@
-"""Files that appear whole or not at all: written under a temporary name that ends in `.part`, synced, renamed, their directory synced.
+"""Files that appear whole or not at all: written under a temporary name that ends in `.part`, synced, renamed, their
+directory synced.
 
-Enters: bytes. Leaves: a file that survives a power cut. `write_atomically` is for little data, `BufferedAtomicFile` for much: it has an aligned buffer of its own and
-writes past the page cache where the file system allows.
+Enters: bytes. Leaves: a file that survives a power cut. `write_atomically` is for little data, `BufferedAtomicFile` for
+much: it has an aligned buffer of its own and writes past the page cache where the file system allows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import IO
 
 UNFINISHED = ".part"
-BLOCK_BYTES = 4096  # what O_DIRECT wants lengths, offsets and addresses to be multiples of; 512 on some disks, 4096 on all
+# what O_DIRECT wants lengths, offsets and addresses to be multiples of; 512 on some disks, 4096 on all
+BLOCK_BYTES = 4096
 BUFFER_BYTES = 4 << 20  # two huge pages; 256 KiB cost 1.5 x the CPU time, 8 MiB gain nothing (benchmarks/README.md)
 _KEPT_BUFFERS = 4
 _READ_BYTES = 64 << 10  # files up to here are read whole: a mapped one keeps a file descriptor
@@ -45,17 +47,26 @@ def write_atomically(path: Path, data: bytes) -> None:
 def age_s(entry: os.DirEntry[str], now_s: float) -> float:
     """Seconds since the file was last written; minus infinity for what is no regular file or has just gone."""
     try:
-        return now_s - entry.stat(follow_symlinks=False).st_mtime if entry.is_file(follow_symlinks=False) else float("-inf")
+        return (
+            now_s - entry.stat(follow_symlinks=False).st_mtime
+            if entry.is_file(follow_symlinks=False)
+            else float("-inf")
+        )
     except FileNotFoundError:
         return float("-inf")
 
 
 def sweep_directory(directory: Path, *, older_than_s: float, now_s: float) -> int:
-    """The number of unfinished files removed from the directory: those last written `older_than_s` or longer before `now_s`."""
+    """The number of unfinished files removed from the directory: those last written `older_than_s` or longer before
+    `now_s`."""
     num_removed = 0
     try:
         with os.scandir(directory) as entries:
-            stale = [entry.path for entry in entries if entry.name.endswith(UNFINISHED) and age_s(entry, now_s) >= older_than_s]
+            stale = [
+                entry.path
+                for entry in entries
+                if entry.name.endswith(UNFINISHED) and age_s(entry, now_s) >= older_than_s
+            ]
     except (FileNotFoundError, NotADirectoryError):
         return 0
     for path in stale:
@@ -66,7 +77,8 @@ def sweep_directory(directory: Path, *, older_than_s: float, now_s: float) -> in
 
 
 class AtomicFile:
-    """A file under a temporary name, which `rename_to` puts in its place; removed at the end of the context where that was not called."""
+    """A file under a temporary name, which `rename_to` puts in its place; removed at the end of the context where
+    that was not called."""
 
     _handle, _is_renamed = -1, False  # on the class, since each small stream makes an object: that costs it nothing
 
@@ -112,7 +124,8 @@ class AtomicFile:
 
 
 class Buffers:
-    """Aligned buffers of BUFFER_BYTES that are used again and again: fresh ones page-fault, which halves the speed. Threads may share them."""
+    """Aligned buffers of BUFFER_BYTES that are used again and again: fresh ones page-fault, which halves the speed.
+    Threads may share them."""
 
     def __init__(self) -> None:
         self._free: list[memoryview] = []
@@ -123,7 +136,8 @@ class Buffers:
         try:
             return self._free.pop()
         except IndexError:
-            buffer = mmap.mmap(-1, BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # shared ones would be written by forked children, too
+            # shared ones would be written by forked children, too
+            buffer = mmap.mmap(-1, BUFFER_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             with suppress(OSError, AttributeError):  # a kernel without huge pages
                 buffer.madvise(mmap.MADV_HUGEPAGE)
             return memoryview(buffer)
@@ -135,11 +149,14 @@ class Buffers:
 
 
 class BufferedAtomicFile(AtomicFile):
-    """An atomic file for much data. Bytes are collected in one aligned buffer, which its user may fill in place, and can be read back before they are synced.
+    """An atomic file for much data. Bytes are collected in one aligned buffer, which its user may fill in place, and
+    can be read back before they are synced.
 
-    The file is made when the buffer is full for the first time, or at `sync`: bytes that are dropped before cost no file.
+    The file is made when the buffer is full for the first time, or at `sync`: bytes that are dropped before cost no
+    file.
 
-    is_direct: write past the page cache, which takes half the CPU time and leaves the cache to others; the next reader has to read from the disk.
+    is_direct: write past the page cache, which takes half the CPU time and leaves the cache to others; the next reader
+    has to read from the disk.
     """
 
     _written = _filled = 0  # bytes in the file, a multiple of BLOCK_BYTES until `sync`; bytes in the buffer
@@ -271,7 +288,8 @@ class BufferedAtomicFile(AtomicFile):
 
 
 def in_memory(file: IO[bytes]) -> bytes | mmap.mmap:
-    """The bytes of a file that never changes: small ones read, large ones mapped, in memory only as far as they are looked at."""
+    """The bytes of a file that never changes: small ones read, large ones mapped, in memory only as far as they are
+    looked at."""
     if os.fstat(file.fileno()).st_size <= _READ_BYTES:
         return file.read()
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,11 +1,12 @@
-"""The index of a pack: from a digest to its blob's place, found by bisection in the bytes as they are, without parsing them.
+"""The index of a pack: from a digest to its blob's place, found by bisection in the bytes as they are, without parsing
+them.
 
     index   = b"mmlidx1\\n", number of entries u64, bytes of the pack u64, fanout, entry*, SHA-256 of all before
     fanout  = 256 x u32: how many digests begin with a byte up to this one
     entry   = digest 32 bytes, offset of the blob's bytes in the pack u64, size u32        44 bytes, sorted by digest
 
-Integers are big-endian. The SHA-256 is also the name of index and pack: `<name>.idx`, `<name>.pack`. Where the bytes lie (a mapped file, a downloaded object) is
-not decided here.
+Integers are big-endian. The SHA-256 is also the name of index and pack: `<name>.idx`, `<name>.pack`. Where the bytes
+lie (a mapped file, a downloaded object) is not decided here.
 """
 
 from __future__ import annotations
@@ -56,23 +57,37 @@ def index_bytes(entries: Iterable[bytes], *, pack_bytes: int) -> bytes:
     """The index over packed entries, which may come in any order, each digest once."""
     ordered = sorted(entries)
     below = [bisect_left(ordered, bytes((first + 1,))) for first in range(255)]
-    content = b"".join((_FRONT.pack(INDEX_MAGIC, len(ordered), pack_bytes), _FANOUT.pack(*below, len(ordered)), *ordered))
+    content = b"".join(
+        (_FRONT.pack(INDEX_MAGIC, len(ordered), pack_bytes), _FANOUT.pack(*below, len(ordered)), *ordered)
+    )
     return content + hashlib.sha256(content).digest()
 
 
 class PackIndex:
-    """Look-ups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong entry does no harm, as blobs are checked by their hash."""
+    """Look-ups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong
+    entry does no harm, as blobs are checked by their hash."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         """Raises BlobCorrupt where the bytes are not those of an index."""
         self._data = data
         if len(data) < _ENTRIES_AT + _HASH_BYTES:
-            raise BlobCorrupt(f"a pack index of {len(data)} bytes is shorter than the smallest; run `mmlake fsck --repair`, which builds it again from its pack")
+            raise BlobCorrupt(
+                f"a pack index of {len(data)} bytes is shorter than the smallest; run `mmlake fsck --repair`, "
+                "which builds it again from its pack"
+            )
         magic, self._count, self.pack_bytes = _FRONT.unpack_from(data)
         self._below = (0, *_FANOUT.unpack_from(data, _FRONT.size))
         expected = _ENTRIES_AT + self._count * ENTRY_BYTES + _HASH_BYTES
-        if magic != INDEX_MAGIC or len(data) != expected or self._below[-1] != self._count or list(self._below) != sorted(self._below):
-            raise BlobCorrupt(f"a pack index of {len(data)} bytes does not agree with its own header; run `mmlake fsck --repair`, which builds it again from its pack")
+        if (
+            magic != INDEX_MAGIC
+            or len(data) != expected
+            or self._below[-1] != self._count
+            or list(self._below) != sorted(self._below)
+        ):
+            raise BlobCorrupt(
+                f"a pack index of {len(data)} bytes does not agree with its own header; run `mmlake fsck "
+                "--repair`, which builds it again from its pack"
+            )
 
     @property
     def name(self) -> str:
@@ -114,7 +129,9 @@ class PackIndex:
         """(the first 64 bits of each digest, the 24 bits after them), sorted by digest."""
         import numpy as np
 
-        front = np.dtype({"names": ["first", "next"], "formats": [">u8", ">u4"], "offsets": [0, 8], "itemsize": ENTRY_BYTES})
+        front = np.dtype(
+            {"names": ["first", "next"], "formats": [">u8", ">u4"], "offsets": [0, 8], "itemsize": ENTRY_BYTES}
+        )
         entries = np.frombuffer(self._data, front, self._count, _ENTRIES_AT)
         return entries["first"].astype(np.uint64), entries["next"].astype(np.int64) >> 8
 

@@ -16,7 +16,14 @@ from mmlake.store import mending
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
 from mmlake.store.counting import counted
-from mmlake.store.files import AtomicFile, BufferedAtomicFile, Buffers, sweep_directory, sync_directory, write_atomically
+from mmlake.store.files import (
+    AtomicFile,
+    BufferedAtomicFile,
+    Buffers,
+    sweep_directory,
+    sync_directory,
+    write_atomically,
+)
 from mmlake.store.index import sorted_once
 from mmlake.store.loose import LooseFiles
 from mmlake.store.pack import PACKED_BELOW_BYTES, Record
@@ -60,7 +67,9 @@ class BlobStore(Blobs):
                 hasher.update(room[:count])
                 file.fill(count)
             if count is None:  # taken for the end of the stream, it would store a torn item
-                raise BlockingIOError(errno.EAGAIN, "the stream is in non-blocking mode and has no bytes yet; put a blocking stream")
+                raise BlockingIOError(
+                    errno.EAGAIN, "the stream is in non-blocking mode and has no bytes yet; put a blocking stream"
+                )
             digest, size = hasher.hexdigest(), file.size_bytes
             if self._holds(digest):
                 return digest, size
@@ -73,7 +82,8 @@ class BlobStore(Blobs):
         return self._batch.open(self.location)
 
     def read(self, digest: Digest) -> bytes:
-        """The blob's bytes, checked against its name; of several copies a sound one. Raises BlobMissing, BlobCorrupt."""
+        """The blob's bytes, checked against its name; of several copies a sound one. Raises BlobMissing,
+        BlobCorrupt."""
         actual = None
         for data in self._copies(digest):
             if (actual := digest_of(data)) == digest:
@@ -109,7 +119,9 @@ class BlobStore(Blobs):
 
     def __contains__(self, digest: Digest) -> bool:
         # else "" or "../x" would name a file that is no blob
-        return is_digest(digest) and (digest in self._batch or self._packs.find(digest) is not None or self._loose.find(digest) is not None)
+        return is_digest(digest) and (
+            digest in self._batch or self._packs.find(digest) is not None or self._loose.find(digest) is not None
+        )
 
     def digests(self) -> Iterator[Digest]:
         """See `Blobs.digests`. Those of an open batch come when it has ended."""
@@ -136,7 +148,13 @@ class BlobStore(Blobs):
 
     def verify_all(self, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
         """See `Blobs.verify_all`. Packs are read front to back."""
-        return wrong_blobs(self, digests, packs=((pack.index, pack.read) for pack in self._packs.all()), own=self._is_own_sound, advance=advance)
+        return wrong_blobs(
+            self,
+            digests,
+            packs=((pack.index, pack.read) for pack in self._packs.all()),
+            own=self._is_own_sound,
+            advance=advance,
+        )
 
     def _is_own_sound(self, digest: Digest) -> bool | None:
         with suppress(FileNotFoundError):  # removed between finding and opening
@@ -168,7 +186,9 @@ class BlobStore(Blobs):
         wanted = {digest for digest in digests if is_digest(digest)}
         if any(digest in self._batch for digest in wanted):
             self._batch.seal()
-        return mending.drop(self._packs, self._buffers, wanted) + sum(self._loose.remove(digest) for digest in sorted(wanted))
+        return mending.drop(self._packs, self._buffers, wanted) + sum(
+            self._loose.remove(digest) for digest in sorted(wanted)
+        )
 
     def sweep(self, *, older_than_s: float, now_s: float) -> int:
         """See `Blobs.sweep`."""
@@ -178,7 +198,11 @@ class BlobStore(Blobs):
 
     def stats(self) -> StoreStats:
         """See `Blobs.stats`."""
-        return counted([pack.index for pack in self._packs.all()], self._file_sizes(), is_packed=lambda digest: self._packs.find(digest) is not None)
+        return counted(
+            [pack.index for pack in self._packs.all()],
+            self._file_sizes(),
+            is_packed=lambda digest: self._packs.find(digest) is not None,
+        )
 
     def _file_sizes(self) -> Iterator[tuple[Digest, int]]:
         for digest, path in self._loose.files():
@@ -186,13 +210,19 @@ class BlobStore(Blobs):
                 yield digest, path.stat().st_size
 
     def compact(self, *, small_bytes: int = mending.SMALL_PACK_BYTES, max_small: int = mending.MAX_SMALL_PACKS) -> int:
-        """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than `max_small`. Readers and writers may go on meanwhile."""
+        """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than
+        `max_small`. Readers and writers may go on meanwhile."""
         return mending.compact(self._packs, self._buffers, small_bytes=small_bytes, max_small=max_small)
 
     def thin(self) -> int:
         """See `Blobs.thin`. Readers and writers may go on meanwhile."""
         files = (digest for digest, _ in self._loose.files())
-        return mending.thin(self._packs, self._buffers, files=files, has_sound_file=lambda digest: self._is_own_sound(digest) is True and self._loose.holds(digest))
+        return mending.thin(
+            self._packs,
+            self._buffers,
+            files=files,
+            has_sound_file=lambda digest: self._is_own_sound(digest) is True and self._loose.holds(digest),
+        )
 
     def broken_packs(self) -> list[Path]:
         """The packs whose index is lost or damaged: blobs in them may seem missing."""
@@ -202,9 +232,15 @@ class BlobStore(Blobs):
         """The number of packs whose lost or damaged index was built again from the pack."""
         return mending.rebuild_indexes(self._packs)
 
-    def _put_loose(self, digest: Digest, data: bytes | memoryview, *, extension: str, is_settled_later: bool = False) -> Path:
+    def _put_loose(
+        self, digest: Digest, data: bytes | memoryview, *, extension: str, is_settled_later: bool = False
+    ) -> Path:
         directory = self._loose.directory(digest)
-        with AtomicFile(directory) if memoryview(data).nbytes < PACKED_BELOW_BYTES else BufferedAtomicFile(directory, self._buffers) as file:
+        with (
+            AtomicFile(directory)
+            if memoryview(data).nbytes < PACKED_BELOW_BYTES
+            else BufferedAtomicFile(directory, self._buffers) as file
+        ):
             file.write(data)
             return self._loose.commit(file, digest, extension, is_settled_later=is_settled_later)
 
@@ -249,11 +285,20 @@ class BlobStore(Blobs):
                 return None
         raise self.missing(digest)
 
-    def _set_aside(self, digest: Digest, extension: str, reason: str, *, data: bytes | None = None, path: Path | None = None) -> None:
+    def _set_aside(
+        self, digest: Digest, extension: str, reason: str, *, data: bytes | None = None, path: Path | None = None
+    ) -> None:
         directory = self.root / "quarantine"
         directory.mkdir(parents=True, exist_ok=True)
-        number = next(number for number in range(len(os.listdir(directory)) + 1) if not (directory / f"{digest}.{number}.json").exists())
-        write_atomically(directory / f"{digest}.{number}.json", canonical_json({"digest": digest, "extension": extension, "reason": reason}).encode())
+        number = next(
+            number
+            for number in range(len(os.listdir(directory)) + 1)
+            if not (directory / f"{digest}.{number}.json").exists()
+        )
+        write_atomically(
+            directory / f"{digest}.{number}.json",
+            canonical_json({"digest": digest, "extension": extension, "reason": reason}).encode(),
+        )
         target = directory / f"{digest}.{number}.damaged"
         if path is None:
             write_atomically(target, data or b"")

@@ -25,8 +25,10 @@ class LooseFiles:
 
     def __init__(self, root: Path) -> None:
         self.root, self._root_path = root, str(root)  # the latter spares each look-up a conversion
-        self._anchored: set[str] = set()  # prefixes "ab" and "abcd" whose directory entries this object has synced; at most 65,792
-        self._synced_s: dict[str, float] = {}  # prefix "abcd" -> when this object last synced the names of the files there
+        # prefixes "ab" and "abcd" whose directory entries this object has synced; at most 65,792
+        self._anchored: set[str] = set()
+        # prefix "abcd" -> when this object last synced the names of the files there
+        self._synced_s: dict[str, float] = {}
         self._unsynced: set[str] = set()  # prefixes "abcd" where names wait for `settle`
         self._settling = threading.Lock()
         self._bare_until_s = 0.0  # until when no file is looked for, since there was none at all
@@ -48,12 +50,14 @@ class LooseFiles:
     def holds(self, digest: Digest) -> bool:
         """Whether the bytes are there already, and durable.
 
-        A writer that was killed after its rename, or whose batch is still open, left a name that nobody has synced: a young one is synced here.
+        A writer that was killed after its rename, or whose batch is still open, left a name that nobody has synced: a
+        young one is synced here.
         """
         now_s = time.monotonic()
         if now_s < self._bare_until_s:
             return False
-        if not os.access(f"{self._root_path}/{digest[:2]}/{digest[2:4]}", os.F_OK):  # a third of what a refused listing costs; what hides it will refuse the write, too
+        # a third of what a refused listing costs; what hides it will refuse the write, too
+        if not os.access(f"{self._root_path}/{digest[:2]}/{digest[2:4]}", os.F_OK):
             if self._is_bare():
                 self._bare_until_s = now_s + GLANCE_S
             return False
@@ -74,7 +78,8 @@ class LooseFiles:
             return False
 
     def commit(self, file: AtomicFile, digest: Digest, extension: str, *, is_settled_later: bool = False) -> Path:
-        """Where the blob's file now is: this one under its name, or that of a writer who was faster; durable on return, or after `settle`."""
+        """Where the blob's file now is: this one under its name, or that of a writer who was faster; durable on
+        return, or after `settle`."""
         file.sync()
         self._bare_until_s = 0.0
         directory = self.directory(digest)
@@ -84,8 +89,10 @@ class LooseFiles:
             self._anchor({digest[:4]})
         handle = os.open(directory, os.O_RDONLY)
         try:
-            # Without the lock two writers could give one digest two extensions, or replace a blob that a reader has open. The kernel drops the lock of a killed writer.
-            with suppress(OSError):  # a file system without locks (some network mounts): at worst the same bytes are kept twice
+            # Without the lock two writers could give one digest two extensions, or replace a blob that a reader has
+            # open. The kernel drops the lock of a killed writer.
+            # a file system without locks (some network mounts): at worst the same bytes are kept twice
+            with suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_EX)
             path = self.find(digest)
             if path is None:
@@ -102,7 +109,8 @@ class LooseFiles:
             os.close(handle)
 
     def settle(self) -> None:
-        """Make every name durable that was left for later, by whichever thread. After an OSError the next call tries again."""
+        """Make every name durable that was left for later, by whichever thread. After an OSError the next call tries
+        again."""
         with self._settling:  # whoever comes meanwhile waits: its names may be among those
             taken: set[str] = set()
             try:
@@ -135,7 +143,9 @@ class LooseFiles:
 
     def sweep(self, *, older_than_s: float, now_s: float) -> int:
         """The number of unfinished files removed."""
-        return sum(sweep_directory(directory, older_than_s=older_than_s, now_s=now_s) for directory in self._directories())
+        return sum(
+            sweep_directory(directory, older_than_s=older_than_s, now_s=now_s) for directory in self._directories()
+        )
 
     def _directories(self) -> Iterator[Path]:
         """The directories `ab/cd` that exist, sorted."""
@@ -143,7 +153,8 @@ class LooseFiles:
             yield from _two_hex_directories(outer)
 
     def _anchor(self, prefixes: set[str]) -> None:
-        """Make the directories of these prefixes durable, once per object: each may be new, or left unsynced by a killed writer."""
+        """Make the directories of these prefixes durable, once per object: each may be new, or left unsynced by a
+        killed writer."""
         fresh = prefixes - self._anchored
         above = {prefix[:2] for prefix in fresh}
         if above - self._anchored:

@@ -1,7 +1,7 @@
 """Rewriting packs: merging small ones, taking blobs out for good, building lost indexes again.
 
-One process at a time does this, under a lock. The new pack is durable before an old one is deleted, so readers find every blob that stays at any moment, and a kill in
-between leaves blobs twice at worst.
+One process at a time does this, under a lock. The new pack is durable before an old one is deleted, so readers find
+every blob that stays at any moment, and a kill in between leaves blobs twice at worst.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MAX_SMALL_PACKS = 16  # so many are left alone: about one per shard that came si
 
 @contextmanager
 def _alone(packs: Packs) -> Iterator[bool]:
-    """Hold the lock of whoever rewrites packs, once it is free. False on a file system without locks: two rewriters then leave blobs twice at worst, since each writes before it deletes."""
+    """Hold the lock of whoever rewrites packs, once it is free. False on a file system without locks: two rewriters
+    then leave blobs twice at worst, since each writes before it deletes."""
     packs.directory.mkdir(parents=True, exist_ok=True)
     with (packs.directory / "lock").open("ab") as file:
         is_alone = False
@@ -38,8 +39,11 @@ def _alone(packs: Packs) -> Iterator[bool]:
         yield is_alone
 
 
-def compact(packs: Packs, buffers: Buffers, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
-    """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than `max_small` of them."""
+def compact(
+    packs: Packs, buffers: Buffers, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS
+) -> int:
+    """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than
+    `max_small` of them."""
     if not packs.directory.is_dir():
         return 0
     with _alone(packs):
@@ -67,10 +71,11 @@ def drop(packs: Packs, buffers: Buffers, digests: Iterable[Digest]) -> int:
 
 
 def thin(packs: Packs, buffers: Buffers, *, files: Iterable[Digest], has_sound_file: Callable[[Digest], bool]) -> int:
-    """The number of further copies that were removed: a blob stays as its file where that is sound, else in the largest pack that holds it sound.
+    """The number of further copies that were removed: a blob stays as its file where that is sound, else in the largest
+    pack that holds it sound.
 
-    files: the blobs that are files. has_sound_file: makes the file durable, too. 0 on a file system without locks: of two processes that do this at once, each might
-    remove the copy that the other keeps.
+    files: the blobs that are files. has_sound_file: makes the file durable, too. 0 on a file system without locks: of
+    two processes that do this at once, each might remove the copy that the other keeps.
     """
     if not packs.directory.is_dir():
         return 0
@@ -100,7 +105,11 @@ def thin(packs: Packs, buffers: Buffers, *, files: Iterable[Digest], has_sound_f
 def _rewrite(packs: Packs, buffers: Buffers, old: list[Pack], *, dropped: frozenset[Digest]) -> None:
     """Put what the packs hold, without the dropped, into new ones, then delete them."""
     in_order = ((pack, entry) for pack in old for entry in sorted(pack.index, key=lambda entry: entry.offset))
-    made = write_packs(packs, buffers, ((entry.digest, partial(pack.remains, entry)) for pack, entry in in_order if entry.digest not in dropped))
+    made = write_packs(
+        packs,
+        buffers,
+        ((entry.digest, partial(pack.remains, entry)) for pack, entry in in_order if entry.digest not in dropped),
+    )
     for pack in old:
         if pack.name not in made:
             packs.delete(pack)
@@ -121,7 +130,8 @@ def broken_indexes(packs: Packs) -> list[Path]:
 
 
 def rebuild_indexes(packs: Packs) -> int:
-    """The number of packs whose lost or damaged index was built again from their records; the bytes of the pack stay as they are."""
+    """The number of packs whose lost or damaged index was built again from their records; the bytes of the pack stay
+    as they are."""
     if not packs.directory.is_dir():
         return 0
     with _alone(packs):

@@ -13,7 +13,8 @@ _EXTENSION = re.compile(r"[a-z0-9](?:[a-z0-9+._-]{0,30}[a-z0-9])?")
 
 @lru_cache(maxsize=1024)  # a folder has few endings and many files
 def plain_extension(extension: str) -> str:
-    """The extension in lower case without its dot, of at most 32 ASCII characters; "bin" for what is no plain file ending (a slash, "..", "part", nothing)."""
+    """The extension in lower case without its dot, of at most 32 ASCII characters; "bin" for what is no plain file
+    ending (a slash, "..", "part", nothing)."""
     ending = extension.lower().removeprefix(".")
     plain = _EXTENSION.fullmatch(ending) and ".." not in ending and not f".{ending}".endswith(UNFINISHED)
     return ending if plain else "bin"

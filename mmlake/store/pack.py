@@ -2,11 +2,13 @@
 
     pack    = b"mmlpak1\\n" record*
     record  = header blob
-    header  = magic b"\\x89MMB", size u32, digest 32 bytes, extension 32 bytes (ASCII, NUL-padded), CRC-32 of the header so far u32    76 bytes
+    header  = magic b"\\x89MMB", size u32, digest 32 bytes, extension 32 bytes (ASCII, NUL-padded), CRC-32 of the header
+            so far u32    76 bytes
 
-Integers are big-endian; records lie back to back. Enters: blobs. Leaves: the bytes of a pack and of its index (`index.py`). Whether the two are files or objects is
-not decided here: whoever can fetch a range of bytes finds a blob's place by `Entry` and reads it with `parse_record`. Since each record names its blob, `scan` lists the
-blobs of a pack whose index is lost.
+Integers are big-endian; records lie back to back. Enters: blobs. Leaves: the bytes of a pack and of its index
+(`index.py`). Whether the two are files or objects is not decided here: whoever can fetch a range of bytes finds a
+blob's place by `Entry` and reads it with `parse_record`. Since each record names its blob, `scan` lists the blobs of a
+pack whose index is lost.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class PackWriter:
         return len(self._entries)
 
     def add(self, digest: Digest, data: bytes | memoryview, *, extension: str) -> Entry:
-        """Where the blob now lies. extension: as `names.plain_extension` gives it. After an OSError of the file nothing was added; the digest must be new to the pack."""
+        """Where the blob now lies. extension: as `names.plain_extension` gives it. After an OSError of the file
+        nothing was added; the digest must be new to the pack."""
         size = data.nbytes if isinstance(data, memoryview) else len(data)
         offset, name = self.size_bytes + HEADER_BYTES, bytes.fromhex(digest)
         self._write(b"".join((_header(name, size, extension), data)))
@@ -83,24 +86,34 @@ def _header(name: bytes, size_bytes: int, extension: str) -> bytes:
 
 def _parse_header(data: bytes) -> tuple[Digest, int, str] | None:
     """(digest, size, extension); None where these bytes are no sound header."""
-    if len(data) < HEADER_BYTES or data[:4] != _MAGIC or zlib.crc32(data[: _FRONT.size]) != int.from_bytes(data[_FRONT.size : HEADER_BYTES], "big"):
+    if (
+        len(data) < HEADER_BYTES
+        or data[:4] != _MAGIC
+        or zlib.crc32(data[: _FRONT.size]) != int.from_bytes(data[_FRONT.size : HEADER_BYTES], "big")
+    ):
         return None
     _, size, digest, extension = _FRONT.unpack_from(data)
     return digest.hex(), size, extension.rstrip(b"\0").decode("ascii", "replace")
 
 
 def parse_record(data: bytes, entry: Entry) -> Record:
-    """The blob in the bytes of its record, header included; its hash is not checked. Raises BlobCorrupt where the header is not that of the entry."""
+    """The blob in the bytes of its record, header included; its hash is not checked. Raises BlobCorrupt where the
+    header is not that of the entry."""
     header = _parse_header(data)
     if header is None or header[:2] != (entry.digest, entry.size_bytes) or len(data) != HEADER_BYTES + entry.size_bytes:
-        raise BlobCorrupt(f"the record of blob {entry.digest} at byte {entry.offset - HEADER_BYTES} of its pack is damaged; run `mmlake fsck --repair`")
+        raise BlobCorrupt(
+            f"the record of blob {entry.digest} at byte {entry.offset - HEADER_BYTES} of its pack is damaged; run "
+            "`mmlake fsck --repair`"
+        )
     return Record(entry.digest, header[2], data[HEADER_BYTES:])
 
 
 def scan(read: Callable[[int, int], bytes], pack_bytes: int) -> Iterator[Entry]:
-    """Every blob of a pack, in order, by its records alone. read(offset, size): bytes of the pack, fewer only at its end.
+    """Every blob of a pack, in order, by its records alone. read(offset, size): bytes of the pack, fewer only at its
+    end.
 
-    Behind a damaged header the next one is searched for; what is found there counts only if its bytes hash to its name, since a blob may itself hold a pack.
+    Behind a damaged header the next one is searched for; what is found there counts only if its bytes hash to its name,
+    since a blob may itself hold a pack.
     """
     offset, is_lost = len(PACK_MAGIC), False
     while offset + HEADER_BYTES <= pack_bytes:

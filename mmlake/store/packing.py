@@ -1,6 +1,7 @@
 """Records into new packs: what merging and erasing have in common, whether packs are files or objects.
 
-Enters: records that stay, as functions that read them. Leaves: packs that were committed. Deleting the old ones is for the caller.
+Enters: records that stay, as functions that read them. Leaves: packs that were committed. Deleting the old ones is for
+the caller.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class PackHome(Protocol):
 
 
 def write_packs(home: PackHome, buffers: Buffers, records: Iterable[tuple[Digest, ReadRecord]]) -> set[str]:
-    """The names of the packs that now hold the records, each blob once: a sound copy, else a damaged one, so that the damage can still be told."""
+    """The names of the packs that now hold the records, each blob once: a sound copy, else a damaged one, so that
+    the damage can still be told."""
     names: set[str] = set()
     kept: set[Digest] = set()
     with ExitStack() as files:
@@ -53,7 +55,8 @@ def write_packs(home: PackHome, buffers: Buffers, records: Iterable[tuple[Digest
 
 
 def _sound_first(records: Iterable[tuple[Digest, ReadRecord]], kept: set[Digest]) -> Iterator[Record]:
-    """The records of blobs that are not yet kept: sound ones in their order, then damaged ones, which are read again rather than held."""
+    """The records of blobs that are not yet kept: sound ones in their order, then damaged ones, which are read again
+    rather than held."""
     damaged: list[tuple[Digest, ReadRecord]] = []
     for digest, read in records:
         if digest not in kept:

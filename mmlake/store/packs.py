@@ -1,7 +1,8 @@
 """The packs of a directory: `packs/<name>.pack` with `packs/<name>.idx`, found without locks.
 
-A pack is there once both files are. Written: pack, then index, each synced under a temporary name and renamed, then the directory is synced. Deleted: pack, then index, so that
-what was erased cannot come back by rebuilding an index. Whoever finds a pack gone lists the directory again: its blobs are in another one by then.
+A pack is there once both files are. Written: pack, then index, each synced under a temporary name and renamed, then the
+directory is synced. Deleted: pack, then index, so that what was erased cannot come back by rebuilding an index. Whoever
+finds a pack gone lists the directory again: its blobs are in another one by then.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Pack:
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the pack; fewer only at its end."""
-        # Opened each time, 4 microseconds: a thousand packs would else hold a thousand descriptors, and the space of what was erased.
+        # Opened each time, 4 microseconds: a thousand packs would else hold a thousand descriptors, and the space of
+        # what was erased.
         handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             data = os.pread(handle, size, offset)
@@ -94,7 +96,8 @@ class Packs:
         return self._packs
 
     def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[Pack, Entry] | None:
-        """The blob's place in the first pack that holds it. is_hint: the answer None may be as old as GLANCE_S, which spares a look at the directory."""
+        """The blob's place in the first pack that holds it. is_hint: the answer None may be as old as GLANCE_S,
+        which spares a look at the directory."""
         if is_hint and time.monotonic() - self._glanced_s < GLANCE_S and self._look_up(digest) is None:
             return None
         self._refresh(is_miss=False)
@@ -133,7 +136,8 @@ class Packs:
         return sorted_once(*((entry.digest for entry in pack.index) for pack in self.all()))
 
     def anchor(self, pack: Pack) -> None:
-        """Make a young pack durable: its writer may have been killed between the rename and the sync of the directory."""
+        """Make a young pack durable: its writer may have been killed between the rename and the sync of the
+        directory."""
         if pack.name not in self._anchored and pack.written_s > time.time() - SETTLED_S:
             sync_directory(self.directory)
             self._anchored.add(pack.name)
@@ -218,7 +222,8 @@ class Packs:
         there = {name for name, kind in files if kind == "idx"} & {name for name, kind in files if kind == "pack"}
         packs = [pack for pack in known if pack.name in there]
         for name in sorted(there - {pack.name for pack in packs}):
-            with suppress(FileNotFoundError, BlobCorrupt):  # gone again; a damaged index is for `mending` to find and build again
+            # gone again; a damaged index is for `mending` to find and build again
+            with suppress(FileNotFoundError, BlobCorrupt):
                 pack = Pack(self.directory, name)
                 self._filter.add(pack.index)
                 packs.append(pack)

@@ -1,11 +1,13 @@
 """The store below a prefix of an S3 bucket: large blobs an object each, small ones of a batch in packs.
 
     blobs/<sha256>                    a blob; its extension is metadata of the object
-    packs/<name>.pack, <name>.idx     as in a directory: the pack is uploaded, then its index, and is there once both are
+    packs/<name>.pack, <name>.idx     as in a directory: the pack is uploaded, then its index, and is there once both
+                                      are
     quarantine/                       damaged copies with the reason beside them
 
-A stream is spooled to the local disk while it is hashed, and then uploaded under its digest: bytes that are there already are not sent, a part that
-fails is read again, and no copy from a temporary key is needed, which S3 allows up to 5 GB. Reads go by ranges through the block cache.
+A stream is spooled to the local disk while it is hashed, and then uploaded under its digest: bytes that are there
+already are not sent, a part that fails is read again, and no copy from a temporary key is needed, which S3 allows up to
+5 GB. Reads go by ranges through the block cache.
 """
 
 from __future__ import annotations
@@ -51,9 +53,11 @@ _ADMITTING = threading.Lock()
 
 
 class S3Store(Blobs):
-    """Immutable blobs below a prefix. Any number of threads and processes may put and read at once, where the storage honours conditional writes.
+    """Immutable blobs below a prefix. Any number of threads and processes may put and read at once, where the storage
+    honours conditional writes.
 
-    Where it does not, one process of this machine at a time may write, and none of another machine may: `docs/store.md`.
+    Where it does not, one process of this machine at a time may write, and none of another machine may:
+    `docs/store.md`.
     """
 
     def __init__(self, location: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
@@ -112,7 +116,10 @@ class S3Store(Blobs):
         if etag is not None:
             self._remember(digest, ObjectInfo(key, size, etag, 0, metadata))
         elif (found := self.bucket.head(key)) is None or found.size_bytes != size:
-            raise RemoteUnavailable(f"PUT {self.location}/blobs/{digest}: {size} bytes were written and are not there; the storage loses writes, use another")
+            raise RemoteUnavailable(
+                f"PUT {self.location}/blobs/{digest}: {size} bytes were written and are not there; the storage "
+                "loses writes, use another"
+            )
         else:
             self._remember(digest, found)
 
@@ -130,7 +137,11 @@ class S3Store(Blobs):
             raise self.corrupt(digest, "other bytes, or cannot be read")
         if found.size_bytes == 0:
             return as_file(b"")
-        return self._cache.open(f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}", found.size_bytes, self._reader(digest, found))
+        return self._cache.open(
+            f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}",
+            found.size_bytes,
+            self._reader(digest, found),
+        )
 
     def _reader(self, digest: Digest, found: ObjectInfo) -> Callable[[int, int], bytes]:
         def read_range(offset: int, size: int) -> bytes:
@@ -138,7 +149,11 @@ class S3Store(Blobs):
                 return self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=size)
             except UnreadableItem as error:
                 self._forget(digest)  # its version is no longer that, or it is gone
-                raise self.missing(digest) if isinstance(error, Missing) else self.corrupt(digest, "other bytes: its object was written over") from None
+                raise (
+                    self.missing(digest)
+                    if isinstance(error, Missing)
+                    else self.corrupt(digest, "other bytes: its object was written over")
+                ) from None
 
         return read_range
 
@@ -189,9 +204,14 @@ class S3Store(Blobs):
         return "missing" if not copies else None if all(copies) else "corrupt"
 
     def verify_all(self, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
-        """See `Blobs.verify_all`. Packs are read front to back, a request per 8 MiB; where many blobs are wanted, the store is listed and none is asked for by itself."""
+        """See `Blobs.verify_all`. Packs are read front to back, a request per 8 MiB; where many blobs are wanted,
+        the store is listed and none is asked for by itself."""
         wanted = set(digests)
-        listed = {digest: found for digest, found in self._loose() if digest in wanted} if len(wanted) > _ONE_BY_ONE else None
+        listed = (
+            {digest: found for digest, found in self._loose() if digest in wanted}
+            if len(wanted) > _ONE_BY_ONE
+            else None
+        )
 
         def own(digest: Digest) -> bool | None:
             if listed is None:
@@ -199,14 +219,20 @@ class S3Store(Blobs):
             found = self._find(digest) if listed is None else listed.get(digest)
             return None if found is None else self._is_sound(digest, found)
 
-        return wrong_blobs(self, wanted, packs=((pack.index, pack.read) for pack in self._packs.all()), own=own, advance=advance)
+        return wrong_blobs(
+            self, wanted, packs=((pack.index, pack.read) for pack in self._packs.all()), own=own, advance=advance
+        )
 
     def _is_sound(self, digest: Digest, found: ObjectInfo) -> bool | None:
         """Whether the object hashes to the digest; None where it has gone meanwhile."""
         hasher = hashlib.sha256()
         for offset in range(0, found.size_bytes, _STREAM_BYTES):
             try:
-                hasher.update(self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=min(_STREAM_BYTES, found.size_bytes - offset)))
+                hasher.update(
+                    self.bucket.read_range(
+                        found.key, etag=found.etag, offset=offset, size=min(_STREAM_BYTES, found.size_bytes - offset)
+                    )
+                )
             except Missing:
                 return None
         return hasher.hexdigest() == digest
@@ -234,14 +260,19 @@ class S3Store(Blobs):
             num_moved += 1
         return num_moved
 
-    def _set_aside(self, digest: Digest, extension: str, reason: str, *, data: bytes = b"", key: str | None = None) -> None:
+    def _set_aside(
+        self, digest: Digest, extension: str, reason: str, *, data: bytes = b"", key: str | None = None
+    ) -> None:
         root = self._address.key("quarantine/")
         number = sum(1 for one in self.bucket.objects(f"{root}{digest}.") if one.key.endswith(".json"))
         if key is None:
             self.bucket.put(f"{root}{digest}.{number}.damaged", data)
         else:
             self.bucket.copy(key, f"{root}{digest}.{number}.damaged")
-        self.bucket.put(f"{root}{digest}.{number}.json", canonical_json({"digest": digest, "extension": extension, "reason": reason}).encode())
+        self.bucket.put(
+            f"{root}{digest}.{number}.json",
+            canonical_json({"digest": digest, "extension": extension, "reason": reason}).encode(),
+        )
 
     def remove_all(self, digests: Iterable[Digest]) -> int:
         """See `Blobs.remove_all`."""
@@ -268,10 +299,15 @@ class S3Store(Blobs):
     def stats(self) -> StoreStats:
         """See `Blobs.stats`."""
         objects = ((digest, found.size_bytes) for digest, found in self._loose())
-        return counted([pack.index for pack in self._packs.all()], objects, is_packed=lambda digest: self._packs.find(digest, is_hint=True) is not None)
+        return counted(
+            [pack.index for pack in self._packs.all()],
+            objects,
+            is_packed=lambda digest: self._packs.find(digest, is_hint=True) is not None,
+        )
 
     def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
-        """As `BlobStore.compact`. It pays here, too: each pack costs a look-up in every search and every machine a download of its index."""
+        """As `BlobStore.compact`. It pays here, too: each pack costs a look-up in every search and every machine a
+        download of its index."""
         return self._packs.compact(self._buffers, small_bytes=small_bytes, max_small=max_small)
 
     def thin(self) -> int:
@@ -288,7 +324,8 @@ class S3Store(Blobs):
         )
 
     def rebuild_indexes(self) -> int:
-        """The number of packs without an index (its writer was killed between the two, or it was lost) that have one again."""
+        """The number of packs without an index (its writer was killed between the two, or it was lost) that have one
+        again."""
         return self._packs.rebuild_indexes()
 
     def _key(self, digest: Digest) -> str:
@@ -301,7 +338,8 @@ class S3Store(Blobs):
                 yield digest, found
 
     def _located(self, digest: Digest, *, is_cached: bool = True) -> tuple[list[Record | None], ObjectInfo | None]:
-        """(packed copies, None for one that cannot be read; the blob's own object). Raises BlobMissing where there is neither."""
+        """(packed copies, None for one that cannot be read; the blob's own object). Raises BlobMissing where there
+        is neither."""
         if (record := self._batch.record(digest)) is not None:
             return [record], None
         if is_digest(digest):
@@ -313,7 +351,8 @@ class S3Store(Blobs):
         raise self.missing(digest)
 
     def _holds(self, digest: Digest, size: int) -> bool:
-        """Whether the bytes are there already, or will be with this batch. A small blob is not asked for: a conditional PUT costs no more than the question."""
+        """Whether the bytes are there already, or will be with this batch. A small blob is not asked for: a
+        conditional PUT costs no more than the question."""
         if digest in self._batch or digest in self._seen or self._packs.find(digest, is_hint=True) is not None:
             return True
         return size >= PACKED_BELOW_BYTES and self._find(digest) is not None
@@ -341,15 +380,23 @@ class S3Store(Blobs):
             self._seen.pop(digest, None)
 
     def _admit(self) -> None:
-        """Let this process write. Raises LakeLocked where the storage ignores conditions and another process of this machine is writing."""
+        """Let this process write. Raises LakeLocked where the storage ignores conditions and another process of this
+        machine is writing."""
         if self._is_admitted:
             return
         with _ADMITTING:
             if not self.bucket.is_conditional(self._address.key("")) and self.location not in _WRITERS:
                 held = ExitStack()
-                held.enter_context(exclusive_lock(self._spool / "writer.lock", what=f"the store {self.location}, which takes one writer at a time,"))
+                held.enter_context(
+                    exclusive_lock(
+                        self._spool / "writer.lock",
+                        what=f"the store {self.location}, which takes one writer at a time,",
+                    )
+                )
                 _WRITERS[self.location] = held
                 _LOG.warning(
-                    "store %s ignores conditional writes (If-None-Match); this process alone may write to it: run no second one, here or on another machine", self.location
+                    "store %s ignores conditional writes (If-None-Match); this process alone may write to it: "
+                    "run no second one, here or on another machine",
+                    self.location,
                 )
             self._is_admitted = True

@@ -1,7 +1,8 @@
 """The packs of a store on S3: their indexes on the local disk, their bytes by ranges.
 
-An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed at a process's first look-up, and again where a blob
-that must be there is not found. A put trusts a listing for a minute: at worst it stores a blob a second time.
+An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed at a process's
+first look-up, and again where a blob that must be there is not found. A put trusts a listing for a minute: at worst it
+stores a blob a second time.
 """
 
 from __future__ import annotations
@@ -39,21 +40,29 @@ class S3Pack:
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the pack from the storage itself; fewer only at its end. Raises Missing."""
         size = min(size, self.found.size_bytes - offset)
-        return self._bucket.read_range(self.found.key, etag=self.found.etag, offset=offset, size=size) if size > 0 else b""
+        return (
+            self._bucket.read_range(self.found.key, etag=self.found.etag, offset=offset, size=size) if size > 0 else b""
+        )
 
     def read_cached(self, offset: int, size: int) -> bytes:
         """As `read`, through the block cache."""
-        with self._cache.open(f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}", self.found.size_bytes, self.read) as file:
+        with self._cache.open(
+            f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}",
+            self.found.size_bytes,
+            self.read,
+        ) as file:
             file.seek(offset)
             return file.read(size)
 
     def record(self, entry: Entry, *, is_cached: bool = True) -> Record:
-        """The blob as it lies there, whose hash is not checked. Raises BlobCorrupt where its header is damaged, Missing."""
+        """The blob as it lies there, whose hash is not checked. Raises BlobCorrupt where its header is damaged,
+        Missing."""
         read = self.read_cached if is_cached else self.read
         return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
 
     def remains(self, entry: Entry, *, read: Callable[[int, int], bytes] | None = None) -> Record:
-        """What can be had of a blob that may be damaged. read: takes the place of `read`, as `in_order` does where many are wanted."""
+        """What can be had of a blob that may be damaged. read: takes the place of `read`, as `in_order` does where
+        many are wanted."""
         read = read or self.read
         try:
             return parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry)
@@ -76,7 +85,15 @@ class S3Pack:
 class S3Packs:
     """All packs below a prefix that ends in a slash."""
 
-    def __init__(self, bucket: Bucket, prefix: str, *, spool: Path, cache: BlockCache, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        bucket: Bucket,
+        prefix: str,
+        *,
+        spool: Path,
+        cache: BlockCache,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.directory = spool  # where a batch collects its pack before it is uploaded
         self._bucket, self._prefix, self._cache, self._clock = bucket, prefix, cache, clock
         self._lock = threading.RLock()
@@ -144,8 +161,11 @@ class S3Packs:
                 freed += sum(entry.size_bytes for entry in gone)
         return freed
 
-    def take_out(self, pack: S3Pack, digests: frozenset[Digest], buffers: Buffers, *, may_delete: Callable[[], bool]) -> bool:
-        """Whether the pack went, once what else it holds was in another one. may_delete: asked right before; where it is false, blobs of the pack lie in two."""
+    def take_out(
+        self, pack: S3Pack, digests: frozenset[Digest], buffers: Buffers, *, may_delete: Callable[[], bool]
+    ) -> bool:
+        """Whether the pack went, once what else it holds was in another one. may_delete: asked right before; where
+        it is false, blobs of the pack lie in two."""
         return self._rewrite([pack], digests, buffers, may_delete=may_delete)
 
     def rebuild_indexes(self) -> int:
@@ -153,7 +173,13 @@ class S3Packs:
         self._list()
         orphans, self._without_index = self._without_index, []
         for found in orphans:
-            pack = S3Pack("", found, PackIndex(index_bytes((), pack_bytes=found.size_bytes)), bucket=self._bucket, cache=self._cache)
+            pack = S3Pack(
+                "",
+                found,
+                PackIndex(index_bytes((), pack_bytes=found.size_bytes)),
+                bucket=self._bucket,
+                cache=self._cache,
+            )
             places: dict[Digest, Entry] = {}
             for entry in scan(pack.read_cached, found.size_bytes):
                 places.setdefault(entry.digest, entry)
@@ -167,7 +193,8 @@ class S3Packs:
         return len(orphans)
 
     def compact(self, buffers: Buffers, *, small_bytes: int, max_small: int) -> int:
-        """How many packs fewer there are: those below `small_bytes` are merged where there are more than `max_small`."""
+        """How many packs fewer there are: those below `small_bytes` are merged where there are more than
+        `max_small`."""
         before = self.all()
         small = [pack for pack in before if pack.found.size_bytes < small_bytes]
         if len(small) <= max_small:
@@ -175,10 +202,31 @@ class S3Packs:
         self._rewrite(small, frozenset(), buffers)
         return len(before) - len(self.all())
 
-    def _rewrite(self, old: list[S3Pack], dropped: frozenset[Digest], buffers: Buffers, *, may_delete: Callable[[], bool] = lambda: True) -> bool:
-        """Upload what stays as new packs, then delete the old ones, their bytes first: readers find every blob that stays at any moment."""
-        in_order = ((pack, read, entry) for pack in old for read in (pack.in_order(),) for entry in sorted(pack.index, key=lambda entry: entry.offset))
-        made = write_packs(self, buffers, ((entry.digest, partial(pack.remains, entry, read=read)) for pack, read, entry in in_order if entry.digest not in dropped))
+    def _rewrite(
+        self,
+        old: list[S3Pack],
+        dropped: frozenset[Digest],
+        buffers: Buffers,
+        *,
+        may_delete: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Upload what stays as new packs, then delete the old ones, their bytes first: readers find every blob that
+        stays at any moment."""
+        in_order = (
+            (pack, read, entry)
+            for pack in old
+            for read in (pack.in_order(),)
+            for entry in sorted(pack.index, key=lambda entry: entry.offset)
+        )
+        made = write_packs(
+            self,
+            buffers,
+            (
+                (entry.digest, partial(pack.remains, entry, read=read))
+                for pack, read, entry in in_order
+                if entry.digest not in dropped
+            ),
+        )
         is_free = may_delete()
         for pack in old:
             if pack.name not in made and is_free:
@@ -193,9 +241,14 @@ class S3Packs:
         is_there = self._bucket.put(f"{key}.idx", data) is not None or self._bucket.head(f"{key}.idx") is not None
         found = self._bucket.head(f"{key}.pack")
         if not is_there or found is None:
-            raise RemoteUnavailable(f"a pack of {self._bucket.name}/{self._prefix} was written and is not there; if nobody removed it, the storage loses writes: use another")
+            raise RemoteUnavailable(
+                f"a pack of {self._bucket.name}/{self._prefix} was written and is not there; if nobody removed "
+                "it, the storage loses writes: use another"
+            )
         write_atomically(self.directory / f"{name}.idx", data)
-        pack = S3Pack(name, found, PackIndex(_mapped(self.directory / f"{name}.idx")), bucket=self._bucket, cache=self._cache)
+        pack = S3Pack(
+            name, found, PackIndex(_mapped(self.directory / f"{name}.idx")), bucket=self._bucket, cache=self._cache
+        )
         with self._lock:
             self._filter.add(pack.index)
             self._packs[name] = pack
@@ -218,7 +271,11 @@ class S3Packs:
                 files.setdefault(name, {})[ending] = found
         with self._lock:
             there = {name for name, both in files.items() if len(both) == 2}
-            self._packs = {name: self._known(name, files[name]["pack"]) or self._opened(name, files[name]["pack"], files[name]["idx"]) for name in sorted(there)}
+            self._packs = {
+                name: self._known(name, files[name]["pack"])
+                or self._opened(name, files[name]["pack"], files[name]["idx"])
+                for name in sorted(there)
+            }
             self._without_index = [both["pack"] for both in files.values() if "idx" not in both]
             self._listed_s = self._clock()
 
@@ -227,20 +284,28 @@ class S3Packs:
         return known if known is not None and known.found.etag == found.etag else None
 
     def _opened(self, name: str, found: ObjectInfo, index: ObjectInfo) -> S3Pack:
-        """The pack with its index from this machine's copy, or fetched. Raises BlobCorrupt where the index does not hash to its name."""
+        """The pack with its index from this machine's copy, or fetched. Raises BlobCorrupt where the index does not
+        hash to its name."""
         path = self.directory / f"{name}.idx"
         for is_local in (True, False):
             if is_local and not path.exists():
                 continue
             size = min(index.size_bytes, _MAX_INDEX_BYTES)
-            data = path.read_bytes() if is_local else self._bucket.read_range(index.key, etag=index.etag, offset=0, size=size)
+            data = (
+                path.read_bytes()
+                if is_local
+                else self._bucket.read_range(index.key, etag=index.etag, offset=0, size=size)
+            )
             if data[-32:].hex() == name and PackIndex(data).is_sound:
                 if not is_local:
                     write_atomically(path, data)
                 pack = S3Pack(name, found, PackIndex(_mapped(path)), bucket=self._bucket, cache=self._cache)
                 self._filter.add(pack.index)
                 return pack
-        raise BlobCorrupt(f"the index {index.key} of a pack does not hash to its name; delete it and run `mmlake fsck --repair`, which builds it again from its pack")
+        raise BlobCorrupt(
+            f"the index {index.key} of a pack does not hash to its name; delete it and run `mmlake fsck "
+            "--repair`, which builds it again from its pack"
+        )
 
 
 def _mapped(path: Path) -> bytes | mmap.mmap:

@@ -1,8 +1,10 @@
-"""Taking further copies of blobs out of packs on S3, which has no locks: one process at a time has the turn, told by numbered marks.
+"""Taking further copies of blobs out of packs on S3, which has no locks: one process at a time has the turn, told by
+numbered marks.
 
-A turn is had by whoever made the mark with the highest number, which a conditional PUT gives to one process alone. A mark whose maker was killed
-is passed over once it is a day old, and its maker, should it still live, deletes nothing from half a day on. Two turns are thus never at work at
-once, and neither can take the copy that the other keeps. Whoever merges or erases beside it uploads before it deletes, so that what is kept stays.
+A turn is had by whoever made the mark with the highest number, which a conditional PUT gives to one process alone. A
+mark whose maker was killed is passed over once it is a day old, and its maker, should it still live, deletes nothing
+from half a day on. Two turns are thus never at work at once, and neither can take the copy that the other keeps.
+Whoever merges or erases beside it uploads before it deletes, so that what is kept stays.
 """
 
 from __future__ import annotations
@@ -25,8 +27,17 @@ _ABANDONED_S = 24 * 3600.0  # as old as what `sweep` takes for left behind by a 
 _TURN_S = 12 * 3600.0
 
 
-def thin(packs: S3Packs, buffers: Buffers, *, bucket: Bucket, marks: str, objects: Iterable[Digest], has_sound_object: Callable[[Digest], bool]) -> int:
-    """The number of further copies that were removed: a blob stays as its object where that is sound, else in the largest pack that holds it sound. 0 while another process does this.
+def thin(
+    packs: S3Packs,
+    buffers: Buffers,
+    *,
+    bucket: Bucket,
+    marks: str,
+    objects: Iterable[Digest],
+    has_sound_object: Callable[[Digest], bool],
+) -> int:
+    """The number of further copies that were removed: a blob stays as its object where that is sound, else in the
+    largest pack that holds it sound. 0 while another process does this.
 
     marks: the prefix of the marks. The storage honours conditional writes, or this process is the only writer.
     """
@@ -38,11 +49,17 @@ def thin(packs: S3Packs, buffers: Buffers, *, bucket: Bucket, marks: str, object
         spare: dict[str, set[Digest]] = {}
         own: set[Digest] = set()
         for digest in objects:
-            if (holders := [pack for pack in there if pack.index.find(digest) is not None]) and has_sound_object(digest):
+            if (holders := [pack for pack in there if pack.index.find(digest) is not None]) and has_sound_object(
+                digest
+            ):
                 own.add(digest)
                 for pack in holders:
                     spare.setdefault(pack.name, set()).add(digest)
-        several = [found for found in places([pack.index for pack in there]) if len(found) > 1 and found[0][1].digest not in own]
+        several = [
+            found
+            for found in places([pack.index for pack in there])
+            if len(found) > 1 and found[0][1].digest not in own
+        ]
         for kept, found in _kept(there, several):
             for at, entry in found:
                 if at != kept:
@@ -62,7 +79,8 @@ def _may_go(packs: S3Packs, old: S3Pack, digests: Iterable[Digest], has_turn: Ca
 
 
 def _kept(there: list[S3Pack], several: list[list[tuple[int, Entry]]]) -> Iterator[tuple[int, list[tuple[int, Entry]]]]:
-    """(which pack keeps it, copies) of each blob that has a sound copy; packs are read front to back, the first choice of every blob before the second of any."""
+    """(which pack keeps it, copies) of each blob that has a sound copy; packs are read front to back, the first
+    choice of every blob before the second of any."""
     choice = 0
     while several:
         by_pack: dict[int, list[tuple[Entry, list[tuple[int, Entry]]]]] = {}
@@ -107,6 +125,11 @@ def _numbered(bucket: Bucket, marks: str) -> dict[int, float]:
 
 
 def _holds(bucket: Bucket, key: str, token: bytes) -> bool:
-    """Whether the object has this content: a PUT whose answer was lost is made twice, and the second finds the first."""
+    """Whether the object has this content: a PUT whose answer was lost is made twice, and the second finds the
+    first."""
     found = bucket.head(key)
-    return found is not None and found.size_bytes == len(token) and bucket.read_range(key, etag=found.etag, offset=0, size=len(token)) == token
+    return (
+        found is not None
+        and found.size_bytes == len(token)
+        and bucket.read_range(key, etag=found.etag, offset=0, size=len(token)) == token
+    )

@@ -1,6 +1,8 @@
-"""Hashing many blobs again: packs are read in the order of their bytes, neighbours in one read, rather than a blob at a time.
+"""Hashing many blobs again: packs are read in the order of their bytes, neighbours in one read, rather than a blob at a
+time.
 
-Enters: digests. Leaves: those that are missing or corrupt. `Blobs.verify` decides about each that was not found sound that way, so both give the same answer.
+Enters: digests. Leaves: those that are missing or corrupt. `Blobs.verify` decides about each that was not found sound
+that way, so both give the same answer.
 """
 
 from __future__ import annotations
@@ -15,15 +17,23 @@ from mmlake.store.index import Entry, PackIndex
 from mmlake.store.pack import HEADER_BYTES, parse_record
 
 _READ_BYTES = 8 << 20  # of one read
-_GAP_BYTES = 64 << 10  # one read spans gaps up to this between wanted blobs: cheaper than another request. Those of a sample are mostly further apart
+# one read spans gaps up to this between wanted blobs: cheaper than another request. Those of a sample are mostly
+# further apart
+_GAP_BYTES = 64 << 10
 
 ReadRange = Callable[[int, int], bytes]  # (offset, size) -> these bytes of the pack
 
 
 def wrong_blobs(
-    store: Blobs, digests: Iterable[Digest], *, packs: Iterable[tuple[PackIndex, ReadRange]], own: Callable[[Digest], bool | None], advance: Advance
+    store: Blobs,
+    digests: Iterable[Digest],
+    *,
+    packs: Iterable[tuple[PackIndex, ReadRange]],
+    own: Callable[[Digest], bool | None],
+    advance: Advance,
 ) -> Iterator[tuple[Digest, str]]:
-    """As `Blobs.verify_all`. own: whether the file or object that a blob has to itself is sound; None where it has none."""
+    """As `Blobs.verify_all`. own: whether the file or object that a blob has to itself is sound; None where it has
+    none."""
     wanted, sound, doubtful = set(digests), set[Digest](), set[Digest]()
     for index, read in packs:
         for digest, is_sound in _packed(index, read, wanted):
@@ -56,7 +66,9 @@ def _packed(index: PackIndex, read: ReadRange, wanted: Set[Digest]) -> Iterator[
 def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     run: list[Entry] = []
     for entry in entries:
-        if run and (entry.offset - HEADER_BYTES - _end(run[-1]) > _GAP_BYTES or _end(entry) - run[0].offset > _READ_BYTES):
+        if run and (
+            entry.offset - HEADER_BYTES - _end(run[-1]) > _GAP_BYTES or _end(entry) - run[0].offset > _READ_BYTES
+        ):
             yield run
             run = []
         run.append(entry)

@@ -1,4 +1,5 @@
-"""Upkeep of a lake: is everything still what its name says, what does nobody need, who uses how much, what failed and may be tried again."""
+"""Upkeep of a lake: is everything still what its name says, what does nobody need, who uses how much, what failed
+and may be tried again."""
 
 from __future__ import annotations
 
@@ -8,4 +9,17 @@ from mmlake.upkeep.failing import failed_rows, request_retries
 from mmlake.upkeep.mending import repair_blobs
 from mmlake.upkeep.usage import Usage, usage
 
-__all__ = ["GRACE_S", "Collected", "Usage", "check_blobs", "check_tables", "collect", "failed_rows", "named_blobs", "repair_blobs", "request_retries", "sampled", "usage"]
+__all__ = [
+    "GRACE_S",
+    "Collected",
+    "Usage",
+    "check_blobs",
+    "check_tables",
+    "collect",
+    "failed_rows",
+    "named_blobs",
+    "repair_blobs",
+    "request_retries",
+    "sampled",
+    "usage",
+]

@@ -17,7 +17,12 @@ from mmlake.tables import Slot
 
 def named_blobs(lake: Lake) -> list[Digest]:
     """Every digest that is in the store or that an item names, sorted: a lost blob is only known by its item."""
-    named = {digest for modality in MODALITIES for _, items in sound_tables(lake, "items", modality, columns=["digest"]) for digest in contracts.digests(items)}
+    named = {
+        digest
+        for modality in MODALITIES
+        for _, items in sound_tables(lake, "items", modality, columns=["digest"])
+        for digest in contracts.digests(items)
+    }
     return sorted(named | set(lake.store.digests()))
 
 
@@ -31,7 +36,8 @@ def sound_tables(lake: Lake, table: str, modality: str, *, columns: list[str]) -
 
 
 def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Digest]:
-    """That fraction of the digests, rounded up and the same for the same seed; another seed, such as the day, looks at others.
+    """That fraction of the digests, rounded up and the same for the same seed; another seed, such as the day, looks at
+    others.
 
     fraction: in (0, 1]. Raises SettingsError.
     """
@@ -42,17 +48,20 @@ def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Di
 
 
 def check_blobs(lake: Lake, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
-    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says. advance: told of blobs done."""
+    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says. advance: told of blobs
+    done."""
     return lake.store.verify_all(digests, advance=advance)
 
 
 def check_tables(lake: Lake, slots: Iterable[Slot]) -> Iterator[str]:
-    """A sentence for each slot whose stamp cannot be read, and each stage table whose bytes are not what its stamp says."""
+    """A sentence for each slot whose stamp cannot be read, and each stage table whose bytes are not what its stamp
+    says."""
     for slot in slots:
         try:
             if lake.tables.path(slot).exists():
                 lake.tables.read(slot, columns=[])
-            elif lake.tables.stamp(slot) is not None and slot.modality != "all":  # what stands for all modalities keeps its rows elsewhere
+            # what stands for all modalities keeps its rows elsewhere
+            elif lake.tables.stamp(slot) is not None and slot.modality != "all":
                 yield f"table {slot} has a stamp but no rows; run `mmlake run` after removing {slot.shard}.stamp.json"
         except MmlakeError as error:
             yield str(error)

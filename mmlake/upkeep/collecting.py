@@ -1,8 +1,8 @@
 """Garbage collection of blobs that nothing names, in two looks.
 
-The first look that finds a blob unnamed condemns it; a later one, no sooner than the grace period, deletes it if nothing has named it
-since. Both looks hold the lock that every step shares while it puts blobs and writes the table that names them, so a run in flight
-is never overtaken: the look is refused until the run ends.
+The first look that finds a blob unnamed condemns it; a later one, no sooner than the grace period, deletes it if
+nothing has named it since. Both looks hold the lock that every step shares while it puts blobs and writes the table
+that names them, so a run in flight is never overtaken: the look is refused until the run ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from mmlake.records import Digest
 from mmlake.store import write_atomically
 from mmlake.upkeep.references import is_named, marks_of, referenced
 
-GRACE_S = 24 * 3600.0  # a day: long enough to notice a shard that was removed from the landing zone by mistake and land it again
+# a day: long enough to notice a shard that was removed from the landing zone by mistake and land it again
+GRACE_S = 24 * 3600.0
 _LEFTOVER_S = 24 * 3600.0  # longer than any write takes
 _BATCH = 100_000
 _FORMAT = 1
@@ -43,10 +44,13 @@ class Collected:
         return asdict(self)
 
 
-def collect(lake: Lake, *, now_s: float, grace_s: float = GRACE_S, dry_run: bool = False, advance: Advance = silent) -> Collected:
+def collect(
+    lake: Lake, *, now_s: float, grace_s: float = GRACE_S, dry_run: bool = False, advance: Advance = silent
+) -> Collected:
     """What a look at the whole store found, and what it deleted. Raises LakeLocked while a step is running.
 
-    now_s: Unix time. grace_s: 0 deletes at the first look. dry_run: nothing is written, condemned or deleted; what would be is counted.
+    now_s: Unix time. grace_s: 0 deletes at the first look. dry_run: nothing is written, condemned or deleted; what
+    would be is counted.
     """
     if grace_s < 0:
         raise SettingsError(f"grace_s={grace_s} not in [0, inf); give the seconds that an unnamed blob is kept")
@@ -71,7 +75,8 @@ def collect(lake: Lake, *, now_s: float, grace_s: float = GRACE_S, dry_run: bool
             advance(len(part))
         leftovers = 0
         if not dry_run:
-            # The list first: a collector that dies while it deletes then takes up the rest at its next look as newly condemned, never more.
+            # The list first: a collector that dies while it deletes then takes up the rest at its next look as newly
+            # condemned, never more.
             _write(lake, condemned)
             lake.store.remove_all(doomed)
             leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
@@ -103,8 +108,13 @@ def _condemned(lake: Lake) -> dict[Digest, float]:
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SettingsError(f"{path} is damaged; delete it, and the grace period of every unnamed blob begins anew") from error
+        raise SettingsError(
+            f"{path} is damaged; delete it, and the grace period of every unnamed blob begins anew"
+        ) from error
 
 
 def _write(lake: Lake, condemned: dict[Digest, float]) -> None:
-    write_atomically(lake.root / "condemned.json", json.dumps({"format": _FORMAT, "condemned": dict(sorted(condemned.items()))}, indent=0).encode())
+    write_atomically(
+        lake.root / "condemned.json",
+        json.dumps({"format": _FORMAT, "condemned": dict(sorted(condemned.items()))}, indent=0).encode(),
+    )

@@ -13,16 +13,26 @@ from mmlake.tables import Slot
 _TABLES = {"sources": "items", "preprocess": "tracks"}  # stage of a letter -> the table whose rows can be tried again
 
 
-def failed_rows(lake: Lake, *, codes: Collection[int] = (), shards: Collection[str] = (), transient: bool = False) -> list[dict[str, Any]]:
-    """The dead letters, brought up to date, sorted by their name. codes, shards: only those; empty means all. transient: only what may pass by itself."""
+def failed_rows(
+    lake: Lake, *, codes: Collection[int] = (), shards: Collection[str] = (), transient: bool = False
+) -> list[dict[str, Any]]:
+    """The dead letters, brought up to date, sorted by their name. codes, shards: only those; empty means all.
+    transient: only what may pass by itself."""
     if not dead_letters_are_current(lake):
         update_dead_letters(lake)
     rows = read_dead_letters(lake).to_pylist()
-    return [row for row in rows if (not codes or row["error_code"] in codes) and (not shards or row["shard"] in shards) and (row["is_transient"] or not transient)]
+    return [
+        row
+        for row in rows
+        if (not codes or row["error_code"] in codes)
+        and (not shards or row["shard"] in shards)
+        and (row["is_transient"] or not transient)
+    ]
 
 
 def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
-    """Ask the steps to make these dead letters' rows again at the next run; the number of rows asked for. Lost blobs are for `mmlake fsck --repair`."""
+    """Ask the steps to make these dead letters' rows again at the next run; the number of rows asked for. Lost blobs
+    are for `mmlake fsck --repair`."""
     wanted: dict[Slot, list[str]] = {}
     known, codes, lists, count = lake.registry.known(), set[int](), set[str](), 0
     for row in rows:
@@ -32,7 +42,8 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
         shard = known.get(row["shard"])
         modalities: tuple[str, ...] = (row["modality"],)
         if shard is not None and row["stage"] == "sources":
-            modalities = tuple({*shard.modalities, row["modality"]})  # what comes this time may be of any of them, or stand beside a medium
+            # what comes this time may be of any of them, or stand beside a medium
+            modalities = tuple({*shard.modalities, row["modality"]})
             if shard.format == sources.URL_LIST:
                 codes.add(row["error_code"])
                 lists.add(shard.key)
@@ -48,6 +59,7 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
 
 
 def _is_all(lake: Lake, row: dict[str, Any]) -> bool:
-    """Whether the failed row is all that its shard gave: it may not have opened, and then nobody knows yet what it holds."""
+    """Whether the failed row is all that its shard gave: it may not have opened, and then nobody knows yet what it
+    holds."""
     stamp = lake.tables.stamp(Slot("items", row["modality"], row["shard"]))
     return stamp is not None and stamp.num_rows == 1

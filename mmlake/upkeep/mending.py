@@ -1,4 +1,5 @@
-"""Lost and changed blobs put back: from their place in the landing zone, or by making them again where they were derived."""
+"""Lost and changed blobs put back: from their place in the landing zone, or by making them again where they were
+derived."""
 
 from __future__ import annotations
 
@@ -24,11 +25,15 @@ class Repair:
 
 
 def repair_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[Repair]:
-    """The outcome for each blob. What is there but wrong goes into the store's quarantine once right bytes are at hand, or the blob is given up."""
+    """The outcome for each blob. What is there but wrong goes into the store's quarantine once right bytes are at
+    hand, or the blob is given up."""
     wanted = set(digests)
     places, derived, lists = _places(lake, wanted), _derived(lake, wanted), _lists(lake)
     for digest in sorted(wanted):
-        data = next((found for place in places.get(digest, ()) if (found := _fetched(lake, place.ref, digest)) is not None), None)
+        data = next(
+            (found for place in places.get(digest, ()) if (found := _fetched(lake, place.ref, digest)) is not None),
+            None,
+        )
         if digest in lake.store:
             extension = lake.store.extension(digest)
             lake.store.quarantine(digest)
@@ -37,9 +42,15 @@ def repair_blobs(lake: Lake, digests: Iterable[Digest]) -> Iterator[Repair]:
         if data is not None:
             lake.store.put(data, extension=extension)
             yield Repair(digest, "repaired")
-        elif (listed := next((place for place in places.get(digest, ()) if place.slot.shard in lists), None)) is not None:
+        elif (
+            listed := next((place for place in places.get(digest, ()) if place.slot.shard in lists), None)
+        ) is not None:
             lake.retries.request(listed.slot, [listed.item_id])
-            yield Repair(digest, "requested", f"it came from an address in the list {listed.slot.shard}; `mmlake run` fetches it again")
+            yield Repair(
+                digest,
+                "requested",
+                f"it came from an address in the list {listed.slot.shard}; `mmlake run` fetches it again",
+            )
         elif digest in derived:
             slot, parent = derived[digest]
             lake.retries.request(slot, [parent])
@@ -64,7 +75,9 @@ def _places(lake: Lake, wanted: set[Digest]) -> dict[Digest, list[_Place]]:
     places: dict[Digest, list[_Place]] = {}
     for modality in MODALITIES:
         for shard, items in sound_tables(lake, "items", modality, columns=["item_id", "digest", "source_ref"]):
-            for item_id, digest, ref in zip(*(items.column(name).to_pylist() for name in ("item_id", "digest", "source_ref")), strict=True):
+            for item_id, digest, ref in zip(
+                *(items.column(name).to_pylist() for name in ("item_id", "digest", "source_ref")), strict=True
+            ):
                 if digest in wanted:
                     places.setdefault(digest, []).append(_Place(Slot("items", modality, shard), item_id, ref))
     return places

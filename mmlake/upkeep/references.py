@@ -1,7 +1,8 @@
 """Which blobs something names: stage tables, the catalog, versions, frozen probes, and what a person holds.
 
-A blob is told by the first 64 bits of its digest, so that ten million take 80 MB. Where two digests share them, which chance brings
-about once in a million lakes of that size, a blob is kept that nothing names; never is one lost that something does.
+A blob is told by the first 64 bits of its digest, so that ten million take 80 MB. Where two digests share them, which
+chance brings about once in a million lakes of that size, a blob is kept that nothing names; never is one lost that
+something does.
 """
 
 from __future__ import annotations
@@ -52,19 +53,31 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
         for items in lake.versions.iter_items(version):
             yield _digests(items, "digest")
     if (probes := pinned_probes(lake)) is not None:
-        yield [digest for probe in probes.probes for digest in (*probe.relevant, *probe.hard_negatives, *((probe.query_digest,) if probe.query_digest else ()))]
+        yield [
+            digest
+            for probe in probes.probes
+            for digest in (
+                *probe.relevant,
+                *probe.hard_negatives,
+                *((probe.query_digest,) if probe.query_digest else ()),
+            )
+        ]
     yield list(held_by_hand(lake))
 
 
 def held_by_hand(lake: Lake) -> Iterator[Digest]:
-    """Digests that stand in the files of `<lake>/holds`, one a line; text behind a digest and lines that start with # are for people."""
+    """Digests that stand in the files of `<lake>/holds`, one a line; text behind a digest and lines that start with
+    # are for people."""
     for path in sorted((lake.root / "holds").glob("*")):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
             if not is_digest(words[0]):
-                raise SettingsError(f"{path}, line {number}: {words[0][:80]!r} is no digest of 64 hexadecimal characters; correct the line, or begin it with #")
+                raise SettingsError(
+                    f"{path}, line {number}: {words[0][:80]!r} is no digest of 64 hexadecimal characters; correct "
+                    "the line, or begin it with #"
+                )
             yield words[0]
 
 

@@ -49,7 +49,10 @@ def usage(lake: Lake) -> Usage:
         sizes[digest] = lake.store.size(digest)
     if sizes:
         loose = ~is_named(marks_of(sizes), named)
-        unnamed_blobs, unnamed_bytes = int(loose.sum()), int(np.fromiter(sizes.values(), np.int64, len(sizes))[loose].sum())
+        unnamed_blobs, unnamed_bytes = (
+            int(loose.sum()),
+            int(np.fromiter(sizes.values(), np.int64, len(sizes))[loose].sum()),
+        )
     return Usage(
         sources=_shares(_by_source(lake), sizes),
         versions=_shares(_by_version(lake), sizes, names=_versions(lake).values()),
@@ -80,7 +83,9 @@ def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
             yield from ((known_as, digest) for digest in items.column("digest").to_pylist())
 
 
-def _shares(pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int], *, names: Iterable[str] = ()) -> tuple[Share, ...]:
+def _shares(
+    pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int], *, names: Iterable[str] = ()
+) -> tuple[Share, ...]:
     """The share of every name, sorted. names: those that are told also where no pair has them."""
     held: dict[str, set[Digest]] = {}
     counts = dict.fromkeys(names, 0)

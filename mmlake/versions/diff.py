@@ -15,9 +15,18 @@ from mmlake.versions.segments import Segment
 from mmlake.versions.selection import VERSION_ITEMS
 
 _MOVED = VERSION_ITEMS.append(pa.field("cause", pa.string()))
-_CHANGED = pa.schema([("digest", pa.string()), ("modality", pa.string()), ("field", pa.string()), ("before", pa.string()), ("after", pa.string())])
+_CHANGED = pa.schema(
+    [
+        ("digest", pa.string()),
+        ("modality", pa.string()),
+        ("field", pa.string()),
+        ("before", pa.string()),
+        ("after", pa.string()),
+    ]
+)
 NEW = "new"  # the cause of an added item that the older version had never seen
-ABSENT = "absent"  # the cause of a removed item that the newer version does not know at all: erased, or its source is gone
+# the cause of a removed item that the newer version does not know at all: erased, or its source is gone
+ABSENT = "absent"
 ADMITTED_AGAIN = "was "  # prefix of an added item's cause: what had kept it out of the older version
 
 _Read = Callable[[Segment], list[dict[str, Any]]]
@@ -48,11 +57,23 @@ def compare(before: Manifest, after: Manifest, *, read: _Read) -> Diff:
     shared = {segment.digest for segment in before.segments} & {segment.digest for segment in after.segments}
     old, new = _rows(before.segments, shared, read), _rows(after.segments, shared, read)
     gone, come = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
-    excluded_now, excluded_then = _causes(after.excluded_segments, gone, read), _causes(before.excluded_segments, come, read)
-    added = [new[digest] | {"cause": ADMITTED_AGAIN + excluded_then[digest] if digest in excluded_then else NEW} for digest in come]
+    excluded_now, excluded_then = (
+        _causes(after.excluded_segments, gone, read),
+        _causes(before.excluded_segments, come, read),
+    )
+    added = [
+        new[digest] | {"cause": ADMITTED_AGAIN + excluded_then[digest] if digest in excluded_then else NEW}
+        for digest in come
+    ]
     removed = [old[digest] | {"cause": excluded_now.get(digest, ABSENT)} for digest in gone]
     changed = [
-        {"digest": digest, "modality": new[digest]["modality"], "field": name, "before": canonical_json(old[digest][name]), "after": canonical_json(new[digest][name])}
+        {
+            "digest": digest,
+            "modality": new[digest]["modality"],
+            "field": name,
+            "before": canonical_json(old[digest][name]),
+            "after": canonical_json(new[digest][name]),
+        }
         for digest in sorted(old.keys() & new.keys())
         for name in VERSION_ITEMS.names
         if old[digest][name] != new[digest][name]
@@ -72,7 +93,8 @@ def _rows(segments: Iterable[Segment], skip: set[str], read: _Read) -> dict[str,
 
 
 def _causes(segments: Iterable[Segment], digests: list[str], read: _Read) -> dict[str, str]:
-    """The cause of each digest (given sorted) that the segments name; only segments whose range holds one of them are read."""
+    """The cause of each digest (given sorted) that the segments name; only segments whose range holds one of them
+    are read."""
     wanted, found = set(digests), dict[str, str]()
     for segment in segments:
         if bisect_left(digests, segment.first) < bisect_right(digests, segment.last):

@@ -1,4 +1,5 @@
-"""The manifest: everything that a version is, in one canonical JSON text whose SHA-256 is its id. No times, run ids or machine facts."""
+"""The manifest: everything that a version is, in one canonical JSON text whose SHA-256 is its id. No times, run ids
+or machine facts."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Manifest:
     diversity: Mapping[str, Any] | None
     parents: tuple[str, ...]
     totals: Mapping[str, Mapping[str, int]]  # modality -> num_items, size_bytes
-    licences: Mapping[str, Mapping[str, int]]  # SPDX id -> num_items, size_bytes; an item with two licences counts under both
+    # SPDX id -> num_items, size_bytes; an item with two licences counts under both
+    licences: Mapping[str, Mapping[str, int]]
     sources: Mapping[str, Mapping[str, int]]  # source -> num_items, size_bytes; likewise
     excluded: Mapping[str, Mapping[str, int]]  # modality -> cause -> num_items
     segments: tuple[Segment, ...]
@@ -36,9 +38,14 @@ class Manifest:
     def to_json(self) -> str:
         """The canonical text. Raises SettingsError where a block holds what JSON cannot."""
         try:
-            return canonical_json({"schema": SCHEMA} | {field.name: _plain(getattr(self, field.name)) for field in fields(self)})
+            return canonical_json(
+                {"schema": SCHEMA} | {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+            )
         except (TypeError, ValueError) as error:
-            raise SettingsError("encoders or diversity hold a value that is no finite number, text, list or mapping; convert it before building") from error
+            raise SettingsError(
+                "encoders or diversity hold a value that is no finite number, text, list or mapping; convert it "
+                "before building"
+            ) from error
 
     @property
     def id(self) -> str:
@@ -56,7 +63,9 @@ class Manifest:
         body: dict[str, Any] = json.loads(text)
         if body.pop("schema", None) != SCHEMA:
             raise SettingsError(f"the manifest is not of schema {SCHEMA}; read it with the release that wrote it")
-        recipe: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in body["recipe"].items()}
+        recipe: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in body["recipe"].items()
+        }
         body["recipe"] = Recipe(**recipe)
         body["parents"] = tuple(body["parents"])
         for name in ("segments", "excluded_segments"):

@@ -15,7 +15,8 @@ _TIERS = ("near", "semantic")
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What a version admits. Licences are compared per occurrence: an item needs every licence that any of its sources states to be admitted."""
+    """What a version admits. Licences are compared per occurrence: an item needs every licence that any of its
+    sources states to be admitted."""
 
     name: str
     # short and stable; it is what `mmlake versions` lists
@@ -38,7 +39,8 @@ class Recipe:
                 raise SettingsError(f"recipe '{self.name}': {field} holds {strangers}, expected some of {list(known)}")
 
     def denied_licence(self, licences: Sequence[str]) -> str | None:
-        """The first licence, by name, that keeps an item out; None where all are admitted. An item without any licence is denied by an allow list."""
+        """The first licence, by name, that keeps an item out; None where all are admitted. An item without any
+        licence is denied by an allow list."""
         for licence in sorted(licences):
             if licence in self.deny_licences or (self.allow_licences and licence not in self.allow_licences):
                 return licence
@@ -46,12 +48,19 @@ class Recipe:
 
 
 def check_policy(items: pa.Table, recipe: Recipe) -> None:
-    """Raises ContractBroken where an item's licence, status or role is not admitted by the recipe: nothing denied is ever published."""
+    """Raises ContractBroken where an item's licence, status or role is not admitted by the recipe: nothing denied is
+    ever published."""
     for row in items.select(["digest", "licences", "status", "role"]).to_pylist():
         if (licence := recipe.denied_licence(row["licences"])) is not None:
-            raise ContractBroken(f"item {row['digest']} has the licence {licence}, which recipe '{recipe.name}' denies; select the items with that recipe")
+            raise ContractBroken(
+                f"item {row['digest']} has the licence {licence}, which recipe '{recipe.name}' denies; select the "
+                "items with that recipe"
+            )
         if row["status"] not in recipe.statuses or row["role"] not in recipe.roles:
-            raise ContractBroken(f"item {row['digest']} is {row['status']} {row['role']}, which recipe '{recipe.name}' does not admit; select the items with that recipe")
+            raise ContractBroken(
+                f"item {row['digest']} is {row['status']} {row['role']}, which recipe '{recipe.name}' does not "
+                "admit; select the items with that recipe"
+            )
 
 
 RECIPES: dict[str, Recipe] = {
@@ -59,10 +68,13 @@ RECIPES: dict[str, Recipe] = {
     for recipe in (
         Recipe(
             name="everything",
-            description="Every readable distinct item, quarantined ones included: the baseline that curation is measured against.",
+            description="Every readable distinct item, quarantined ones included: the baseline that curation is measured "
+            "against.",
             statuses=STATUSES[:-1],
             drop_tiers=(),
         ),
-        Recipe(name="curated", description="Items without grave findings, one per cluster of near or semantic duplicates."),
+        Recipe(
+            name="curated", description="Items without grave findings, one per cluster of near or semantic duplicates."
+        ),
     )
 }

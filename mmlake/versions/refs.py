@@ -1,8 +1,10 @@
 """Branches and tags: small files that name a manifest, moved under a lock and recorded in an append-only log.
 
-    refs/branches/<name>.json  {"id", "move"}     refs/tags/<name>.json  {"id"}     logs/<branch>.jsonl  one line per move
-A move appends its log line first and then replaces the ref file. A line whose move number is above the ref's was never completed and is
-not shown; of two lines with one number the later counts. So the ref file alone decides, whenever the writer dies.
+    refs/branches/<name>.json  {"id", "move"}     refs/tags/<name>.json  {"id"}     logs/<branch>.jsonl  one line per
+                               move
+A move appends its log line first and then replaces the ref file. A line whose move number is above the ref's was never
+completed and is not shown; of two lines with one number the later counts. So the ref file alone decides, whenever the
+writer dies.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def safe_name(name: str) -> str:
     """The name, when it is safe as a file name and cannot be taken for a manifest id. Raises SettingsError."""
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name) or _LIKE_AN_ID.fullmatch(name):
         raise SettingsError(
-            f"ref name {name[:120]!r} is not usable; take up to {_MAX_NAME} letters, digits, '-', '_' and single dots, beginning with a letter or digit, no hexadecimal number"
+            f"ref name {name[:120]!r} is not usable; take up to {_MAX_NAME} letters, digits, '-', '_' and "
+            "single dots, beginning with a letter or digit, no hexadecimal number"
         )
     return name
 
@@ -82,14 +85,23 @@ class Refs:
             self._move(name, Move(move=1, before=None, after=to, action="branch", at=self.clock()))
 
     def move(self, name: str, to: str, *, action: str, expect: str | None) -> None:
-        """Point the branch at another manifest. expect: the id that the caller believes it has. Raises RefMissing, LakeLocked."""
+        """Point the branch at another manifest. expect: the id that the caller believes it has. Raises RefMissing,
+        LakeLocked."""
         value = self._read("branches", safe_name(name))
         if value is None:
             raise RefMissing(f"there is no branch '{name}'; make it first")
         if expect is not None and value["id"] != expect:
-            raise LakeLocked(f"branch '{name}' is at {str(value['id'])[:12]}, not at {expect[:12]} as expected: somebody moved it; look at the new version, then try again")
+            raise LakeLocked(
+                f"branch '{name}' is at {str(value['id'])[:12]}, not at {expect[:12]} as expected: somebody moved "
+                "it; look at the new version, then try again"
+            )
         if value["id"] != to:
-            self._move(name, Move(move=int(str(value["move"])) + 1, before=str(value["id"]), after=to, action=action, at=self.clock()))
+            self._move(
+                name,
+                Move(
+                    move=int(str(value["move"])) + 1, before=str(value["id"]), after=to, action=action, at=self.clock()
+                ),
+            )
 
     def log(self, name: str) -> list[Move]:
         """The completed moves of the branch, newest first. Raises RefMissing."""
@@ -109,7 +121,8 @@ class Refs:
         path = self._log_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
-            file.write(b"\n" + canonical_json(asdict(move)).encode())  # the newline comes first: it ends a torn line, should there be one
+            # the newline comes first: it ends a torn line, should there be one
+            file.write(b"\n" + canonical_json(asdict(move)).encode())
             file.flush()
             os.fsync(file.fileno())
         sync_directory(path.parent)
@@ -122,8 +135,15 @@ class Refs:
             return None
         except ValueError:
             value = None
-        if not isinstance(value, dict) or not isinstance(value.get("id"), str) or not isinstance(value.get("move", 0), int):
-            raise RefMissing(f"the file of '{name}' ({self._path(kind, name)}) is damaged; restore its id from {self._log_path(name)}")
+        if (
+            not isinstance(value, dict)
+            or not isinstance(value.get("id"), str)
+            or not isinstance(value.get("move", 0), int)
+        ):
+            raise RefMissing(
+                f"the file of '{name}' ({self._path(kind, name)}) is damaged; restore its id from "
+                f"{self._log_path(name)}"
+            )
         return value
 
     def _log_lines(self, name: str) -> list[bytes]:

@@ -1,8 +1,8 @@
 """Tables cut into content-addressed segments, so that versions share what they share.
 
-A segment ends behind every digest whose last 32 bits are a multiple of 1024. The cut depends on the digests alone: an item that comes
-or goes rewrites one segment. A segment is canonical JSON lines; its name is the SHA-256 of those lines, not of the file, whose
-compression may change between libraries: segments/ab/<sha256>.jsonl.z
+A segment ends behind every digest whose last 32 bits are a multiple of 1024. The cut depends on the digests alone: an
+item that comes or goes rewrites one segment. A segment is canonical JSON lines; its name is the SHA-256 of those lines,
+not of the file, whose compression may change between libraries: segments/ab/<sha256>.jsonl.z
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Segments:
         self.root = root
 
     def write(self, table: pa.Table) -> tuple[Segment, ...]:
-        """The segments of the table, durable on return. Sound ones that are already there are not written again; damaged ones are."""
+        """The segments of the table, durable on return. Sound ones that are already there are not written again;
+        damaged ones are."""
         return tuple(self._write(rows) for rows in cut(table))
 
     def read(self, segment: Segment) -> list[dict[str, Any]]:
@@ -64,7 +65,13 @@ class Segments:
 
     def _write(self, rows: list[dict[str, Any]]) -> Segment:
         lines = b"".join(canonical_json(row).encode() + b"\n" for row in rows)
-        segment = Segment(digest=digest_of(lines), num_items=len(rows), size_bytes=len(lines), first=rows[0]["digest"], last=rows[-1]["digest"])
+        segment = Segment(
+            digest=digest_of(lines),
+            num_items=len(rows),
+            size_bytes=len(lines),
+            first=rows[0]["digest"],
+            last=rows[-1]["digest"],
+        )
         try:
             self._lines(segment.digest, segment.size_bytes)
         except (BlobMissing, BlobCorrupt):
@@ -79,9 +86,12 @@ class Segments:
         try:
             packed = self.path(digest).read_bytes()
         except FileNotFoundError as error:
-            raise BlobMissing(f"segment {digest} is named by a manifest but absent from {self.root}; build the version again") from error
+            raise BlobMissing(
+                f"segment {digest} is named by a manifest but absent from {self.root}; build the version again"
+            ) from error
         try:
-            lines = zlib.decompressobj().decompress(packed, size_bytes + 1)  # never more than the manifest says, whatever the file holds
+            # never more than the manifest says, whatever the file holds
+            lines = zlib.decompressobj().decompress(packed, size_bytes + 1)
         except zlib.error:
             lines = b""
         if len(lines) != size_bytes or digest_of(lines) != digest:

@@ -25,7 +25,15 @@ VERSION_ITEMS = pa.schema(
         ("sample_ids", _STRINGS),
     ]
 )
-EXCLUDED = pa.schema([("digest", pa.string()), ("modality", pa.string()), ("size_bytes", pa.int64()), ("cause", pa.string()), ("detail", pa.string())])
+EXCLUDED = pa.schema(
+    [
+        ("digest", pa.string()),
+        ("modality", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("cause", pa.string()),
+        ("detail", pa.string()),
+    ]
+)
 _READ = [*VERSION_ITEMS.names, "rule", "reason", "tier", "survivor"]
 _BATCH_ROWS = 16_384
 
@@ -35,11 +43,13 @@ class Selection:
     """The rows of a version and the rows left out; together every catalog row, once."""
 
     items: pa.Table  # VERSION_ITEMS, sorted by digest
-    excluded: pa.Table  # EXCLUDED, sorted by digest; cause is rule:<name>, status:<name>, role:<name>, licence:<id> or tier:<name>
+    # EXCLUDED, sorted by digest; cause is rule:<name>, status:<name>, role:<name>, licence:<id> or tier:<name>
+    excluded: pa.Table
 
 
 def select(catalog_rows: pa.Table, recipe: Recipe) -> Selection:
-    """The items that the recipe admits and the excluded ones with their first cause, in the order status, role, licence, tier.
+    """The items that the recipe admits and the excluded ones with their first cause, in the order status, role,
+    licence, tier.
 
     Raises ContractBroken where a digest occurs twice, for then the two tables could not add up.
     """
@@ -53,9 +63,19 @@ def select(catalog_rows: pa.Table, recipe: Recipe) -> Selection:
             previous = row["digest"]
             cause, detail = _exclusion(row, recipe)
             if cause is None:
-                items.append({name: row[name] for name in VERSION_ITEMS.names} | {"weight": round(row["weight"] or 0.0, 6)})
+                items.append(
+                    {name: row[name] for name in VERSION_ITEMS.names} | {"weight": round(row["weight"] or 0.0, 6)}
+                )
             else:
-                excluded.append({"digest": row["digest"], "modality": row["modality"], "size_bytes": row["size_bytes"], "cause": cause, "detail": detail})
+                excluded.append(
+                    {
+                        "digest": row["digest"],
+                        "modality": row["modality"],
+                        "size_bytes": row["size_bytes"],
+                        "cause": cause,
+                        "detail": detail,
+                    }
+                )
     return Selection(pa.Table.from_pylist(items, schema=VERSION_ITEMS), pa.Table.from_pylist(excluded, schema=EXCLUDED))
 
 

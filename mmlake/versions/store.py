@@ -1,7 +1,8 @@
 """Versions on disk: manifests, segments and refs, written in the order segments -> manifest -> ref.
 
     manifests/<id>.json     segments/ab/<sha256>.jsonl.z     refs/ logs/ (see refs.py)
-Whatever a writer leaves behind when it dies is named by nothing; building again gives the same bytes under the same names.
+Whatever a writer leaves behind when it dies is named by nothing; building again gives the same bytes under the same
+names.
 """
 
 from __future__ import annotations
@@ -49,15 +50,24 @@ class VersionStore:
         excluded: pa.Table | None = None,
         name: str | None = None,
     ) -> Manifest:
-        """The published version; the same arguments always give the same id. parents: refs or ids. name: a tag to put on it.
+        """The published version; the same arguments always give the same id. parents: refs or ids. name: a tag to put
+        on it.
 
-        Raises ContractBroken where an item occurs twice, is also excluded, or is not admitted by the recipe (licence, status, role).
+        Raises ContractBroken where an item occurs twice, is also excluded, or is not admitted by the recipe (licence,
+        status, role).
         """
         items = _sorted(items, VERSION_ITEMS)
         left_out = _sorted(excluded, EXCLUDED) if excluded is not None else EXCLUDED.empty_table()
-        digests = pa.concat_arrays(items["digest"].chunks + left_out["digest"].chunks) if items.num_rows + left_out.num_rows else pa.array([], pa.string())
+        digests = (
+            pa.concat_arrays(items["digest"].chunks + left_out["digest"].chunks)
+            if items.num_rows + left_out.num_rows
+            else pa.array([], pa.string())
+        )
         if digests.null_count or pc.count_distinct(digests).as_py() != len(digests):
-            raise ContractBroken(f"{len(digests)} rows selected and excluded hold {pc.count_distinct(digests).as_py()} distinct digests; every digest must stand in one table once")
+            raise ContractBroken(
+                f"{len(digests)} rows selected and excluded hold {pc.count_distinct(digests).as_py()} distinct "
+                "digests; every digest must stand in one table once"
+            )
         check_policy(items, recipe)
         if name is not None:
             safe_name(name)
@@ -86,10 +96,13 @@ class VersionStore:
         return sorted(path.stem for path in (self.root / "manifests").glob("*.json"))
 
     def resolve(self, ref: str) -> str:
-        """The manifest id that a branch, a tag, an id or a unique prefix of one (4 characters or more) names. Raises RefMissing."""
+        """The manifest id that a branch, a tag, an id or a unique prefix of one (4 characters or more) names. Raises
+        RefMissing."""
         if (named := self._named(ref)) is not None:
             return named
-        found = [id_ for id_ in self.versions() if id_.startswith(ref)] if is_digest(ref) or _PREFIX.fullmatch(ref) else []
+        found = (
+            [id_ for id_ in self.versions() if id_.startswith(ref)] if is_digest(ref) or _PREFIX.fullmatch(ref) else []
+        )
         if len(found) > 1:
             raise RefMissing(f"'{ref}' begins {len(found)} version ids; give more characters")
         if not found:
@@ -103,7 +116,9 @@ class VersionStore:
         try:
             text = self._manifest_path(id_).read_bytes()
         except FileNotFoundError as error:
-            raise BlobMissing(f"manifest {id_} is named by '{ref}' but absent from {self.root}; build the version again") from error
+            raise BlobMissing(
+                f"manifest {id_} is named by '{ref}' but absent from {self.root}; build the version again"
+            ) from error
         if digest_of(text) != id_:
             raise BlobCorrupt(f"manifest {id_} in {self.root} does not hash to its name; build the version again")
         return Manifest.from_json(text.decode())
@@ -119,11 +134,15 @@ class VersionStore:
 
     def excluded(self, ref: str) -> pa.Table:
         """What the version left out (EXCLUDED), sorted by digest."""
-        parts = [pa.Table.from_pylist(self._segments.read(segment), schema=EXCLUDED) for segment in self.read(ref).excluded_segments]
+        parts = [
+            pa.Table.from_pylist(self._segments.read(segment), schema=EXCLUDED)
+            for segment in self.read(ref).excluded_segments
+        ]
         return pa.concat_tables([EXCLUDED.empty_table(), *parts])
 
     def verify(self, ref: str) -> list[str]:
-        """What is wrong with the version, in sentences: unsound manifest or segments, totals that do not add up. Empty when all is well."""
+        """What is wrong with the version, in sentences: unsound manifest or segments, totals that do not add up.
+        Empty when all is well."""
         try:
             manifest = self.read(ref)
         except (BlobMissing, BlobCorrupt) as error:
@@ -139,11 +158,14 @@ class VersionStore:
                 ("excluded", causes(left_out)),
             ):
                 if counted != getattr(manifest, what):
-                    problems.append(f"manifest {manifest.id}: its {what} do not add up to its segments; build the version again")
+                    problems.append(
+                        f"manifest {manifest.id}: its {what} do not add up to its segments; build the version again"
+                    )
         return problems
 
     def diff(self, before: str, after: str) -> Diff:
-        """What came, went and changed between two versions, each with its cause. Segments that both share are not read."""
+        """What came, went and changed between two versions, each with its cause. Segments that both share are not
+        read."""
         return compare(self.read(before), self.read(after), read=self._segments.read)
 
     def branch(self, name: str, at: str) -> str:
@@ -155,7 +177,8 @@ class VersionStore:
         return self._created("tags", name, at)
 
     def advance(self, branch: str, to: str, *, expect: str | None = None) -> str:
-        """The id that the branch is at now. expect: the full id it must still be at, else LakeLocked (compare and swap)."""
+        """The id that the branch is at now. expect: the full id it must still be at, else LakeLocked (compare and
+        swap)."""
         id_ = self.resolve(to)
         with self._writing():
             self._refs.move(branch, id_, action="advance", expect=expect)
@@ -166,7 +189,9 @@ class VersionStore:
         id_ = self.resolve(to)
         with self._writing():
             if id_ not in {move.after for move in self._refs.log(branch)}:
-                raise SettingsError(f"branch '{branch}' was never at {id_[:12]}; roll back to a version of its log, or use advance")
+                raise SettingsError(
+                    f"branch '{branch}' was never at {id_[:12]}; roll back to a version of its log, or use advance"
+                )
             self._refs.move(branch, id_, action="rollback", expect=expect)
         return id_
 
@@ -207,7 +232,10 @@ class VersionStore:
                 problems.append(str(error))
                 continue
             if (len(part), part[0]["digest"], part[-1]["digest"]) != (segment.num_items, segment.first, segment.last):
-                problems.append(f"segment {segment.digest}: its rows are not those that the manifest counts; build the version again")
+                problems.append(
+                    f"segment {segment.digest}: its rows are not those that the manifest counts; build the "
+                    "version again"
+                )
             rows += part
         return pa.Table.from_pylist(rows, schema=schema)
 

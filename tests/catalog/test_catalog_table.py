@@ -54,13 +54,23 @@ def unstamped(schema, made: list[dict]) -> pa.Table:
 
 
 def joined(items, tracks=(), verdicts=(), clusters=(), embeddings=(), *, modality="text") -> pa.Table:
-    tables = zip((schemas.ITEMS, schemas.TRACKS, schemas.VERDICTS, schemas.CLUSTERS, schemas.EMBEDDINGS), (items, tracks, verdicts, clusters, embeddings), strict=True)
+    tables = zip(
+        (schemas.ITEMS, schemas.TRACKS, schemas.VERDICTS, schemas.CLUSTERS, schemas.EMBEDDINGS),
+        (items, tracks, verdicts, clusters, embeddings),
+        strict=True,
+    )
     return rows(*(unstamped(schema, list(made)) for schema, made in tables), modality=modality)
 
 
 def simple(*words: str, vectors: dict[str, list[float]] | None = None, **fields) -> pa.Table:
     numbered = [item(word, ordinal=index) for index, word in enumerate(words)]
-    return joined(numbered, [track(word) for word in words], [verdict(word, **fields) for word in words], (), [embedding(word, vector) for word, vector in (vectors or {}).items()])
+    return joined(
+        numbered,
+        [track(word) for word in words],
+        [verdict(word, **fields) for word in words],
+        (),
+        [embedding(word, vector) for word, vector in (vectors or {}).items()],
+    )
 
 
 def by_word(table: pa.Table, word: str) -> dict:
@@ -76,7 +86,13 @@ def test_every_distinct_digest_has_one_row_and_its_occurrences_are_united() -> N
     ]
     row = by_word(table := joined(items, [track("x"), track("y")], [verdict("x"), verdict("y")]), "x")
     assert table.num_rows == 2
-    assert (row["sources"], row["licences"], row["shards"], row["sample_ids"], row["num_occurrences"]) == (["news", "web"], ["CC0-1.0", "MIT"], ["a", "b"], ["a/x", "b/x"], 2)
+    assert (row["sources"], row["licences"], row["shards"], row["sample_ids"], row["num_occurrences"]) == (
+        ["news", "web"],
+        ["CC0-1.0", "MIT"],
+        ["a", "b"],
+        ["a/x", "b/x"],
+        2,
+    )
 
 
 def test_the_best_status_wins_whatever_the_order_of_arrival() -> None:
@@ -90,7 +106,13 @@ def test_the_best_status_wins_whatever_the_order_of_arrival() -> None:
 
 def test_an_unreadable_item_without_verdict_keeps_its_reason() -> None:
     row = by_word(joined([item("x", status="unreadable", error_code=1004, materialize_error="no encoding fits")]), "x")
-    assert (row["status"], row["rule"], row["reason"], row["severity"], row["weight"]) == ("unreadable", "not_text", "no encoding fits", "P0", 0.0)
+    assert (row["status"], row["rule"], row["reason"], row["severity"], row["weight"]) == (
+        "unreadable",
+        "not_text",
+        "no encoding fits",
+        "P0",
+        0.0,
+    )
 
 
 def test_an_item_that_nobody_judged_is_quarantined() -> None:
@@ -104,14 +126,32 @@ def test_an_admitted_item_without_cluster_stands_for_itself() -> None:
 
 
 def test_a_duplicate_names_its_survivor() -> None:
-    clusters = [{"digest": name("x"), "survivor": name("y"), "is_survivor": False, "cluster_size": 2, "num_occurrences": 1, "tier": "near", "score": 0.9}]
+    clusters = [
+        {
+            "digest": name("x"),
+            "survivor": name("y"),
+            "is_survivor": False,
+            "cluster_size": 2,
+            "num_occurrences": 1,
+            "tier": "near",
+            "score": 0.9,
+        }
+    ]
     row = by_word(joined([item("x")], [track("x")], [verdict("x")], clusters), "x")
     assert (row["survivor"], row["is_survivor"], row["tier"], row["score"]) == (name("y"), False, "near", 0.9)
 
 
 def test_a_video_is_previewed_by_its_first_keyframe() -> None:
     frames = [{"time_s": 2.0, "digest": name("late"), "shot": 1}, {"time_s": 0.0, "digest": name("early"), "shot": 0}]
-    row = by_word(joined([item("x", modality="video")], [track("x", modality="video", keyframes=frames)], [verdict("x")], modality="video"), "x")
+    row = by_word(
+        joined(
+            [item("x", modality="video")],
+            [track("x", modality="video", keyframes=frames)],
+            [verdict("x")],
+            modality="video",
+        ),
+        "x",
+    )
     assert (row["preview_digest"], row["keyframe_digests"]) == (name("early"), [name("early"), name("late")])
 
 
@@ -264,7 +304,9 @@ def test_a_filter_narrows_every_kind_of_search(zoo) -> None:
     assert zoo.search("words", modality="image").num_rows == 0
 
 
-@pytest.mark.parametrize("where", ["colour = 'red'", "size_bytes >", "1 = 1; drop table catalog", "1=1) OR (size_bytes", "size_bytes", " "])
+@pytest.mark.parametrize(
+    "where", ["colour = 'red'", "size_bytes >", "1 = 1; drop table catalog", "1=1) OR (size_bytes", "size_bytes", " "]
+)
 def test_an_unusable_filter_is_refused_in_our_own_words(zoo, where: str) -> None:
     with pytest.raises(SettingsError, match="filter") as caught:
         zoo.search("zebra", where=where)
@@ -296,18 +338,31 @@ def test_get_and_vector_return_one_item(zoo) -> None:
 
 def test_an_empty_catalog_answers_everything(tmp_path) -> None:
     catalog = Catalog(tmp_path / "none")
-    assert (catalog.count(), catalog.search("x").num_rows, catalog.get(name("x")), catalog.encoders(), catalog.verify()) == (0, 0, None, [], [])
+    assert (
+        catalog.count(),
+        catalog.search("x").num_rows,
+        catalog.get(name("x")),
+        catalog.encoders(),
+        catalog.verify(),
+    ) == (0, 0, None, [], [])
 
 
 def test_compaction_prunes_and_keeps_every_answer(tmp_path) -> None:
     catalog = Catalog(tmp_path, settings=CatalogSettings(vector_index_rows=300))
     rng = np.random.default_rng(0)
     words = [f"w{index}" for index in range(320)]
-    catalog.upsert(simple(*words, vectors={word: vector.tolist() for word, vector in zip(words, rng.normal(size=(320, 8)), strict=True)}))
+    catalog.upsert(
+        simple(
+            *words,
+            vectors={word: vector.tolist() for word, vector in zip(words, rng.normal(size=(320, 8)), strict=True)},
+        )
+    )
     before, answer = catalog.data_version(), catalog.search("w7")["digest"].to_pylist()
     catalog.compact()
     assert (catalog.data_version(), catalog.search("w7")["digest"].to_pylist()) == (before, answer)
-    assert catalog.search(vector=catalog.vector(name("w3"), encoder="hashed-words"), limit=1)["digest"].to_pylist() == [name("w3")]
+    assert catalog.search(vector=catalog.vector(name("w3"), encoder="hashed-words"), limit=1)["digest"].to_pylist() == [
+        name("w3")
+    ]
 
 
 def test_the_schema_names_every_promised_column() -> None:

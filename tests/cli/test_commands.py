@@ -113,7 +113,10 @@ def test_why_answers_for_a_file_of_the_store(lake: Path, done) -> None:
 
 
 def test_versions_and_diff_tell_what_curation_left_out(lake: Path) -> None:
-    assert {row["version"] for row in read("versions", "--lake", lake)["versions"]} == {"everything-v001", "curated-v001"}
+    assert {row["version"] for row in read("versions", "--lake", lake)["versions"]} == {
+        "everything-v001",
+        "curated-v001",
+    }
     removed = read("diff", "everything", "curated", "--lake", lake)["removed"]
     assert removed["text"] == {"rule:text_too_short": 1, "tier:near": 1}
 
@@ -160,7 +163,12 @@ def test_probes_are_shown_and_can_be_pinned(own, tmp_path: Path) -> None:
     before = read("probes", "--lake", root)
     digest = own.lake.versions.items("curated").column("digest").to_pylist()[0]
     path = tmp_path / "mine.jsonl"
-    path.write_text(json.dumps({"id": "p1", "kind": "text", "modality": "text", "query": "a stone bridge in winter", "relevant": [digest]}) + "\n")
+    path.write_text(
+        json.dumps(
+            {"id": "p1", "kind": "text", "modality": "text", "query": "a stone bridge in winter", "relevant": [digest]}
+        )
+        + "\n"
+    )
     assert before["num_probes"] > 0
     assert read("probes", "--lake", root, "--pin", path)["num_probes"] == 1
 
@@ -180,7 +188,9 @@ def test_an_unknown_lake_names_the_command_that_makes_one(tmp_path: Path) -> Non
 def test_errors_leave_the_program_as_one_line_and_their_own_exit_code(tmp_path: Path) -> None:
     command = shutil.which("mmlake", path=str(Path(sys.executable).parent)) or ""
     words = [command] if command else [sys.executable, "-c", "from mmlake_assets.console import entry; entry()"]
-    result = subprocess.run([*words, "versions", "--lake", str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT)
+    result = subprocess.run(
+        [*words, "versions", "--lake", str(tmp_path)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
@@ -196,12 +206,17 @@ def test_a_full_or_read_only_disk_is_one_line_and_a_mistake_of_ours_is_not(capsy
     with pytest.raises(SystemExit) as ended:
         main(failing(errno.ENOSPC))
     assert ended.value.code == MmlakeError.exit_code
-    assert capsys.readouterr().err.splitlines() == ["error: the disk or its rights: /lake/blobs: No space left on device; mend that, then run the same command again"]
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the disk or its rights: /lake/blobs: No space left on device; mend that, then run the same "
+        "command again"
+    ]
     with pytest.raises(OSError, match="Bad file descriptor"):
         main(failing(errno.EBADF))
 
 
-def test_a_database_that_cannot_be_written_is_one_line_and_one_that_is_used_wrongly_is_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_written_is_one_line_and_one_that_is_used_wrongly_is_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     def writing(**rest: object) -> None:
         with closing(sqlite3.connect(f"file:{tmp_path}/d.sqlite?mode=ro", uri=True)) as database:
             database.execute("CREATE TABLE t (a)")
@@ -214,26 +229,39 @@ def test_a_database_that_cannot_be_written_is_one_line_and_one_that_is_used_wron
     with pytest.raises(SystemExit) as ended:
         main(writing)
     assert ended.value.code == MmlakeError.exit_code
-    assert capsys.readouterr().err.splitlines() == ["error: the disk or its rights: Read-only file system; mend that, then run the same command again"]
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the disk or its rights: Read-only file system; mend that, then run the same command again"
+    ]
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         main(mistaken)
 
 
-def test_a_database_that_gives_no_reason_is_on_a_full_disk_where_that_disk_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_database_that_gives_no_reason_is_on_a_full_disk_where_that_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     failed = sqlite3.OperationalError("disk I/O error")
     failed.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
     told = []
     for free in (0, 1 << 40):
         monkeypatch.setattr(shutil, "disk_usage", lambda place, free=free: SimpleNamespace(free=free))
         told.append(of_the_disk(failed, tmp_path))
-    assert [(error.errno, error.filename) for error in told] == [(errno.ENOSPC, str(tmp_path)), (errno.EIO, str(tmp_path))]
+    assert [(error.errno, error.filename) for error in told] == [
+        (errno.ENOSPC, str(tmp_path)),
+        (errno.EIO, str(tmp_path)),
+    ]
 
 
 def test_a_reader_who_has_seen_enough_of_the_help_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb") as nobody:
-        result = subprocess.run([sys.executable, "-c", "from mmlake.cli.app import main; main()", "--help"], stdout=nobody, stderr=subprocess.PIPE, check=False, cwd=ROOT)
+        result = subprocess.run(
+            [sys.executable, "-c", "from mmlake.cli.app import main; main()", "--help"],
+            stdout=nobody,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=ROOT,
+        )
     assert (result.returncode, result.stderr) == (0, b"")
 
 
@@ -247,7 +275,10 @@ def test_the_help_begins_with_what_a_person_begins_with() -> None:
 
 
 def test_a_scan_of_nothing_says_so(tmp_path: Path) -> None:
-    assert call("scan", "--landing", tmp_path) == f"nothing to ingest in {tmp_path}: no files but hidden, unfinished (.part, .tmp) and marker files\n"
+    assert (
+        call("scan", "--landing", tmp_path)
+        == f"nothing to ingest in {tmp_path}: no files but hidden, unfinished (.part, .tmp) and marker files\n"
+    )
 
 
 def test_a_ui_on_a_port_in_use_is_refused(lake: Path) -> None:
@@ -278,7 +309,9 @@ def test_an_empty_landing_zone_is_an_error_and_makes_no_lake(tmp_path: Path) -> 
 
 def test_fsck_repairs_lost_and_changed_blobs_from_the_landing_zone(own) -> None:
     root, store = own.resource.root, own.lake.store
-    lost, changed = own.lake.tables.concat("items", "image", columns=["digest"]).column("digest").drop_null().to_pylist()[:2]
+    lost, changed = (
+        own.lake.tables.concat("items", "image", columns=["digest"]).column("digest").drop_null().to_pylist()[:2]
+    )
     store.remove(lost)
     rot(store, changed)
     assert len(read("fsck", "--lake", root, code=5)["problems"]) == 2

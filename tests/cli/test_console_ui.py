@@ -57,16 +57,29 @@ def lake(tmp_path: Path) -> Path:
 
 
 def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: Path, tmp_path: Path) -> None:
-    """Started as a shell starts a job in the background, which ignores Ctrl-C: Dagster then would ignore SIGTERM too."""
+    """Started as a shell starts a job in the background, which ignores Ctrl-C: Dagster then would ignore SIGTERM
+    too."""
     stand_in = tmp_path / "dagster"
     stand_in.write_text(STAND_IN.format(python=sys.executable))
     stand_in.chmod(0o755)
     command = [sys.executable, "-c", START, stand_in, "ui", "--lake", lake, "--port", "3456"]
-    first = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    first = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
     with first:
         assert first.stdout.readline() == f"Dagster UI of {lake}: http://127.0.0.1:3456\n"
         words, can_be_stopped = json.loads(first.stdout.readline())
-        with pytest.raises(LakeLocked, match=rf"^lake {lake} has a UI already, http://127\.0\.0\.1:3456 \(process {first.pid}\); open that one, or stop it first"):
+        with pytest.raises(
+            LakeLocked,
+            match=rf"^lake {lake} has a UI already, http://127\.0\.0\.1:3456 \(process {first.pid}\); open that "
+            r"one, or "
+            r"stop it first",
+        ):
             console.ui(lake, port=3457)
     assert can_be_stopped
     assert first.returncode == 0
@@ -76,8 +89,15 @@ def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: P
 
 @contextmanager
 def attended(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """(the process that attends, the number of its program's). Its output ends when all processes have, since all hold the pipe."""
-    with subprocess.Popen([sys.executable, "-c", ATTENDED, "-c", PROGRAM, *words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as attending:
+    """(the process that attends, the number of its program's). Its output ends when all processes have, since all
+    hold the pipe."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ATTENDED, "-c", PROGRAM, *words],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as attending:
         yield attending, int(attending.stdout.readline())
 
 
@@ -97,8 +117,12 @@ def test_what_a_killed_program_leaves_is_ended_and_its_end_is_told() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the command becomes the program")
-@pytest.mark.parametrize(("number", "told", "code"), [(signal.SIGTERM, "SIGTERM\n", 3), (signal.SIGHUP, "", 128 + signal.SIGHUP)])
-def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(number: signal.Signals, told: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "told", "code"), [(signal.SIGTERM, "SIGTERM\n", 3), (signal.SIGHUP, "", 128 + signal.SIGHUP)]
+)
+def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(
+    number: signal.Signals, told: str, code: int
+) -> None:
     with attended() as (attending, _):
         attending.send_signal(number)
         assert attending.stdout.read() == told
@@ -106,7 +130,15 @@ def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(num
 
 
 def shown(lake, versions: dict[str, str]) -> str:
-    told = Shown(lake=lake, summary=summarize(lake), runs=["1"], made=[*versions.values()], versions=versions, report=lake.root / "r.html", seconds=1.0)
+    told = Shown(
+        lake=lake,
+        summary=summarize(lake),
+        runs=["1"],
+        made=[*versions.values()],
+        versions=versions,
+        report=lake.root / "r.html",
+        seconds=1.0,
+    )
     told.draw(Console(file=(out := io.StringIO()), width=160))
     return out.getvalue()
 
@@ -117,7 +149,9 @@ def test_a_run_into_which_nothing_was_admitted_says_so_and_what_tells_why(tmp_pa
     assert "curated-v001: 0 of 2 items admitted; the report tells why" in shown(site.lake(), versions)
     versions["everything"] = site.publish("everything")
     lines = shown(site.lake(), versions).splitlines()
-    assert [line for line in lines if "admitted" in line] == [f"curated-v001: 0 of 2 items admitted; `mmlake diff everything curated-v001 --lake {site.root}` tells why"]
+    assert [line for line in lines if "admitted" in line] == [
+        f"curated-v001: 0 of 2 items admitted; `mmlake diff everything curated-v001 --lake {site.root}` tells why"
+    ]
 
 
 def test_a_run_ends_with_rows_and_versions_and_leaves_the_stages_to_status(done) -> None:

@@ -31,7 +31,10 @@ def test_control_characters_are_spelled_out() -> None:
 
 
 def test_a_long_title_stays_on_one_line() -> None:
-    assert drawn(table("three files in a directory of a long name", ["n"], [["1"]])).splitlines()[0] == "three files in a directory of a long name"
+    assert (
+        drawn(table("three files in a directory of a long name", ["n"], [["1"]])).splitlines()[0]
+        == "three files in a directory of a long name"
+    )
 
 
 def test_an_error_keeps_the_extra_that_it_names(capsys, monkeypatch: pytest.MonkeyPatch) -> None:

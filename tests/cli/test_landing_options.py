@@ -43,8 +43,19 @@ def run(*words: str) -> None:
 def test_run_takes_one_several_or_none(given: list[Any]) -> None:
     run()
     run("--landing", "/data/my shards")
-    run("--landing", "coco=/data/coco", "--landing", "web=hf://datasets/HuggingFaceFW/fineweb-edu@main", "--landing", "old=")
-    assert given == [None, "/data/my shards", {"coco": "/data/coco", "web": "hf://datasets/HuggingFaceFW/fineweb-edu@main", "old": ""}]
+    run(
+        "--landing",
+        "coco=/data/coco",
+        "--landing",
+        "web=hf://datasets/HuggingFaceFW/fineweb-edu@main",
+        "--landing",
+        "old=",
+    )
+    assert given == [
+        None,
+        "/data/my shards",
+        {"coco": "/data/coco", "web": "hf://datasets/HuggingFaceFW/fineweb-edu@main", "old": ""},
+    ]
 
 
 def test_the_environment_names_them_where_no_option_does(given: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,11 +80,16 @@ def test_the_resource_keeps_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
     resource = LakeResource(root="lake", landing="https://ann:secret@host.example/a/")
     several = LakeResource(root="lake", landings={"a": "https://ann:secret@host.example/a/", "old": ""})
-    assert (resource.landing, several.landings) == ("https://host.example/a/", {"a": "https://host.example/a/", "old": ""})
+    assert (resource.landing, several.landings) == (
+        "https://host.example/a/",
+        {"a": "https://host.example/a/", "old": ""},
+    )
     assert login_of("https://host.example/a/").password == "secret"
 
 
-@pytest.mark.parametrize("text", ["https:/ann:secret@host.example/a/", " https//ann:secret@host", "a=htps:/ann:sec/ret@host"])
+@pytest.mark.parametrize(
+    "text", ["https:/ann:secret@host.example/a/", " https//ann:secret@host", "a=htps:/ann:sec/ret@host"]
+)
 def test_a_mistyped_address_is_told_without_its_password(text: str) -> None:
     result = RUNNER.invoke(app, ["scan", "--landing", text])
     assert isinstance(result.exception, SettingsError) and "is not a directory" in str(result.exception)
@@ -88,11 +104,20 @@ def test_help_names_every_kind_of_landing_zone(command: str) -> None:
 
 def test_scan_looks_at_several(tmp_path: Path) -> None:
     make.land(tmp_path, {"one/a.jsonl": make.jsonl(["a"]), "two/b.jsonl": make.jsonl(["b"])})
-    result = RUNNER.invoke(app, ["scan", "--landing", f"x={tmp_path / 'one'}", "--landing", f"y={tmp_path / 'two'}", "--json"])
+    result = RUNNER.invoke(
+        app, ["scan", "--landing", f"x={tmp_path / 'one'}", "--landing", f"y={tmp_path / 'two'}", "--json"]
+    )
     assert [shard["key"] for shard in json.loads(result.stdout)] == ["x/a.jsonl", "y/b.jsonl"]
 
 
-@pytest.mark.parametrize(("texts", "told"), [(["x="], "names no landing zone"), (["x=/nowhere"], "/nowhere is not a directory"), (["/a", "/b"], "given 2 times")])
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (["x="], "names no landing zone"),
+        (["x=/nowhere"], "/nowhere is not a directory"),
+        (["/a", "/b"], "given 2 times"),
+    ],
+)
 def test_scan_refuses_what_is_no_place(texts: list[str], told: str) -> None:
     result = RUNNER.invoke(app, ["scan", *(word for text in texts for word in ("--landing", text))])
     assert isinstance(result.exception, SettingsError) and told in str(result.exception)

@@ -18,14 +18,25 @@ def _no_models_left():
     compute.forget_models()
 
 
-def run(items, *, executor=None, prepare=lambda item: item, infer=lambda model, batch: [2 * one for one in batch], **more):
+def run(
+    items, *, executor=None, prepare=lambda item: item, infer=lambda model, batch: [2 * one for one in batch], **more
+):
     executor = executor or Executor("cpu")
-    return list(executor.map_batches(items, model_key="double", load=lambda device: device, prepare=prepare, infer=infer, **more))
+    return list(
+        executor.map_batches(
+            items, model_key="double", load=lambda device: device, prepare=prepare, infer=infer, **more
+        )
+    )
 
 
 def test_results_come_in_input_order_whatever_the_batches():
     items = [5, 1, 9, 3, 7, 2]
-    outcomes = run(items, cost=lambda item: item, unit="tokens", executor=Executor(settings=ExecutorSettings(device="cpu", token_budget=10, window_items=4)))
+    outcomes = run(
+        items,
+        cost=lambda item: item,
+        unit="tokens",
+        executor=Executor(settings=ExecutorSettings(device="cpu", token_budget=10, window_items=4)),
+    )
     assert [(one.item, one.value) for one in outcomes] == [(item, 2 * item) for item in items]
 
 
@@ -119,7 +130,11 @@ def test_a_model_that_loses_results_is_an_error():
 def test_a_model_is_loaded_once_per_process_and_device():
     loads = []
     for _ in range(2):
-        list(Executor("cpu").map_batches([1], model_key="one", load=loads.append, prepare=lambda item: item, infer=lambda model, batch: batch))
+        list(
+            Executor("cpu").map_batches(
+                [1], model_key="one", load=loads.append, prepare=lambda item: item, infer=lambda model, batch: batch
+            )
+        )
     assert loads == ["cpu"]
 
 

@@ -8,16 +8,23 @@ from mmlake.costs import Prices, precompute_plan, stage_costs
 from mmlake.errors import SettingsError
 from mmlake.tables import Slot, Stamp
 
-PRICES = Prices(usd_per_cpu_hour=0.36, usd_per_gpu_hour=3.6, usd_per_gb_month=0.02, usd_per_gb_egress=0.1)  # 0.0001 USD a CPU second, 0.001 a GPU second
+# 0.0001 USD a CPU second, 0.001 a GPU second
+PRICES = Prices(usd_per_cpu_hour=0.36, usd_per_gpu_hour=3.6, usd_per_gb_month=0.02, usd_per_gb_egress=0.1)
 
 
-def stamp(*, rows: int = 10, seconds: float = 2.0, cpu: float = 4.0, size: int = 1000, media: int = 500, **counts: int) -> Stamp:
+def stamp(
+    *, rows: int = 10, seconds: float = 2.0, cpu: float = 4.0, size: int = 1000, media: int = 500, **counts: int
+) -> Stamp:
     made = {"data_version": "0" * 64, "schema_version": 1, "code_version": "1", "settings_digest": "s", "inputs": {}}
-    return Stamp(**made, num_rows=rows, size_bytes=size, counts=counts, seconds=seconds, cpu_seconds=cpu, media_bytes=media)
+    return Stamp(
+        **made, num_rows=rows, size_bytes=size, counts=counts, seconds=seconds, cpu_seconds=cpu, media_bytes=media
+    )
 
 
 def test_partitions_of_one_step_and_modality_add_up():
-    row = stage_costs({"image/tracks[a]": stamp(), "image/tracks[b/c]": stamp(rows=5, seconds=1.0)}, prices=PRICES).to_pylist()[0]
+    row = stage_costs(
+        {"image/tracks[a]": stamp(), "image/tracks[b/c]": stamp(rows=5, seconds=1.0)}, prices=PRICES
+    ).to_pylist()[0]
     assert (row["stage"], row["modality"], row["num_partitions"], row["num_items"]) == ("tracks", "image", 2, 15)
     assert (row["seconds"], row["items_per_s"], row["media_bytes"], row["table_bytes"]) == (3.0, 5.0, 1000, 2000)
 
@@ -43,7 +50,15 @@ def test_slots_and_their_texts_give_the_same_ledger():
 
 
 def test_rows_come_in_data_order_and_end_with_the_total():
-    table = stage_costs({"text/verdicts[a]": stamp(), "text/items[a]": stamp(rows=7), "image/items[a]": stamp(rows=4), "text/duplicate_clusters": stamp(), "all/catalog": stamp()})
+    table = stage_costs(
+        {
+            "text/verdicts[a]": stamp(),
+            "text/items[a]": stamp(rows=7),
+            "image/items[a]": stamp(rows=4),
+            "text/duplicate_clusters": stamp(),
+            "all/catalog": stamp(),
+        }
+    )
     assert [(row["stage"], row["modality"]) for row in table.to_pylist()] == [
         ("items", "image"),
         ("items", "text"),
@@ -68,7 +83,12 @@ def test_a_text_that_is_no_slot_is_refused():
 
 
 def plan(*, size: int, reads: float, prices: Prices = PRICES) -> dict:
-    return precompute_plan(stage_costs({"image/tracks[a]": stamp()}, prices=prices), {"image/tracks": size}, reads_per_month=reads, prices=prices).to_pylist()[0]
+    return precompute_plan(
+        stage_costs({"image/tracks[a]": stamp()}, prices=prices),
+        {"image/tracks": size},
+        reads_per_month=reads,
+        prices=prices,
+    ).to_pylist()[0]
 
 
 def test_break_even_is_storage_over_the_cost_of_one_recomputation():

@@ -20,7 +20,12 @@ def scene(seed, side=96):
     from PIL import Image
 
     rng = np.random.default_rng(seed)
-    planes = [np.asarray(Image.fromarray(rng.integers(0, 255, (size, size, 3), dtype=np.uint8)).resize((side, side), 3), float) for size in (3, 7, 15)]
+    planes = [
+        np.asarray(
+            Image.fromarray(rng.integers(0, 255, (size, size, 3), dtype=np.uint8)).resize((side, side), 3), float
+        )
+        for size in (3, 7, 15)
+    ]
     return Image.fromarray(np.average(planes, axis=0, weights=(3, 2, 1)).clip(0, 255).astype(np.uint8))
 
 
@@ -31,7 +36,10 @@ def coded(picture, kind="JPEG", **options):
 
 
 def matched(blobs, module=image, **options):
-    return {(i, j): method for i, j, method, _ in module.pairs([module.fingerprint(blob, **options) for blob in blobs], settings=SETTINGS)}
+    return {
+        (i, j): method
+        for i, j, method, _ in module.pairs([module.fingerprint(blob, **options) for blob in blobs], settings=SETTINGS)
+    }
 
 
 def test_hamming_join_is_exact_at_the_radius(monkeypatch):
@@ -50,7 +58,13 @@ def test_recompression_scaling_and_toning_are_found_and_other_pictures_are_not()
     originals = [scene(seed) for seed in range(20)]
     blobs, labels = [], []
     for label, one in enumerate(originals):
-        for blob in (coded(one, "PNG"), coded(one, quality=25), coded(one.resize((48, 48))), coded(ImageEnhance.Contrast(one).enhance(0.7)), coded(one.convert("L"))):
+        for blob in (
+            coded(one, "PNG"),
+            coded(one, quality=25),
+            coded(one.resize((48, 48))),
+            coded(ImageEnhance.Contrast(one).enhance(0.7)),
+            coded(one.convert("L")),
+        ):
             blobs.append(blob)
             labels.append(label)
     wanted = {(i, j) for j in range(len(labels)) for i in range(j) if labels[i] == labels[j]}
@@ -68,7 +82,8 @@ def test_a_mirrored_picture_is_found_and_says_so():
 def test_exif_orientation_is_applied_before_hashing(orientation):
     from PIL import Image
 
-    undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # what must have been done to the pixels for the tag to put them right
+    # what must have been done to the pixels for the tag to put them right
+    undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
     one, exif = scene(2), Image.Exif()
     exif[0x0112] = orientation
     stored = one.transpose(Image.Transpose(undo[orientation])) if orientation in undo else one
@@ -102,7 +117,11 @@ def voice(seed, seconds=1.2):
     pitch = np.interp(time, knots, rng.uniform(90, 260, len(knots)))
     out = np.zeros_like(time)
     for k in range(1, 14):
-        out += np.interp(time, knots, rng.uniform(0, 1, len(knots)) ** 3) * np.sin(2 * np.pi * k * np.cumsum(pitch) / RATE) / k**0.5
+        out += (
+            np.interp(time, knots, rng.uniform(0, 1, len(knots)) ** 3)
+            * np.sin(2 * np.pi * k * np.cumsum(pitch) / RATE)
+            / k**0.5
+        )
     return (0.2 * out / np.abs(out).max()).astype(np.float32)
 
 
@@ -172,7 +191,10 @@ def clip(path, *, seed, path_seed, num_frames=40, size=96, rate=20, quality=3, s
 
 
 def watched(paths):
-    return {(i, j) for i, j, _, _ in video.pairs([video.fingerprint(path, settings=SETTINGS) for path in paths], settings=SETTINGS)}
+    return {
+        (i, j)
+        for i, j, _, _ in video.pairs([video.fingerprint(path, settings=SETTINGS) for path in paths], settings=SETTINGS)
+    }
 
 
 def test_reencoded_scaled_and_trimmed_clips_are_found_and_other_movements_before_the_same_wall_are_not(tmp_path):

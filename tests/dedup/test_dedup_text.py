@@ -23,7 +23,9 @@ def found(texts, **settings):
 
 
 def plain_jaccard(left, right, words=5):
-    one, other = ({tuple(part.split()[at : at + words]) for at in range(len(part.split()) - words + 1)} for part in (left, right))
+    one, other = (
+        {tuple(part.split()[at : at + words]) for at in range(len(part.split()) - words + 1)} for part in (left, right)
+    )
     return len(one & other) / len(one | other)
 
 
@@ -72,7 +74,9 @@ def test_planted_edits_are_found_and_nothing_else():
 
 
 def test_case_punctuation_and_unicode_form_do_not_matter():
-    assert found(["Der Stra\u00dfe nach, caf\u00e9 und Haus am Fluss!", "der STRASSE nach cafe\u0301 und haus am fluss"]) == {(0, 1): 1.0}
+    assert found(
+        ["Der Stra\u00dfe nach, caf\u00e9 und Haus am Fluss!", "der STRASSE nach cafe\u0301 und haus am fluss"]
+    ) == {(0, 1): 1.0}
 
 
 def test_texts_without_spaces_are_shingled_by_character():
@@ -119,7 +123,9 @@ def test_a_bucket_of_template_spam_ends_in_one_cluster(monkeypatch):
 
 def test_the_compiled_kernel_makes_the_same_signatures(monkeypatch):
     pytest.importorskip("numba")
-    sets = [np.unique(np.random.default_rng(at).integers(0, 2**63, 50, dtype=np.uint64)) for at in range(5)] + [np.empty(0, np.uint64)]
+    sets = [np.unique(np.random.default_rng(at).integers(0, 2**63, 50, dtype=np.uint64)) for at in range(5)] + [
+        np.empty(0, np.uint64)
+    ]
     plain = text.signatures(sets, num_perm=32, seed=3)
     monkeypatch.setattr(text, "_COMPILE_FROM", 1)
     assert (text.signatures(sets, num_perm=32, seed=3) == plain).all()

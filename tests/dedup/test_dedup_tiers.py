@@ -39,18 +39,29 @@ def test_there_is_one_tier_per_modality():
 
 
 def test_text_goes_through_fingerprints_to_pairs(tmp_path):
-    table = dedup.fingerprint(texts("The cat sat on the mat.", "the cat sat on the mat", "a dog"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    table = dedup.fingerprint(
+        texts("The cat sat on the mat.", "the cat sat on the mat", "a dog"),
+        "text",
+        store=BlobStore(tmp_path),
+        settings=SETTINGS,
+    )
     pairs = dedup.near_pairs(table, "text", settings=SETTINGS).to_pylist()
     assert table.num_rows == 6
-    assert [(one["tier"], one["method"], one["score"], one["bound"]) for one in pairs] == [("near", "jaccard-5gram", 1.0, 0.7)]
+    assert [(one["tier"], one["method"], one["score"], one["bound"]) for one in pairs] == [
+        ("near", "jaccard-5gram", 1.0, 0.7)
+    ]
     assert pairs[0]["left"] < pairs[0]["right"]
 
 
 def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
     contents = [f"common words that all share {at // 3} and then some number of others" for at in range(9)]
-    table = dedup.fingerprint(texts(*contents, *(one.upper() for one in contents)), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    table = dedup.fingerprint(
+        texts(*contents, *(one.upper() for one in contents)), "text", store=BlobStore(tmp_path), settings=SETTINGS
+    )
     shuffled = table.take(pa.array(np.random.default_rng(0).permutation(table.num_rows)))
-    assert dedup.near_pairs(table, "text", settings=SETTINGS).equals(dedup.near_pairs(shuffled, "text", settings=SETTINGS))
+    assert dedup.near_pairs(table, "text", settings=SETTINGS).equals(
+        dedup.near_pairs(shuffled, "text", settings=SETTINGS)
+    )
 
 
 def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(tmp_path):
@@ -59,7 +70,12 @@ def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(t
     store, buffer = BlobStore(tmp_path), io.BytesIO()
     Image.new("L", (32, 32), 9).save(buffer, "PNG")
     good, torn = store.put(buffer.getvalue()), store.put(b"no picture")
-    table = dedup.fingerprint(tracks([{"digest": good}, {"digest": torn}, {"digest": name("absent")}], "image"), "image", store=store, settings=SETTINGS)
+    table = dedup.fingerprint(
+        tracks([{"digest": good}, {"digest": torn}, {"digest": name("absent")}], "image"),
+        "image",
+        store=store,
+        settings=SETTINGS,
+    )
     lengths = {(row["digest"], len(row["hashes"])) for row in table.to_pylist() if row["method"] == "phash"}
     assert lengths == {(good, 1), (torn, 0), (name("absent"), 0)}
     assert dedup.near_pairs(table, "image", settings=SETTINGS).num_rows == 0
@@ -117,8 +133,12 @@ def test_measured_recall_is_the_share_of_brute_force_pairs():
 
 
 def test_measured_recall_shows_a_loss(monkeypatch):
-    monkeypatch.setitem(semantic._SEARCHES, "hnsw", lambda rows, bound, chosen: iter([(np.array([0]), np.array([1_100]))]))
-    assert dedup.measure_recall(vectors(1_200, copies=100), index="hnsw", bound=0.97, sample_items=1_200) == pytest.approx(0.01)
+    monkeypatch.setitem(
+        semantic._SEARCHES, "hnsw", lambda rows, bound, chosen: iter([(np.array([0]), np.array([1_100]))])
+    )
+    assert dedup.measure_recall(
+        vectors(1_200, copies=100), index="hnsw", bound=0.97, sample_items=1_200
+    ) == pytest.approx(0.01)
 
 
 def test_a_cosine_at_the_bound_counts_and_just_below_does_not():
@@ -134,7 +154,16 @@ def test_an_unknown_index_is_refused():
 
 
 def embeddings(rows, encoder="minilm-l6"):
-    table = [{"digest": name(at), "encoder": encoder, "revision": "1", "dimension": len(row), "vector": list(map(float, row))} for at, row in enumerate(rows)]
+    table = [
+        {
+            "digest": name(at),
+            "encoder": encoder,
+            "revision": "1",
+            "dimension": len(row),
+            "vector": list(map(float, row)),
+        }
+        for at, row in enumerate(rows)
+    ]
     return schemas.from_rows(schemas.EMBEDDINGS, table)
 
 
@@ -142,7 +171,11 @@ def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
     table = embeddings([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], []])
     (pair,) = dedup.semantic_pairs(table, "text", settings=SETTINGS).to_pylist()
     assert {pair["left"], pair["right"]} == {name(0), name(1)}
-    assert (pair["tier"], pair["method"], pair["bound"]) == ("semantic", "cosine:minilm-l6", SETTINGS.semantic_bounds["minilm-l6"])
+    assert (pair["tier"], pair["method"], pair["bound"]) == (
+        "semantic",
+        "cosine:minilm-l6",
+        SETTINGS.semantic_bounds["minilm-l6"],
+    )
 
 
 def test_vectors_of_two_encoders_are_never_compared():
@@ -153,11 +186,24 @@ def test_vectors_of_two_encoders_are_never_compared():
 def nodes(rows):
     digest, priority, quality = zip(*rows, strict=True)
     ones = pa.array([1] * len(rows), pa.int32())
-    return pa.table({"digest": digest, "priority": pa.array(priority, pa.int32()), "quality": pa.array(quality, pa.float64()), "num_occurrences": ones})
+    return pa.table(
+        {
+            "digest": digest,
+            "priority": pa.array(priority, pa.int32()),
+            "quality": pa.array(quality, pa.float64()),
+            "num_occurrences": ones,
+        }
+    )
 
 
 def edges(rows):
-    return schemas.from_rows(schemas.PAIRS, [{"left": min(a, b), "right": max(a, b), "tier": tier, "method": "m", "score": score, "bound": 0.5} for a, b, tier, score in rows])
+    return schemas.from_rows(
+        schemas.PAIRS,
+        [
+            {"left": min(a, b), "right": max(a, b), "tier": tier, "method": "m", "score": score, "bound": 0.5}
+            for a, b, tier, score in rows
+        ],
+    )
 
 
 def survivors(node_rows, edge_rows=()):
@@ -172,11 +218,23 @@ def test_priority_comes_before_quality_and_quality_before_the_digest():
 
 def test_an_item_without_duplicates_survives_itself():
     (row,) = dedup.cluster(nodes([("a", 0, float("nan"))]), edges([])).to_pylist()
-    assert row == {"digest": "a", "survivor": "a", "is_survivor": True, "cluster_size": 1, "num_occurrences": 1, "tier": None, "method": None, "score": None}
+    assert row == {
+        "digest": "a",
+        "survivor": "a",
+        "is_survivor": True,
+        "cluster_size": 1,
+        "num_occurrences": 1,
+        "tier": None,
+        "method": None,
+        "score": None,
+    }
 
 
 def test_a_duplicate_carries_its_cheapest_then_best_edge():
-    table = dedup.cluster(nodes([("a", 0, 1.0), ("b", 1, 1.0), ("c", 1, 1.0)]), edges([("a", "b", "semantic", 0.99), ("b", "c", "near", 0.8), ("a", "c", "near", 0.9)]))
+    table = dedup.cluster(
+        nodes([("a", 0, 1.0), ("b", 1, 1.0), ("c", 1, 1.0)]),
+        edges([("a", "b", "semantic", 0.99), ("b", "c", "near", 0.8), ("a", "c", "near", 0.9)]),
+    )
     told = {row["digest"]: (row["tier"], row["score"]) for row in table.to_pylist()}
     assert told == {"a": (None, None), "b": ("near", 0.8), "c": ("near", 0.9)}
 
@@ -195,30 +253,62 @@ def test_a_node_that_comes_twice_breaks_the_contract():
 @given(data=st.data())
 def test_clusters_do_not_depend_on_the_order_of_arrival(data):
     digests = [f"{at:02d}" for at in range(12)]
-    node_rows = [(digest, data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, None]))) for digest in digests]
-    edge = st.tuples(st.sampled_from(digests), st.sampled_from(digests), st.sampled_from(["near", "semantic"]), st.sampled_from([0.8, 0.9]))
+    node_rows = [
+        (digest, data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, None]))) for digest in digests
+    ]
+    edge = st.tuples(
+        st.sampled_from(digests),
+        st.sampled_from(digests),
+        st.sampled_from(["near", "semantic"]),
+        st.sampled_from([0.8, 0.9]),
+    )
     chosen = data.draw(st.lists(edge, max_size=14, unique_by=lambda one: tuple(sorted(one[:2]))))
     edge_rows = [edge for edge in chosen if edge[0] != edge[1]]
     one = dedup.cluster(nodes(node_rows), edges(edge_rows))
-    other = dedup.cluster(nodes(data.draw(st.permutations(node_rows))), edges(edge_rows).take(pa.array(data.draw(st.permutations(range(len(edge_rows)))), pa.int64())))
+    other = dedup.cluster(
+        nodes(data.draw(st.permutations(node_rows))),
+        edges(edge_rows).take(pa.array(data.draw(st.permutations(range(len(edge_rows)))), pa.int64())),
+    )
     assert one.equals(other)
 
 
 def _shingled(sets: dict[str, list[int]]) -> pa.Table:
-    return schemas.from_rows(schemas.FINGERPRINTS, [{"digest": digest, "method": "shingles", "hashes": sorted(hashes)} for digest, hashes in sets.items()])
+    return schemas.from_rows(
+        schemas.FINGERPRINTS,
+        [{"digest": digest, "method": "shingles", "hashes": sorted(hashes)} for digest, hashes in sets.items()],
+    )
 
 
 def _semantic_pair(left: str, right: str) -> pa.Table:
-    return schemas.from_rows(schemas.PAIRS, [{"left": left, "right": right, "tier": "semantic", "method": "cosine:minilm-l6", "score": 0.93, "bound": 0.88}])
+    return schemas.from_rows(
+        schemas.PAIRS,
+        [
+            {
+                "left": left,
+                "right": right,
+                "tier": "semantic",
+                "method": "cosine:minilm-l6",
+                "score": 0.93,
+                "bound": 0.88,
+            }
+        ],
+    )
 
 
 @pytest.mark.parametrize(("shared", "stays"), [(0, True), (2, True), (3, False), (16, False)])
 def test_a_semantic_pair_that_shares_more_than_an_eighth_of_its_wording_is_a_pair_of_template_siblings(shared, stays):
     fingerprints = _shingled({name(0): list(range(16)), name(1): [*range(shared), *range(100, 140)]})
     left, right = sorted((name(0), name(1)))
-    assert dedup.without_template_siblings(_semantic_pair(left, right), fingerprints, settings=SETTINGS).num_rows == stays
+    assert (
+        dedup.without_template_siblings(_semantic_pair(left, right), fingerprints, settings=SETTINGS).num_rows == stays
+    )
 
 
 def test_a_semantic_pair_of_items_without_shingles_stays():
     left, right = sorted((name(0), name(1)))
-    assert dedup.without_template_siblings(_semantic_pair(left, right), schemas.empty(schemas.FINGERPRINTS), settings=SETTINGS).num_rows == 1
+    assert (
+        dedup.without_template_siblings(
+            _semantic_pair(left, right), schemas.empty(schemas.FINGERPRINTS), settings=SETTINGS
+        ).num_rows
+        == 1
+    )

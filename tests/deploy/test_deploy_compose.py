@@ -1,4 +1,5 @@
-"""docker-compose.yml and its GPU override: valid for old and new Compose, reachable only from this machine, no secret inside."""
+"""docker-compose.yml and its GPU override: valid for old and new Compose, reachable only from this machine, no
+secret inside."""
 
 from __future__ import annotations
 
@@ -23,7 +24,13 @@ SERVERS = [name for name in SERVICES if name != "prepare"]
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_file_is_valid_by_the_compose_specification(file):
-    done = subprocess.run([sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", file], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", file],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -36,7 +43,14 @@ def test_the_file_has_no_top_level_name_which_compose_one_refuses(file):
 def test_docker_compose_reads_both_files_together():
     environment = {"PATH": "/usr/bin:/bin:/usr/local/bin", "MMLAKE_PG_PASSWORD": "x", "MMLAKE_LANDING_DIR": "/data"}
     files = [part for file in FILES for part in ("-f", file)]
-    done = subprocess.run(["docker-compose", *files, "config", "-q"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["docker-compose", *files, "config", "-q"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -67,7 +81,8 @@ def test_published_ports_are_bound_to_this_machine(name):
 
 @pytest.mark.parametrize("name", ["postgres", "code", "daemon", "webserver"])
 def test_what_trusts_whoever_reaches_it_is_not_published(name):
-    """The web server has no login and the code server runs code: only the proxy reaches the one, nobody outside the other."""
+    """The web server has no login and the code server runs code: only the proxy reaches the one, nobody outside the
+    other."""
     assert not {"ports", "network_mode"} & SERVICES[name].keys()
 
 
@@ -87,13 +102,20 @@ def test_the_database_is_on_an_internal_network_alone():
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_no_secret_stands_in_the_file(name):
-    """A password comes from the environment with a message where it is missing; MinIO's may be empty, and then it refuses to start."""
-    secrets = {key: value for key, value in SERVICES[name].get("environment", {}).items() if re.search("PASSWORD|SECRET|TOKEN|KEY|ROOT_USER", key)}
+    """A password comes from the environment with a message where it is missing; MinIO's may be empty, and then it
+    refuses to start."""
+    secrets = {
+        key: value
+        for key, value in SERVICES[name].get("environment", {}).items()
+        if re.search("PASSWORD|SECRET|TOKEN|KEY|ROOT_USER", key)
+    }
     allowed = r"\$\{[A-Z0-9_]+(:\?[^}]+|:-)\}"
     assert {key: value for key, value in secrets.items() if not re.fullmatch(allowed, value)} == {}
 
 
-@pytest.mark.parametrize(("user", "password", "code"), [("", "", 1), ("me", "", 1), ("", "secret", 1), ("me", "secret", 0)])
+@pytest.mark.parametrize(
+    ("user", "password", "code"), [("", "", 1), ("me", "", 1), ("", "secret", 1), ("me", "secret", 0)]
+)
 def test_the_object_store_refuses_to_start_without_credentials_of_its_own(tmp_path, user, password, code):
     server = tmp_path / "minio"
     server.write_text("#!/bin/sh\nexit 0\n")
@@ -129,13 +151,19 @@ def test_images_are_pinned_to_a_release(name):
 def test_the_workspace_names_the_code_server_as_compose_starts_it():
     server = yaml.safe_load((ROOT / "deploy/workspace.yaml").read_text())["load_from"][0]["grpc_server"]
     command = SERVICES[server["host"]]["command"]
-    assert [command[command.index(flag) + 1] for flag in ("--port", "--location-name")] == [str(server["port"]), server["location_name"]]
+    assert [command[command.index(flag) + 1] for flag in ("--port", "--location-name")] == [
+        str(server["port"]),
+        server["location_name"],
+    ]
 
 
 def test_the_code_server_loads_the_module_that_the_laptop_workspace_loads():
     laptop = yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"][0]["python_module"]
     command = SERVICES["code"]["command"]
-    assert [command[command.index(flag) + 1] for flag in ("--module-name", "--location-name")] == [laptop["module_name"], laptop["location_name"]]
+    assert [command[command.index(flag) + 1] for flag in ("--module-name", "--location-name")] == [
+        laptop["module_name"],
+        laptop["location_name"],
+    ]
 
 
 def test_the_gpu_override_changes_the_process_that_executes_runs_and_no_other():
@@ -147,5 +175,7 @@ def test_the_gpu_override_changes_the_process_that_executes_runs_and_no_other():
 def test_the_gpu_image_replaces_the_cpu_extra_and_has_a_tag_of_its_own():
     """faiss-gpu and faiss-cpu own the same folder."""
     code = GPU["services"]["code"]
-    assert code["build"]["args"]["EXTRAS"].split(",") == ["gpu" if extra == "cpu" else extra for extra in SERVICES["code"]["build"]["args"]["EXTRAS"].split(",")]
+    assert code["build"]["args"]["EXTRAS"].split(",") == [
+        "gpu" if extra == "cpu" else extra for extra in SERVICES["code"]["build"]["args"]["EXTRAS"].split(",")
+    ]
     assert code["image"] != SERVICES["code"]["image"].replace("${MMLAKE_TAG:-cpu}", "cpu")

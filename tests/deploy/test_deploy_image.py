@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 LINES = [line for line in DOCKERFILE.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
 RUNTIME = LINES[max(at for at, line in enumerate(LINES) if line.startswith("FROM")) :]
-COPIED = sorted(word for line in LINES if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1])
+COPIED = sorted(
+    word for line in LINES if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+)
 ADMITTED = sorted(line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!"))
 
 
@@ -41,7 +43,9 @@ def test_no_compiler_and_no_cache_come_from_the_build_stage():
 
 def test_torch_is_installed_before_anything_that_would_pull_its_own():
     installs = [line for line in LINES if "pip install" in line]
-    assert [at for at, line in enumerate(installs) if '"$TORCH"' in line] < [at for at, line in enumerate(installs) if "EXTRAS" in line]
+    assert [at for at, line in enumerate(installs) if '"$TORCH"' in line] < [
+        at for at, line in enumerate(installs) if "EXTRAS" in line
+    ]
 
 
 def test_dependencies_are_held_by_the_constraints():
@@ -51,7 +55,9 @@ def test_dependencies_are_held_by_the_constraints():
 def test_extras_of_image_and_compose_exist_and_hold_one_faiss():
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     default = re.search(r'ARG EXTRAS="([^"]+)"', DOCKERFILE)[1].split(",")
-    assert default == yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["code"]["build"]["args"]["EXTRAS"].split(",")
+    assert default == yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["code"]["build"]["args"][
+        "EXTRAS"
+    ].split(",")
     assert set(default) <= known.keys()
     assert {"cpu", "gpu"} & set(default) == {"cpu"}
 
@@ -61,10 +67,14 @@ def test_the_python_of_the_image_is_one_that_the_project_supports():
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].startswith(f">={python}")
 
 
-@pytest.mark.parametrize("setting", ["DO_NOT_TRACK=1", "DAGSTER_DISABLE_TELEMETRY=yes", "WDS_SECURE=1", "DAGSTER_HOME=/lake/dagster"])
+@pytest.mark.parametrize(
+    "setting", ["DO_NOT_TRACK=1", "DAGSTER_DISABLE_TELEMETRY=yes", "WDS_SECURE=1", "DAGSTER_HOME=/lake/dagster"]
+)
 def test_the_image_sets(setting):
     assert any(line.startswith("ENV") and setting in line.split() for line in RUNTIME)
 
 
 def test_no_secret_is_built_in():
-    assert [line for line in LINES if line.startswith(("ARG", "ENV")) and re.search("PASSWORD|SECRET|TOKEN", line)] == []
+    assert [
+        line for line in LINES if line.startswith(("ARG", "ENV")) and re.search("PASSWORD|SECRET|TOKEN", line)
+    ] == []

@@ -54,9 +54,10 @@ def test_deployment_and_laptop_agree_on_pools_and_retries():
 def test_every_process_is_given_what_the_storage_reads():
     wanted = {value["env"] for value in POSTGRES.values() if isinstance(value, dict)}
     assert {"MMLAKE_PG_PASSWORD"} < wanted
-    assert {name: wanted - SERVICES[name]["environment"].keys() for name in ("prepare", "code", "daemon", "webserver", "viewer")} == dict.fromkeys(
-        ("prepare", "code", "daemon", "webserver", "viewer"), set()
-    )
+    assert {
+        name: wanted - SERVICES[name]["environment"].keys()
+        for name in ("prepare", "code", "daemon", "webserver", "viewer")
+    } == dict.fromkeys(("prepare", "code", "daemon", "webserver", "viewer"), set())
 
 
 def test_no_value_that_differs_between_places_stands_in_the_file():
@@ -72,7 +73,14 @@ def test_a_password_with_signs_of_an_address_survives():
     from sqlalchemy.engine import make_url
 
     utils = pytest.importorskip("dagster_postgres.utils", reason="the extra postgres is not installed")
-    given = {"scheme": POSTGRES["scheme"], "hostname": "postgres", "port": 5432, "username": "mmlake", "password": "p@ss:w/ord?#%", "db_name": "mmlake"}
+    given = {
+        "scheme": POSTGRES["scheme"],
+        "hostname": "postgres",
+        "port": 5432,
+        "username": "mmlake",
+        "password": "p@ss:w/ord?#%",
+        "db_name": "mmlake",
+    }
     assert make_url(utils.pg_url_from_config({"postgres_db": given})).password == "p@ss:w/ord?#%"
 
 
@@ -83,7 +91,10 @@ def test_the_postgres_extra_keeps_sqlalchemy_below_the_release_that_breaks_it():
 
 
 def test_the_hosted_location_is_the_one_that_every_other_file_names():
-    """The shape that Dagster's own `ci check` accepts: a list of locations with a name, one code source, and what to build."""
+    """The shape that Dagster's own `ci check` accepts: a list of locations with a name, one code source, and what to
+    build."""
     locations = yaml.safe_load((ROOT / "dagster_cloud.yaml").read_text())["locations"]
     module = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dagster"]["module_name"]
-    assert locations == [{"location_name": "mmlake", "code_source": {"module_name": module}, "build": {"directory": "."}}]
+    assert locations == [
+        {"location_name": "mmlake", "code_source": {"module_name": module}, "build": {"directory": "."}}
+    ]

@@ -1,4 +1,5 @@
-"""The pages that a newcomer follows: every command exists, every link leads somewhere, every example runs as written."""
+"""The pages that a newcomer follows: every command exists, every link leads somewhere, every example runs as
+written."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def test_the_index_names_no_page_that_is_not_there():
 
 @pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=lambda path: path.name)
 def test_a_path_in_the_docs_exists(page):
-    named = re.findall(r"`((?:mmlake|mmlake_assets|mmlake_resources|docs|deploy|tests)/[A-Za-z0-9_./-]*)`", page.read_text())
+    named = re.findall(
+        r"`((?:mmlake|mmlake_assets|mmlake_resources|docs|deploy|tests)/[A-Za-z0-9_./-]*)`", page.read_text()
+    )
     missing = [path for path in named if not (ROOT / path).exists()]
     assert {Path(path).name for path in missing} <= GENERATED
 
@@ -57,7 +60,12 @@ def test_a_path_in_the_docs_exists(page):
 def test_a_decision_has_four_parts_and_fits_a_page(path):
     text = path.read_text()
     parts = re.findall(r"^## (.*)$", text, re.MULTILINE)
-    assert [part for part in parts if part not in ("Measured", "Why")] == ["Context", "Decision", "Consequences", "Rejected"]
+    assert [part for part in parts if part not in ("Measured", "Why")] == [
+        "Context",
+        "Decision",
+        "Consequences",
+        "Rejected",
+    ]
     assert text.count("\n") <= 40
 
 
@@ -67,9 +75,17 @@ def test_decisions_are_numbered_without_a_gap():
 
 
 def test_the_five_tables_are_where_contributing_says():
-    rows = re.findall(r"^\| [^|]+ \| `([A-Z]+)`, (?:in the modality's file under )?`([^`]+)`", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| [^|]+ \| `([A-Z]+)`, (?:in the modality's file under )?`([^`]+)`",
+        (ROOT / "CONTRIBUTING.md").read_text(),
+        re.MULTILINE,
+    )
     assert [name for name, _ in rows] == ["SOURCES", "RULES", "TIERS", "ENCODERS", "MODALITIES"]
-    assert [name for name, place in rows if f"{name}: dict" not in ((ROOT / place / "rules.py") if place.endswith("/") else ROOT / place).read_text()] == []
+    assert [
+        name
+        for name, place in rows
+        if f"{name}: dict" not in ((ROOT / place / "rules.py") if place.endswith("/") else ROOT / place).read_text()
+    ] == []
 
 
 def test_the_rule_of_contributing_is_a_rule_that_does_not_exist_yet():
@@ -77,7 +93,9 @@ def test_the_rule_of_contributing_is_a_rule_that_does_not_exist_yet():
     from mmlake.quality import RULES
     from mmlake.quality.rule import Rule
 
-    text = re.search(r"^    (Rule\(\n.*?^    \)),$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)[1]
+    text = re.search(r"^    (Rule\(\n.*?^    \)),$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)[
+        1
+    ]
     rule = Rule(**{given.arg: ast.literal_eval(given.value) for given in ast.parse(text, mode="eval").body.keywords})
     taken = {other.error_code for rules in RULES.values() for other in rules} | set(CODES)
     assert rule.error_code not in taken
@@ -85,7 +103,9 @@ def test_the_rule_of_contributing_is_a_rule_that_does_not_exist_yet():
 
 
 def test_the_settings_of_the_quickstart_are_settings():
-    block = re.search(r"    \[quality\]\n.*?\n\n    mmlake", (DOCS / "quickstart.md").read_text(), re.DOTALL)[0].removesuffix("    mmlake")
+    block = re.search(r"    \[quality\]\n.*?\n\n    mmlake", (DOCS / "quickstart.md").read_text(), re.DOTALL)[
+        0
+    ].removesuffix("    mmlake")
     settings = Settings.of(tomllib.loads(block.replace("    ", "")))
     assert "static" in settings.quality.disabled
     assert settings.digest(("quality",)) != Settings().digest(("quality",))

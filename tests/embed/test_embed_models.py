@@ -1,4 +1,5 @@
-"""Model encoders on tiny models of their real configurations: loaded through the table, from a directory, without torchvision."""
+"""Model encoders on tiny models of their real configurations: loaded through the table, from a directory, without
+torchvision."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def tokenizer(folder):
     words.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
     words.save(str(folder / "tokenizer.json"))
     special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 16, **special}))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 16, **special})
+    )
 
 
 def saved(name, folder):
@@ -50,17 +53,41 @@ def saved(name, folder):
     import transformers as t
 
     torch.manual_seed(0)
-    text = {**TOWER, "vocab_size": 40, "max_position_embeddings": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    text = {
+        **TOWER,
+        "vocab_size": 40,
+        "max_position_embeddings": 20,
+        "pad_token_id": 0,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+    }
     picture = {**TOWER, "image_size": 32, "patch_size": 8}
     if name == "clip":
         model = t.CLIPModel(t.CLIPConfig(text_config=text, vision_config=picture, projection_dim=12))
     elif name == "siglip":
         model = t.SiglipModel(t.SiglipConfig(text_config={**text, "projection_size": 16}, vision_config=picture))
     elif name == "dinov2":
-        model = t.Dinov2Model(t.Dinov2Config(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8))
+        model = t.Dinov2Model(
+            t.Dinov2Config(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8)
+        )
     elif name == "whisper-encoder":
-        small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32}
-        tokens = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1, "suppress_tokens": None, "begin_suppress_tokens": None}
+        small = {
+            "d_model": 16,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "encoder_attention_heads": 2,
+            "decoder_attention_heads": 2,
+            "encoder_ffn_dim": 32,
+            "decoder_ffn_dim": 32,
+        }
+        tokens = {
+            "pad_token_id": 0,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            "decoder_start_token_id": 1,
+            "suppress_tokens": None,
+            "begin_suppress_tokens": None,
+        }
         model = t.WhisperModel(t.WhisperConfig(**small, max_source_positions=1500, vocab_size=60, **tokens))
         t.WhisperFeatureExtractor().save_pretrained(folder)
     else:
@@ -68,7 +95,11 @@ def saved(name, folder):
             "hidden_size": 8, "patch_embeds_hidden_size": 4, "depths": [1, 1], "num_attention_heads": [2, 2], "num_hidden_layers": 2,
             "num_mel_bins": 64, "spec_size": 256, "projection_dim": 12, "window_size": 8,
         }  # fmt: skip
-        model = t.ClapModel(t.ClapConfig(text_config={**text, "type_vocab_size": 1, "projection_dim": 12}, audio_config=audio, projection_dim=12))
+        model = t.ClapModel(
+            t.ClapConfig(
+                text_config={**text, "type_vocab_size": 1, "projection_dim": 12}, audio_config=audio, projection_dim=12
+            )
+        )
         t.ClapFeatureExtractor().save_pretrained(folder)
     model.save_pretrained(folder)
     if name in ("clip", "siglip", "dinov2"):
@@ -100,8 +131,16 @@ def tracks(modality, store):
     if modality == "image":
         return schemas.from_rows(schemas.TRACKS, [base | {"digest": digest} for digest in digests])
     if modality == "audio":
-        return schemas.from_rows(schemas.TRACKS, [base | {"digest": digest, "audio_digest": digest} for digest in digests])
-    return schemas.from_rows(schemas.TRACKS, [base | {"digest": "a" * 64, "keyframes": [{"time_s": 0.0, "digest": digest, "shot": 0} for digest in digests]}])
+        return schemas.from_rows(
+            schemas.TRACKS, [base | {"digest": digest, "audio_digest": digest} for digest in digests]
+        )
+    return schemas.from_rows(
+        schemas.TRACKS,
+        [
+            base
+            | {"digest": "a" * 64, "keyframes": [{"time_s": 0.0, "digest": digest, "shot": 0} for digest in digests]}
+        ],
+    )
 
 
 CASES = [("clip", "image", 12), ("clip", "video", 12), ("siglip", "image", 16)]
@@ -123,7 +162,10 @@ def test_a_model_gives_unit_vectors_that_a_second_run_repeats(name, modality, di
 @pytest.mark.parametrize("name", ["clip", "siglip", "clap"])
 def test_a_text_query_lies_in_the_space_of_the_media(name, tmp_path):
     settings = saved(name, tmp_path)
-    one, other = (encode_text_query(text, encoder=name, executor=Executor("cpu"), settings=settings) for text in ("a photo of a dog", "a cat"))
+    one, other = (
+        encode_text_query(text, encoder=name, executor=Executor("cpu"), settings=settings)
+        for text in ("a photo of a dog", "a cat")
+    )
     assert one.shape == other.shape
     assert np.linalg.norm(one) == pytest.approx(1, abs=1e-4)
     assert not np.allclose(one, other)
@@ -138,16 +180,29 @@ def test_other_weights_are_another_revision(tmp_path):
     saved("dinov2", tmp_path)
     before = revision_of(ModelSource(path=str(tmp_path)))
     torch.manual_seed(1)
-    t.Dinov2Model(t.Dinov2Config(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8)).save_pretrained(tmp_path)
+    t.Dinov2Model(
+        t.Dinov2Config(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8)
+    ).save_pretrained(tmp_path)
     assert revision_of(ModelSource(path=str(tmp_path))) != before
 
 
 @pytest.mark.parametrize("name", sorted(name for name in ENCODERS if ENCODERS[name].device == "gpu"))
 def test_absent_weights_raise_with_the_setting_to_change(name, tmp_path):
     modality, store = ENCODERS[name].modalities[0], BlobStore(tmp_path / "b")
-    for settings in (EmbedSettings(), EmbedSettings(models={name: ModelSource(path=str(tmp_path / "nowhere"))}), EmbedSettings(models={name: ModelSource(path=str(tmp_path))})):
+    for settings in (
+        EmbedSettings(),
+        EmbedSettings(models={name: ModelSource(path=str(tmp_path / "nowhere"))}),
+        EmbedSettings(models={name: ModelSource(path=str(tmp_path))}),
+    ):
         with pytest.raises(ModelMissing, match=rf"embed\.models\.{name}"):
-            embed(tracks(modality, store), modality, encoder=name, store=store, executor=Executor("cpu"), settings=settings)
+            embed(
+                tracks(modality, store),
+                modality,
+                encoder=name,
+                store=store,
+                executor=Executor("cpu"),
+                settings=settings,
+            )
 
 
 def test_preprocessing_resizes_the_short_side_crops_the_middle_and_normalizes():
@@ -155,7 +210,13 @@ def test_preprocessing_resizes_the_short_side_crops_the_middle_and_normalizes():
 
     wide = np.zeros((10, 30, 3), np.uint8)
     wide[:, 10:20] = 255
-    plan = {"size": {"shortest_edge": 10}, "crop_size": {"height": 10, "width": 10}, "do_center_crop": True, "image_mean": [0.5] * 3, "image_std": [0.25] * 3}
+    plan = {
+        "size": {"shortest_edge": 10},
+        "crop_size": {"height": 10, "width": 10},
+        "do_center_crop": True,
+        "image_mean": [0.5] * 3,
+        "image_std": [0.25] * 3,
+    }
     values = pixels(Image.fromarray(wide), plan)
     assert values.shape == (3, 10, 10)
     assert values == pytest.approx(2.0)  # (1 - .5) / .25

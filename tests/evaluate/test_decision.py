@@ -15,7 +15,13 @@ from mmlake.evaluate.decision import Decision, bootstrap_interval, holm, min_det
 
 
 def scores(values: np.ndarray | list[float], modalities: list[str] | None = None) -> pa.Table:
-    return pa.table({"probe_id": [f"{i:04d}" for i in range(len(values))], "modality": modalities or ["text"] * len(values), "ndcg_at_10": pa.array(values, pa.float64())})
+    return pa.table(
+        {
+            "probe_id": [f"{i:04d}" for i in range(len(values))],
+            "modality": modalities or ["text"] * len(values),
+            "ndcg_at_10": pa.array(values, pa.float64()),
+        }
+    )
 
 
 def decide(old: pa.Table, new: pa.Table, *, margin: float = 0.0, seed: int = 1, num_resamples: int = 2000) -> Decision:
@@ -40,7 +46,9 @@ def test_a_gain_in_one_modality_does_not_outweigh_a_loss_in_another():
     assert {row.modality: row.verdict for row in decision.rows}["image"] == "worse"
 
 
-@pytest.mark.parametrize(("loss", "outcome", "verdict"), [(0.009, "cannot tell", "slightly worse"), (0.011, "reject", "worse")])
+@pytest.mark.parametrize(
+    ("loss", "outcome", "verdict"), [(0.009, "cannot tell", "slightly worse"), (0.011, "reject", "worse")]
+)
 def test_the_margin_parts_losses_that_count_from_losses_that_do_not(loss, outcome, verdict):
     decision = decide(scores([0.5] * 30), scores([0.5 - loss] * 30), margin=0.01)
     assert (decision.outcome, decision.rows[0].verdict) == (outcome, verdict)
@@ -54,7 +62,10 @@ def test_six_equal_changes_are_the_fewest_that_the_test_can_see(changed, outcome
 
 def test_the_exact_sign_flip_p_value_equals_enumeration():
     differences = np.array([0.3, -0.1, 0.2, 0.4, 0.05])
-    sums = [abs(sum(sign * value for sign, value in zip(signs, differences, strict=True))) for signs in itertools.product((-1, 1), repeat=5)]
+    sums = [
+        abs(sum(sign * value for sign, value in zip(signs, differences, strict=True)))
+        for signs in itertools.product((-1, 1), repeat=5)
+    ]
     expected = np.mean([value >= differences.sum() - 1e-12 for value in sums])
     assert sign_flip_p(differences, rng=np.random.default_rng(0), num_resamples=1000) == expected
 
@@ -78,7 +89,9 @@ def test_the_bootstrap_interval_agrees_with_the_normal_one():
 
 def test_the_detectable_difference_follows_the_usual_formula():
     differences = np.array([-1.0, 1.0] * 50)
-    assert min_detectable_difference(differences, alpha=0.05) == pytest.approx((1.959964 + 0.841621) * differences.std(ddof=1) / 10, abs=1e-5)
+    assert min_detectable_difference(differences, alpha=0.05) == pytest.approx(
+        (1.959964 + 0.841621) * differences.std(ddof=1) / 10, abs=1e-5
+    )
     assert min_detectable_difference(np.zeros(30), alpha=0.05) == pytest.approx(6 / 30)
 
 
@@ -88,7 +101,10 @@ def test_versions_of_equal_quality_are_told_apart_no_more_often_than_alpha():
     for run in range(num_runs):
         difficulty = rng.random(60)
         old, new = (np.where(rng.random(60) < difficulty, 1 / rng.integers(1, 6, 60), 0.0) for _ in range(2))
-        wrong += decide(scores(old, modalities), scores(new, modalities), seed=run, num_resamples=500).outcome != "cannot tell"
+        wrong += (
+            decide(scores(old, modalities), scores(new, modalities), seed=run, num_resamples=500).outcome
+            != "cannot tell"
+        )
     assert wrong / num_runs <= 0.05 + 3 * (0.05 * 0.95 / num_runs) ** 0.5  # three standard errors of a rate of alpha
 
 
@@ -97,7 +113,10 @@ def test_a_planted_gain_of_the_detectable_size_is_found_about_as_often_as_promis
     effect = (1.959964 + 0.841621) * 0.3 / 60**0.5  # what 60 probes with a spread of 0.3 see four times in five
     for run in range(num_runs):
         old = rng.random(60)
-        found += decide(scores(old), scores(old + rng.normal(effect, 0.3, 60)), seed=run, num_resamples=1000).outcome == "keep"
+        found += (
+            decide(scores(old), scores(old + rng.normal(effect, 0.3, 60)), seed=run, num_resamples=1000).outcome
+            == "keep"
+        )
     assert 0.68 <= found / num_runs <= 0.92
 
 

@@ -17,7 +17,9 @@ def blobs(sizes: list[int], *, seed: int = 0, dimension: int = 16) -> np.ndarray
     """Unit vectors in as many well-separated heaps as there are sizes."""
     rng = np.random.default_rng(seed)
     centres = np.eye(dimension)[: len(sizes)]
-    vectors = np.concatenate([centre + 0.02 * rng.standard_normal((size, dimension)) for centre, size in zip(centres, sizes, strict=True)])
+    vectors = np.concatenate(
+        [centre + 0.02 * rng.standard_normal((size, dimension)) for centre, size in zip(centres, sizes, strict=True)]
+    )
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -38,12 +40,22 @@ def test_entropy_of_uneven_heaps_follows_shannons_formula():
 def test_equal_vectors_have_no_diversity_and_their_empty_clusters_count():
     figures = diversity(np.tile([[1.0, 0.0]], (30, 1)), num_clusters=5, seed=1)
     assert figures.histogram == (30, 0, 0, 0, 0)
-    assert (figures.num_clusters, figures.entropy_bits, figures.normalized_entropy, figures.largest_cluster_fraction) == (5, 0.0, 0.0, 1.0)
+    assert (
+        figures.num_clusters,
+        figures.entropy_bits,
+        figures.normalized_entropy,
+        figures.largest_cluster_fraction,
+    ) == (5, 0.0, 0.0, 1.0)
 
 
 def test_number_of_clusters_is_about_the_square_root_and_bounded():
     assert [diversity(blobs([n]), seed=1).num_clusters for n in (2, 3, 100)] == [2, 2, 10]
-    assert diversity(np.random.default_rng(0).standard_normal((256 * 256 + 600, 2)), seed=1, num_clusters=None).num_clusters == 256
+    assert (
+        diversity(
+            np.random.default_rng(0).standard_normal((256 * 256 + 600, 2)), seed=1, num_clusters=None
+        ).num_clusters
+        == 256
+    )
 
 
 def test_no_items_and_one_item_give_a_block_without_nan():
@@ -87,6 +99,8 @@ def test_representative_is_the_digest_nearest_to_the_centroid():
 def test_terms_name_what_sets_a_cluster_apart():
     vectors = blobs([4, 3])
     texts = ["the boat harbour sails"] * 4 + ["the oven bread bakes"] * 3
-    rows = describe_clusters(cluster(vectors, seed=1, num_clusters=2), [str(i) for i in range(7)], vectors_ND=vectors, texts=texts)
+    rows = describe_clusters(
+        cluster(vectors, seed=1, num_clusters=2), [str(i) for i in range(7)], vectors_ND=vectors, texts=texts
+    )
     assert rows[0]["terms"] == ["boat", "harbour", "sails"]
     assert rows[1]["terms"] == ["bakes", "bread", "oven"]

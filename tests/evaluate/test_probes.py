@@ -13,16 +13,28 @@ from mmlake.evaluate.probes import middle_words
 from mmlake.records import digest_of
 
 A, B, C = (digest_of(name) for name in (b"a", b"b", b"c"))
-STORY = "First comes the opening line. Then a heron stands quite still in the shallow water. Last comes the closing line."
+STORY = (
+    "First comes the opening line. Then a heron stands quite still in the shallow water. Last comes the closing line."
+)
 
 
 def document(number: int, **fields: object) -> dict[str, object]:
     text = f"Opening words number {number} here. Middle sentence about topic {number} of them. The end."
-    return {"digest": digest_of(b"doc%d" % number), "modality": "text", "role": "document", "survivor": None, "text": text, **fields}
+    return {
+        "digest": digest_of(b"doc%d" % number),
+        "modality": "text",
+        "role": "document",
+        "survivor": None,
+        "text": text,
+        **fields,
+    }
 
 
 def test_a_set_is_named_by_its_content_whatever_the_order_of_its_probes(tmp_path):
-    one, two = Probe(id="1", kind="text", modality="text", relevant=(A,), query="q"), Probe(id="2", kind="image", modality="image", relevant=(B,), query_digest=B)
+    one, two = (
+        Probe(id="1", kind="text", modality="text", relevant=(A,), query="q"),
+        Probe(id="2", kind="image", modality="image", relevant=(B,), query_digest=B),
+    )
     assert ProbeSet((one, two)).digest == ProbeSet((two, one)).digest
     digest = ProbeSet((one, two)).write(tmp_path)
     assert ProbeSet.read(tmp_path, digest) == ProbeSet((two, one))
@@ -42,7 +54,17 @@ def test_an_absent_set_says_what_to_do(tmp_path):
         ProbeSet.read(tmp_path, A)
 
 
-@pytest.mark.parametrize("fields", [{"relevant": ()}, {"relevant": ("nonsense",)}, {"modality": "smell"}, {"query": ""}, {"query_digest": B}, {"hard_negatives": ("x",)}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"relevant": ()},
+        {"relevant": ("nonsense",)},
+        {"modality": "smell"},
+        {"query": ""},
+        {"query_digest": B},
+        {"hard_negatives": ("x",)},
+    ],
+)
 def test_probes_that_cannot_be_scored_are_refused(fields):
     with pytest.raises(SettingsError, match="probe 'p'"):
         ProbeSet((Probe(**{"id": "p", "kind": "text", "modality": "text", "relevant": (A,), "query": "q", **fields}),))
@@ -72,7 +94,9 @@ def test_probes_do_not_depend_on_the_order_of_rows():
 
 def test_another_seed_picks_other_probes_and_growth_keeps_most():
     rows = [document(number) for number in range(60)]
-    few, other, grown = (build_probes(part, seed=seed, per_modality=10) for part, seed in ((rows[:50], 1), (rows[:50], 2), (rows, 1)))
+    few, other, grown = (
+        build_probes(part, seed=seed, per_modality=10) for part, seed in ((rows[:50], 1), (rows[:50], 2), (rows, 1))
+    )
     assert few.digest != other.digest
     assert len(set(few.probes) & set(grown.probes)) >= 6
 
@@ -97,7 +121,11 @@ def test_media_probes_name_the_item_and_its_distortion():
 def test_captions_become_queries_only_where_words_can_be_searched():
     rows = [{"digest": A, "modality": "image", "survivor": A, "sample_text": "a heron in shallow water"}]
     assert [probe.kind for probe in build_probes(rows, seed=1, per_modality=3).probes] == ["image"]
-    words = [probe.query for probe in build_probes(rows, seed=1, per_modality=3, cross_modal=["image"]).probes if probe.kind == "text"]
+    words = [
+        probe.query
+        for probe in build_probes(rows, seed=1, per_modality=3, cross_modal=["image"]).probes
+        if probe.kind == "text"
+    ]
     assert words == ["a heron in shallow water"]
 
 

@@ -20,10 +20,26 @@ def on_a_line(similarities: list[float]) -> np.ndarray:
     return np.array([[value, math.sqrt(1 - value * value)] for value in similarities], dtype=np.float32)
 
 
-def score(similarities: list[float], relevant: list[int], *, clusters: dict[int, int] | None = None, negatives: tuple[int, ...] = (), ks: tuple[int, ...] = (1, 3)) -> dict:
-    probe = Probe(id="p", kind="text", modality="text", relevant=tuple(DIGESTS[i] for i in relevant), query="q", hard_negatives=tuple(DIGESTS[i] for i in negatives))
+def score(
+    similarities: list[float],
+    relevant: list[int],
+    *,
+    clusters: dict[int, int] | None = None,
+    negatives: tuple[int, ...] = (),
+    ks: tuple[int, ...] = (1, 3),
+) -> dict:
+    probe = Probe(
+        id="p",
+        kind="text",
+        modality="text",
+        relevant=tuple(DIGESTS[i] for i in relevant),
+        query="q",
+        hard_negatives=tuple(DIGESTS[i] for i in negatives),
+    )
     owners = {DIGESTS[member]: DIGESTS[survivor] for member, survivor in (clusters or {}).items()}
-    return score_probes([probe], {"p": np.array([1.0, 0.0])}, DIGESTS[: len(similarities)], on_a_line(similarities), owners, ks=ks).to_pylist()[0]
+    return score_probes(
+        [probe], {"p": np.array([1.0, 0.0])}, DIGESTS[: len(similarities)], on_a_line(similarities), owners, ks=ks
+    ).to_pylist()[0]
 
 
 def test_first_place_scores_one_everywhere():
@@ -44,7 +60,13 @@ def test_rank_is_counted_beyond_the_cut_off():
 
 def test_a_version_without_the_answer_scores_nothing():
     row = score([0.9, 0.8], [5], negatives=(1,))
-    assert (row["rank"], row["reciprocal_rank"], row["recall_at_3"], row["ndcg_at_3"], row["num_hard_negatives_above"]) == (None, 0.0, 0.0, 0.0, 1)
+    assert (
+        row["rank"],
+        row["reciprocal_rank"],
+        row["recall_at_3"],
+        row["ndcg_at_3"],
+        row["num_hard_negatives_above"],
+    ) == (None, 0.0, 0.0, 0.0, 1)
 
 
 def test_any_member_of_a_duplicate_cluster_is_the_answer():
@@ -83,7 +105,13 @@ def test_scores_equal_a_full_sort():
     vectors = rng.standard_normal((30, 4))
     digests = [digest_of(b"w%d" % i) for i in range(30)]
     query = rng.standard_normal(4)
-    row = score_probes([Probe(id="p", kind="text", modality="text", relevant=(digests[7],), query="q")], {"p": query}, digests, vectors, {}).to_pylist()[0]
+    row = score_probes(
+        [Probe(id="p", kind="text", modality="text", relevant=(digests[7],), query="q")],
+        {"p": query},
+        digests,
+        vectors,
+        {},
+    ).to_pylist()[0]
     by_hand = [digests[i] for i in np.argsort(-(vectors @ query))]
     assert row["top"] == by_hand[:10]
     assert row["rank"] == by_hand.index(digests[7]) + 1
@@ -101,7 +129,12 @@ def test_a_query_vector_that_does_not_fit_is_refused(vector):
 
 
 def test_the_summary_is_the_mean_per_modality_and_over_all():
-    probes = [Probe(id=name, kind="text", modality=modality, relevant=(DIGESTS[i],), query="q") for name, modality, i in (("a", "text", 0), ("b", "text", 1), ("c", "image", 0))]
-    scores = score_probes(probes, {name: np.array([1.0, 0.0]) for name in "abc"}, DIGESTS[:2], on_a_line([0.9, 0.1]), {})
+    probes = [
+        Probe(id=name, kind="text", modality=modality, relevant=(DIGESTS[i],), query="q")
+        for name, modality, i in (("a", "text", 0), ("b", "text", 1), ("c", "image", 0))
+    ]
+    scores = score_probes(
+        probes, {name: np.array([1.0, 0.0]) for name in "abc"}, DIGESTS[:2], on_a_line([0.9, 0.1]), {}
+    )
     means = {(row["modality"], row["kind"]): row["recall_at_1"] for row in summarize(scores).to_pylist()}
     assert means == {("text", "text"): 0.5, ("image", "text"): 1.0, ("all", "all"): pytest.approx(2 / 3, abs=1e-6)}

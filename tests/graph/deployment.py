@@ -52,14 +52,33 @@ class Deployment:
 
 @contextmanager
 def deployed(lake: Path, landing: Path) -> Iterator[Deployment]:
-    """`dagster dev` on the lake, in a process group of its own that is stopped as a whole: its children outlive it otherwise."""
+    """`dagster dev` on the lake, in a process group of its own that is stopped as a whole: its children outlive it
+    otherwise."""
     port = free_port()
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake), "MMLAKE_LANDING": str(landing), "MMLAKE_AUTOMATION": "off", "MMLAKE_DEVICE": "cpu", "PYTHONWARNINGS": "ignore",
     }  # fmt: skip
-    command = [sys.executable, "-m", "dagster", "dev", "-m", "mmlake_assets.definitions", "-h", "127.0.0.1", "-p", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "dagster",
+        "dev",
+        "-m",
+        "mmlake_assets.definitions",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
     with (lake / "dev.log").open("w") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, cwd=Path(__file__).parents[2])
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=Path(__file__).parents[2],
+        )
     made = Deployment(f"http://127.0.0.1:{port}", lake, lake / "dev.log")
     try:
         made.wait(lambda: _answers(made), seconds=START_S)
@@ -79,6 +98,10 @@ def deployed(lake: Path, landing: Path) -> Iterator[Deployment]:
 
 def _answers(made: Deployment) -> bool:
     try:
-        return bool(made.ask("{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }")["repositoriesOrError"].get("nodes"))
+        return bool(
+            made.ask("{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }")[
+                "repositoriesOrError"
+            ].get("nodes")
+        )
     except (urllib.error.URLError, ConnectionError, TimeoutError):
         return False

@@ -24,7 +24,8 @@ BACKFILL_S = 240
 SHOTS = os.environ.get("MMLAKE_SHOTS")  # a folder: keep the pictures there
 
 LAUNCH = (
-    "mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) { __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"
+    "mutation($p: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $p) { __typename ... on "
+    "LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"
 )
 STATUS = "query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status } } }"
 RUNS = 'query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $id}]}) { ... on Runs { results { runId status } } } }'
@@ -34,9 +35,14 @@ RUNS = 'query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfil
 def deployment(done, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     base = tmp_path_factory.mktemp("deployment")
     for own in copied(done, base):
-        make.land(base / "landing", {f"many/n{number:03d}.jsonl": make.jsonl([make.prose(100 + number)]) for number in range(NUM_SHARDS)})
+        make.land(
+            base / "landing",
+            {f"many/n{number:03d}.jsonl": make.jsonl([make.prose(100 + number)]) for number in range(NUM_SHARDS)},
+        )
         refresh(own.lake)
-        own.instance.add_dynamic_partitions(SHARD_SETS["text"], [key for key in own.lake.registry.keys("text") if key.startswith("many/")])
+        own.instance.add_dynamic_partitions(
+            SHARD_SETS["text"], [key for key in own.lake.registry.keys("text") if key.startswith("many/")]
+        )
     with deployed(base / "lake", base / "landing") as made:
         yield made
 
@@ -45,10 +51,18 @@ def test_a_backfill_of_more_shards_of_one_modality_than_fit_a_run_takes_two(depl
     keys = [key for key in Lake(deployment.lake).registry.keys("text") if key.startswith("many/")]
     assert len(keys) == NUM_SHARDS
     selection = [{"path": ["text", name]} for name in ("items", "blobs", "tracks")]
-    launched = deployment.ask(LAUNCH, p={"assetSelection": selection, "partitionNames": [f"text|{key}" for key in keys]})["launchPartitionBackfill"]
+    launched = deployment.ask(
+        LAUNCH, p={"assetSelection": selection, "partitionNames": [f"text|{key}" for key in keys]}
+    )["launchPartitionBackfill"]
     assert launched["__typename"] == "LaunchBackfillSuccess", launched
     done = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED")
-    status = deployment.wait(lambda: next(iter({deployment.ask(STATUS, id=launched["backfillId"])["partitionBackfillOrError"]["status"]} & set(done)), None), seconds=BACKFILL_S)
+    status = deployment.wait(
+        lambda: next(
+            iter({deployment.ask(STATUS, id=launched["backfillId"])["partitionBackfillOrError"]["status"]} & set(done)),
+            None,
+        ),
+        seconds=BACKFILL_S,
+    )
     runs = deployment.ask(RUNS, id=launched["backfillId"])["runsOrError"]["results"]
     assert status in ("COMPLETED", "COMPLETED_SUCCESS")
     assert [run["status"] for run in runs] == ["SUCCESS", "SUCCESS"]
@@ -57,8 +71,14 @@ def test_a_backfill_of_more_shards_of_one_modality_than_fit_a_run_takes_two(depl
 
 
 def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) -> None:
-    data = deployment.ask("{ assetNodes { assetKey { path } } repositoriesOrError { ... on RepositoryConnection { nodes { sensors { name } } } } }")
-    assert {sensor["name"] for node in data["repositoriesOrError"]["nodes"] for sensor in node["sensors"]} >= {"landing_zone", "automation"}
+    data = deployment.ask(
+        "{ assetNodes { assetKey { path } } repositoriesOrError { ... on RepositoryConnection { nodes { sensors { "
+        "name } } } } }"
+    )
+    assert {sensor["name"] for node in data["repositoriesOrError"]["nodes"] for sensor in node["sensors"]} >= {
+        "landing_zone",
+        "automation",
+    }
     assert len(data["assetNodes"]) == 4 * 10 + 2 + 8
 
 
@@ -73,7 +93,14 @@ def browser() -> Iterator[object]:
         pytest.skip("Chromium and its driver are not installed")
     options = Options()
     options.binary_location = binary
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1000", "--force-color-profile=srgb"):
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1600,1000",
+        "--force-color-profile=srgb",
+    ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
     made = webdriver.Chrome(options=options, service=Service(driver))
@@ -101,19 +128,40 @@ def _see(browser, deployment: Deployment, path: str, *, words: list[str], name: 
 
 @pytest.mark.browser
 def test_the_asset_graph_is_drawn_in_groups(browser, deployment: Deployment, tmp_path: Path) -> None:
-    text = _see(browser, deployment, "/asset-groups/", words=["sources", "quality", "dedup", "catalog", "versions"], name="ui-graph", tmp_path=tmp_path)
+    text = _see(
+        browser,
+        deployment,
+        "/asset-groups/",
+        words=["sources", "quality", "dedup", "catalog", "versions"],
+        name="ui-graph",
+        tmp_path=tmp_path,
+    )
     assert "catalog" in text.lower()
 
 
 @pytest.mark.browser
 def test_the_partition_matrix_of_a_row_asset_is_shown(browser, deployment: Deployment, tmp_path: Path) -> None:
-    text = _see(browser, deployment, "/assets/text/verdicts?view=partitions", words=["text/a.jsonl", "Materialized (2)"], name="ui-partitions", tmp_path=tmp_path)
+    text = _see(
+        browser,
+        deployment,
+        "/assets/text/verdicts?view=partitions",
+        words=["text/a.jsonl", "Materialized (2)"],
+        name="ui-partitions",
+        tmp_path=tmp_path,
+    )
     assert f"Missing ({NUM_SHARDS})" in text or f"Materialized ({NUM_SHARDS + 2})" in text
 
 
 @pytest.mark.browser
 def test_an_asset_page_shows_its_counts_and_draws_its_plot(browser, deployment: Deployment, tmp_path: Path) -> None:
-    _see(browser, deployment, "/assets/text/verdicts?view=events", words=["text/a.jsonl", "statuses"], name="ui-asset", tmp_path=tmp_path)
+    _see(
+        browser,
+        deployment,
+        "/assets/text/verdicts?view=events",
+        words=["text/a.jsonl", "statuses"],
+        name="ui-asset",
+        tmp_path=tmp_path,
+    )
     assert deployment.wait(lambda: browser.find_elements("css selector", "img[src^='data:image/svg+xml']"), seconds=60)
 
 

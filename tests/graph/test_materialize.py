@@ -24,7 +24,9 @@ from tests import make
 
 
 def _latest(done, key: list[str], partition: str) -> dg.AssetMaterialization:
-    records = done.instance.fetch_materializations(dg.AssetRecordsFilter(asset_key=dg.AssetKey(key), asset_partitions=[partition]), limit=1).records
+    records = done.instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=dg.AssetKey(key), asset_partitions=[partition]), limit=1
+    ).records
     return records[0].asset_materialization
 
 
@@ -48,15 +50,26 @@ def test_each_event_names_the_very_versions_that_its_partition_was_made_from(don
     items, verdicts = (dg.AssetKey(["image", name]) for name in ("items", "verdicts"))
     for shard in done.lake.registry.keys("image"):
         event = _latest(done, ["image", "tracks"], row_key("image", shard))
-        assert event.tags[get_input_data_version_tag(items)] == done.lake.tables.stamp(Slot("items", "image", shard)).data_version
+        assert (
+            event.tags[get_input_data_version_tag(items)]
+            == done.lake.tables.stamp(Slot("items", "image", shard)).data_version
+        )
         later = _latest(done, ["image", "fingerprints"], row_key("image", shard))
-        assert later.tags[get_input_data_version_tag(verdicts)] == done.lake.tables.stamp(Slot("verdicts", "image", shard)).data_version
+        assert (
+            later.tags[get_input_data_version_tag(verdicts)]
+            == done.lake.tables.stamp(Slot("verdicts", "image", shard)).data_version
+        )
 
 
 def test_the_rows_that_went_in_are_accounted_for_in_every_modality(done) -> None:
     for one in summarize(done.lake).modalities:
         assert one.num_rows == sum(one.statuses.values())
-    assert {one.modality: one.num_rows for one in summarize(done.lake).modalities} == {"text": 7, "image": 6, "video": 1, "audio": 2}
+    assert {one.modality: one.num_rows for one in summarize(done.lake).modalities} == {
+        "text": 7,
+        "image": 6,
+        "video": 1,
+        "audio": 2,
+    }
 
 
 def test_planted_defects_and_duplicates_are_found(done) -> None:
@@ -68,7 +81,11 @@ def test_planted_defects_and_duplicates_are_found(done) -> None:
 
 
 def test_all_checks_pass(done) -> None:
-    for check in [checks.contract_check(step, modality) for modality in MODALITIES for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())]:
+    for check in [
+        checks.contract_check(step, modality)
+        for modality in MODALITIES
+        for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
+    ]:
         for key in check.check_keys:
             record = done.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)[0]
             assert record.event.asset_check_evaluation.passed, key
@@ -76,7 +93,9 @@ def test_all_checks_pass(done) -> None:
 
 def test_the_contracts_of_catalog_manifest_and_shards_were_checked_in_the_run_and_passed(done) -> None:
     for name in ("catalog", "manifest", "training_shards"):
-        record = done.instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(dg.AssetKey(name), "contract"), limit=1)[0]
+        record = done.instance.event_log_storage.get_asset_check_execution_history(
+            dg.AssetCheckKey(dg.AssetKey(name), "contract"), limit=1
+        )[0]
         assert record.event.asset_check_evaluation.passed, name
 
 
@@ -131,7 +150,9 @@ def test_a_changed_shard_remakes_its_own_tables_only(own) -> None:
     assert again.versions == {"everything": "everything-v002", "curated": "curated-v002"}
 
 
-def test_a_run_killed_between_any_two_tables_converges_to_the_same_manifest(done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_killed_between_any_two_tables_converges_to_the_same_manifest(
+    done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The tables of an interrupted run are taken up, whichever was the last to be finished."""
     from mmlake.tables import Tables
 
@@ -158,7 +179,9 @@ def test_a_run_killed_between_any_two_tables_converges_to_the_same_manifest(done
     assert lake.versions.tags() == done.lake.versions.tags()
 
 
-def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(
+    own, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mmlake_assets import definitions
 
     lake = own.lake
@@ -166,8 +189,13 @@ def test_a_failing_partition_leaves_the_good_ones_logged_and_fails_the_run(own, 
         lake.tables.remove(Slot("items", "text", shard))
     (lake.landing.root / "text" / "b.jsonl").unlink()
     job = definitions.build(own.resource, definitions.CudaExecutorResource(device="cpu")).resolve_job_def("text_rows")
-    tags = {"dagster/asset_partition_range_start": "text|text/a.jsonl", "dagster/asset_partition_range_end": "text|text/b.jsonl"}
-    result = job.execute_in_process(instance=own.instance, tags=tags, raise_on_error=False, asset_selection=[dg.AssetKey(["text", "items"])])
+    tags = {
+        "dagster/asset_partition_range_start": "text|text/a.jsonl",
+        "dagster/asset_partition_range_end": "text|text/b.jsonl",
+    }
+    result = job.execute_in_process(
+        instance=own.instance, tags=tags, raise_on_error=False, asset_selection=[dg.AssetKey(["text", "items"])]
+    )
     assert not result.success
     logged = [event.partition for event in result.all_events if event.is_step_materialization]
     assert logged == ["text|text/a.jsonl"]
@@ -183,14 +211,18 @@ def test_a_run_that_a_person_stops_ends_as_stopped_and_not_as_failed() -> None:
         run._Runner(defs, instance, run.Ran(listing=None)).run("everything", {})
 
 
-def test_a_failed_run_tells_its_cause_in_our_words_and_ends_with_its_exit_code(own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_tells_its_cause_in_our_words_and_ends_with_its_exit_code(
+    own, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a person reads after `mmlake run` is neither a class of Dagster nor half of the story."""
     (own.lake.landing.root / "text" / "a.jsonl").write_bytes(make.jsonl([make.prose(70)]))
     monkeypatch.setattr("mmlake.sources.ingest", _away)
     with pytest.raises(MmlakeError) as raised:
         own.again()
     assert raised.value.exit_code == RemoteUnavailable.exit_code
-    assert "1 of 1 partitions failed, the others are done; text|text/a.jsonl: the bucket does not answer" in str(raised.value)
+    assert "1 of 1 partitions failed, the others are done; text|text/a.jsonl: the bucket does not answer" in str(
+        raised.value
+    )
     assert "dagster." not in str(raised.value)
 
 

@@ -25,7 +25,10 @@ class Zone:
     """A landing zone under a sensor."""
 
     def __init__(self, base: Path, instance: dg.DagsterInstance) -> None:
-        self.landing, self.instance = make.land(base / "landing", {"text/a.jsonl": make.jsonl([make.prose(1)])}), instance
+        self.landing, self.instance = (
+            make.land(base / "landing", {"text/a.jsonl": make.jsonl([make.prose(1)])}),
+            instance,
+        )
         self.resource = LakeResource(root=str(base / "lake"), landing=str(self.landing), settle_s=60.0)
         self.settle("text/a.jsonl")
 
@@ -113,7 +116,8 @@ def test_changed_contents_under_an_old_name_ask_for_one_run_per_revision(zone: Z
     assert first.run_requests[0].run_key == second.run_requests[0].run_key  # the daemon starts a run key once
 
 
-@pytest.mark.filterwarnings("ignore:Non-compliant tag keys:DeprecationWarning")  # Dagster's own tags of two-dimensional partitions
+# Dagster's own tags of two-dimensional partitions
+@pytest.mark.filterwarnings("ignore:Non-compliant tag keys:DeprecationWarning")
 def test_the_daemon_finds_the_job_and_the_partition_of_each_run_that_a_tick_asks_for(zone: Zone) -> None:
     zone.put("photos/a.png", make.picture(1))
     zone.tick()
@@ -128,7 +132,8 @@ def test_the_daemon_finds_the_job_and_the_partition_of_each_run_that_a_tick_asks
     ):
         asked = landing_zone.evaluate_tick(context).run_requests
     assert [(request.asset_selection, request.partition_key) for request in asked] == [
-        ([dg.AssetKey([modality, name]) for name in ROW_STEPS], row_key(modality, shard)) for modality, shard in (("text", "text/a.jsonl"), ("image", "photos"))
+        ([dg.AssetKey([modality, name]) for name in ROW_STEPS], row_key(modality, shard))
+        for modality, shard in (("text", "text/a.jsonl"), ("image", "photos"))
     ]
     jobs = [defs.resolve_job_def(request.job_name).asset_layer.asset_graph for request in asked]
     assert all(job.has(key) for job, request in zip(jobs, asked, strict=True) for key in request.asset_selection)
@@ -139,7 +144,9 @@ def test_a_file_that_was_removed_stays_a_partition_and_its_page_says_so_once(zon
     run_step(ROW_STEPS["items"], zone.resource.open(), "text", "text/a.jsonl")
     (zone.landing / "text" / "a.jsonl").unlink()
     result = zone.tick()
-    assert [(event.asset_key.path, event.partition) for event in result.asset_events] == [(["text", "items"], "text|text/a.jsonl")]
+    assert [(event.asset_key.path, event.partition) for event in result.asset_events] == [
+        (["text", "items"], "text|text/a.jsonl")
+    ]
     assert not result.run_requests
     assert isinstance(zone.tick(), dg.SkipReason)
     assert zone.shards() == ["text/a.jsonl"]

@@ -10,7 +10,20 @@ import dagster as dg
 from mmlake_assets import definitions
 
 SNAPSHOT = Path(__file__).parent / "graph.json"
-DATA_ORDER = ["sources", "store", "preprocess", "quality", "dedup", "embed", "catalog", "versions", "shards", "evaluate", "costs", "provenance"]
+DATA_ORDER = [
+    "sources",
+    "store",
+    "preprocess",
+    "quality",
+    "dedup",
+    "embed",
+    "catalog",
+    "versions",
+    "shards",
+    "evaluate",
+    "costs",
+    "provenance",
+]
 
 
 def graph() -> dict[str, dict[str, object]]:
@@ -51,14 +64,20 @@ def test_every_asset_page_is_filled() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     for key in resolved.get_all_asset_keys():
         node = resolved.get(key)
-        assert node.description and node.owners and node.kinds and node.group_name in DATA_ORDER and node.code_version, key
+        assert (
+            node.description and node.owners and node.kinds and node.group_name in DATA_ORDER and node.code_version
+        ), key
 
 
 def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     tables = [key for key in resolved.get_all_asset_keys() if len(key.path) == 2]
     assert len(tables) == 40
-    assert {key.to_user_string() for key in resolved.get_all_asset_keys() if "contract" in {check.name for check in resolved.get(key).check_keys}} >= {
+    assert {
+        key.to_user_string()
+        for key in resolved.get_all_asset_keys()
+        if "contract" in {check.name for check in resolved.get(key).check_keys}
+    } >= {
         "catalog",
         "manifest",
         "training_shards",

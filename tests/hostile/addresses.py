@@ -1,4 +1,5 @@
-"""Lists of URLs for the fuzzer: their seeds, answers that never leave the process, and whether every line got its rows."""
+"""Lists of URLs for the fuzzer: their seeds, answers that never leave the process, and whether every line got its
+rows."""
 
 from __future__ import annotations
 
@@ -34,13 +35,21 @@ def is_list(name: str) -> bool:
 def lists() -> list[tuple[str, bytes]]:
     """(name, bytes) of one list in every spelling; addresses good, refused and odd, hashes right in form and not."""
     hashes = (digest_of(b"x"), "00", "zz" * 32, "", "A" * 64)
-    records = [{"url": url, "caption": f"caption {at}", "sha256": hashes[at % len(hashes)]} for at, url in enumerate(_ADDRESSES)]
+    records = [
+        {"url": url, "caption": f"caption {at}", "sha256": hashes[at % len(hashes)]}
+        for at, url in enumerate(_ADDRESSES)
+    ]
     records[2] |= {"image_url": "http://g.example/q.png", "license": "CC BY 4.0"}
     plain = ("# a list\n\n" + "\n".join(_ADDRESSES) + "\n").encode()
     quoted = "".join(f'"{record["url"]}","caption\n{at}",{record["sha256"]}\r\n' for at, record in enumerate(records))
     tabbed = "".join(f"{record['url']}\t{record['caption']}\n" for record in records)
     sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([{"image_url": None, **record} for record in records]), sink, row_group_size=5, write_page_checksum=True)
+    pq.write_table(
+        pa.Table.from_pylist([{"image_url": None, **record} for record in records]),
+        sink,
+        row_group_size=5,
+        write_page_checksum=True,
+    )
     return [
         ("a.urls", plain),
         ("a.urls.txt.gz", gzip.compress(plain, mtime=0)),
@@ -78,7 +87,15 @@ class Answers:
         kind = kind_of(body[:4096], content_type="", url=url, stream=lambda: io.BytesIO(body))
         digest = self._store.put(body, extension=kind.extension if kind else "bin")
         told = (kind.content_type, kind.modality, kind.extension) if kind else (None, None, "bin")
-        return replace(bare, status=200, digest=digest, size_bytes=len(body), content_type=told[0], modality=told[1], extension=told[2])
+        return replace(
+            bare,
+            status=200,
+            digest=digest,
+            size_bytes=len(body),
+            content_type=told[0],
+            modality=told[1],
+            extension=told[2],
+        )
 
     def telling(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
         """Itself: its answers never change."""
@@ -106,14 +123,24 @@ def lost(name: str, data: bytes, rows: list[dict[str, Any]]) -> list[str]:
     else:
         comments = not lower.endswith(".jsonl")
         lines = enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1)
-        wanted = [f"line:{number}" for number, line in lines if line.strip() and not (comments and line.strip().startswith(b"#"))]
-    if any(row["error_code"] in (1001, 1002, 1008) and json.loads(row["source_ref"]).get("member") not in wanted for row in rows):
+        wanted = [
+            f"line:{number}"
+            for number, line in lines
+            if line.strip() and not (comments and line.strip().startswith(b"#"))
+        ]
+    if any(
+        row["error_code"] in (1001, 1002, 1008) and json.loads(row["source_ref"]).get("member") not in wanted
+        for row in rows
+    ):
         return []  # a row says where reading ended
     return [f"{place} of the list gave no row" for place in wanted if place not in told]
 
 
 def _parquet_rows(data: bytes) -> list[str]:
     try:
-        return [f"row:{number}" for number in range(1, pq.read_table(io.BytesIO(data), page_checksum_verification=True).num_rows + 1)]
+        return [
+            f"row:{number}"
+            for number in range(1, pq.read_table(io.BytesIO(data), page_checksum_verification=True).num_rows + 1)
+        ]
     except (pa.ArrowException, OSError, ValueError):
         return []

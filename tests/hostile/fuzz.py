@@ -1,7 +1,8 @@
 """Mutated shards through the reader: nothing may crash, hang, eat memory, or go missing.
 
     python -m tests.hostile.fuzz --inputs 20000 --seed 1 --workers 2 --json
-Every input is a function of its number and the seed: `--only 4711` repeats one, `--keep DIR` writes the inputs that failed.
+Every input is a function of its number and the seed: `--only 4711` repeats one, `--keep DIR` writes the inputs that
+failed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from tests.hostile import addresses, oracle
 from tests.hostile.mutations import mutated
 from tests.hostile.seeds import media
 
-DEADLINE_S = 10.0  # of the processor, so that a busy machine is no fault of an input; a worker that takes three times as long by the clock is ended
+# of the processor, so that a busy machine is no fault of an input; a worker that takes three times as long by the clock
+# is ended
+DEADLINE_S = 10.0
 MAX_GROWTH_BYTES = 512 << 20  # resident memory above what the worker held before the input
 _STORE_INPUTS = 250  # after so many the blobs are thrown away
 _FETCHES = 6  # locators followed per shard
@@ -58,7 +61,9 @@ class Tally:
         self.formats.update(found.get("formats", {}))
         self.slowest_s = max(self.slowest_s, found["wall_s"])
         self.largest_growth_bytes = max(self.largest_growth_bytes, found["growth_bytes"])
-        self.violations.extend({"number": found["number"], "name": found["name"], "what": what} for what in found["violations"])
+        self.violations.extend(
+            {"number": found["number"], "name": found["name"], "what": what} for what in found["violations"]
+        )
 
 
 class Bench:
@@ -66,7 +71,9 @@ class Bench:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.root = Path(tempfile.mkdtemp(prefix="mmlake-fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+        self.root = Path(
+            tempfile.mkdtemp(prefix="mmlake-fuzz-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        )
         self._count = 0
 
     def close(self) -> None:
@@ -83,14 +90,22 @@ class Bench:
         for path, content in (*start.beside, (name, data)):
             (self.root / "in" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / "in" / path).write_bytes(content)
-        found: dict[str, Any] = {"number": number, "name": name, "violations": [], "codes": Counter(), "formats": Counter()}
+        found: dict[str, Any] = {
+            "number": number,
+            "name": name,
+            "violations": [],
+            "codes": Counter(),
+            "formats": Counter(),
+        }
         before, start, start_cpu_s = _reset_peak(), time.monotonic(), time.process_time()
         try:
             self._check(found, decode=number % _DECODED_SHARE == 0)
         except Exception as error:
             frames = traceback.extract_tb(error.__traceback__)
             where = next((frame for frame in reversed(frames) if "/mmlake/" in frame.filename), frames[-1])
-            found["violations"].append(f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:200]}")
+            found["violations"].append(
+                f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:200]}"
+            )
         found["wall_s"], found["growth_bytes"] = time.monotonic() - start, max(0, _peak_bytes() - before)
         if (cpu_s := time.process_time() - start_cpu_s) > DEADLINE_S:
             found["violations"].append(f"cpu_s={cpu_s:.1f} not in [0, {DEADLINE_S}]")
@@ -109,18 +124,32 @@ class Bench:
         if not shards:
             wrong.append("a file belongs to no shard")
         for shard in shards:
-            tables = {modality: sources.ingest(shard, modality, landing=landing, store=store, settings=settings, downloads=downloads) for modality in shard.modalities}
-            again = sources.ingest(shard, shard.modalities[0], landing=landing, store=store, settings=settings, downloads=downloads)
+            tables = {
+                modality: sources.ingest(
+                    shard, modality, landing=landing, store=store, settings=settings, downloads=downloads
+                )
+                for modality in shard.modalities
+            }
+            again = sources.ingest(
+                shard, shard.modalities[0], landing=landing, store=store, settings=settings, downloads=downloads
+            )
             if not again.equals(tables[shard.modalities[0]]):
                 wrong.append("two reads of one shard differ")
-            rows = sorted((row for table in tables.values() for row in table.to_pylist()), key=lambda row: row["item_id"])
+            rows = sorted(
+                (row for table in tables.values() for row in table.to_pylist()), key=lambda row: row["item_id"]
+            )
             for table in tables.values():
                 wrong.extend(oracle.table_faults(table, schemas.ITEMS.arrow))
             wrong.extend(oracle.row_faults(rows, shard.key))
             path = landing / shard.path
             data = path.read_bytes() if path.is_file() else b"files"
-            wrong.extend(addresses.lost(shard.path, oracle.expand(data), rows) if shard.format == "urls" else oracle.lost(data, shard.format, rows))
-            wrong.extend(_byte_faults(rows, landing, store, follow=shard.format != "urls"))  # locators into lists lead to the lake's own downloads
+            wrong.extend(
+                addresses.lost(shard.path, oracle.expand(data), rows)
+                if shard.format == "urls"
+                else oracle.lost(data, shard.format, rows)
+            )
+            # locators into lists lead to the lake's own downloads
+            wrong.extend(_byte_faults(rows, landing, store, follow=shard.format != "urls"))
             if decode:
                 found["num_decoded"] = found.get("num_decoded", 0) + sum(_decoded(tables, store, wrong))
             found["formats"][shard.format] += 1
@@ -149,7 +178,9 @@ def _decoded(tables: dict[str, Any], store: Any, wrong: list[str]) -> Iterator[i
 
     for modality, table in tables.items():
         found = tracks(table, modality, store=store, settings=PreprocessSettings(align=False))
-        if set(found.column("digest").to_pylist()) != {digest for digest in table.column("digest").to_pylist() if digest is not None}:
+        if set(found.column("digest").to_pylist()) != {
+            digest for digest in table.column("digest").to_pylist() if digest is not None
+        }:
             wrong.append(f"the decoders of {modality} did not give one row for each digest")
         yield found.num_rows
 
@@ -171,7 +202,8 @@ def _peak_bytes() -> int:
 
 
 def _work(numbers: list[int], seed: int, sink: Any) -> None:
-    """A worker: says which input it starts, then what came of it. A hang ends the process, since C code listens to nothing else."""
+    """A worker: says which input it starts, then what came of it. A hang ends the process, since C code listens to
+    nothing else."""
     os.environ["OMP_NUM_THREADS"] = "1"
     logging.disable(logging.WARNING)  # every other input is worth a warning
     bench = Bench(seed)
@@ -207,7 +239,13 @@ def _results(numbers: list[int], seed: int) -> Iterator[dict[str, Any]]:
         except EOFError:
             worker.join()
             what = f"the worker ended with exit code {worker.exitcode}: a crash, or no end within {3 * DEADLINE_S} s"
-            yield {"number": current, "name": mutated(current, seed)[0], "violations": [what], "wall_s": 3 * DEADLINE_S, "growth_bytes": 0}
+            yield {
+                "number": current,
+                "name": mutated(current, seed)[0],
+                "violations": [what],
+                "wall_s": 3 * DEADLINE_S,
+                "growth_bytes": 0,
+            }
             numbers = [number for number in numbers if number != current]
             if root is not None:
                 shutil.rmtree(root, ignore_errors=True)
@@ -227,7 +265,9 @@ def fuzz(numbers: Iterable[int], *, seed: int = 1, workers: int = 1) -> Tally:
             with lock:
                 tally.add(found)
 
-    threads = [threading.Thread(target=collect, args=(part,)) for at in range(workers) if (part := numbers[at::workers])]
+    threads = [
+        threading.Thread(target=collect, args=(part,)) for at in range(workers) if (part := numbers[at::workers])
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -247,7 +287,11 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="directory that gets the inputs that failed")
     parser.add_argument("--json", action="store_true", help="one JSON object and nothing else")
     given = parser.parse_args()
-    tally = _alone(given.only, given.seed) if given.only is not None else fuzz(range(given.first, given.first + given.inputs), seed=given.seed, workers=given.workers)
+    tally = (
+        _alone(given.only, given.seed)
+        if given.only is not None
+        else fuzz(range(given.first, given.first + given.inputs), seed=given.seed, workers=given.workers)
+    )
     for number in {violation["number"] for violation in tally.violations} if given.keep else ():
         given.keep.mkdir(parents=True, exist_ok=True)
         name, data, _ = mutated(number, given.seed)

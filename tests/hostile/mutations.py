@@ -110,7 +110,13 @@ def swap_blocks(data: bytes, rng: random.Random) -> bytes:
     if num_blocks < 2:
         return data[::-1]
     one, other = (BLOCK * at for at in sorted(rng.sample(range(num_blocks), 2)))
-    return data[:one] + data[other : other + BLOCK] + data[one + BLOCK : other] + data[one : one + BLOCK] + data[other + BLOCK :]
+    return (
+        data[:one]
+        + data[other : other + BLOCK]
+        + data[one + BLOCK : other]
+        + data[one : one + BLOCK]
+        + data[other + BLOCK :]
+    )
 
 
 def fill(data: bytes, rng: random.Random) -> bytes:
@@ -130,7 +136,9 @@ def splice(data: bytes, rng: random.Random) -> bytes:
 
 
 def append(data: bytes, rng: random.Random) -> bytes:
-    return data + rng.choice((bytes(rng.randrange(20_000)), rng.randbytes(rng.randrange(1, 2000)), rng.choice(seeds()).data))
+    return data + rng.choice(
+        (bytes(rng.randrange(20_000)), rng.randbytes(rng.randrange(1, 2000)), rng.choice(seeds()).data)
+    )
 
 
 def overwrite_number(data: bytes, rng: random.Random) -> bytes:
@@ -140,7 +148,18 @@ def overwrite_number(data: bytes, rng: random.Random) -> bytes:
     width, at = rng.choice((2, 4, 8)), rng.randrange(len(data) - 7)
     if rng.random() < 0.5:  # formats keep their counts at both ends
         at = rng.choice((rng.randrange(min(64, len(data) - 7)), len(data) - 8 - rng.randrange(min(64, len(data) - 7))))
-    value = rng.choice((0, 1, (1 << 8 * width) - 1, 1 << (8 * width - 1), (1 << (8 * width - 1)) - 1, len(data), len(data) * 2, rng.getrandbits(8 * width)))
+    value = rng.choice(
+        (
+            0,
+            1,
+            (1 << 8 * width) - 1,
+            1 << (8 * width - 1),
+            (1 << (8 * width - 1)) - 1,
+            len(data),
+            len(data) * 2,
+            rng.getrandbits(8 * width),
+        )
+    )
     return data[:at] + (value % (1 << 8 * width)).to_bytes(width, rng.choice(("little", "big"))) + data[at + width :]
 
 
@@ -193,13 +212,27 @@ def edit_json(data: bytes, rng: random.Random) -> bytes:
 
 _ZIP_FIELDS = {  # (offset, bytes) of the numbers in each kind of record
     b"PK\3\4": ((6, 2), (8, 2), (14, 4), (18, 4), (22, 4), (26, 2), (28, 2)),
-    b"PK\1\2": ((4, 2), (8, 2), (10, 2), (16, 4), (20, 4), (24, 4), (28, 2), (30, 2), (32, 2), (34, 2), (38, 4), (42, 4)),
+    b"PK\1\2": (
+        (4, 2),
+        (8, 2),
+        (10, 2),
+        (16, 4),
+        (20, 4),
+        (24, 4),
+        (28, 2),
+        (30, 2),
+        (32, 2),
+        (34, 2),
+        (38, 4),
+        (42, 4),
+    ),
     b"PK\5\6": ((4, 2), (8, 2), (10, 2), (12, 4), (16, 4), (20, 2)),
 }
 
 
 def edit_entry(data: bytes, rng: random.Random) -> bytes:
-    """One number, or the name, of one record of a zip, in the directory alone or before the bytes alone; or one record put in the place of another."""
+    """One number, or the name, of one record of a zip, in the directory alone or before the bytes alone; or one
+    record put in the place of another."""
     found = list(_RECORD.finditer(data))
     if not found:
         return _flipped(data, rng, 1)
@@ -214,8 +247,23 @@ def edit_entry(data: bytes, rng: random.Random) -> bytes:
         return data[:at] + data[other : other + 46] + data[at + 46 :]
     offset, width = rng.choice(fields)
     old = int.from_bytes(data[at + offset : at + offset + width], "little")
-    values = (0, 1, (1 << 8 * width) - 1, 1 << (8 * width - 1), old + 1, old - 1, old * 2, old // 2, rng.choice(found).start(), rng.choice((8, 9, 12, 14, 93, 1 << 11, 1 << 3)))
-    return data[: at + offset] + (rng.choice(values) % (1 << 8 * width)).to_bytes(width, "little") + data[at + offset + width :]
+    values = (
+        0,
+        1,
+        (1 << 8 * width) - 1,
+        1 << (8 * width - 1),
+        old + 1,
+        old - 1,
+        old * 2,
+        old // 2,
+        rng.choice(found).start(),
+        rng.choice((8, 9, 12, 14, 93, 1 << 11, 1 << 3)),
+    )
+    return (
+        data[: at + offset]
+        + (rng.choice(values) % (1 << 8 * width)).to_bytes(width, "little")
+        + data[at + offset + width :]
+    )
 
 
 _RECORD = re.compile(rb"PK\x03\x04|PK\x01\x02|PK\x05\x06")
@@ -230,7 +278,13 @@ def _mutate(seed: Seed, rng: random.Random) -> bytes:
     data = seed.data
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         edit = edit_header if seed.method is None else edit_entry
-        one = edit if seed.members and rng.random() < 0.4 else edit_json if ".json" in seed.name and rng.random() < 0.4 else rng.choice(GENERAL)
+        one = (
+            edit
+            if seed.members and rng.random() < 0.4
+            else edit_json
+            if ".json" in seed.name and rng.random() < 0.4
+            else rng.choice(GENERAL)
+        )
         data = one(data, rng)
     return data
 
@@ -243,7 +297,12 @@ def _with_mutated_member(seed: Seed, rng: random.Random) -> bytes:
         name, data = members[at]
         if rng.random() < 0.25:
             name = rng.choice(
-                (rng.choice(members)[0], name.rpartition(".")[0] or "x", name + rng.choice((".gz", ".json", ".png", ".cls", ".")), chr(rng.randrange(1, 0x3000)) + name)
+                (
+                    rng.choice(members)[0],
+                    name.rpartition(".")[0] or "x",
+                    name + rng.choice((".gz", ".json", ".png", ".cls", ".")),
+                    chr(rng.randrange(1, 0x3000)) + name,
+                )
             )
         members[at] = (name, (edit_json if name.endswith(".json") else rng.choice(GENERAL))(data, rng))
     named = tuple((name.replace("\0", "_").encode("utf-8", "ignore").decode(), data) for name, data in members)
@@ -253,7 +312,8 @@ def _with_mutated_member(seed: Seed, rng: random.Random) -> bytes:
 
 
 def mutated(number: int, seed: int) -> tuple[str, bytes, Seed]:
-    """(path of the file, bytes, the seed they were made from) of the input with this number; the same for the same two numbers, on every machine."""
+    """(path of the file, bytes, the seed they were made from) of the input with this number; the same for the same
+    two numbers, on every machine."""
     rng = random.Random(f"{seed}:{number}")
     start = rng.choice(seeds())
     inner = _with_mutated_member(start, rng) if start.members and rng.random() < 0.25 else None
@@ -274,5 +334,7 @@ def mutated(number: int, seed: int) -> tuple[str, bytes, Seed]:
         packing = rng.choice(("bz2", "xz"))
         name, payload = f"{name}.{packing}", compress(payload, packing)
     elif chance < 0.18:  # the name says something else than the bytes
-        name = rng.choice(("x", "x.txt", "x.bin", f"x.{rng.choice(seeds()).name}", "x.tar", "x.zip", "x.jsonl", "x.parquet"))
+        name = rng.choice(
+            ("x", "x.txt", "x.bin", f"x.{rng.choice(seeds()).name}", "x.tar", "x.zip", "x.jsonl", "x.parquet")
+        )
     return name, payload, start

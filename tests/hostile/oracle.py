@@ -1,4 +1,5 @@
-"""What rows must be, whatever the bytes were: judged by the standard library and by the schema, and by nothing of the reader under test.
+"""What rows must be, whatever the bytes were: judged by the standard library and by the schema, and by nothing of the
+reader under test.
 
 Every function gives the violations as sentences; none means that all is well.
 """
@@ -88,8 +89,15 @@ def row_faults(rows: list[dict[str, Any]], key: str) -> list[str]:
         wrong.append("item ids do not count from 0 without gaps over all modalities")
     for row in rows:
         name, good = row["item_id"], row["status"] == "ok"
-        if row["status"] not in ("ok", "unreadable") or good != (row["error_code"] is None) or good != (row["materialize_error"] is None):
-            wrong.append(f"{name}: status {row['status']!r} beside code {row['error_code']} and reason {row['materialize_error']!r}")
+        if (
+            row["status"] not in ("ok", "unreadable")
+            or good != (row["error_code"] is None)
+            or good != (row["materialize_error"] is None)
+        ):
+            wrong.append(
+                f"{name}: status {row['status']!r} beside code {row['error_code']} and reason "
+                f"{row['materialize_error']!r}"
+            )
         if row["error_code"] is not None and row["error_code"] not in CODES:
             wrong.append(f"{name}: code {row['error_code']} is not in the catalogue")
         if good and not is_digest(row["digest"] or ""):
@@ -98,7 +106,9 @@ def row_faults(rows: list[dict[str, Any]], key: str) -> list[str]:
             wrong.append(f"{name}: sample {row['sample_id']!r}, position {row['position']}, size {row['size_bytes']}")
         if good and row["modality"] == "text" and row["text_content"] is None:
             wrong.append(f"{name}: an ok text row without its text")
-        if not isinstance(json.loads(row["source_ref"]).get("path"), str) or not isinstance(json.loads(row["metadata_json"] or "{}"), dict):
+        if not isinstance(json.loads(row["source_ref"]).get("path"), str) or not isinstance(
+            json.loads(row["metadata_json"] or "{}"), dict
+        ):
             wrong.append(f"{name}: locator or metadata are no objects")
     return wrong
 
@@ -108,7 +118,11 @@ def table_faults(table: pa.Table, schema: pa.Schema) -> list[str]:
     if not table.schema.equals(schema):
         return [f"the table's schema is {table.schema.names}"]
     table.validate(full=True)
-    return [f"column {field.name} holds nulls" for field in schema if not field.nullable and table.column(field.name).null_count]
+    return [
+        f"column {field.name} holds nulls"
+        for field in schema
+        if not field.nullable and table.column(field.name).null_count
+    ]
 
 
 def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
@@ -124,7 +138,8 @@ def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
     return _lost_lines(expand(data), rows) if format == "jsonl" else []
 
 
-_DESCRIBED = ("a.wav", "b.wav", "L-1", "L-2", "a.jpg", "b.jpg", "file_name", "sentence", "caption")  # the files beside tables of the seeds, and their lines of names
+# the files beside tables of the seeds, and their lines of names
+_DESCRIBED = ("a.wav", "b.wav", "L-1", "L-2", "a.jpg", "b.jpg", "file_name", "sentence", "caption")
 
 
 def _unexplained_silence(data: bytes, format: str) -> list[str]:
@@ -143,9 +158,14 @@ def _unexplained_silence(data: bytes, format: str) -> list[str]:
 
 
 def _all_described(table: str) -> bool:
-    """Whether every line of the table, or every record of it that may have several in quotes, names a file that lies beside it."""
+    """Whether every line of the table, or every record of it that may have several in quotes, names a file that lies
+    beside it."""
     records = [" ".join(cells) for cells in csv.reader(io.StringIO(table))] if "\0" not in table else []
-    return any(all(any(name.lower() in record.lower() for name in _DESCRIBED) for record in found if record.strip()) for found in (table.split("\n"), records) if found)
+    return any(
+        all(any(name.lower() in record.lower() for name in _DESCRIBED) for record in found if record.strip())
+        for found in (table.split("\n"), records)
+        if found
+    )
 
 
 def _all_taken(data: bytes) -> bool:
@@ -164,11 +184,20 @@ def _lost_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
     wrong = []
     for info in _tar_members(data):
         body = data[info.offset_data : info.offset_data + info.size]
-        if not info.isreg() or (info.name.endswith("/") and not info.size) or len(body) < info.size or info.name.lower().endswith(_METADATA_NAMES):
+        if (
+            not info.isreg()
+            or (info.name.endswith("/") and not info.size)
+            or len(body) < info.size
+            or info.name.lower().endswith(_METADATA_NAMES)
+        ):
             continue
         name = info.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").replace("#", "%23")
-        bare = data[info.offset_data - 512 :][:100].partition(b"\0")[0].decode("utf-8", "backslashreplace")  # GNU headers have times where tarfile takes a prefix from
-        if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and not {name, bare, info.name} & named:
+        # GNU headers have times where tarfile takes a prefix from
+        bare = data[info.offset_data - 512 :][:100].partition(b"\0")[0].decode("utf-8", "backslashreplace")
+        if (
+            not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told
+            and not {name, bare, info.name} & named
+        ):
             wrong.append(f"member {info.name!r} of {info.size} bytes is whole and no row tells of it")
     return wrong
 
@@ -189,7 +218,20 @@ def _zip_members(data: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-_UNREAD = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, NotImplementedError, RuntimeError, OverflowError, struct.error, IndexError, MemoryError)
+_UNREAD = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    struct.error,
+    IndexError,
+    MemoryError,
+)
 
 
 def _lost_zip_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
@@ -203,7 +245,11 @@ def _lost_zip_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
         spellings = {label}
         with suppress(UnicodeError):
             spellings.add(name.encode("cp437").decode("utf-8").replace("#", "%23"))
-        if not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told and not spellings & named and body:
+        if (
+            not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told
+            and not spellings & named
+            and body
+        ):
             wrong.append(f"member {name!r} of {len(body)} bytes is whole and no row tells of it")
     return wrong
 
@@ -224,7 +270,11 @@ def _tar_members(data: bytes) -> list[tarfile.TarInfo]:
 def _lost_lines(data: bytes, rows: list[dict[str, Any]]) -> list[str]:
     told = {(json.loads(row["source_ref"])["member"] or "").partition("#")[0] for row in rows}
     digests = {row["digest"] for row in rows}
-    refused = {(json.loads(row["source_ref"])["member"] or "").partition("#")[0] for row in rows if row["error_code"] is not None}
+    refused = {
+        (json.loads(row["source_ref"])["member"] or "").partition("#")[0]
+        for row in rows
+        if row["error_code"] is not None
+    }
     wrong = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -235,7 +285,11 @@ def _lost_lines(data: bytes, rows: list[dict[str, Any]]) -> list[str]:
             continue
         try:
             record = json.loads(line)
-            if isinstance(record, dict) and list(record)[:2] == ["id", "text"] and hashlib.sha256(record["text"].encode()).hexdigest() not in digests:
+            if (
+                isinstance(record, dict)
+                and list(record)[:2] == ["id", "text"]
+                and hashlib.sha256(record["text"].encode()).hexdigest() not in digests
+            ):
                 wrong.append(f"the text of line {number} is whole and in no row")
         except (ValueError, RecursionError, TypeError, AttributeError):
             continue

@@ -28,7 +28,8 @@ PACKINGS = ("", "gz", "zst", "bz2", "xz")
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """One valid file. Its parts are kept, so that a mutation can be made inside and the layers around it be made good again."""
+    """One valid file. Its parts are kept, so that a mutation can be made inside and the layers around it be made
+    good again."""
 
     name: str  # of the file in the landing zone
     data: bytes  # the file, or what stands inside its compression
@@ -62,7 +63,13 @@ def tar(members: Members, dialect: int = tarfile.USTAR_FORMAT) -> bytes:
     return sink.getvalue()[:end] + bytes(1024)
 
 
-def zipped(members: Members | dict[str, bytes], method: int = zipfile.ZIP_DEFLATED, *, before: bytes = b"", comment: bytes = b"") -> bytes:
+def zipped(
+    members: Members | dict[str, bytes],
+    method: int = zipfile.ZIP_DEFLATED,
+    *,
+    before: bytes = b"",
+    comment: bytes = b"",
+) -> bytes:
     """A zip as the standard library writes it. Names may repeat."""
     sink = io.BytesIO(before)
     sink.seek(len(before))
@@ -111,7 +118,9 @@ def media() -> dict[str, bytes]:
 
     found = {
         f"p.{extension}": make.picture(at, width=24, height=18, kind=kind)
-        for at, (extension, kind) in enumerate((("png", "PNG"), ("jpg", "JPEG"), ("gif", "GIF"), ("webp", "WEBP"), ("tif", "TIFF"), ("bmp", "BMP")))
+        for at, (extension, kind) in enumerate(
+            (("png", "PNG"), ("jpg", "JPEG"), ("gif", "GIF"), ("webp", "WEBP"), ("tif", "TIFF"), ("bmp", "BMP"))
+        )
     }
     found["s.wav"] = make.sound(1, seconds=0.6, rate_hz=8000)
     for extension, kind in (("flac", "FLAC"), ("ogg", "OGG")):
@@ -120,10 +129,18 @@ def media() -> dict[str, bytes]:
         found[f"s.{extension}"] = sink.getvalue()
     found["v.mp4"] = make.film(1, seconds=0.5, width=48, height=36)
     found["t.txt"] = make.prose(1, words=30).encode()
-    found["t.html"] = b"<!doctype html><html><head><title>x</title></head><body><p>" + make.prose(2, words=30).encode() + b"</p></body></html>"
-    found["t.srt"] = b"1\n00:00:00,000 --> 00:00:01,000\nA quiet river.\n\n2\n00:00:01,000 --> 00:00:02,500\nA stone bridge.\n"
+    found["t.html"] = (
+        b"<!doctype html><html><head><title>x</title></head><body><p>"
+        + make.prose(2, words=30).encode()
+        + b"</p></body></html>"
+    )
+    found["t.srt"] = (
+        b"1\n00:00:00,000 --> 00:00:01,000\nA quiet river.\n\n2\n00:00:01,000 --> 00:00:02,500\nA stone bridge.\n"
+    )
     found["t.vtt"] = b"WEBVTT\n\n00:00.000 --> 00:01.000\nA quiet river.\n"
-    found["t.json"] = json.dumps({"caption": "a bridge", "license": "CC BY 4.0", "score": 0.25, "nested": {"a": [1, None, "x"]}}).encode()
+    found["t.json"] = json.dumps(
+        {"caption": "a bridge", "license": "CC BY 4.0", "score": 0.25, "nested": {"a": [1, None, "x"]}}
+    ).encode()
     return found
 
 
@@ -148,21 +165,41 @@ def _long_members() -> Members:
 def _parquet_seeds() -> list[Seed]:
     files = media()
     images = pa.array([{"bytes": files["p.png"], "path": "a.png"}, {"bytes": files["p.jpg"], "path": None}, None])
-    nested = {"id": ["a", "b", "c"], "image": images, "caption": [["one", "two"], ["three"], []], "score": pa.array([1, None, 3], pa.int32())}
+    nested = {
+        "id": ["a", "b", "c"],
+        "image": images,
+        "caption": [["one", "two"], ["three"], []],
+        "score": pa.array([1, None, 3], pa.int32()),
+    }
     typed = {
         "text": pa.array([make.prose(at, words=12) for at in range(6)]).dictionary_encode(),
         "when": pa.array([datetime.datetime(2026, 1, at + 1, tzinfo=datetime.UTC) for at in range(6)]),
         "price": pa.array([decimal.Decimal(f"{at}.25") for at in range(6)]),
         "flags": pa.array([[True], [], None, [False, True], [None], [True]]),
     }
-    sound = {"audio": [files["s.wav"], files["s.flac"]], "transcript": ["a quiet river", "a stone bridge"], "language": ["en", "en"]}
-    texts = {"id": [f"i{at}" for at in range(40)], "text": [make.prose(at, words=8) for at in range(40)], "url": ["http://x"] * 40, "int_score": list(range(40))}
+    sound = {
+        "audio": [files["s.wav"], files["s.flac"]],
+        "transcript": ["a quiet river", "a stone bridge"],
+        "language": ["en", "en"],
+    }
+    texts = {
+        "id": [f"i{at}" for at in range(40)],
+        "text": [make.prose(at, words=8) for at in range(40)],
+        "url": ["http://x"] * 40,
+        "int_score": list(range(40)),
+    }
     seeds = [
         Seed(name="images.parquet", data=parquet(nested, write_page_checksum=True, compression="snappy")),
         Seed(name="typed.parquet", data=parquet(typed, compression="zstd", data_page_version="2.0")),
         Seed(name="sound.parquet", data=parquet(sound, compression="none", write_page_checksum=True)),
     ]
-    seeds += [Seed(name=f"t-{codec}.parquet", data=parquet(texts, compression=codec, row_group_size=16, write_page_checksum=codec != "lz4")) for codec in ("gzip", "lz4", "brotli")]
+    seeds += [
+        Seed(
+            name=f"t-{codec}.parquet",
+            data=parquet(texts, compression=codec, row_group_size=16, write_page_checksum=codec != "lz4"),
+        )
+        for codec in ("gzip", "lz4", "brotli")
+    ]
     return seeds
 
 
@@ -178,18 +215,30 @@ def arrow(columns: dict[str, object], *, rows: int = 2, is_stream: bool = False,
 def _arrow_seeds() -> list[Seed]:
     files = media()
     images = pa.array([{"bytes": files["p.png"], "path": "a.png"}, {"bytes": files["p.jpg"], "path": None}, None])
-    nested = {"id": ["a", "b", "c"], "image": images, "caption": [["one", "two"], ["three"], []], "score": pa.array([1, None, 3], pa.int32())}
+    nested = {
+        "id": ["a", "b", "c"],
+        "image": images,
+        "caption": [["one", "two"], ["three"], []],
+        "score": pa.array([1, None, 3], pa.int32()),
+    }
     words = [make.prose(at, words=9) for at in range(6)]
     shared = {
         "text": pa.array(words).dictionary_encode(),
         "view": pa.array(words, pa.string_view()),
         "lists": pa.array([[1], [], None, [2, 3], [4], []], pa.list_view(pa.int16())),
         "runs": pa.RunEndEncodedArray.from_arrays(pa.array([2, 6], pa.int32()), pa.array(["x", "y"])),
-        "union": pa.UnionArray.from_dense(pa.array([0, 1, 0, 1, 0, 1], pa.int8()), pa.array([0, 0, 1, 1, 2, 2], pa.int32()), [pa.array(["a", "b", "c"]), pa.array([1, 2, 3])]),
+        "union": pa.UnionArray.from_dense(
+            pa.array([0, 1, 0, 1, 0, 1], pa.int8()),
+            pa.array([0, 0, 1, 1, 2, 2], pa.int32()),
+            [pa.array(["a", "b", "c"]), pa.array([1, 2, 3])],
+        ),
         "map": pa.array([[("k", b"v")]] * 6, pa.map_(pa.string(), pa.binary())),
         "id": pa.array([bytes([at]) * 16 for at in range(6)], pa.uuid()),
     }
-    sound = {"audio": [files["s.wav"], files["s.flac"]], "transcript": pa.array(["a quiet river", "a stone bridge"], pa.large_string())}
+    sound = {
+        "audio": [files["s.wav"], files["s.flac"]],
+        "transcript": pa.array(["a quiet river", "a stone bridge"], pa.large_string()),
+    }
     tables = (
         ("d/a.jsonl", b'{"id": "x", "text": "one"}\n{"text": "two"}\n'), ("d/b.csv", b"id,text\nx,one\n,two\n"), ("c.parquet", parquet(nested)), ("d.arrow", arrow(nested)),
         ("e.arrow", arrow(sound, is_stream=True)), ("f.json", b'[{"text": "one"}, {"text": "two"}]'), ("g.jsonl.gz", gzip.compress(b'{"text": "packed"}\n' * 9, mtime=0)),
@@ -209,13 +258,30 @@ def _arrow_seeds() -> list[Seed]:
 
 def _warc() -> bytes:
     """Two answers and a text record, as crawlers write them."""
-    pages = [(b"response", b"text/html", media()["t.html"]), (b"response", b"image/png", media()["p.png"]), (b"conversion", b"text/plain", media()["t.txt"])]
+    pages = [
+        (b"response", b"text/html", media()["t.html"]),
+        (b"response", b"image/png", media()["p.png"]),
+        (b"conversion", b"text/plain", media()["t.txt"]),
+    ]
     records = []
     for number, (kind, content_type, body) in enumerate(pages):
-        block = body if kind == b"conversion" else b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (content_type, len(body)) + body
-        names = b"WARC-Type: %s\r\nWARC-Target-URI: http://example.org/%d\r\nWARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:%032x>\r\n" % (kind, number, number)
+        block = (
+            body
+            if kind == b"conversion"
+            else b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (content_type, len(body)) + body
+        )
+        names = (
+            b"WARC-Type: %s\r\nWARC-Target-URI: http://example.org/%d\r\nWARC-Date: "
+            b"2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:%032x>\r\n" % (kind, number, number)
+        )
         shape = content_type if kind == b"conversion" else b"application/http; msgtype=response"
-        records.append(b"WARC/1.0\r\n" + names + b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n" % (shape, len(block)) + block + b"\r\n\r\n")
+        records.append(
+            b"WARC/1.0\r\n"
+            + names
+            + b"Content-Type: %s\r\nContent-Length: %d\r\n\r\n" % (shape, len(block))
+            + block
+            + b"\r\n\r\n"
+        )
     return b"".join(records)
 
 
@@ -230,18 +296,53 @@ def _corpus_seeds() -> list[Seed]:
     lines = b"1-2-0000 A QUIET RIVER\n1-2-0001 A STONE BRIDGE\n"
     packed = (("annotations/captions_val2017.json", json.dumps(coco).encode()), ("annotations/README.txt", b"words"))
     images = (("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"]))
-    speech = (("LS/1/2/1-2.trans.txt", lines), ("LS/1/2/1-2-0000.flac", files["s.flac"]), ("LS/1/2/1-2-0001.flac", files["s.flac"]))
+    speech = (
+        ("LS/1/2/1-2.trans.txt", lines),
+        ("LS/1/2/1-2-0000.flac", files["s.flac"]),
+        ("LS/1/2/1-2-0001.flac", files["s.flac"]),
+    )
     return [
-        Seed(name="annotations/captions_val2017.json", data=json.dumps(coco).encode(), beside=(("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"]))),
-        Seed(name="annotations_val2017.zip", data=zipped(packed), members=packed, method=8, beside=(("val2017.zip", zipped(images, 0)),)),
-        Seed(name="val2017.zip", data=zipped(images, 0), members=images, method=0, beside=(("annotations_val2017.zip", zipped(packed)),)),
+        Seed(
+            name="annotations/captions_val2017.json",
+            data=json.dumps(coco).encode(),
+            beside=(("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"])),
+        ),
+        Seed(
+            name="annotations_val2017.zip",
+            data=zipped(packed),
+            members=packed,
+            method=8,
+            beside=(("val2017.zip", zipped(images, 0)),),
+        ),
+        Seed(
+            name="val2017.zip",
+            data=zipped(images, 0),
+            members=images,
+            method=0,
+            beside=(("annotations_val2017.zip", zipped(packed)),),
+        ),
         Seed(name="all.zip", data=zipped(packed + images), members=packed + images, method=8),
         Seed(name="speech.tar", data=tar(speech), members=speech),
         Seed(name="speech.zip", data=zipped(speech), members=speech, method=8),
-        Seed(name="1/2/1-2.trans.txt", data=lines, beside=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"]))),
-        Seed(name="talk/a.json", data=files["t.json"], beside=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words"))),
-        *(Seed(name=f"crawl.warc{packing and '.'}{packing}", data=_warc(), compression=packing) for packing in PACKINGS),
-        Seed(name="apart.warc.gz", data=b"".join(gzip.compress(b"WARC/" + record, mtime=0) for record in _warc().split(b"WARC/")[1:])),  # a stream per record, as crawlers write
+        Seed(
+            name="1/2/1-2.trans.txt",
+            data=lines,
+            beside=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"])),
+        ),
+        Seed(
+            name="talk/a.json",
+            data=files["t.json"],
+            beside=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words")),
+        ),
+        *(
+            Seed(name=f"crawl.warc{packing and '.'}{packing}", data=_warc(), compression=packing)
+            for packing in PACKINGS
+        ),
+        # a stream per record, as crawlers write
+        Seed(
+            name="apart.warc.gz",
+            data=b"".join(gzip.compress(b"WARC/" + record, mtime=0) for record in _warc().split(b"WARC/")[1:]),
+        ),
     ]
 
 
@@ -249,7 +350,10 @@ def _record_seeds() -> list[Seed]:
     """Records in one JSON list, in tables of separated values, and in tables that describe the files beside them."""
     files = media()
     turns = [{"from": "human", "value": 'What "is" it?\n[x], {y}'}, {"from": "gpt", "value": "A bridge \U0001f600"}]
-    records = [{"id": f"r{at}", "text": make.prose(at, words=9)} for at in range(6)] + [{"conversations": turns}, {"instruction": "Add.", "input": "1 2", "output": "3"}]
+    records = [{"id": f"r{at}", "text": make.prose(at, words=9)} for at in range(6)] + [
+        {"conversations": turns},
+        {"instruction": "Add.", "input": "1 2", "output": "3"},
+    ]
     rows = b'id,text,n\r\nx,"one, ""two""\nthree",1\r\ny,' + "gr\u00fcn".encode() + b",\r\n"
     voices = b"client_id\tpath\tsentence\nc\ta.wav\tgood morning\nd\tb.wav\tbye\n"
     named = b"".join(json.dumps({"file_name": f"{at}.jpg", "text": f"caption {at}"}).encode() + b"\n" for at in "ab")
@@ -258,13 +362,39 @@ def _record_seeds() -> list[Seed]:
         Seed(name="s.csv", data=rows.replace(b",", b";")),
         Seed(name="u.csv", data=rows.decode().replace(",", "|").encode("utf-16")),
         Seed(name="r.tsv", data=b"text\tn\n" + b'"words\t1\n' * 5, compression="zst"),
-        *(Seed(name=f"r.json{packing and '.'}{packing}", data=json.dumps(records, ensure_ascii=False).encode(), compression=packing) for packing in PACKINGS),
-        *(Seed(name=f"r.csv{packing and '.'}{packing}", data=rows + b"z,four,2\n" * 5, compression=packing) for packing in PACKINGS),
+        *(
+            Seed(
+                name=f"r.json{packing and '.'}{packing}",
+                data=json.dumps(records, ensure_ascii=False).encode(),
+                compression=packing,
+            )
+            for packing in PACKINGS
+        ),
+        *(
+            Seed(name=f"r.csv{packing and '.'}{packing}", data=rows + b"z,four,2\n" * 5, compression=packing)
+            for packing in PACKINGS
+        ),
         Seed(name="im/metadata.jsonl", data=named, beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"]))),
-        Seed(name="im/metadata.csv", data=b"file_name,text\na.jpg,one\nb.jpg,two\n", beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"]))),
-        Seed(name="cv/train.tsv", data=voices, beside=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"]))),
-        Seed(name="lj/metadata.csv", data=b"L-1|one|one\nL-2|two|two\n", beside=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"]))),
-        Seed(name="f/captions.txt", data=b'image,caption\na.jpg,"a, b"\na.jpg,c\n', beside=(("f/Images/a.jpg", files["p.jpg"]),)),
+        Seed(
+            name="im/metadata.csv",
+            data=b"file_name,text\na.jpg,one\nb.jpg,two\n",
+            beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"])),
+        ),
+        Seed(
+            name="cv/train.tsv",
+            data=voices,
+            beside=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"])),
+        ),
+        Seed(
+            name="lj/metadata.csv",
+            data=b"L-1|one|one\nL-2|two|two\n",
+            beside=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"])),
+        ),
+        Seed(
+            name="f/captions.txt",
+            data=b'image,caption\na.jpg,"a, b"\na.jpg,c\n',
+            beside=(("f/Images/a.jpg", files["p.jpg"]),),
+        ),
     ]
 
 
@@ -273,18 +403,43 @@ def seeds() -> tuple[Seed, ...]:
     """Every seed, always in one order."""
     samples, long = _sample_members(), _long_members()
     found = []
-    for name, members, dialect in (("u.tar", samples, tarfile.USTAR_FORMAT), ("p.tar", samples + long, tarfile.PAX_FORMAT), ("g.tar", long, tarfile.GNU_FORMAT)):
+    for name, members, dialect in (
+        ("u.tar", samples, tarfile.USTAR_FORMAT),
+        ("p.tar", samples + long, tarfile.PAX_FORMAT),
+        ("g.tar", long, tarfile.GNU_FORMAT),
+    ):
         found.append(Seed(name=name, data=tar(members, dialect), members=members, dialect=dialect))
-    found += [Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples) for packing in PACKINGS[1:]]
-    for name, members, method in (("u.zip", samples, 0), ("d.zip", samples, 8), ("l.zip", long, 8), ("b.zip", samples, 12), ("x.zip", samples, 14)):
+    found += [
+        Seed(name=f"s.tar.{packing}", data=tar(samples), compression=packing, members=samples)
+        for packing in PACKINGS[1:]
+    ]
+    for name, members, method in (
+        ("u.zip", samples, 0),
+        ("d.zip", samples, 8),
+        ("l.zip", long, 8),
+        ("b.zip", samples, 12),
+        ("x.zip", samples, 14),
+    ):
         found.append(Seed(name=name, data=zipped(members, method), members=members, method=method))
     found.append(Seed(name="p.zip", data=streamed(samples), members=samples, method=8))
-    lines = b"".join(json.dumps({"id": f"d{at}", "text": make.prose(at, words=9), "meta": {"n": at}}).encode() + b"\n" for at in range(12))
+    lines = b"".join(
+        json.dumps({"id": f"d{at}", "text": make.prose(at, words=9), "meta": {"n": at}}).encode() + b"\n"
+        for at in range(12)
+    )
     lines += '{"text": "Gr\u00fc\u00dfe \U0001f600", "captions": ["a", "b"]}\r\n\n{"text": "\\u00fc"}\n'.encode()
-    found += [Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in PACKINGS]
+    found += [
+        Seed(name=f"l.jsonl{'.' + packing if packing else ''}", data=lines, compression=packing) for packing in PACKINGS
+    ]
     found += _parquet_seeds()
     found += [Seed(name=name, data=data) for name, data in media().items()]
-    found += [Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in PACKINGS[1:]]
+    found += [
+        Seed(name=f"t.txt.{packing}", data=make.prose(3).encode(), compression=packing) for packing in PACKINGS[1:]
+    ]
     found += [Seed(name=name, data=data) for name, data in lists()]
-    found += [Seed(name=f"{name}.{packing}", data=data, compression=packing) for name, data in lists() if name.endswith((".urls", ".jsonl", ".csv")) for packing in PACKINGS[2:]]
+    found += [
+        Seed(name=f"{name}.{packing}", data=data, compression=packing)
+        for name, data in lists()
+        if name.endswith((".urls", ".jsonl", ".csv"))
+        for packing in PACKINGS[2:]
+    ]
     return tuple(found + _corpus_seeds() + _record_seeds() + _arrow_seeds())

@@ -27,7 +27,8 @@ _ODD_NAMES = (
 )  # fmt: skip
 _LISTED_NAMES = tuple(name for name in _ODD_NAMES if not name.startswith("."))  # others are hidden
 _EXTENSIONS = sorted(
-    {name.rpartition(".")[2] for name in media()} | {"tar", "tar.gz", "tgz", "tar.zst", "parquet", "jsonl", "jsonl.gz", "ndjson", "gz", "zst", "bin", "json", "pdf"}
+    {name.rpartition(".")[2] for name in media()}
+    | {"tar", "tar.gz", "tgz", "tar.zst", "parquet", "jsonl", "jsonl.gz", "ndjson", "gz", "zst", "bin", "json", "pdf"}
 )
 
 
@@ -53,7 +54,10 @@ def test_files_with_every_odd_name_are_rows_and_their_locators_lead_back(tmp_pat
     rows = rows_of(tmp_path / "in")
     assert {row["digest"] for row in rows} == set(expected) and len(rows) == len(_LISTED_NAMES)
     for row in rows:
-        assert sources.fetch(SourceRef.from_json(row["source_ref"]), landing=tmp_path / "in") == expected[row["digest"]].read_bytes()
+        assert (
+            sources.fetch(SourceRef.from_json(row["source_ref"]), landing=tmp_path / "in")
+            == expected[row["digest"]].read_bytes()
+        )
 
 
 def test_directories_with_every_odd_name_are_shards_whose_keys_lead_back(tmp_path):
@@ -69,7 +73,11 @@ def test_directories_with_every_odd_name_are_shards_whose_keys_lead_back(tmp_pat
 
 @pytest.mark.parametrize("dialect", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT], ids=["pax", "gnu"])
 def test_members_with_every_odd_name_are_rows_and_their_locators_lead_back(tmp_path, dialect):
-    members = tuple((f"{number}/{name}.txt", f"text number {number}".encode()) for number, name in enumerate(_ODD_NAMES) if dialect == tarfile.GNU_FORMAT or name.isprintable())
+    members = tuple(
+        (f"{number}/{name}.txt", f"text number {number}".encode())
+        for number, name in enumerate(_ODD_NAMES)
+        if dialect == tarfile.GNU_FORMAT or name.isprintable()
+    )
     landing = _land(tmp_path / "in", "s.tar", tar(members, dialect))
     rows = rows_of(landing)
     assert [row["digest"] for row in rows] == [_sha(data) for _, data in members]
@@ -94,12 +102,15 @@ def test_content_decides_what_a_file_is_and_not_its_name(tmp_path, name, lie):
     rows = rows_of(_land(tmp_path / "in", f"a.{lie}" if lie else "a", media()[name]))
     kind = _KNOWN[name]
     assert kind is not None
-    assert [(row["modality"], row["content_type"], row["status"], row["digest"]) for row in rows] == [(kind.modality, kind.content_type, "ok", _sha(media()[name]))]
+    assert [(row["modality"], row["content_type"], row["status"], row["digest"]) for row in rows] == [
+        (kind.modality, kind.content_type, "ok", _sha(media()[name]))
+    ]
 
 
 @pytest.mark.parametrize("claim", ["a.jpg", "a.mp4", "a.flac", "a.tar", "a.parquet"])
 def test_text_that_is_called_something_else_is_never_taken_for_it(tmp_path, claim):
-    """What is said of it later is the decoder's matter: it is one row with its bytes, or a container that says that it is none."""
+    """What is said of it later is the decoder's matter: it is one row with its bytes, or a container that says that
+    it is none."""
     rows = rows_of(_land(tmp_path / "in", claim, b"no such thing, just words " * 40))
     assert len(rows) == 1 and (rows[0]["status"] == "unreadable" or rows[0]["digest"])
 
@@ -189,14 +200,20 @@ print(peak() - before)
 
 @pytest.mark.slow
 def test_a_member_of_four_gibibytes_is_streamed(tmp_path):
-    """It is just within the default limit; memory does not notice it. CRC-32, since what is looked at is the stream, and SHA-256 takes longer than it."""
+    """It is just within the default limit; memory does not notice it. CRC-32, since what is looked at is the stream,
+    and SHA-256 takes longer than it."""
     (tmp_path / "in").mkdir()
     _sparse_tar(tmp_path / "in" / "s.tar", SETTINGS.max_item_bytes)
-    told = subprocess.run([sys.executable, "-c", _SUMMING, str(tmp_path / "in")], capture_output=True, text=True, check=True).stdout.split()
+    told = subprocess.run(
+        [sys.executable, "-c", _SUMMING, str(tmp_path / "in")], capture_output=True, text=True, check=True
+    ).stdout.split()
     zeros, buffer = 0, bytes(1 << 20)
     for _ in range(SETTINGS.max_item_bytes >> 20):
         zeros = zlib.crc32(buffer, zeros)
-    assert told[:6] == ["0.mp4", f"{SETTINGS.max_item_bytes}", f"{zeros}", "1.txt", "5", f"{zlib.crc32(b'small')}"] and int(told[6]) < 64
+    assert (
+        told[:6] == ["0.mp4", f"{SETTINGS.max_item_bytes}", f"{zeros}", "1.txt", "5", f"{zlib.crc32(b'small')}"]
+        and int(told[6]) < 64
+    )
 
 
 def test_a_member_above_the_limit_is_refused_with_its_size_and_what_follows_is_read(tmp_path):
@@ -204,5 +221,7 @@ def test_a_member_above_the_limit_is_refused_with_its_size_and_what_follows_is_r
     (tmp_path / "in").mkdir()
     _sparse_tar(tmp_path / "in" / "s.tar", (9 << 30) + 5)
     large, small = rows_of(tmp_path / "in")
-    assert (large["error_code"], large["digest"], large["size_bytes"]) == (1008, None, (9 << 30) + 5) and str((9 << 30) + 5) in large["materialize_error"]
+    assert (large["error_code"], large["digest"], large["size_bytes"]) == (1008, None, (9 << 30) + 5) and str(
+        (9 << 30) + 5
+    ) in large["materialize_error"]
     assert small["text_content"] == "small"

@@ -39,8 +39,17 @@ def _bombs() -> dict[str, bytes]:
     return {
         "nulls": _parquet(pa.table({"text": pa.nulls(4_000_000, pa.string())}), row_group_size=4_000_000),
         "one word of a dictionary": _parquet(pa.table({"text": repeated}), row_group_size=50_000, compression="zstd"),
-        "one page of zeros": _parquet(pa.table({"text": ["\0" * 1_000_000] * 150}), use_dictionary=False, compression="zstd", data_page_size=1 << 30),
-        "one list of nulls": _parquet(pa.table({"captions": pa.ListArray.from_arrays(pa.array([0, 20_000_000]), pa.nulls(20_000_000, pa.string()))})),
+        "one page of zeros": _parquet(
+            pa.table({"text": ["\0" * 1_000_000] * 150}),
+            use_dictionary=False,
+            compression="zstd",
+            data_page_size=1 << 30,
+        ),
+        "one list of nulls": _parquet(
+            pa.table(
+                {"captions": pa.ListArray.from_arrays(pa.array([0, 20_000_000]), pa.nulls(20_000_000, pa.string()))}
+            )
+        ),
     }
 
 
@@ -74,7 +83,9 @@ def test_a_large_dictionary_is_decoded_a_few_rows_at_a_time(tmp_path):
     assert [row["error_code"] for row in rows] == [None] * 90 and {row["digest"] for row in rows} == {rows[0]["digest"]}
 
 
-@pytest.mark.parametrize("seed", [seed for seed in seeds() if seed.name.endswith(".parquet")], ids=lambda seed: seed.name)
+@pytest.mark.parametrize(
+    "seed", [seed for seed in seeds() if seed.name.endswith(".parquet")], ids=lambda seed: seed.name
+)
 def test_page_headers_add_up_to_what_the_footer_says(seed):
     """Every codec, both page versions: the largest page is no larger than the chunk, and no page header is missed."""
     metadata = pq.ParquetFile(io.BytesIO(seed.data)).metadata
@@ -85,7 +96,10 @@ def test_page_headers_add_up_to_what_the_footer_says(seed):
             weight = weigh(io.BytesIO(seed.data), start, chunk.total_compressed_size)
             assert 0 < weight.page_bytes <= chunk.total_uncompressed_size
             assert weight.decoded_bytes >= 8 * chunk.num_values
-            assert bool(weight.value_bytes) == (chunk.has_dictionary_page and chunk.statistics.null_count < chunk.num_values)  # that of nulls is empty
+            # that of nulls is empty
+            assert bool(weight.value_bytes) == (
+                chunk.has_dictionary_page and chunk.statistics.null_count < chunk.num_values
+            )
 
 
 @pytest.mark.parametrize("data", [b"", b"\x15", b"\xff" * 40, b"\x1c" * 40, b"\x15\x00" * 20, bytes(40)])
@@ -111,7 +125,11 @@ def test_compression_inside_compression_is_looked_through_once(tmp_path):
 
 def test_a_tar_in_a_tar_is_one_row(tmp_path):
     rows = _rows(tmp_path, tar((("inner.tar", tar((("0.txt", b"deep"),))), ("1.txt", b"shallow"))), "a.tar")
-    assert [row["text_content"] for row in rows] == [None, "shallow"] and rows[0]["status"] == "unreadable" and rows[0]["digest"]
+    assert (
+        [row["text_content"] for row in rows] == [None, "shallow"]
+        and rows[0]["status"] == "unreadable"
+        and rows[0]["digest"]
+    )
 
 
 _MEASURE = """

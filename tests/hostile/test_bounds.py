@@ -40,32 +40,66 @@ def test_a_row_that_repeats_one_word_without_end_is_alone_in_being_refused(tmp_p
     """1.8 GB of tags in one row between two good ones, from 100 kB."""
     words = pa.array(["x" * 900_000, *(f"v{at}" for at in range(100_000))])
     numbers = np.concatenate([[1], np.zeros(2000), np.arange(1, 100_001)]).astype(np.int32)
-    tags = pa.ListArray.from_arrays(pa.array([0, 1, 2001, 102_001], pa.int32()), pa.DictionaryArray.from_arrays(pa.array(numbers), words))
-    data = _file(pa.table({"text": ["first", "bomb", "last"], "tags": tags}), compression="zstd", dictionary_pagesize_limit=1 << 24).getvalue()
-    assert [(row["text_content"], row["error_code"]) for row in _rows(tmp_path, data, "a.parquet")] == [("first", None), (None, 1008), ("last", None)]
+    tags = pa.ListArray.from_arrays(
+        pa.array([0, 1, 2001, 102_001], pa.int32()), pa.DictionaryArray.from_arrays(pa.array(numbers), words)
+    )
+    data = _file(
+        pa.table({"text": ["first", "bomb", "last"], "tags": tags}),
+        compression="zstd",
+        dictionary_pagesize_limit=1 << 24,
+    ).getvalue()
+    assert [(row["text_content"], row["error_code"]) for row in _rows(tmp_path, data, "a.parquet")] == [
+        ("first", None),
+        (None, 1008),
+        ("last", None),
+    ]
 
 
 def test_rows_are_read_one_at_a_time_where_a_few_hold_everything():
     """30 texts of 20 MB stand before 5,000 of one letter: the average says nothing."""
-    table = pa.table({"text": ["\0" * (20 << 20)] * 30 + ["t"] * 5000, "pad": [np.random.default_rng(at).bytes(1400) for at in range(5030)]})
-    stream = _file(table, compression={"text": "zstd", "pad": "none"}, use_dictionary=False, data_page_size=1 << 20, write_batch_size=1)
+    table = pa.table(
+        {
+            "text": ["\0" * (20 << 20)] * 30 + ["t"] * 5000,
+            "pad": [np.random.default_rng(at).bytes(1400) for at in range(5030)],
+        }
+    )
+    stream = _file(
+        table,
+        compression={"text": "zstd", "pad": "none"},
+        use_dictionary=False,
+        data_page_size=1 << 20,
+        write_batch_size=1,
+    )
     assert plan(opened(stream), 0, stream, SETTINGS).batch_rows <= 3
 
 
 def test_many_short_values_in_one_large_page_are_read_many_at_a_time():
     """Page headers leave open whether 80 MB are one value: the page is looked into."""
-    stream = _file(pa.table({"text": [f"word {at} " * 100 for at in range(80_000)]}), use_dictionary=False, data_page_size=1 << 30, max_rows_per_page=1 << 20)
+    stream = _file(
+        pa.table({"text": [f"word {at} " * 100 for at in range(80_000)]}),
+        use_dictionary=False,
+        data_page_size=1 << 30,
+        max_rows_per_page=1 << 20,
+    )
     assert plan(opened(stream), 0, stream, SETTINGS).batch_rows > 64
 
 
 def test_paths_inside_of_cells_are_never_followed(tmp_path):
-    rows = _rows(tmp_path, _file(pa.table({"image": [{"bytes": None, "path": "../../etc/passwd"}], "text": ["a"]})).getvalue(), "a.parquet")
+    rows = _rows(
+        tmp_path,
+        _file(pa.table({"image": [{"bytes": None, "path": "../../etc/passwd"}], "text": ["a"]})).getvalue(),
+        "a.parquet",
+    )
     assert [row["text_content"] for row in rows] == ["a"]
 
 
 def test_a_column_that_stands_twice_is_told(tmp_path):
     data = _file(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])).getvalue()
-    assert sorted((row["text_content"], row["error_code"]) for row in _rows(tmp_path, data, "a.parquet") if row["error_code"] is None) == [("b", None)]
+    assert sorted(
+        (row["text_content"], row["error_code"])
+        for row in _rows(tmp_path, data, "a.parquet")
+        if row["error_code"] is None
+    ) == [("b", None)]
     assert [row["error_code"] for row in rows_of(tmp_path / "in")].count(1003) == 1
 
 
@@ -95,11 +129,20 @@ def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(fill):
 
 def test_commas_inside_of_a_text_are_no_values():
     record = {"text": 'a,b,"c",[{' * 500}
-    assert texts.parse_object(json.dumps(record).encode(), settings=sources.SourceSettings(max_json_values=1000)) == record
+    assert (
+        texts.parse_object(json.dumps(record).encode(), settings=sources.SourceSettings(max_json_values=1000)) == record
+    )
 
 
 @pytest.mark.parametrize(
-    ("start", "fill", "code"), [("", "a", None), ("\U0001f600", "a", 1008), ("\\ud83d\\ude00", "a", 1008), ("\U0001f600", "\U0001f600", None), ("\u0430", "a", None)]
+    ("start", "fill", "code"),
+    [
+        ("", "a", None),
+        ("\U0001f600", "a", 1008),
+        ("\\ud83d\\ude00", "a", 1008),
+        ("\U0001f600", "\U0001f600", None),
+        ("\u0430", "a", None),
+    ],
 )
 def test_a_record_is_refused_by_what_it_takes_in_memory_and_not_by_its_bytes(start, fill, code):
     """One emoji in nine megabytes makes 36 of them, each time that they are copied."""
@@ -134,7 +177,9 @@ def test_a_field_whose_name_is_a_book_is_refused():
     assert told.value.code == 1008
 
 
-@pytest.mark.parametrize("place", [lambda text: {"m": text}, lambda text: {"m": [{"n": text}]}, lambda text: {"m": {text: 1}}])
+@pytest.mark.parametrize(
+    "place", [lambda text: {"m": text}, lambda text: {"m": [{"n": text}]}, lambda text: {"m": {text: 1}}]
+)
 def test_a_wide_character_in_long_metadata_is_escaped_and_the_rest_is_not_widened(place):
     metadata = place("\U0001f600" + "a" * (2 << 20))
     tracemalloc.start()
@@ -171,4 +216,7 @@ def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, lim
     shards = scan_first(tmp_path, limit, settings=settings)
     assert sum(shard.num_samples or 0 for shard in shards) == min(limit, 60)
     for shard in shards:
-        assert revision_of(ingesting._reading(shard, as_landing(tmp_path), settings, None).entries) == shard.revision.partition("~")[0]
+        assert (
+            revision_of(ingesting._reading(shard, as_landing(tmp_path), settings, None).entries)
+            == shard.revision.partition("~")[0]
+        )

@@ -19,11 +19,17 @@ def _land(landing: Path, files: dict[str, bytes]) -> Path:
     return landing
 
 
-@pytest.mark.parametrize("record", [{"": 1}, {"": {"": 1}, "text": None}, {"": "x", "text": "words"}, {"text": "words", "": None}])
+@pytest.mark.parametrize(
+    "record", [{"": 1}, {"": {"": 1}, "text": None}, {"": "x", "text": "words"}, {"text": "words", "": None}]
+)
 def test_a_record_with_a_field_without_a_name_is_read(tmp_path, record):
     lines = _land(tmp_path / "lines", {"a.jsonl": json.dumps(record).encode() + b'\n{"text":"next"}\n'})
     assert [row["text_content"] for row in rows_of(lines)] == [record.get("text"), "next"]
-    packed = rows_of(_land(tmp_path / "packed", {"a.tar": tar((("0.json", json.dumps(record).encode()), ("0.png", media()["p.png"])))}))
+    packed = rows_of(
+        _land(
+            tmp_path / "packed", {"a.tar": tar((("0.json", json.dumps(record).encode()), ("0.png", media()["p.png"])))}
+        )
+    )
     assert [row["status"] for row in packed if row["modality"] == "image"] == ["ok"]
 
 
@@ -37,14 +43,23 @@ def test_a_member_whose_name_ends_in_a_slash_and_has_bytes_is_refused_and_the_ne
 
 def test_annotations_that_begin_without_a_caption_still_give_their_captions(tmp_path):
     """The scan tells modalities by the first annotation that says anything: one that says nothing decides nothing."""
-    record = {"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": [{"id": 0, "image_id": 1}, {"id": 1, "image_id": 1, "caption": "a bridge"}]}
-    landing = _land(tmp_path / "in", {"annotations/captions_val2017.json": json.dumps(record).encode(), "val2017/1.jpg": media()["p.jpg"]})
+    record = {
+        "images": [{"id": 1, "file_name": "1.jpg"}],
+        "annotations": [{"id": 0, "image_id": 1}, {"id": 1, "image_id": 1, "caption": "a bridge"}],
+    }
+    landing = _land(
+        tmp_path / "in",
+        {"annotations/captions_val2017.json": json.dumps(record).encode(), "val2017/1.jpg": media()["p.jpg"]},
+    )
     assert [row["text_content"] for row in rows_of(landing) if row["status"] == "ok"] == [None, "a bridge"]
 
 
 def test_captions_among_objects_are_kept_as_metadata_of_their_image(tmp_path):
     annotations = [{"id": 0, "image_id": 1, "bbox": [0, 0, 4, 4]}, {"id": 1, "image_id": 1, "caption": "a bridge"}]
     record = {"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": annotations}
-    landing = _land(tmp_path / "in", {"annotations/instances_val2017.json": json.dumps(record).encode(), "val2017/1.jpg": media()["p.jpg"]})
+    landing = _land(
+        tmp_path / "in",
+        {"annotations/instances_val2017.json": json.dumps(record).encode(), "val2017/1.jpg": media()["p.jpg"]},
+    )
     (image,) = (row for row in rows_of(landing) if row["modality"] == "image")
     assert json.loads(image["metadata_json"])["captions"] == ["a bridge"]

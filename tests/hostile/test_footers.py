@@ -1,4 +1,5 @@
-"""Footers of Parquet that contradict themselves: asked about their columns, pyarrow ends the process, which no test would survive."""
+"""Footers of Parquet that contradict themselves: asked about their columns, pyarrow ends the process, which no test
+would survive."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def _footer(fields: bytes) -> Footer:
 
 
 def _chunk(about: bytes, behind: bytes = b"") -> bytes:
-    """`FileMetaData` of one row group of one column. about: its fields from the codec on. Heads are (step << 4 | kind), integers twice their value."""
+    """`FileMetaData` of one row group of one column. about: its fields from the codec on. Heads are (step << 4 |
+    kind), integers twice their value."""
     return b"\x49\x1c" + b"\x19\x1c" + b"\x3c" + about + b"\x00" + behind + b"\x00" + b"\x00" + b"\x00"
 
 
@@ -39,7 +41,8 @@ _CODEC, _STORED, _DATA = b"\x45\x0c", b"\x36\x14", b"\x26\x10"  # field 4, int32
 
 
 def test_a_histogram_of_levels_that_the_column_does_not_have_costs_its_row_group(tmp_path):
-    """Nullable when the histogram was counted, required by the schema: one bit. The name in the schema stands behind its repetition."""
+    """Nullable when the histogram was counted, required by the schema: one bit. The name in the schema stands behind
+    its repetition."""
     data = parquet({"text": pa.array(["a", "b"])}, store_schema=False)
     damaged = data.replace(b"\x25\x02\x18\x04text", b"\x25\x00\x18\x04text")
     assert damaged != data
@@ -49,14 +52,18 @@ def test_a_histogram_of_levels_that_the_column_does_not_have_costs_its_row_group
         list(read_parquet_rows(["a.parquet"], landing=landing))
 
 
-@pytest.mark.parametrize("seed", [seed for seed in seeds() if seed.name.endswith(".parquet")], ids=lambda seed: seed.name)
+@pytest.mark.parametrize(
+    "seed", [seed for seed in seeds() if seed.name.endswith(".parquet")], ids=lambda seed: seed.name
+)
 def test_a_sound_footer_says_what_pyarrow_reads_in_it(seed):
     metadata, footer = pq.ParquetFile(io.BytesIO(seed.data)).metadata, Footer(io.BytesIO(seed.data))
     for group in range(metadata.num_row_groups):
         wanted = [metadata.row_group(group).column(at) for at in range(metadata.num_columns)]
         found = footer.chunks(group)
         assert [chunk.stored_bytes for chunk in found] == [chunk.total_compressed_size for chunk in wanted]
-        assert [chunk.start for chunk in found] == [chunk.dictionary_page_offset or chunk.data_page_offset for chunk in wanted]
+        assert [chunk.start for chunk in found] == [
+            chunk.dictionary_page_offset or chunk.data_page_offset for chunk in wanted
+        ]
         assert {chunk.codec.partition("_")[0] for chunk in found} == {chunk.compression.lower() for chunk in wanted}
         assert not any(chunk.is_elsewhere or chunk.is_encrypted for chunk in found)
     with pytest.raises(UnreadableItem):
@@ -64,8 +71,18 @@ def test_a_sound_footer_says_what_pyarrow_reads_in_it(seed):
 
 
 def test_fields_that_are_not_known_are_passed_over():
-    """A list of two bytes, a map, a double, a set, true, a struct in a struct, and a field whose number stands alone."""
-    unknown = b"\x59\x23\x01\x02" + b"\x1b\x01\x88\x01k\x01v" + b"\x17" + bytes(8) + b"\x1a\x15\x02" + b"\x11" + b"\x1c\x1c\x00\x00" + b"\x05\x80\x01\x02"
+    """A list of two bytes, a map, a double, a set, true, a struct in a struct, and a field whose number stands
+    alone."""
+    unknown = (
+        b"\x59\x23\x01\x02"
+        + b"\x1b\x01\x88\x01k\x01v"
+        + b"\x17"
+        + bytes(8)
+        + b"\x1a\x15\x02"
+        + b"\x11"
+        + b"\x1c\x1c\x00\x00"
+        + b"\x05\x80\x01\x02"
+    )
     (chunk,) = _footer(_chunk(_CODEC + _STORED + _DATA + unknown)).chunks(0)
     assert (chunk.start, chunk.stored_bytes, chunk.codec) == (8, 10, "zstd")
 
@@ -99,17 +116,25 @@ def test_footers_that_do_not_parse_are_told(fields):
 
 
 @pytest.mark.parametrize(
-    "about", [_CODEC + b"\x36\xd0\x0f" + _DATA, _CODEC + b"\x36\x01" + _DATA, _CODEC + _STORED + b"\x26\x01", _CODEC + _STORED], ids=["long", "less than none", "before", "nowhere"]
+    "about",
+    [_CODEC + b"\x36\xd0\x0f" + _DATA, _CODEC + b"\x36\x01" + _DATA, _CODEC + _STORED + b"\x26\x01", _CODEC + _STORED],
+    ids=["long", "less than none", "before", "nowhere"],
 )
 def test_columns_that_do_not_lie_before_the_footer_are_told(about):
     with pytest.raises(UnreadableItem):
         _footer(_chunk(about)).chunks(0)
 
 
-@pytest.mark.parametrize(("kind", "least", "most"), [(INT16, b"\xff\xff\x03", b"\xfe\xff\x03"), (INT32, b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x0f")])
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [(INT16, b"\xff\xff\x03", b"\xfe\xff\x03"), (INT32, b"\xff\xff\xff\xff\x0f", b"\xfe\xff\xff\xff\x0f")],
+)
 def test_integers_have_the_bits_of_their_kind(kind, least, most):
     bits = {INT16: 16, INT32: 32}[kind]
-    assert (read_integer(least, 0, kind)[0], read_integer(most, 0, kind)[0]) == (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    assert (read_integer(least, 0, kind)[0], read_integer(most, 0, kind)[0]) == (
+        -(2 ** (bits - 1)),
+        2 ** (bits - 1) - 1,
+    )
     with pytest.raises(Malformed):
         read_integer(b"\xff\xff\xff\xff\xff\x01", 0, kind)
     with pytest.raises(Malformed):
@@ -132,9 +157,14 @@ def test_nothing_is_nested_without_end():
 
 
 def test_a_column_whose_name_is_no_text_is_damage_and_no_crash(tmp_path):
-    landing = _land(tmp_path, parquet({"text": ["a"], "name": ["b"]}, store_schema=False).replace(b"\x18\x04name", b"\x18\x04\xff\xffme"))
+    landing = _land(
+        tmp_path,
+        parquet({"text": ["a"], "name": ["b"]}, store_schema=False).replace(b"\x18\x04name", b"\x18\x04\xff\xffme"),
+    )
     assert [row["error_code"] for row in rows_of(landing)] == [1001]
-    rows = landing_rows(pick_shards(as_landing(landing), None, settings=SETTINGS), landing=as_landing(landing), settings=SETTINGS)
+    rows = landing_rows(
+        pick_shards(as_landing(landing), None, settings=SETTINGS), landing=as_landing(landing), settings=SETTINGS
+    )
     assert sum(batch.num_rows for batch in rows) == 1
 
 

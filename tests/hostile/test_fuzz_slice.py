@@ -19,10 +19,14 @@ from tests.hostile.seeds import seeds
 
 
 def test_a_thousand_mutated_shards_are_read_without_a_crash_a_hang_or_a_loss():
-    """No exception but a documented one, under 10 s and 512 MiB each, two reads equal, every row valid, every member accounted for."""
+    """No exception but a documented one, under 10 s and 512 MiB each, two reads equal, every row valid, every member
+    accounted for."""
     tally = fuzz(range(1000), seed=7, workers=2)
     assert (tally.num_inputs, tally.violations) == (1000, [])
-    assert len(tally.codes) >= 6 and min(tally.formats[name] for name in ("webdataset", "parquet", "jsonl", "folder")) > 50  # the mutations reach what they are for
+    # the mutations reach what they are for
+    assert (
+        len(tally.codes) >= 6 and min(tally.formats[name] for name in ("webdataset", "parquet", "jsonl", "folder")) > 50
+    )
 
 
 def test_an_input_is_the_same_every_time():
@@ -34,7 +38,15 @@ def test_the_oracle_sees_a_lost_member_and_a_lost_line():
     seed = next(seed for seed in seeds() if seed.name == "u.tar")
     with tarfile.open(fileobj=io.BytesIO(seed.data)) as archive:
         names = archive.getnames()
-    told = [{"digest": None, "error_code": None, "sample_id": "u.tar/x", "source_ref": json.dumps({"path": "u.tar", "member": name})} for name in names]
+    told = [
+        {
+            "digest": None,
+            "error_code": None,
+            "sample_id": "u.tar/x",
+            "source_ref": json.dumps({"path": "u.tar", "member": name}),
+        }
+        for name in names
+    ]
     assert oracle.lost(seed.data, "webdataset", told) == []
     assert len(oracle.lost(seed.data, "webdataset", told[1:])) == 1
     line = [{"digest": None, "error_code": None, "sample_id": "l/1", "source_ref": '{"path":"l","member":"line:1"}'}]
@@ -43,10 +55,13 @@ def test_the_oracle_sees_a_lost_member_and_a_lost_line():
 
 
 def test_mutated_files_of_a_lance_dataset_give_rows_or_say_why(tmp_path):
-    """Beside the numbered inputs, since Lance gives its files random names. It keeps no checksums: wrong content can pass, a crash cannot."""
+    """Beside the numbered inputs, since Lance gives its files random names. It keeps no checksums: wrong content can
+    pass, a crash cannot."""
     lance = pytest.importorskip("lance")
     dataset, rng = tmp_path / "sound" / "d.lance", random.Random(1)
-    lance.write_dataset(pa.table({"id": ["a", "b", "c"], "text": ["one", "two", "three"]}), dataset, max_rows_per_file=2)
+    lance.write_dataset(
+        pa.table({"id": ["a", "b", "c"], "text": ["one", "two", "three"]}), dataset, max_rows_per_file=2
+    )
     files = sorted(path for path in dataset.rglob("*") if path.is_file())
     for number in range(60):
         landing = tmp_path / f"in{number}"
@@ -55,5 +70,7 @@ def test_mutated_files_of_a_lance_dataset_give_rows_or_say_why(tmp_path):
         chosen.write_bytes(rng.choice(GENERAL)(chosen.read_bytes(), rng))
         rows = rows_of(landing)
         assert rows and not [
-            wrong for key in {row["item_id"].partition("#")[0] for row in rows} for wrong in oracle.row_faults([row for row in rows if row["item_id"].startswith(f"{key}#")], key)
+            wrong
+            for key in {row["item_id"].partition("#")[0] for row in rows}
+            for wrong in oracle.row_faults([row for row in rows if row["item_id"].startswith(f"{key}#")], key)
         ]

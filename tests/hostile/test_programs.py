@@ -1,4 +1,5 @@
-"""Pictures that are programs: nothing is started for them, whatever they are called and wherever pictures are opened."""
+"""Pictures that are programs: nothing is started for them, whatever they are called and wherever pictures are
+opened."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ def _nested() -> bytes:
         return b"\x1c" + bytes(tag) + len(value).to_bytes(2, "big") + value
 
     size = (100).to_bytes(2, "big")
-    return field((3, 20), size) + field((3, 30), size) + field((3, 60), b"\x03\x01") + field((3, 65), b"\x01") + field((3, 120), b"\x05") + field((8, 10), EPS)
+    return (
+        field((3, 20), size)
+        + field((3, 30), size)
+        + field((3, 60), b"\x03\x01")
+        + field((3, 65), b"\x01")
+        + field((3, 120), b"\x05")
+        + field((8, 10), EPS)
+    )
 
 
 @pytest.fixture

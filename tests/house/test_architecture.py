@@ -38,7 +38,11 @@ HEAVY = (
 
 def _loaded_after(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint(' '.join(sorted({{name.partition('.')[0] for name in sys.modules}})))"
-    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout.split()
+    )
 
 
 def test_importing_the_library_loads_neither_dagster_nor_anything_heavy() -> None:
@@ -58,8 +62,12 @@ def test_the_code_location_loads_nothing_heavy() -> None:
 def test_files_and_functions_stay_short(path: Path) -> None:
     text = path.read_text()
     assert text.count("\n") <= MAX_FILE_LINES
-    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    assert {f"{node.name}:{node.lineno}" for node in functions if node.end_lineno - node.lineno >= MAX_FUNCTION_LINES} == set()
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    assert {
+        f"{node.name}:{node.lineno}" for node in functions if node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
+    } == set()
 
 
 def _assets(path: Path) -> list[ast.FunctionDef]:
@@ -75,12 +83,24 @@ def _assets(path: Path) -> list[ast.FunctionDef]:
 
 
 def test_bodies_of_assets_and_checks_are_at_most_fifteen_lines() -> None:
-    bodies = {f"{path.name}:{node.name}": node.end_lineno - node.body[0].lineno + 1 for path in (ROOT / "mmlake_assets").rglob("*.py") for node in _assets(path)}
+    bodies = {
+        f"{path.name}:{node.name}": node.end_lineno - node.body[0].lineno + 1
+        for path in (ROOT / "mmlake_assets").rglob("*.py")
+        for node in _assets(path)
+    }
     assert len(bodies) >= 5
-    assert {name: lines for name, lines in bodies.items() if lines > MAX_ASSET_BODY_LINES and name != "sensors.py:landing_zone"} == {}
+    assert {
+        name: lines
+        for name, lines in bodies.items()
+        if lines > MAX_ASSET_BODY_LINES and name != "sensors.py:landing_zone"
+    } == {}
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path.parent.name != "mmlake" and "mmlake_" in str(path)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if path.parent.name != "mmlake" and "mmlake_" in str(path)],
+    ids=lambda path: path.name,
+)
 def test_assets_and_resources_keep_real_annotations(path: Path) -> None:
     assert "from __future__ import annotations" not in path.read_text()
 

@@ -27,7 +27,11 @@ ASSETS = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_ass
 def _rows() -> list[list[str]]:
     """The cells of every line of the tables: id, capability, done by, test."""
     lines = (ROOT / "docs" / "features.md").read_text().splitlines()
-    return [[cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")] for line in lines if re.match(r"\| *[A-Z]\d", line)]
+    return [
+        [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+        for line in lines
+        if re.match(r"\| *[A-Z]\d", line)
+    ]
 
 
 ROWS = {cells[0]: cells[1:] for cells in _rows()}
@@ -41,7 +45,11 @@ def _quoted(cell: str) -> list[str]:
 @cache
 def _functions(path: str) -> frozenset[str]:
     """Names of the tests that pytest would collect from the file's top level."""
-    return frozenset(node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
+    return frozenset(
+        node.name
+        for node in ast.parse((ROOT / path).read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )
 
 
 def test_every_capability_has_one_line_in_order() -> None:
@@ -79,7 +87,9 @@ def test_what_a_line_names_is_an_asset_or_a_command(name: str) -> None:
         if words[0] == "mmlake":
             strange += [quoted] if len(words) < 2 or words[1] not in COMMANDS else []
         else:
-            keys = {quoted.replace("*", modality, 1) for modality in MODALITIES} if quoted.startswith("*/") else {quoted}
+            keys = (
+                {quoted.replace("*", modality, 1) for modality in MODALITIES} if quoted.startswith("*/") else {quoted}
+            )
             strange += sorted(keys - ASSETS)
     assert strange == []
 

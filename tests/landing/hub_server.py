@@ -1,6 +1,8 @@
-"""A small hub on 127.0.0.1: the API and resolve addresses that a data set is read through, and a content network at another port.
+"""A small hub on 127.0.0.1: the API and resolve addresses that a data set is read through, and a content network at
+another port.
 
-It serves what `commit` put into it, pages its trees, signs the content network's addresses, and fails in the ways that it is told to.
+It serves what `commit` put into it, pages its trees, signs the content network's addresses, and fails in the ways that
+it is told to.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ class Hub:
 
     def commit(self, files: dict[str, bytes], *, ref: str = "main") -> str:
         """The hash of a new commit that holds these files; the branch moves to it."""
-        sha = hashlib.sha1(repr(sorted((path, hashlib.sha1(data).hexdigest()) for path, data in files.items())).encode()).hexdigest()
+        sha = hashlib.sha1(
+            repr(sorted((path, hashlib.sha1(data).hexdigest()) for path, data in files.items())).encode()
+        ).hexdigest()
         self.commits[sha] = files
         self.refs[ref] = sha
         return sha
@@ -89,7 +93,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, *, with_body: bool) -> None:
         parts = urlsplit(self.path)
-        self.one = Seen(self.host, self.command, unquote(parts.path), parts.query, {name.lower(): value for name, value in self.headers.items()})
+        self.one = Seen(
+            self.host,
+            self.command,
+            unquote(parts.path),
+            parts.query,
+            {name.lower(): value for name, value in self.headers.items()},
+        )
         self.hub.seen.append(self.one)
         self.with_body = with_body
         if self.hub.is_down:
@@ -107,7 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _route(self, parts, cut: int | None = None) -> None:
         raise NotImplementedError
 
-    def _send(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, *, cut: int | None = None) -> None:
+    def _send(
+        self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, *, cut: int | None = None
+    ) -> None:
         self.one.status = status
         self.send_response(status)
         for name, value in (headers or {}).items():
@@ -130,20 +142,33 @@ class _Handler(BaseHTTPRequestHandler):
         start, end = int(wanted[1]), min(int(wanted[2]) + 1, len(data))
         if start >= len(data):
             return self._send(416, b"", {"Content-Range": f"bytes */{len(data)}"})
-        return self._send(206, data[start:end], headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}", "Accept-Ranges": "bytes"}, cut=cut)
+        return self._send(
+            206,
+            data[start:end],
+            headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(data)}", "Accept-Ranges": "bytes"},
+            cut=cut,
+        )
 
 
 class _HubHandler(_Handler):
     def _route(self, parts, cut: int | None = None) -> None:
         path = unquote(parts.path)
-        hub = self.data_set = next((one for one in self.hub.others if path.removeprefix("/api").startswith(f"/datasets/{one.name}/")), self.hub)
+        hub = self.data_set = next(
+            (one for one in self.hub.others if path.removeprefix("/api").startswith(f"/datasets/{one.name}/")), self.hub
+        )
         if hub.gated and self.one.headers.get("authorization") != f"Bearer {TOKEN}":
-            return self._send(401, b"", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access to dataset is restricted"})
+            return self._send(
+                401, b"", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access to dataset is restricted"}
+            )
         if not path.removeprefix("/api").startswith(f"/datasets/{hub.name}/"):
             return self._send(401, b"", {"X-Error-Code": "RepoNotFound"})
         if found := re.fullmatch(rf"/api/datasets/{hub.name}/revision/(.+)", path):
             sha = self._sha(found[1])
-            return self._send(404, b"", {"X-Error-Code": "RevisionNotFound"}) if sha is None else self._json({"id": hub.name, "sha": sha, "siblings": [], "tags": []})
+            return (
+                self._send(404, b"", {"X-Error-Code": "RevisionNotFound"})
+                if sha is None
+                else self._json({"id": hub.name, "sha": sha, "siblings": [], "tags": []})
+            )
         if found := re.fullmatch(rf"/api/datasets/{hub.name}/tree/([0-9a-f]{{40}})(?:/(.+))?", path):
             return self._tree(found[1], found[2] or "", parse_qs(parts.query))
         if found := re.fullmatch(rf"/datasets/{hub.name}/resolve/([^/]+)/(.+)", path):
@@ -160,7 +185,9 @@ class _HubHandler(_Handler):
         files = self.hub.commits.get(sha)
         if files is None:
             return self._send(404, b"", {"X-Error-Code": "RevisionNotFound"})
-        listed = [self._entry(path, data) for path, data in files.items() if not directory or path.startswith(f"{directory}/")]
+        listed = [
+            self._entry(path, data) for path, data in files.items() if not directory or path.startswith(f"{directory}/")
+        ]
         if not listed:
             return self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
         folders = sorted({path.rpartition("/")[0] for path in files if "/" in path})
@@ -170,14 +197,27 @@ class _HubHandler(_Handler):
         more = {}
         if start + self.hub.page_size < len(entries):
             below = f"/{quote(directory, safe='')}" if directory else ""
-            more = {"Link": f'<{self.hub.url}/api/datasets/{self.data_set.name}/tree/{sha}{below}?recursive=true&expand=false&cursor={start + self.hub.page_size}>; rel="next"'}
+            more = {
+                "Link": f'<{self.hub.url}/api/datasets/{self.data_set.name}/tree/{sha}{below}?recursive=true&expand=false&cursor={start + self.hub.page_size}>; rel="next"'
+            }
         return self._json(page, more)
 
     def _entry(self, path: str, data: bytes) -> dict[str, object]:
         if len(data) < self.hub.lfs_from_bytes:
-            return {"type": "file", "oid": hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest(), "size": len(data), "path": path}
+            return {
+                "type": "file",
+                "oid": hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest(),
+                "size": len(data),
+                "path": path,
+            }
         sha256 = self.hub.stated.get(path, hashlib.sha256(data).hexdigest())
-        return {"type": "file", "oid": hashlib.sha1(sha256.encode()).hexdigest(), "size": len(data), "path": path, "lfs": {"oid": sha256, "size": len(data), "pointerSize": 134}}
+        return {
+            "type": "file",
+            "oid": hashlib.sha1(sha256.encode()).hexdigest(),
+            "size": len(data),
+            "path": path,
+            "lfs": {"oid": sha256, "size": len(data), "pointerSize": 134},
+        }
 
     def _resolve(self, revision: str, path: str, cut: int | None) -> None:
         sha = self._sha(revision)
@@ -215,7 +255,9 @@ def serving() -> Iterator[Hub]:
     hub = Hub()
     servers = [_Server(("127.0.0.1", 0), type("Handler", (kind,), {"hub": hub})) for kind in (_HubHandler, _CdnHandler)]
     hub.url, hub.cdn_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
-    threads = [threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True) for server in servers]
+    threads = [
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True) for server in servers
+    ]
     for thread in threads:
         thread.start()
     try:

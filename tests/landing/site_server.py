@@ -1,4 +1,5 @@
-"""A small web server on 127.0.0.1 that serves a tree of files as Apache, nginx or Python's http.server do, and fails in the ways that it is told to."""
+"""A small web server on 127.0.0.1 that serves a tree of files as Apache, nginx or Python's http.server do, and fails
+in the ways that it is told to."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Site:
     redirects: dict[str, str] = field(default_factory=dict)
     own_headers: dict[str, str] = field(default_factory=dict)  # of files
     page_faults: list[tuple[str, object]] = field(default_factory=list)  # as faults, of pages
-    faults: list[tuple[str, object]] = field(default_factory=list)  # taken one per GET of a file: ("status", (code, headers)), ("cut", bytes)
+    # taken one per GET of a file: ("status", (code, headers)), ("cut", bytes)
+    faults: list[tuple[str, object]] = field(default_factory=list)
     before_file: Callable[[], None] = lambda: None  # called before each body
     seen: list[Seen] = field(default_factory=list)
 
@@ -57,11 +59,21 @@ class _SiteHandler(_Handler):
 
     def _answer(self, *, with_body: bool) -> None:
         path = unquote(self.path.partition("?")[0], errors="surrogateescape")
-        self.one = Seen(self.host, self.command, path, self.path.partition("?")[2], {name.lower(): value for name, value in self.headers.items()})
+        self.one = Seen(
+            self.host,
+            self.command,
+            path,
+            self.path.partition("?")[2],
+            {name.lower(): value for name, value in self.headers.items()},
+        )
         self.hub.seen.append(self.one)
         self.with_body = with_body
         site = self.hub
-        if site.login is not None and self.one.headers.get("authorization") != "Basic " + base64.b64encode(":".join(site.login).encode()).decode():
+        if (
+            site.login is not None
+            and self.one.headers.get("authorization")
+            != "Basic " + base64.b64encode(":".join(site.login).encode()).decode()
+        ):
             return self._send(401, b"login please", {"WWW-Authenticate": 'Basic realm="x"'})
         if path in site.redirects:
             return self._send(302, b"", {"Location": site.redirects[path]})
@@ -125,8 +137,15 @@ class _SiteHandler(_Handler):
     def _page(self, directory: str) -> str:
         if directory in self.hub.pages:
             return self.hub.pages[directory]
-        below = {one.removeprefix(directory).partition("/")[0] + ("/" if "/" in one.removeprefix(directory) else "") for one in self.hub.files if one.startswith(directory)}
-        links = [f'<a href="{quote(name, errors="surrogateescape")}">{name[:20].encode(errors="replace").decode()}</a>' for name in sorted(below)]
+        below = {
+            one.removeprefix(directory).partition("/")[0] + ("/" if "/" in one.removeprefix(directory) else "")
+            for one in self.hub.files
+            if one.startswith(directory)
+        }
+        links = [
+            f'<a href="{quote(name, errors="surrogateescape")}">{name[:20].encode(errors="replace").decode()}</a>'
+            for name in sorted(below)
+        ]
         if self.hub.style == "apache":
             order = "".join(f'<th><a href="?C={column};O=D">{column}</a></th>' for column in "NMSD")
             rows = "".join(f"<tr><td>{link}</td><td>2026-11-20 10:00</td><td>1.2K</td></tr>" for link in links)

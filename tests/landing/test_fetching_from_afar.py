@@ -1,4 +1,5 @@
-"""Items read again from remote storage: several requests on the way at once, never too many, with the same outcome as one after another."""
+"""Items read again from remote storage: several requests on the way at once, never too many, with the same outcome
+as one after another."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources.rows import Fault
 
-SMALL = RemoteSettings(block_bytes=1 << 13, cache_bytes=1 << 24, ahead_blocks=0, request_blocks=4, threads=3, connections=8)
+SMALL = RemoteSettings(
+    block_bytes=1 << 13, cache_bytes=1 << 24, ahead_blocks=0, request_blocks=4, threads=3, connections=8
+)
 
 
 class Crowd:
@@ -60,7 +63,9 @@ def archive(num_members: int) -> tuple[bytes, list[SourceRef]]:
 def test_many_files_are_asked_for_at_once_and_come_in_their_order(site: Site) -> None:
     site.files = {f"{at}.txt": member(at) for at in range(40)}
     crowd = Crowd(site)
-    found = list(sources.fetch_many([SourceRef(f"{at}.txt") for at in range(40)], landing=WebsiteLanding(site.url, remote=SMALL)))
+    found = list(
+        sources.fetch_many([SourceRef(f"{at}.txt") for at in range(40)], landing=WebsiteLanding(site.url, remote=SMALL))
+    )
     assert found == [(at, member(at)) for at in range(40)]
     assert 3 <= crowd.most <= SMALL.connections
 
@@ -80,7 +85,9 @@ def test_no_byte_is_asked_for_twice(site: Site) -> None:
     list(sources.fetch_many(refs, landing=landing))
     ranges = [one.headers["range"] for one in site.asked("s.tar")]
     assert len(set(ranges)) == len(ranges)
-    assert not dict(sources.fetch_many(refs, landing=landing)).keys() ^ set(range(10)) and len(site.asked("s.tar")) == len(ranges)
+    assert not dict(sources.fetch_many(refs, landing=landing)).keys() ^ set(range(10)) and len(
+        site.asked("s.tar")
+    ) == len(ranges)
 
 
 def test_a_file_that_fails_is_a_fault_of_its_own(site: Site, patient: Retries) -> None:
@@ -95,7 +102,11 @@ def test_a_server_without_ranges_gives_the_same(site: Site) -> None:
     site.has_ranges = False
     site.files = {f"{at}.txt": member(at) for at in range(9)}
     site.files["s.tar"], refs = archive(4)
-    found = dict(sources.fetch_many([*(SourceRef(f"{at}.txt") for at in range(9)), *refs], landing=WebsiteLanding(site.url, remote=SMALL)))
+    found = dict(
+        sources.fetch_many(
+            [*(SourceRef(f"{at}.txt") for at in range(9)), *refs], landing=WebsiteLanding(site.url, remote=SMALL)
+        )
+    )
     assert [found[at] for at in range(13)] == [*map(member, range(9)), *map(member, range(4))]
 
 
@@ -128,7 +139,9 @@ def test_a_local_directory_is_read_file_by_file(tmp_path) -> None:
     for at in range(3):
         (tmp_path / f"{at}.txt").write_bytes(member(at))
     assert as_landing(tmp_path).num_at_once == 1
-    assert dict(sources.fetch_many([SourceRef(f"{at}.txt") for at in range(3)], landing=tmp_path)) == {at: member(at) for at in range(3)}
+    assert dict(sources.fetch_many([SourceRef(f"{at}.txt") for at in range(3)], landing=tmp_path)) == {
+        at: member(at) for at in range(3)
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -137,4 +150,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
 
 
 def test_every_kind_of_landing_zone_says_how_many() -> None:
-    assert Landing.num_at_once == 1 and as_landing("memory://somewhere", remote=SMALL).num_at_once == SMALL.connections // 2
+    assert (
+        Landing.num_at_once == 1
+        and as_landing("memory://somewhere", remote=SMALL).num_at_once == SMALL.connections // 2
+    )

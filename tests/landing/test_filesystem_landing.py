@@ -53,7 +53,17 @@ def paths_of(landing: Landing) -> dict[str, list[str]]:
 
 
 def test_a_tree_is_listed_and_read(memory: Any) -> None:
-    memory.pipe({"/in/b.txt": b"hello", "/in/a/big.bin": BIG, "/in/a/c/x.txt": b"x", "/in/.hidden": b"x", "/in/y.part": b"x", "/in/_SUCCESS": b"", "/beside/z.txt": b"z"})
+    memory.pipe(
+        {
+            "/in/b.txt": b"hello",
+            "/in/a/big.bin": BIG,
+            "/in/a/c/x.txt": b"x",
+            "/in/.hidden": b"x",
+            "/in/y.part": b"x",
+            "/in/_SUCCESS": b"",
+            "/beside/z.txt": b"z",
+        }
+    )
     landing = FilesystemLanding("memory://in/", remote=SMALL)
     assert paths_of(landing) == {".": ["b.txt"], "a": ["a/big.bin"], "a/c": ["a/c/x.txt"]}
     assert landing.open("a/big.bin").read() == BIG and landing.location == "memory://in"
@@ -81,7 +91,11 @@ def test_reading_the_head_fetches_the_head(memory: Any, monkeypatch: pytest.Monk
     memory.pipe({"/in/big.bin": BIG})
     fetched = []
     real = type(memory).cat_file
-    monkeypatch.setattr(type(memory), "cat_file", lambda self, path, start=None, end=None: (fetched.append(end - start), real(self, path, start, end))[1])
+    monkeypatch.setattr(
+        type(memory),
+        "cat_file",
+        lambda self, path, start=None, end=None: (fetched.append(end - start), real(self, path, start, end))[1],
+    )
     with FilesystemLanding("memory://in", remote=SMALL).sparing().open("big.bin") as file:
         file.read(100)
     assert sum(fetched) <= 2 * SMALL.block_bytes
@@ -107,9 +121,21 @@ def test_a_file_that_changes_while_it_is_read_is_never_mixed(memory: Any, data: 
             file.seek(200_000), file.read()
 
 
-def test_faults_on_the_way_change_no_byte(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float]) -> None:
+def test_faults_on_the_way_change_no_byte(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float]
+) -> None:
     memory.pipe({"/in/big.bin": BIG})
-    real, faults = type(memory).cat_file, [ConnectionResetError(), TimeoutError(), OSError("secret"), EOFError(), ftplib.error_temp("421 secret"), b"short"]
+    real, faults = (
+        type(memory).cat_file,
+        [
+            ConnectionResetError(),
+            TimeoutError(),
+            OSError("secret"),
+            EOFError(),
+            ftplib.error_temp("421 secret"),
+            b"short",
+        ],
+    )
 
     def cat_file(self: Any, path: str, start: int, end: int) -> bytes:
         fault = faults.pop() if faults else None
@@ -137,7 +163,9 @@ def test_faults_on_the_way_change_no_byte(memory: Any, monkeypatch: pytest.Monke
         (OSError("Forbidden: secret"), UnreadableItem, "refuses to give the file"),
     ],
 )
-def test_what_a_library_raises_is_told_in_our_words(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, raised: Exception, expected: type, words: str) -> None:
+def test_what_a_library_raises_is_told_in_our_words(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, raised: Exception, expected: type, words: str
+) -> None:
     memory.pipe({"/in/a.txt": b"hello"})
 
     def info(self: Any, path: str) -> dict[str, object]:
@@ -150,7 +178,9 @@ def test_what_a_library_raises_is_told_in_our_words(memory: Any, monkeypatch: py
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_refused_credentials_are_not_tried_again(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float], status: int) -> None:
+def test_refused_credentials_are_not_tried_again(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float], status: int
+) -> None:
     def ls(self: Any, path: str, detail: bool) -> list[object]:
         raise Answered(status)
 
@@ -160,8 +190,11 @@ def test_refused_credentials_are_not_tried_again(memory: Any, monkeypatch: pytes
     assert waits == []
 
 
-def test_a_library_that_tries_for_long_by_itself_is_asked_twice(memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float]) -> None:
-    """gcsfs and the library of Azure try for 35 and 84 seconds where nobody answers; six times that is a run that seems to hang."""
+def test_a_library_that_tries_for_long_by_itself_is_asked_twice(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, waits: list[float]
+) -> None:
+    """gcsfs and the library of Azure try for 35 and 84 seconds where nobody answers; six times that is a run that
+    seems to hang."""
     now_s = [0.0]
 
     def info(self: Any, path: str) -> dict[str, object]:
@@ -175,7 +208,9 @@ def test_a_library_that_tries_for_long_by_itself_is_asked_twice(memory: Any, mon
     assert (now_s[0], len(waits)) == (70.0, 1)
 
 
-def test_names_that_no_tree_has_and_special_files_are_refused_entries(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_no_tree_has_and_special_files_are_refused_entries(
+    memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = [
         {"name": "/in/..", "type": "file", "size": 1},
         {"name": "/elsewhere/x.txt", "type": "file", "size": 1},
@@ -193,14 +228,37 @@ def test_names_that_no_tree_has_and_special_files_are_refused_entries(memory: An
 
 
 @pytest.mark.parametrize(
-    "address", ["file:///etc", "local:///etc", "zip://x.zip", "tar://x", "reference://x", "dask://x", "jupyter://x", "data://x", "git://x", "dir://x", "generic://x", "nothing://x"]
+    "address",
+    [
+        "file:///etc",
+        "local:///etc",
+        "zip://x.zip",
+        "tar://x",
+        "reference://x",
+        "dask://x",
+        "jupyter://x",
+        "data://x",
+        "git://x",
+        "dir://x",
+        "generic://x",
+        "nothing://x",
+    ],
 )
 def test_what_reads_this_machine_or_leads_on_is_refused(address: str) -> None:
     with pytest.raises(SettingsError, match=f"scheme '{address.partition(':')[0]}'.*not opened"):
         as_landing(address)
 
 
-@pytest.mark.parametrize("address", ["simplecache::http://u:secret@h/", "filecache::memory://in", "zip://a::memory://in/x.zip", "memory://in::x", "gs://b/x::y"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "simplecache::http://u:secret@h/",
+        "filecache::memory://in",
+        "zip://a::memory://in/x.zip",
+        "memory://in::x",
+        "gs://b/x::y",
+    ],
+)
 def test_chains_of_storages_are_refused(address: str) -> None:
     assert is_address(address)
     with pytest.raises(SettingsError, match="not opened|chained") as raised:
@@ -208,7 +266,16 @@ def test_chains_of_storages_are_refused(address: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize("address", ["memory://in?token=secret", "memory://in#secret", "memory://user:secret@in/x", "memory://in/../x", "memory://in//x"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "memory://in?token=secret",
+        "memory://in#secret",
+        "memory://user:secret@in/x",
+        "memory://in/../x",
+        "memory://in//x",
+    ],
+)
 def test_a_wrong_address_is_a_wrong_setting_and_not_repeated(address: str) -> None:
     with pytest.raises(SettingsError, match="address has") as raised:
         as_landing(address)
@@ -216,7 +283,13 @@ def test_a_wrong_address_is_a_wrong_setting_and_not_repeated(address: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("address", "package"), [("gs://bucket/x", "gcsfs"), ("abfs://c@account.dfs.core.windows.net/x", "adlfs"), ("sftp://u:secret@host/x", "paramiko"), ("smb://h/s", "smbprotocol")]
+    ("address", "package"),
+    [
+        ("gs://bucket/x", "gcsfs"),
+        ("abfs://c@account.dfs.core.windows.net/x", "adlfs"),
+        ("sftp://u:secret@host/x", "paramiko"),
+        ("smb://h/s", "smbprotocol"),
+    ],
 )
 def test_a_missing_package_is_named(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
@@ -228,7 +301,10 @@ def test_a_missing_package_is_named(address: str, package: str, monkeypatch: pyt
 def test_ftp_is_asked_with_the_login_that_its_location_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
-    monkeypatch.setattr("fsspec.implementations.ftp.FTPFileSystem._connect", lambda self: asked.append((self.host, self.port, self.cred)))
+    monkeypatch.setattr(
+        "fsspec.implementations.ftp.FTPFileSystem._connect",
+        lambda self: asked.append((self.host, self.port, self.cred)),
+    )
     monkeypatch.setattr("fsspec.implementations.ftp.FTPFileSystem.__del__", lambda self: None)
     landing = FilesystemLanding("ftp://ann:se%2Fcret@ftp.example.org:2121/pub/data/")
     assert landing.location == "ftp://ann@ftp.example.org:2121/pub/data"
@@ -237,7 +313,13 @@ def test_ftp_is_asked_with_the_login_that_its_location_does_not_show(monkeypatch
 
 
 def test_options_come_from_settings_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = RemoteSettings(storage_options={"gs": {"project": "p", "token": "env:GS_TOKEN"}, "gs://special": {"token": "anon"}, "az": {"account_key": "literal"}})
+    settings = RemoteSettings(
+        storage_options={
+            "gs": {"project": "p", "token": "env:GS_TOKEN"},
+            "gs://special": {"token": "anon"},
+            "az": {"account_key": "literal"},
+        }
+    )
     monkeypatch.delenv(VARIABLE, raising=False)
     with pytest.raises(SettingsError, match="'GS_TOKEN', which is not set"):
         options_of("gs://bucket/x", settings)
@@ -257,7 +339,9 @@ def test_options_come_from_settings_and_environment(monkeypatch: pytest.MonkeyPa
 
 
 def test_options_that_do_not_fit_are_a_wrong_setting(memory: Any) -> None:
-    landing = FilesystemLanding("memory://in", remote=RemoteSettings(storage_options={"memory": {"global_store": 1, "batch_size": object()}}))
+    landing = FilesystemLanding(
+        "memory://in", remote=RemoteSettings(storage_options={"memory": {"global_store": 1, "batch_size": object()}})
+    )
     memory.pipe({"/in/a.txt": b"a"})
     assert landing.open("a.txt").read() == b"a"
     with pytest.raises(SettingsError, match="no table of options"):
@@ -268,7 +352,15 @@ def test_options_that_do_not_fit_are_a_wrong_setting(memory: Any) -> None:
     ("info", "version", "modified_ns"),
     [
         ({"etag": '"abc"', "updated": "2026-11-20T10:00:00.000Z"}, "abc", 1_795_168_800_000_000_000),
-        ({"content_settings": {}, "content_md5": bytearray(b"\1\2"), "last_modified": datetime(2026, 11, 20, 10, tzinfo=UTC)}, "0102", 1_795_168_800_000_000_000),
+        (
+            {
+                "content_settings": {},
+                "content_md5": bytearray(b"\1\2"),
+                "last_modified": datetime(2026, 11, 20, 10, tzinfo=UTC),
+            },
+            "0102",
+            1_795_168_800_000_000_000,
+        ),
         ({"mtime": 1_795_168_800}, None, 1_795_168_800_000_000_000),
         ({"modificationTime": 1_795_168_800_000}, None, 1_795_168_800_000_000_000),
         ({"modify": "20261120100000.123"}, None, 1_795_168_800_000_000_000),
@@ -277,7 +369,9 @@ def test_options_that_do_not_fit_are_a_wrong_setting(memory: Any) -> None:
         ({}, None, 0),
     ],
 )
-def test_versions_and_times_are_found_as_storages_spell_them(info: dict[str, Any], version: str | None, modified_ns: int) -> None:
+def test_versions_and_times_are_found_as_storages_spell_them(
+    info: dict[str, Any], version: str | None, modified_ns: int
+) -> None:
     told = _info_of({"name": "x", "type": "file", "size": 1, **info})
     assert (told.version, told.modified_ns) == (version, modified_ns)
 

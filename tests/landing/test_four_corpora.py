@@ -1,4 +1,5 @@
-"""One lake on the four demo corpora, each where its publisher or a mirror has it: the hub, a bucket, a directory of files and one of archives."""
+"""One lake on the four demo corpora, each where its publisher or a mirror has it: the hub, a bucket, a directory of
+files and one of archives."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from mmlake.remote import s3
 from mmlake.steps import ROW_STEPS, run_step
 from tests import make
 from tests.remote.servers import s3_server
-from tests.sources.corpora.builders import coco, finevideo, finevideo_record, fineweb, fineweb_record, librispeech, packed
+from tests.sources.corpora.builders import (
+    coco,
+    finevideo,
+    finevideo_record,
+    fineweb,
+    fineweb_record,
+    librispeech,
+    packed,
+)
 
 CARD = b"---\nlicense: %s\n---\n"
 BUCKET = "corpora"
@@ -28,15 +37,27 @@ BUCKET = "corpora"
 def bucket() -> Iterator[str]:
     """The name of a bucket that the environment leads to."""
     pytest.importorskip("moto")
-    names = {"AWS_ACCESS_KEY_ID": "AKIARECOGNIZABLE0002", "AWS_SECRET_ACCESS_KEY": "recognizable", "AWS_DEFAULT_REGION": "us-east-1", "NO_PROXY": "127.0.0.1"}
+    names = {
+        "AWS_ACCESS_KEY_ID": "AKIARECOGNIZABLE0002",
+        "AWS_SECRET_ACCESS_KEY": "recognizable",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "NO_PROXY": "127.0.0.1",
+    }
     with pytest.MonkeyPatch.context() as patch, s3_server() as endpoint:
-        for name, value in (*names.items(), ("AWS_CONFIG_FILE", "/dev/null"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"), ("MMLAKE_S3_ENDPOINT", endpoint)):
+        for name, value in (
+            *names.items(),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+            ("MMLAKE_S3_ENDPOINT", endpoint),
+        ):
             patch.setenv(name, value)
         client = s3.client_of()
         client.create_bucket(Bucket=BUCKET)
         for key, data in librispeech({"84-121123": ["GO DO YOU HEAR", "BUT IN LESS"]}).items():
             client.put_object(Bucket=BUCKET, Key=f"mirror/{key}", Body=data)
-        client.put_object(Bucket=BUCKET, Key="mirror/_source.json", Body=b'{"source": "LibriSpeech", "licence": "CC-BY-4.0"}')
+        client.put_object(
+            Bucket=BUCKET, Key="mirror/_source.json", Body=b'{"source": "LibriSpeech", "licence": "CC-BY-4.0"}'
+        )
         yield BUCKET
         client.close()
         s3._client.cache_clear()
@@ -46,10 +67,20 @@ def bucket() -> Iterator[str]:
 def places(hub: Hub, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Where the corpora are, by the names that the lake shall have them under."""
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    hub.commit({"README.md": CARD % b"odc-by", "sample/10BT/000_00000.parquet": fineweb([fineweb_record(number) for number in range(5)])})
+    hub.commit(
+        {
+            "README.md": CARD % b"odc-by",
+            "sample/10BT/000_00000.parquet": fineweb([fineweb_record(number) for number in range(5)]),
+        }
+    )
     gated = hub.beside("acme/finevideo")
     gated.gated = True
-    talk = finevideo([(make.film(number), finevideo_record(number, [("00:00:00.100", "00:00:00.500", "Hello.")])) for number in range(2)])
+    talk = finevideo(
+        [
+            (make.film(number), finevideo_record(number, [("00:00:00.100", "00:00:00.500", "Hello.")]))
+            for number in range(2)
+        ]
+    )
     gated.commit({"README.md": CARD % b"cc-by-4.0", "data/train-00000-of-01357.parquet": talk})
     make.land(tmp_path, coco())
     other = librispeech({"174-50561": ["FORGOTTEN TOO"]}, subset="dev-other")
@@ -60,7 +91,9 @@ def places(hub: Hub, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     }  # fmt: skip
 
 
-def test_one_lake_holds_four_modalities_with_the_licence_and_the_pin_of_each(hub: Hub, places: dict[str, str], tmp_path: Path) -> None:
+def test_one_lake_holds_four_modalities_with_the_licence_and_the_pin_of_each(
+    hub: Hub, places: dict[str, str], tmp_path: Path
+) -> None:
     lake = Lake(tmp_path / "lake", landing=places)
     lake.pin_landing()
     refresh(lake)
@@ -70,16 +103,23 @@ def test_one_lake_holds_four_modalities_with_the_licence_and_the_pin_of_each(hub
             run_step(ROW_STEPS["items"], lake, modality, key)
         rows = lake.tables.concat("items", modality).to_pylist()
         assert {row["status"] for row in rows} <= {"ok"}
-        found[modality] = {(json.loads(row["source_ref"])["path"].split("/")[0], row["source"], row["licence"]) for row in rows}
+        found[modality] = {
+            (json.loads(row["source_ref"])["path"].split("/")[0], row["source"], row["licence"]) for row in rows
+        }
     assert {("fineweb", NAME, "ODC-By-1.0")} <= found["text"]
     assert found["image"] == {("coco", "coco", "CC-BY-2.0")}
     assert found["video"] == {("finevideo", "acme/finevideo", "CC-BY-4.0")}
-    assert found["audio"] == {("librispeech", "LibriSpeech", "CC-BY-4.0"), ("more-speech", "more-speech", "NOASSERTION")}
+    assert found["audio"] == {
+        ("librispeech", "LibriSpeech", "CC-BY-4.0"),
+        ("more-speech", "more-speech", "NOASSERTION"),
+    }
     commits = {"fineweb": hub.refs["main"], "finevideo": hub.others[0].refs["main"]}
     zones = Lake(lake.root).origin()["zones"]
     assert {name: zone["revision"] for name, zone in zones.items() if "revision" in zone} == commits
     digest = lake.tables.concat("items", "video").column("digest").to_pylist()[0]
-    assert f"finevideo: hf://datasets/acme/finevideo@{commits['finevideo']}" in story_of(Lake(lake.root), digest).to_text()
+    assert (
+        f"finevideo: hf://datasets/acme/finevideo@{commits['finevideo']}" in story_of(Lake(lake.root), digest).to_text()
+    )
     written = b"".join(path.read_bytes() for path in lake.root.rglob("*") if path.is_file())
     assert TOKEN.encode() not in written and b"recognizable" not in written
 

@@ -1,4 +1,5 @@
-"""Web servers that answer what no server should: never other bytes, never an error of a library, never an endless wait."""
+"""Web servers that answer what no server should: never other bytes, never an error of a library, never an endless
+wait."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def sound(method: str, path: str, asked: tuple[int, int] | None, **headers: str)
     if asked is None:
         return reply(DATA, **headers)
     start, end = asked[0], min(asked[1], len(DATA))
-    return reply(DATA[start:end], "206 Partial Content", **{"Content_Range": f"bytes {start}-{end - 1}/{len(DATA)}", **headers})
+    return reply(
+        DATA[start:end], "206 Partial Content", **{"Content_Range": f"bytes {start}-{end - 1}/{len(DATA)}", **headers}
+    )
 
 
 def but_ranges(answer: bytes) -> Answer:
@@ -85,7 +88,14 @@ def read(url: str, patient: Retries) -> bytes:
         but_ranges(reply(DATA[1:], "206 P", Content_Range=f"bytes 1-{len(DATA) - 1}/{len(DATA)}")),
         but_ranges(reply(DATA, "206 P")),
         but_ranges(reply(b"--x\r\n" + DATA, "206 P", Content_Type="multipart/byteranges; boundary=x")),
-        but_ranges(reply(gzip.compress(DATA), "206 P", Content_Encoding="gzip", Content_Range=f"bytes 0-{len(DATA) - 1}/{len(DATA)}")),
+        but_ranges(
+            reply(
+                gzip.compress(DATA),
+                "206 P",
+                Content_Encoding="gzip",
+                Content_Range=f"bytes 0-{len(DATA) - 1}/{len(DATA)}",
+            )
+        ),
         lambda method, path, asked: b"HTTP/1.0 200 OK\r\n\r\n" + (DATA if method == "GET" else b""),
         lambda method, path, asked: sound(method, path, asked, ETag='"\xff\xe9"'),
     ],
@@ -104,15 +114,33 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         (but_bodies(b"\0\1garbage\r\n\r\n"), RemoteUnavailable, "no sound answer"),
         (but_bodies(reply(DATA, X="a" * 100_000)), RemoteUnavailable, "no sound answer"),
         (but_bodies(CHUNKED + b"%x\r\n%s\r\n" % (len(DATA) - 9, DATA[:-9])), RemoteUnavailable, "6 tries"),
-        (but_bodies(CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (len(DATA) + 4, DATA + b"more")), UnreadableItem, "longer than 25600 bytes"),
+        (
+            but_bodies(CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (len(DATA) + 4, DATA + b"more")),
+            UnreadableItem,
+            "longer than 25600 bytes",
+        ),
         (but_bodies(reply(DATA[:-5])), UnreadableItem, "changed while it was read"),
-        (but_bodies(reply(DATA[:9], "206 P", Content_Range=f"bytes 0-8/{len(DATA)}")), UnreadableItem, "status=206 for the whole file"),
-        (lambda method, path, asked: reply(status="405 No") if method == "HEAD" else reply(b"a", "206 P", Content_Range="bytes 0-0/" + "9" * 5000), UnreadableItem, "status=206"),
+        (
+            but_bodies(reply(DATA[:9], "206 P", Content_Range=f"bytes 0-8/{len(DATA)}")),
+            UnreadableItem,
+            "status=206 for the whole file",
+        ),
+        (
+            lambda method, path, asked: (
+                reply(status="405 No")
+                if method == "HEAD"
+                else reply(b"a", "206 P", Content_Range="bytes 0-0/" + "9" * 5000)
+            ),
+            UnreadableItem,
+            "status=206",
+        ),
         (lambda method, path, asked: b"HTTP/1.1 204 x\r\n\r\n", UnreadableItem, "status=204"),
     ],
     ids=["garbage", "long-header", "cut-chunks", "longer", "shorter", "part-for-whole", "size-of-5000-digits", "204"],
 )
-def test_a_wrong_answer_is_told_in_our_words(raw: Callable[[Answer], str], patient: Retries, answer: Answer, raised: type[Exception], words: str) -> None:
+def test_a_wrong_answer_is_told_in_our_words(
+    raw: Callable[[Answer], str], patient: Retries, answer: Answer, raised: type[Exception], words: str
+) -> None:
     with pytest.raises(raised, match=words):
         read(raw(answer), patient)
 
@@ -127,7 +155,9 @@ def test_a_wrong_answer_is_told_in_our_words(raw: Callable[[Answer], str], patie
         ("gzip, gzip", b"abcd", "content coding 'gzip, gzip'"),
     ],
 )
-def test_a_body_that_is_not_compressed_as_the_server_says_is_a_refused_entry_and_stops_nothing(raw: Callable[[Answer], str], coding: str, body: bytes, words: str) -> None:
+def test_a_body_that_is_not_compressed_as_the_server_says_is_a_refused_entry_and_stops_nothing(
+    raw: Callable[[Answer], str], coding: str, body: bytes, words: str
+) -> None:
     def answer(method: str, path: str, asked: tuple[int, int] | None) -> bytes:
         if path != "/a.bin":
             return reply(PAGE) if path == "/" else sound(method, path, asked)
@@ -137,13 +167,18 @@ def test_a_body_that_is_not_compressed_as_the_server_says_is_a_refused_entry_and
     assert words in bad.refused and (good.path, good.size_bytes, good.refused) == ("b.bin", len(DATA), None)
 
 
-def test_a_body_without_a_length_that_was_cut_while_it_was_measured_is_not_taken_for_the_file(raw: Callable[[Answer], str]) -> None:
+def test_a_body_without_a_length_that_was_cut_while_it_was_measured_is_not_taken_for_the_file(
+    raw: Callable[[Answer], str],
+) -> None:
     bodies = [DATA[:10_000], DATA]
 
     def answer(method: str, path: str, asked: tuple[int, int] | None) -> bytes:
         return b"HTTP/1.0 200 OK\r\n\r\n" + (b"" if method == "HEAD" or asked else bodies.pop(0))
 
-    with WebsiteLanding(raw(answer), remote=SMALL).open("a.bin") as file, pytest.raises(UnreadableItem, match="longer than 10000 bytes"):
+    with (
+        WebsiteLanding(raw(answer), remote=SMALL).open("a.bin") as file,
+        pytest.raises(UnreadableItem, match="longer than 10000 bytes"),
+    ):
         file.read()
 
 
@@ -161,7 +196,10 @@ def test_a_server_that_names_versions_by_head_alone_is_asked_after_each_range(ra
     def answer(method: str, path: str, asked: tuple[int, int] | None) -> bytes:
         return sound(method, path, asked, ETag=next(tags)) if method == "HEAD" else sound(method, path, asked)
 
-    with WebsiteLanding(raw(answer), remote=SMALL).open("a.bin") as file, pytest.raises(UnreadableItem, match="changed while it was read"):
+    with (
+        WebsiteLanding(raw(answer), remote=SMALL).open("a.bin") as file,
+        pytest.raises(UnreadableItem, match="changed while it was read"),
+    ):
         file.read()
     assert next(tags, None) is None
 
@@ -182,8 +220,23 @@ def test_a_weak_etag_does_not_name_bytes(raw: Callable[[Answer], str]) -> None:
     assert landing.stat("a.bin").version != before.version
 
 
-@pytest.mark.parametrize("target", ["http://[", f"http://{'a' * 70}.example/", "//", "http://127.0.0.1:99999/", "\\\\x", "/\xff\xe9", "http://\xe9.invalid./x", "javascript:x", ""])
-def test_a_redirect_to_anywhere_is_told_in_our_words(raw: Callable[[Answer], str], patient: Retries, target: str) -> None:
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://[",
+        f"http://{'a' * 70}.example/",
+        "//",
+        "http://127.0.0.1:99999/",
+        "\\\\x",
+        "/\xff\xe9",
+        "http://\xe9.invalid./x",
+        "javascript:x",
+        "",
+    ],
+)
+def test_a_redirect_to_anywhere_is_told_in_our_words(
+    raw: Callable[[Answer], str], patient: Retries, target: str
+) -> None:
     url = raw(lambda method, path, asked: reply(status="302 F", Location=target))
     with pytest.raises((UnreadableItem, RemoteUnavailable)):
         read(url, patient)
@@ -240,5 +293,8 @@ def test_a_host_of_another_script_is_asked_for_by_its_ascii_name() -> None:
 def test_a_header_of_two_lines_is_a_wrong_setting(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SITE_TOKEN", "secret\nX: y")
     with pytest.raises(SettingsError, match="line end") as told:
-        WebsiteLanding(site.url, remote=RemoteSettings(storage_options={site.url: {"headers": {"Authorization": "env:SITE_TOKEN"}}}))
+        WebsiteLanding(
+            site.url,
+            remote=RemoteSettings(storage_options={site.url: {"headers": {"Authorization": "env:SITE_TOKEN"}}}),
+        )
     assert "secret" not in str(told.value)

@@ -1,4 +1,5 @@
-"""A lake on a data set of the hub: the same revision from the scan to the published version, and only the bytes that it needs."""
+"""A lake on a data set of the hub: the same revision from the scan to the published version, and only the bytes that
+it needs."""
 
 from __future__ import annotations
 
@@ -60,14 +61,21 @@ def pages(count: int, *, start: int = 0, group_rows: int = 50, width: int = 0) -
 
 
 def test_a_lake_reads_fineweb_edu_from_the_hub(hub: Hub, tmp_path: Path) -> None:
-    sha = hub.commit({"README.md": CARD, SHARD: pages(6), "data/CC-MAIN-2024-18/000_00000.parquet": pages(3, start=100)})
+    sha = hub.commit(
+        {"README.md": CARD, SHARD: pages(6), "data/CC-MAIN-2024-18/000_00000.parquet": pages(3, start=100)}
+    )
     lake = Lake(tmp_path / "lake", landing=ADDRESS)
-    assert [shard.key for shard in refresh(lake).new] == ["data/CC-MAIN-2024-10/000_00000.parquet", "data/CC-MAIN-2024-18/000_00000.parquet"]
+    assert [shard.key for shard in refresh(lake).new] == [
+        "data/CC-MAIN-2024-10/000_00000.parquet",
+        "data/CC-MAIN-2024-18/000_00000.parquet",
+    ]
     for key in lake.registry.keys("text"):
         run_step(ROW_STEPS["items"], lake, "text", key)
     items = lake.tables.concat("items", "text")
     assert items.num_rows == 9
-    assert set(items.column("source").to_pylist()) == {NAME} and set(items.column("licence").to_pylist()) == {"ODC-By-1.0"}
+    assert set(items.column("source").to_pylist()) == {NAME} and set(items.column("licence").to_pylist()) == {
+        "ODC-By-1.0"
+    }
     assert items.column("text_content").to_pylist()[0] == make.prose(0)
     story = story_of(Lake(lake.root), items.column("digest").to_pylist()[0])
     assert f"revision: {sha}" in story.to_text() and story.landing["location"] == f"{ADDRESS}@{sha}"
@@ -116,7 +124,14 @@ def test_a_limit_reads_the_footer_and_the_first_row_group_of_one_file(hub: Hub, 
 
 
 def test_a_wrong_hash_of_the_publisher_is_the_one_row_of_its_shard(hub: Hub, tmp_path: Path) -> None:
-    hub.commit({SHARD: pages(5), "image/b.tar": make.tar({"0.png": make.picture(1)}), "c.txt": make.prose(1).encode(), "d.jsonl": make.jsonl([make.prose(2)])})
+    hub.commit(
+        {
+            SHARD: pages(5),
+            "image/b.tar": make.tar({"0.png": make.picture(1)}),
+            "c.txt": make.prose(1).encode(),
+            "d.jsonl": make.jsonl([make.prose(2)]),
+        }
+    )
     hub.stated = dict.fromkeys((SHARD, "image/b.tar", "c.txt", "d.jsonl"), "0" * 64)
     landing = HubLanding(ADDRESS)
     store = BlobStore(tmp_path / "blobs")
@@ -154,7 +169,9 @@ def test_a_hub_that_goes_away_while_a_parquet_file_is_read_is_no_row(hub: Hub, p
         list(read(shard, landing=landing, settings=SETTINGS))
 
 
-def test_no_table_and_no_file_of_the_lake_holds_the_token(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_table_and_no_file_of_the_lake_holds_the_token(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.gated = True
     hub.commit({"README.md": CARD, SHARD: pages(2)})
@@ -163,7 +180,9 @@ def test_no_table_and_no_file_of_the_lake_holds_the_token(hub: Hub, tmp_path: Pa
     run_step(ROW_STEPS["items"], lake, "text", SHARD)
     assert lake.tables.read(Slot("items", "text", SHARD)).num_rows == 2
     files = [path for base in (tmp_path / "lake", tmp_path / "cache") for path in base.rglob("*") if path.is_file()]
-    assert files and not [path for path in files if TOKEN.encode() in path.read_bytes() or b"Signature" in path.read_bytes()]
+    assert files and not [
+        path for path in files if TOKEN.encode() in path.read_bytes() or b"Signature" in path.read_bytes()
+    ]
 
 
 def test_the_command_line_takes_address_limit_and_endpoint(hub: Hub, tmp_path: Path) -> None:
@@ -171,6 +190,8 @@ def test_the_command_line_takes_address_limit_and_endpoint(hub: Hub, tmp_path: P
     environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "mmlake_assets.console", "scan", "--landing", ADDRESS, "--limit", "4", "--json"]
     program = "from mmlake_assets.console import entry; entry()"
-    done = subprocess.run([sys.executable, "-c", program, *command[3:]], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command[3:]], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert [shard["key"] for shard in json.loads(done.stdout)] == [SHARD]

@@ -70,7 +70,17 @@ def test_a_tree_of_many_pages_is_listed_whole_and_once(hub: Hub) -> None:
 
 
 def test_hidden_unfinished_and_marker_files_and_the_card_are_not_listed(hub: Hub) -> None:
-    hub.commit({".gitattributes": b"*", "a.txt": b"a", "b.txt.part": b"b", ".git/c.txt": b"c", "README.md": CARD, "_source.json": b"{}", "d/README.md": b"d"})
+    hub.commit(
+        {
+            ".gitattributes": b"*",
+            "a.txt": b"a",
+            "b.txt.part": b"b",
+            ".git/c.txt": b"c",
+            "README.md": CARD,
+            "_source.json": b"{}",
+            "d/README.md": b"d",
+        }
+    )
     landing = HubLanding(ADDRESS)
     assert listed(landing) == ["a.txt", "d/README.md"]
     assert landing.stat("_source.json") is not None and landing.stat("nothing") is None
@@ -83,14 +93,21 @@ def test_the_version_of_a_file_is_its_sha256_or_its_git_id(hub: Hub) -> None:
     assert (small.version, small.size_bytes) == (hashlib.sha1(b"blob 5\0small").hexdigest(), 5)
 
 
-@pytest.mark.parametrize("path", ["a/../../b.txt", "../b.txt", "../../b.txt", "a/..", "//etc/passwd", "a//b.txt", "./b.txt", "nul\0.txt"])
+@pytest.mark.parametrize(
+    "path", ["a/../../b.txt", "../b.txt", "../../b.txt", "a/..", "//etc/passwd", "a//b.txt", "./b.txt", "nul\0.txt"]
+)
 def test_a_path_that_leaves_the_landing_zone_is_a_refused_row_and_never_opened(hub: Hub, path: str) -> None:
     hub.commit({path: b"b", "good/c.txt": b"good"})
     landing = HubLanding(ADDRESS)
     found = dict(landing.directories())
     assert list(found) == [".", "good"] and [entry.refused is None for entry in found["."]] == [False]
     shards = scan(landing, settings=SourceSettings())
-    rows = {shard.key: [item.fault.code if item.fault else None for item in read(shard, landing=landing, settings=SourceSettings())] for shard in shards}
+    rows = {
+        shard.key: [
+            item.fault.code if item.fault else None for item in read(shard, landing=landing, settings=SourceSettings())
+        ]
+        for shard in shards
+    }
     assert rows == {"root": [1007], "good": [None]}
     with pytest.raises(UnreadableItem, match="1007"):
         landing.open(path)
@@ -138,7 +155,9 @@ def test_the_token_goes_to_the_hub_and_never_to_the_content_network(hub: Hub, mo
     assert cdn and not any(TOKEN in str(one.headers) for one in cdn)
 
 
-def test_a_next_page_at_another_host_is_refused_before_the_token_goes_there(hub: Hub, monkeypatch: pytest.MonkeyPatch, patient: Retries) -> None:
+def test_a_next_page_at_another_host_is_refused_before_the_token_goes_there(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, patient: Retries
+) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.page_size = 1
     hub.commit({"a.txt": b"a", "b.txt": b"b"})
@@ -150,7 +169,9 @@ def test_a_next_page_at_another_host_is_refused_before_the_token_goes_there(hub:
     assert not [one for one in hub.seen if one.host == "cdn"]
 
 
-def test_no_log_line_and_no_error_holds_the_token_or_a_signature(hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, patient: Retries) -> None:
+def test_no_log_line_and_no_error_holds_the_token_or_a_signature(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, patient: Retries
+) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.commit({"big.bin": BIG})
     caplog.set_level(logging.DEBUG)
@@ -175,8 +196,18 @@ def test_an_expired_signature_is_renewed_by_the_hub(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("where", ["hub", "cdn"])
-@pytest.mark.parametrize("fault", [("status", (503, {})), ("status", (429, {"Retry-After": "3"})), ("status", (429, {"RateLimit": '"resolvers";r=0;t=3'})), ("cut", 100)])
-def test_a_hub_that_fails_for_a_while_gives_the_same_bytes(hub: Hub, patient: Retries, waits: list[float], fault: tuple, where: str) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("status", (503, {})),
+        ("status", (429, {"Retry-After": "3"})),
+        ("status", (429, {"RateLimit": '"resolvers";r=0;t=3'})),
+        ("cut", 100),
+    ],
+)
+def test_a_hub_that_fails_for_a_while_gives_the_same_bytes(
+    hub: Hub, patient: Retries, waits: list[float], fault: tuple, where: str
+) -> None:
     hub.commit({"big.bin": BIG, "small.txt": b"x" * 60})
     hub.lfs_from_bytes = 64 if where == "cdn" else 1 << 20
     landing = HubLanding(ADDRESS, retries=patient)

@@ -38,20 +38,35 @@ class Noting(LocalLanding):
 
 
 def lines(name: str, count: int) -> bytes:
-    return "".join(json.dumps({"id": f"{name}{number}", "text": f"text {number} of {name}"}) + "\n" for number in range(count)).encode()
+    return "".join(
+        json.dumps({"id": f"{name}{number}", "text": f"text {number} of {name}"}) + "\n" for number in range(count)
+    ).encode()
 
 
 def samples(shards: list[Shard], landing: LocalLanding) -> list[str]:
     """Ids of all samples that the shards give, in order."""
-    return list(dict.fromkeys(item.sample_id for shard in shards for item in read(shard, landing=landing, settings=SETTINGS)))
+    return list(
+        dict.fromkeys(item.sample_id for shard in shards for item in read(shard, landing=landing, settings=SETTINGS))
+    )
 
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Noting:
     """Four shards of 3, 2, 4 and 3 samples, in the order of their keys."""
     pictures = {"0.jpg": make.picture(0, kind="JPEG"), "0.txt": b"zero", "1.png": make.picture(1)}
-    loose = {f"c/{name}": data for name, data in {"a.txt": b"a", "b.en.txt": b"b", "b.png": make.picture(2), "c.png": make.picture(3), "d.png": make.picture(4)}.items()}
-    make.land(tmp_path / "landing", {"a.jsonl": lines("a", 3), "b.tar": make.tar(pictures), "d.jsonl": lines("d", 3)} | loose)
+    loose = {
+        f"c/{name}": data
+        for name, data in {
+            "a.txt": b"a",
+            "b.en.txt": b"b",
+            "b.png": make.picture(2),
+            "c.png": make.picture(3),
+            "d.png": make.picture(4),
+        }.items()
+    }
+    make.land(
+        tmp_path / "landing", {"a.jsonl": lines("a", 3), "b.tar": make.tar(pictures), "d.jsonl": lines("d", 3)} | loose
+    )
     return Noting(tmp_path / "landing")
 
 
@@ -68,7 +83,9 @@ def test_shards_behind_the_limit_are_neither_registered_nor_opened(mixed: Noting
 
 
 def test_of_loose_files_only_those_that_can_hold_the_samples_are_opened(tmp_path: Path) -> None:
-    landing = Noting(make.land(tmp_path, {f"{number:03d}.txt": b"text %d" % number for number in range(50)} | {"000.json": b"{}"}))
+    landing = Noting(
+        make.land(tmp_path, {f"{number:03d}.txt": b"text %d" % number for number in range(50)} | {"000.json": b"{}"})
+    )
     (shard,) = scan_first(landing, 2, settings=SETTINGS)
     assert len(samples([shard], landing)) == 2
     assert set(landing.opened) == {"000.txt", "000.json", "001.txt"}
@@ -118,16 +135,30 @@ def test_a_parquet_file_is_counted_by_its_footer(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({"text": [f"row {number}" for number in range(1000)]}), tmp_path / "a.parquet", row_group_size=100)
+    pq.write_table(
+        pa.table({"text": [f"row {number}" for number in range(1000)]}), tmp_path / "a.parquet", row_group_size=100
+    )
     pq.write_table(pa.table({"text": [f"row {number}" for number in range(5)]}), tmp_path / "b.parquet")
     landing = Noting(tmp_path)
     shards = scan_first(landing, 1003, settings=SETTINGS)
-    assert [(shard.key, shard.limit, shard.num_samples) for shard in shards] == [("a.parquet", None, 1000), ("b.parquet", 3, 3)]
+    assert [(shard.key, shard.limit, shard.num_samples) for shard in shards] == [
+        ("a.parquet", None, 1000),
+        ("b.parquet", 3, 3),
+    ]
     assert len(samples(shards, landing)) == 1003
 
 
 def test_a_file_whose_name_lies_is_left_out_under_a_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    landing = Noting(make.land(tmp_path, {"a.parquet": make.picture(1), "b.jsonl": lines("b", 2), "c.bin": make.tar({"0.txt": b"zero", "1.txt": b"one"})}))
+    landing = Noting(
+        make.land(
+            tmp_path,
+            {
+                "a.parquet": make.picture(1),
+                "b.jsonl": lines("b", 2),
+                "c.bin": make.tar({"0.txt": b"zero", "1.txt": b"one"}),
+            },
+        )
+    )
     shards = scan_first(landing, 10, settings=SETTINGS)
     assert [(shard.key, shard.format) for shard in shards] == [("b.jsonl", "jsonl"), ("c.bin", "webdataset")]
     assert "a.parquet is left out" in caplog.text
@@ -159,11 +190,18 @@ def test_a_registry_from_before_limits_is_still_read(tmp_path: Path, mixed: Noti
 
 @pytest.mark.parametrize("sign", ["-", "_"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 4])
-def test_transcripts_of_a_table_come_with_the_recordings_that_a_limit_takes(tmp_path: Path, limit: int, sign: str) -> None:
-    """The table stands behind the recordings it speaks of, or before them: it is no sample, and what lies behind the limit is not missing."""
+def test_transcripts_of_a_table_come_with_the_recordings_that_a_limit_takes(
+    tmp_path: Path, limit: int, sign: str
+) -> None:
+    """The table stands behind the recordings it speaks of, or before them: it is no sample, and what lies behind the
+    limit is not missing."""
     names = [f"84{sign}7{sign}000{number}" for number in range(3)]
     table = "".join(f"{name} WORDS OF {name}\n" for name in names).encode()
-    root = make.land(tmp_path / "landing", {f"84/7/{name}.wav": make.sound(number) for number, name in enumerate(names)} | {f"84/7/84{sign}7.trans.txt": table})
+    root = make.land(
+        tmp_path / "landing",
+        {f"84/7/{name}.wav": make.sound(number) for number, name in enumerate(names)}
+        | {f"84/7/84{sign}7.trans.txt": table},
+    )
     (shard,) = scan_first(root, limit, settings=SETTINGS)
     rows = [(item.modality, item.fault) for item in read(shard, landing=root, settings=SETTINGS)]
     assert rows == [("audio", None), ("text", None)] * min(limit, 3)

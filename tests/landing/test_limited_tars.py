@@ -1,4 +1,5 @@
-"""Tars under a limit: no more is read than the first samples and a margin behind them take, and the rows are the first of all."""
+"""Tars under a limit: no more is read than the first samples and a margin behind them take, and the rows are the
+first of all."""
 
 from __future__ import annotations
 
@@ -34,7 +35,14 @@ def picture(number: int) -> bytes:
 
 def pairs(count: int) -> list[tuple[str, bytes]]:
     """A picture and its record each."""
-    return [(name, data) for at in range(count) for name, data in ((f"{at:05d}.png", picture(at)), (f"{at:05d}.json", json.dumps({"caption": f"picture {at}"}).encode()))]
+    return [
+        (name, data)
+        for at in range(count)
+        for name, data in (
+            (f"{at:05d}.png", picture(at)),
+            (f"{at:05d}.json", json.dumps({"caption": f"picture {at}"}).encode()),
+        )
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +93,11 @@ def rows(shard: Shard, landing: LocalLanding, store: Path) -> list[dict]:
     """All rows in their order."""
     blobs = BlobStore(store)
     with blobs.batch():
-        found = [row for modality in shard.modalities for row in ingest(shard, modality, landing=landing, store=blobs, settings=SETTINGS).to_pylist()]
+        found = [
+            row
+            for modality in shard.modalities
+            for row in ingest(shard, modality, landing=landing, store=blobs, settings=SETTINGS).to_pylist()
+        ]
     return sorted(found, key=lambda row: row["item_id"])
 
 
@@ -102,7 +114,9 @@ def both(root: Path, limit: int) -> tuple[list[dict], list[dict]]:
     return rows(shard, landing, root.parent / "store"), first_rows(rows(whole, landing, root.parent / "store"), limit)
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda data: lzma.compress(data, preset=0)], ids=["plain", "gzip", "xz"])
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, lambda data: lzma.compress(data, preset=0)], ids=["plain", "gzip", "xz"]
+)
 def test_a_limit_reads_the_beginning_alone(tmp_path: Path, large: bytes, pack) -> None:
     data = pack(large)
     landing = Counting(make.land(tmp_path / "in", {"a.tar": data}))
@@ -110,7 +124,8 @@ def test_a_limit_reads_the_beginning_alone(tmp_path: Path, large: bytes, pack) -
     assert (shard.limit, shard.num_samples, shard.modalities) == (10, 10, ("text", "image"))
     looked_bytes, landing.num_bytes = landing.num_bytes, 0
     assert len({row["sample_id"] for row in rows(shard, landing, tmp_path / "store")}) == 10
-    # Twice for the scan, which tells modalities and samples, once for each modality; a compressed one is expanded in steps of 4, 8, ... MB.
+    # Twice for the scan, which tells modalities and samples, once for each modality; a compressed one is expanded in
+    # steps of 4, 8, ... MB.
     assert looked_bytes < len(data) // 2 and landing.num_bytes < len(data) // 2
 
 
@@ -143,19 +158,26 @@ def test_a_sample_whose_record_lies_behind_the_margin_is_whole_without_it(tmp_pa
     assert [(row["role"], row["status"]) for row in limited] == [("media", "ok")] * 5
 
 
-@pytest.mark.parametrize("record", [{"score": 1}, {"texts": [None], "images": ["{}.png"]}, {"texts": ["x", None], "images": [None, "{}.1.png"]}])
+@pytest.mark.parametrize(
+    "record",
+    [{"score": 1}, {"texts": [None], "images": ["{}.png"]}, {"texts": ["x", None], "images": [None, "{}.1.png"]}],
+)
 def test_what_a_record_names_is_looked_for_behind_the_margin(tmp_path: Path, record: dict) -> None:
     """All records stand before all pictures: a sample that were cut between them would be told as damaged."""
     records = [(f"{at:05d}.json", json.dumps(record).replace("{}", f"{at:05d}").encode()) for at in range(600)]
     inner = ".1" if "texts" in record and record["texts"][0] else ""
-    limited, expected = both(make.land(tmp_path / "in", {"a.tar": tar(records + [(f"{at:05d}{inner}.png", png()) for at in range(600)])}), 5)
+    limited, expected = both(
+        make.land(tmp_path / "in", {"a.tar": tar(records + [(f"{at:05d}{inner}.png", png()) for at in range(600)])}), 5
+    )
     assert limited == expected
     assert {row["status"] for row in limited} == {"ok"} and [row["modality"] for row in limited].count("image") == 5
 
 
 def test_a_table_of_transcripts_behind_its_recordings_is_read(tmp_path: Path) -> None:
     names = [f"84-7-{at:04d}" for at in range(120)]
-    members = [(f"84/7/{name}.wav", wav(8 + at)) for at, name in enumerate(names)] + [("84/7/84-7.trans.txt", "".join(f"{name} SPOKEN WORDS\n" for name in names).encode())]
+    members = [(f"84/7/{name}.wav", wav(8 + at)) for at, name in enumerate(names)] + [
+        ("84/7/84-7.trans.txt", "".join(f"{name} SPOKEN WORDS\n" for name in names).encode())
+    ]
     members += [(f"85/1/85-1-{at:04d}.wav", wav(at + 1)) for at in range(600)]
     limited, expected = both(make.land(tmp_path / "in", {"a.tar": tar(members)}), 3)
     assert limited == expected and [row["role"] for row in limited].count("transcript") == 3
@@ -202,16 +224,28 @@ def test_a_modality_that_turns_up_later_is_a_new_revision(tmp_path: Path, name: 
     assert seen == [("image",), ("image",), ("image", "audio")]
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, 5), (5, None), (5, 600), (600, 5), (700, None), (None, 700), (None, 601)])
-def test_modalities_known_under_another_limit_are_not_taken_over(tmp_path: Path, before: int | None, after: int | None) -> None:
-    root = make.land(tmp_path / "in", {"a.tar": tar([(f"{at:04d}.png", png()) for at in range(600)] + [("z.wav", wav())])})
+@pytest.mark.parametrize(
+    ("before", "after"), [(None, 5), (5, None), (5, 600), (600, 5), (700, None), (None, 700), (None, 601)]
+)
+def test_modalities_known_under_another_limit_are_not_taken_over(
+    tmp_path: Path, before: int | None, after: int | None
+) -> None:
+    root = make.land(
+        tmp_path / "in", {"a.tar": tar([(f"{at:04d}.png", png()) for at in range(600)] + [("z.wav", wav())])}
+    )
 
     def look(limit: int | None, known: dict[str, Shard]) -> dict[str, Shard]:
-        found = scan(root, settings=SETTINGS, known=known) if limit is None else scan_first(root, limit, settings=SETTINGS, known=known)
+        found = (
+            scan(root, settings=SETTINGS, known=known)
+            if limit is None
+            else scan_first(root, limit, settings=SETTINGS, known=known)
+        )
         return {shard.key: shard for shard in found}
 
     fresh, again = look(after, {}), look(after, look(before, {}))
-    assert [(shard.modalities, shard.limit, shard.revision) for shard in again.values()] == [(shard.modalities, shard.limit, shard.revision) for shard in fresh.values()]
+    assert [(shard.modalities, shard.limit, shard.revision) for shard in again.values()] == [
+        (shard.modalities, shard.limit, shard.revision) for shard in fresh.values()
+    ]
 
 
 def test_a_look_that_may_open_nothing_leaves_a_limited_shard_as_it_was(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Copies of data sets of the hub on the local disk: downloaded ones are landing zones, the library's own cache is none."""
+"""Copies of data sets of the hub on the local disk: downloaded ones are landing zones, the library's own cache is
+none."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def cached(root: Path) -> Path:
 def test_the_cache_of_the_library_names_the_command_that_makes_a_copy(tmp_path: Path, above: int) -> None:
     snapshot = cached(tmp_path)
     landing = [snapshot, *snapshot.parents][above]
-    with pytest.raises(SettingsError, match=f"hf download --repo-type dataset acme/my--corpus --revision {COMMIT} --local-dir DIR"):
+    with pytest.raises(
+        SettingsError, match=f"hf download --repo-type dataset acme/my--corpus --revision {COMMIT} --local-dir DIR"
+    ):
         refresh(Lake(tmp_path / "lake", landing=landing))
 
 
@@ -44,5 +47,10 @@ def test_other_links_out_of_a_landing_zone_are_refused_files_as_before(tmp_path:
 
 
 def test_what_hf_download_and_git_write_beside_the_files_is_not_read(tmp_path: Path) -> None:
-    files = {"data/a.jsonl": make.jsonl([make.prose(1)]), ".cache/huggingface/download/data/a.jsonl.metadata": b"x\ny\n1.0\n", ".git/config": b"[core]", ".gitattributes": b"*"}
+    files = {
+        "data/a.jsonl": make.jsonl([make.prose(1)]),
+        ".cache/huggingface/download/data/a.jsonl.metadata": b"x\ny\n1.0\n",
+        ".git/config": b"[core]",
+        ".gitattributes": b"*",
+    }
     assert [shard.key for shard in scan(make.land(tmp_path, files), settings=SourceSettings())] == ["data/a.jsonl"]

@@ -1,4 +1,5 @@
-"""Lakes on several landing zones: what is remembered and pinned, what comes and goes, and one that cannot be reached."""
+"""Lakes on several landing zones: what is remembered and pinned, what comes and goes, and one that cannot be
+reached."""
 
 from __future__ import annotations
 
@@ -65,10 +66,15 @@ def test_places_and_pins_are_remembered_by_name(hub: Hub, places: dict[str, str]
     assert memory(lake)["asked"] == {"web": ADDRESS}
     again = Lake(lake.root)
     assert [shard.key for shard in refresh(again).new] == [] and keys(again) == ["notes/b.jsonl", "web/a.jsonl"]
-    assert again.origin()["zones"] == {"notes": {"location": places["notes"]}, "web": {"location": f"{ADDRESS}@{sha}", "revision": sha}}
+    assert again.origin()["zones"] == {
+        "notes": {"location": places["notes"]},
+        "web": {"location": f"{ADDRESS}@{sha}", "revision": sha},
+    }
 
 
-def test_every_process_reads_the_pinned_revision_until_the_name_is_given_again(hub: Hub, places: dict[str, str], tmp_path: Path) -> None:
+def test_every_process_reads_the_pinned_revision_until_the_name_is_given_again(
+    hub: Hub, places: dict[str, str], tmp_path: Path
+) -> None:
     refresh(Lake(tmp_path / "lake", landing=places))
     hub.commit({"README.md": CARD, "a.jsonl": make.jsonl([make.prose(1), make.prose(3)])})
     assert refresh(Lake(tmp_path / "lake", landing=places)).unchanged == 2
@@ -119,9 +125,14 @@ def test_another_address_under_a_name_counts_as_other_contents(places: dict[str,
     first = Lake(tmp_path / "lake", landing={"notes": places["notes"]})
     refresh(first)
     first.remember_landing()
-    moved = make.land(tmp_path / "moved", {"b.jsonl": make.jsonl([make.prose(5)]), "c.jsonl": make.jsonl([make.prose(6)])})
+    moved = make.land(
+        tmp_path / "moved", {"b.jsonl": make.jsonl([make.prose(5)]), "c.jsonl": make.jsonl([make.prose(6)])}
+    )
     listing = refresh(Lake(tmp_path / "lake", landing={"notes": moved}))
-    assert ([shard.key for shard in listing.changed], [shard.key for shard in listing.new]) == (["notes/b.jsonl"], ["notes/c.jsonl"])
+    assert ([shard.key for shard in listing.changed], [shard.key for shard in listing.new]) == (
+        ["notes/b.jsonl"],
+        ["notes/c.jsonl"],
+    )
 
 
 def test_a_lake_has_one_without_a_name_or_several_with_names(places: dict[str, str], tmp_path: Path) -> None:
@@ -129,7 +140,9 @@ def test_a_lake_has_one_without_a_name_or_several_with_names(places: dict[str, s
     with pytest.raises(SettingsError, match="one landing zone without a name.*make another lake with --lake"):
         _ = Lake(tmp_path / "plain", landing=places).landing
     refresh(Lake(tmp_path / "named", landing=places))
-    with pytest.raises(SettingsError, match=r"has the landing zones \['notes', 'web'\] by name.*--landing NAME=ADDRESS"):
+    with pytest.raises(
+        SettingsError, match=r"has the landing zones \['notes', 'web'\] by name.*--landing NAME=ADDRESS"
+    ):
         _ = Lake(tmp_path / "named", landing=places["notes"]).landing
 
 
@@ -153,14 +166,20 @@ def test_what_is_just_named_wrongly_is_an_error_at_once(places: dict[str, str], 
         Lake(tmp_path / "lake", landing={**places, "typo": "hf://datasets/acme/none"}).pin_landing()
 
 
-def test_shards_of_one_that_cannot_be_reached_stay_what_they_were(places: dict[str, str], outage: Callable[[], None], tmp_path: Path) -> None:
+def test_shards_of_one_that_cannot_be_reached_stay_what_they_were(
+    places: dict[str, str], outage: Callable[[], None], tmp_path: Path
+) -> None:
     refresh(Lake(tmp_path / "lake", landing=places))
     make.land(Path(places["notes"]), {"new.jsonl": make.jsonl([make.prose(7)])})
     outage()
     lake = Lake(tmp_path / "lake", landing=places)
     lake.pin_landing()
     listing = refresh(lake)
-    assert ([shard.key for shard in listing.new], listing.gone, listing.unseen) == (["notes/new.jsonl"], (), {"web/a.jsonl"})
+    assert ([shard.key for shard in listing.new], listing.gone, listing.unseen) == (
+        ["notes/new.jsonl"],
+        (),
+        {"web/a.jsonl"},
+    )
     assert [str(error).partition(":")[0] for error in listing.failures] == ["landing zone 'web'"]
     assert keys(lake) == ["notes/b.jsonl", "notes/new.jsonl", "web/a.jsonl"]
     assert run_step(ROW_STEPS["items"], lake, "text", "notes/new.jsonl").stamp.num_rows == 1
@@ -179,13 +198,17 @@ def test_a_directory_that_is_not_there_any_more_takes_no_shard_away(places: dict
     assert memory(lake)["landing"]["notes"] == places["notes"]
 
 
-def test_none_that_can_be_reached_is_an_error(places: dict[str, str], outage: Callable[[], None], tmp_path: Path) -> None:
+def test_none_that_can_be_reached_is_an_error(
+    places: dict[str, str], outage: Callable[[], None], tmp_path: Path
+) -> None:
     outage()
     with pytest.raises(RemoteUnavailable, match="landing zone 'web'"):
         refresh(Lake(tmp_path / "lake", landing={"web": ADDRESS}))
 
 
-def test_the_address_of_one_that_was_never_reached_is_not_remembered(places: dict[str, str], outage: Callable[[], None], tmp_path: Path) -> None:
+def test_the_address_of_one_that_was_never_reached_is_not_remembered(
+    places: dict[str, str], outage: Callable[[], None], tmp_path: Path
+) -> None:
     """It was never looked at, so nobody knows whether it holds a credential."""
     outage()
     lake = Lake(tmp_path / "lake", landing=places)
@@ -194,7 +217,9 @@ def test_the_address_of_one_that_was_never_reached_is_not_remembered(places: dic
     assert memory(lake) == {"format": 1, "landing": {"notes": places["notes"]}}
 
 
-def test_an_address_that_leads_nowhere_is_not_remembered_and_replaces_none(places: dict[str, str], tmp_path: Path) -> None:
+def test_an_address_that_leads_nowhere_is_not_remembered_and_replaces_none(
+    places: dict[str, str], tmp_path: Path
+) -> None:
     with serving_site() as site:
         site.files = {"c.jsonl": make.jsonl([make.prose(8)])}
         first = Lake(tmp_path / "lake", landing={"notes": places["notes"], "site": site.url}, limit=5)
@@ -203,11 +228,16 @@ def test_an_address_that_leads_nowhere_is_not_remembered_and_replaces_none(place
         wrong = Lake(tmp_path / "lake", landing={"site": f"{site.url}gone/", "typo": f"{site.url}nothing/"})
         listing = refresh(wrong)
         wrong.remember_landing()
-        assert [str(error).partition(":")[0] for error in listing.failures] == ["landing zone 'site'", "landing zone 'typo'"]
+        assert [str(error).partition(":")[0] for error in listing.failures] == [
+            "landing zone 'site'",
+            "landing zone 'typo'",
+        ]
         assert memory(wrong)["landing"] == {"notes": places["notes"], "site": site.url}
 
 
-def test_a_name_that_the_lake_does_not_have_cannot_be_taken_away_by_hand(places: dict[str, str], tmp_path: Path) -> None:
+def test_a_name_that_the_lake_does_not_have_cannot_be_taken_away_by_hand(
+    places: dict[str, str], tmp_path: Path
+) -> None:
     refresh(Lake(tmp_path / "lake", landing=places))
     with pytest.raises(SettingsError, match=r"no landing zone 'nots' to take away, but \['notes', 'web'\]"):
         Lake(tmp_path / "lake", landing={"nots": ""}).pin_landing()
@@ -223,7 +253,9 @@ def test_a_changed_blob_is_read_again_from_its_own_landing_zone(places: dict[str
     assert [one.outcome for one in repair_blobs(Lake(lake.root), {digest: "missing"})] == ["repaired"]
 
 
-def test_no_file_of_the_lake_holds_the_token(hub: Hub, places: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_of_the_lake_holds_the_token(
+    hub: Hub, places: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.gated = True
     lake = Lake(tmp_path / "lake", landing=places)
@@ -258,14 +290,25 @@ def test_the_sensor_registers_what_it_reaches_and_its_tick_fails_where_that_is_a
 
 
 @pytest.mark.slow
-def test_a_run_reads_the_others_publishes_nothing_and_ends_in_the_error(places: dict[str, str], outage: Callable[[], None], hub: Hub, tmp_path: Path) -> None:
+def test_a_run_reads_the_others_publishes_nothing_and_ends_in_the_error(
+    places: dict[str, str], outage: Callable[[], None], hub: Hub, tmp_path: Path
+) -> None:
     (tmp_path / "notes" / "b.jsonl").unlink()
     make.land(tmp_path / "notes", {"a.png": make.picture(1)})  # the vector of an image needs no model to be loaded
     resource = LakeResource(root=str(tmp_path / "lake"), landings=places)
     refresh(resource.open())
     outage()
-    with open_instance(tmp_path / "lake") as instance, pytest.raises(RemoteUnavailable, match="landing zone 'web'.*nothing is published until all can be looked at"):
-        run_lake(resource, CudaExecutorResource(device="cpu"), instance, recipes=("everything",), phase=lambda name, total: None)
+    with (
+        open_instance(tmp_path / "lake") as instance,
+        pytest.raises(RemoteUnavailable, match="landing zone 'web'.*nothing is published until all can be looked at"),
+    ):
+        run_lake(
+            resource,
+            CudaExecutorResource(device="cpu"),
+            instance,
+            recipes=("everything",),
+            phase=lambda name, total: None,
+        )
     tables = resource.open().tables
     assert tables.has("items", "image", "notes") and not tables.has("items", "text", "web/a.jsonl")
     assert resource.open().versions.tags() == {}

@@ -22,8 +22,17 @@ SETTINGS = SourceSettings()
 @pytest.fixture
 def mounts(tmp_path: Path) -> Mounts:
     """Pictures of one place and texts of another."""
-    make.land(tmp_path / "one", {"train/a.png": make.picture(1), "_source.json": b'{"licence": "CC-BY-4.0", "priority": 5}'})
-    make.land(tmp_path / "two", {"notes.jsonl": make.jsonl([make.prose(1), make.prose(2)]), "x.txt": b"loose", "deep/y.jsonl": make.jsonl([make.prose(3)])})
+    make.land(
+        tmp_path / "one", {"train/a.png": make.picture(1), "_source.json": b'{"licence": "CC-BY-4.0", "priority": 5}'}
+    )
+    make.land(
+        tmp_path / "two",
+        {
+            "notes.jsonl": make.jsonl([make.prose(1), make.prose(2)]),
+            "x.txt": b"loose",
+            "deep/y.jsonl": make.jsonl([make.prose(3)]),
+        },
+    )
     return Mounts({"words": LocalLanding(tmp_path / "two"), "pics": LocalLanding(tmp_path / "one")})
 
 
@@ -68,7 +77,9 @@ def test_no_message_repeats_an_address(tmp_path: Path) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_a_directory_that_is_called_so_is_not_taken_for_a_named_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_is_called_so_is_not_taken_for_a_named_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a=b").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SettingsError, match=r"write \./a=b, or a=\./b"):
@@ -97,7 +108,12 @@ def test_a_name_that_is_no_part_of_a_path_and_a_key_is_refused(tmp_path: Path, n
 
 def test_paths_and_keys_begin_with_the_name(mounts: Mounts) -> None:
     shards = {shard.key: shard.path for shard in scan(mounts, settings=SETTINGS)}
-    assert shards == {"pics/train": "pics/train", "words": "words", "words/deep/y.jsonl": "words/deep/y.jsonl", "words/notes.jsonl": "words/notes.jsonl"}
+    assert shards == {
+        "pics/train": "pics/train",
+        "words": "words",
+        "words/deep/y.jsonl": "words/deep/y.jsonl",
+        "words/notes.jsonl": "words/notes.jsonl",
+    }
     assert [directory for directory, _ in mounts.directories()] == ["pics/train", "words", "words/deep"]
 
 
@@ -108,7 +124,12 @@ def test_places_by_name_are_as_good_as_the_landing_zone(mounts: Mounts, tmp_path
 
 def test_source_licence_and_priority_are_those_of_each(mounts: Mounts, tmp_path: Path) -> None:
     found = {
-        shard.key: {(row["source"], row["licence"]) for row in ingest(shard, modality, landing=mounts, store=BlobStore(tmp_path / "blobs"), settings=SETTINGS).to_pylist()}
+        shard.key: {
+            (row["source"], row["licence"])
+            for row in ingest(
+                shard, modality, landing=mounts, store=BlobStore(tmp_path / "blobs"), settings=SETTINGS
+            ).to_pylist()
+        }
         for shard in scan(mounts, settings=SETTINGS)
         for modality in shard.modalities
     }
@@ -128,13 +149,28 @@ def test_a_locator_leads_back_to_the_bytes(mounts: Mounts, tmp_path: Path) -> No
 def test_every_method_answers_for_what_is_not_there(mounts: Mounts) -> None:
     assert (mounts.files("."), mounts.files("other/a"), mounts.files("pics/none")) == ([], [], [])
     assert (mounts.stat("pics"), mounts.stat("other/a.png"), mounts.stat(".")) == (None, None, None)
-    assert [mounts.has(path) for path in (".", "pics", "pics/train/a.png", "pics/b", "other")] == [True, True, True, False, False]
+    assert [mounts.has(path) for path in (".", "pics", "pics/train/a.png", "pics/b", "other")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     assert mounts.stat("pics/_source.json").size_bytes == 39
     assert mounts.local_path("other/a") is None and mounts.local_path("pics/train").is_dir()
     mounts.verify("pics/train/a.png")
 
 
-@pytest.mark.parametrize(("path", "code"), [("pics/../two/x.txt", 1007), ("../two/x.txt", 1007), ("/etc/passwd", 1007), ("other/a", 1001), ("pics/none", 1001)])
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("pics/../two/x.txt", 1007),
+        ("../two/x.txt", 1007),
+        ("/etc/passwd", 1007),
+        ("other/a", 1001),
+        ("pics/none", 1001),
+    ],
+)
 def test_no_path_leaves_its_landing_zone(mounts: Mounts, path: str, code: int) -> None:
     with pytest.raises(UnreadableItem) as caught:
         mounts.open(path)
@@ -165,18 +201,28 @@ def test_annotations_speak_of_images_of_their_own_landing_zone_only(tmp_path: Pa
     """One landing zone is called as COCO calls the directory beside it."""
     root = make.land(tmp_path, coco())
     whole = Mounts({"coco": LocalLanding(root / "coco")})
-    parted = Mounts({"annotations": LocalLanding(root / "coco" / "annotations"), "train2017": LocalLanding(root / "coco" / "train2017")})
+    parted = Mounts(
+        {
+            "annotations": LocalLanding(root / "coco" / "annotations"),
+            "train2017": LocalLanding(root / "coco" / "train2017"),
+        }
+    )
 
     def captions(mounts: Mounts) -> int:
         images = (shard for shard in scan(mounts, settings=SETTINGS) if shard.path.endswith("train2017"))
-        return sum(item.modality == "text" for shard in images for item in read(shard, landing=mounts, settings=SETTINGS))
+        return sum(
+            item.modality == "text" for shard in images for item in read(shard, landing=mounts, settings=SETTINGS)
+        )
 
     assert captions(whole) == 15
     assert captions(parted) == 0
 
 
 def test_a_limit_counts_in_each(mounts: Mounts) -> None:
-    assert {shard.key: shard.num_samples for shard in scan_first(mounts, 1, settings=SETTINGS)} == {"pics/train": 1, "words": 1}
+    assert {shard.key: shard.num_samples for shard in scan_first(mounts, 1, settings=SETTINGS)} == {
+        "pics/train": 1,
+        "words": 1,
+    }
     shards = scan_first(mounts, 2, settings=SETTINGS)
     assert {shard.key: shard.num_samples for shard in shards} == {"pics/train": 1, "words": 1, "words/deep/y.jsonl": 1}
     assert sum(len(list(read(shard, landing=mounts, settings=SETTINGS))) for shard in shards) == 3
@@ -192,7 +238,13 @@ def test_what_one_raises_names_it_and_the_others_are_read(mounts: Mounts) -> Non
     lost = Mounts({**mounts.zones, "hub": UnreachableLanding(RemoteUnavailable("HTTP 503; run again"))})
     shard = next(shard for shard in scan(mounts, settings=SETTINGS) if shard.key == "words/notes.jsonl")
     assert len(list(read(shard, landing=lost, settings=SETTINGS))) == 2
-    for ask in (lambda: scan(lost, settings=SETTINGS), lambda: lost.open("hub/a"), lambda: lost.stat("hub/a"), lambda: lost.has("hub/a"), lambda: lost.files("hub")):
+    for ask in (
+        lambda: scan(lost, settings=SETTINGS),
+        lambda: lost.open("hub/a"),
+        lambda: lost.stat("hub/a"),
+        lambda: lost.has("hub/a"),
+        lambda: lost.files("hub"),
+    ):
         with pytest.raises(RemoteUnavailable, match="landing zone 'hub': HTTP 503; run again"):
             ask()
 

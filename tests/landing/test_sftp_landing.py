@@ -84,7 +84,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
     shared_cache.cache_clear()
     root = tmp_path / "server"
-    for path, data in {"in/a b/\xfc #1.txt": b"text with an odd name", "in/big.bin": BIG, "in/lines.jsonl": b'{"text": "one"}\n', "in/.hidden": b"x", "beside.txt": b"x"}.items():
+    for path, data in {
+        "in/a b/\xfc #1.txt": b"text with an odd name",
+        "in/big.bin": BIG,
+        "in/lines.jsonl": b'{"text": "one"}\n',
+        "in/.hidden": b"x",
+        "beside.txt": b"x",
+    }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
     return root
@@ -130,16 +136,25 @@ def zone(port: int, patient: Retries) -> Iterator[FilesystemLanding]:
 
 
 def test_a_tree_is_listed_and_read(zone: FilesystemLanding) -> None:
-    assert {directory: [entry.path for entry in entries] for directory, entries in zone.directories()} == {".": ["big.bin", "lines.jsonl"], "a b": ["a b/\xfc #1.txt"]}
+    assert {directory: [entry.path for entry in entries] for directory, entries in zone.directories()} == {
+        ".": ["big.bin", "lines.jsonl"],
+        "a b": ["a b/\xfc #1.txt"],
+    }
     with zone.open("big.bin") as file:
         file.seek(100_000)
         assert file.read(1000) == BIG[100_000:101_000]
-    assert zone.open("a b/\xfc #1.txt").read() == b"text with an odd name" and "pa" not in zone.location.partition("@")[0].removeprefix("sftp://reader")
+    assert zone.open("a b/\xfc #1.txt").read() == b"text with an odd name" and "pa" not in zone.location.partition("@")[
+        0
+    ].removeprefix("sftp://reader")
 
 
 def test_items_are_ingested_and_found_again(zone: FilesystemLanding, tmp_path: Path) -> None:
     shards, store = sources.scan(zone, settings=SourceSettings()), BlobStore(tmp_path / "store")
-    rows = [row for shard in shards for row in sources.ingest(shard, "text", landing=zone, store=store, settings=SourceSettings()).to_pylist()]
+    rows = [
+        row
+        for shard in shards
+        for row in sources.ingest(shard, "text", landing=zone, store=store, settings=SourceSettings()).to_pylist()
+    ]
     assert sorted(row["text_content"] for row in rows if row["text_content"]) == ["one", "text with an odd name"]
     assert dict(sources.fetch_many([SourceRef("big.bin"), SourceRef("gone.txt")], landing=zone))[0] == BIG
 

@@ -50,7 +50,14 @@ def holding_secrets(root: Path) -> list[Path]:
 def corpus(site: Site, tmp_path: Path) -> Path:
     """A small corpus in a directory and on the site."""
     root = make.small_landing(tmp_path / "in")
-    make.land(root, {"_source.json": json.dumps({"source": "ours", "licence": "CC-BY-4.0"}).encode(), "notes/one file.txt": make.prose(9).encode(), "image/gone.bin": b""})
+    make.land(
+        root,
+        {
+            "_source.json": json.dumps({"source": "ours", "licence": "CC-BY-4.0"}).encode(),
+            "notes/one file.txt": make.prose(9).encode(),
+            "image/gone.bin": b"",
+        },
+    )
     site.files = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
     return root
 
@@ -70,7 +77,10 @@ def test_a_changed_file_makes_its_shard_new_and_no_other_is_opened(site: Site, c
     site.seen.clear()
     listing = refresh(Lake(tmp_path / "lake", landing=site.url))
     assert [shard.key for shard in listing.changed] == ["text/b.jsonl"] and not listing.new
-    assert {one.path for one in site.seen if one.num_bytes and not one.path.endswith("/")} <= {"/text/b.jsonl", "/_source.json"}
+    assert {one.path for one in site.seen if one.num_bytes and not one.path.endswith("/")} <= {
+        "/text/b.jsonl",
+        "/_source.json",
+    }
     del site.files["text/b.jsonl"]
     assert refresh(Lake(tmp_path / "lake", landing=site.url)).gone == ("text/b.jsonl",)
 
@@ -88,13 +98,17 @@ def test_scan_and_rows_take_an_address_with_a_login(site: Site, corpus: Path, tm
     scanned = CliRunner().invoke(app, ["scan", "--landing", with_login(site), "--json"])
     assert scanned.exit_code == 0, scanned.output
     assert len(json.loads(scanned.stdout)) == 8
-    written = CliRunner().invoke(app, ["rows", "--landing", with_login(site), "--out", str(tmp_path / "rows"), "--on-error", "warn", "--json"])
+    written = CliRunner().invoke(
+        app, ["rows", "--landing", with_login(site), "--out", str(tmp_path / "rows"), "--on-error", "warn", "--json"]
+    )
     assert written.exit_code == 0, written.output
     assert f'"{site.url}"' in (tmp_path / "rows" / "_provenance.json").read_text()
     assert PASSWORD not in scanned.output + written.output and not holding_secrets(tmp_path)
 
 
-def test_a_run_leaves_no_credential_though_the_resource_was_told_one(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_leaves_no_credential_though_the_resource_was_told_one(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Dagster keeps the configuration of resources with each run. Later stages read the lake and no address."""
     for name in ("mmlake", "aiohttp", "fsspec", "asyncio", "dagster"):  # not all: numba would tell of every instruction
         caplog.set_level(logging.DEBUG, logger=name)
@@ -107,7 +121,9 @@ def test_a_run_leaves_no_credential_though_the_resource_was_told_one(site: Site,
     with open_instance(root) as instance:
         instance.add_dynamic_partitions(SHARD_SETS["image"], ["root"])
         job = definitions.build(resource, CudaExecutorResource(device="cpu")).resolve_job_def(ROW_JOBS["image"].name)
-        done = job.execute_in_process(instance=instance, partition_key=row_key("image", "root"), asset_selection=[dg.AssetKey(["image", "items"])])
+        done = job.execute_in_process(
+            instance=instance, partition_key=row_key("image", "root"), asset_selection=[dg.AssetKey(["image", "items"])]
+        )
         assert done.success
     assert json.loads((root / "lake.json").read_text()) == {"format": 1, "landing": site.url}
     assert Lake(root).tables.concat("items", "image").num_rows == 1
@@ -115,7 +131,8 @@ def test_a_run_leaves_no_credential_though_the_resource_was_told_one(site: Site,
     assert PASSWORD not in caplog.text + "".join(capfd.readouterr())
     with open_instance(root) as instance:
         (run,) = (record.dagster_run for record in instance.get_run_records())
-        assert PASSWORD not in repr(run) + repr(instance.get_job_snapshot(run.job_snapshot_id))  # kept compressed, so no file shows it
+        # kept compressed, so no file shows it
+        assert PASSWORD not in repr(run) + repr(instance.get_job_snapshot(run.job_snapshot_id))
     assert PASSWORD not in repr(resource)
 
 

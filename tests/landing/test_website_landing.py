@@ -1,4 +1,5 @@
-"""A landing zone on a web server: what its pages list, and that its files are what they were when they were opened, or none."""
+"""A landing zone on a web server: what its pages list, and that its files are what they were when they were opened,
+or none."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ from tests import make
 
 SMALL = RemoteSettings(block_bytes=1 << 15, request_blocks=2, ahead_blocks=4)
 BIG = np.random.default_rng(0).bytes(400_000)
-TREE = {"a.txt": b"hello", "data/b c+d%.txt": b"one", "data/deep/\u00e9.txt": b"two", "data/big.bin": BIG, "empty.txt": b""}
+TREE = {
+    "a.txt": b"hello",
+    "data/b c+d%.txt": b"one",
+    "data/deep/\u00e9.txt": b"two",
+    "data/big.bin": BIG,
+    "empty.txt": b"",
+}
 
 
 def paths_of(landing: Landing) -> dict[str, list[str]]:
@@ -48,7 +55,11 @@ def opened(site: Site, retries: Retries | None = None, remote: RemoteSettings = 
 @pytest.mark.parametrize("style", ["python", "apache", "nginx"])
 def test_directory_pages_list_the_tree_that_is_served(site: Site, style: str) -> None:
     site.files, site.style = TREE, style
-    expected = {".": ["a.txt", "empty.txt"], "data": ["data/b c+d%.txt", "data/big.bin"], "data/deep": ["data/deep/\u00e9.txt"]}
+    expected = {
+        ".": ["a.txt", "empty.txt"],
+        "data": ["data/b c+d%.txt", "data/big.bin"],
+        "data/deep": ["data/deep/\u00e9.txt"],
+    }
     landing = opened(site)
     assert paths_of(landing) == expected
     for path, data in TREE.items():
@@ -85,7 +96,10 @@ def test_a_link_to_a_path_that_no_tree_has_is_a_refused_entry(site: Site, href: 
 
 def test_what_a_page_links_to_and_the_server_does_not_give_is_a_refused_entry(site: Site) -> None:
     site.files = {"ok.txt": b"x", "no.txt": b"x", "both": b"x", "both/c.txt": b"x"}
-    site.pages = {"": '<html><a href="gone.txt">g</a><a href="ok.txt">o</a><a href="no.txt">n</a><a href="both">b</a><a href="both/">b</a><a href="lost/">l</a></html>'}
+    site.pages = {
+        "": '<html><a href="gone.txt">g</a><a href="ok.txt">o</a><a href="no.txt">n</a><a href="both">b</a><a '
+        'href="both/">b</a><a href="lost/">l</a></html>'
+    }
     site.refused = {"no.txt"}
     landing = opened(site)
     reasons = refusals_of(landing)
@@ -96,7 +110,14 @@ def test_what_a_page_links_to_and_the_server_does_not_give_is_a_refused_entry(si
 
 
 def test_hidden_unfinished_and_marker_files_are_not_listed(site: Site) -> None:
-    site.files = {".git/config": b"x", ".hidden": b"x", "a.txt.part": b"x", "_SUCCESS": b"", "_source.json": b"{}", "a.txt": b"x"}
+    site.files = {
+        ".git/config": b"x",
+        ".hidden": b"x",
+        "a.txt.part": b"x",
+        "_SUCCESS": b"",
+        "_source.json": b"{}",
+        "a.txt": b"x",
+    }
     landing = opened(site)
     assert paths_of(landing) == {".": ["a.txt"]}
     assert landing.stat("_source.json") is not None and landing.stat("_provenance.json") is None
@@ -171,7 +192,9 @@ def test_without_ranges_only_the_first_file_is_asked_for_one(site: Site) -> None
     site.files, site.has_ranges = {"a.bin": BIG, "b.bin": BIG}, False
     landing = opened(site)
     assert landing.open("a.bin").read() == landing.open("b.bin").read() == BIG
-    assert ["range" in one.headers for one in site.asked("a.bin")] == [True, False] and ["range" in one.headers for one in site.asked("b.bin")] == [False]
+    assert ["range" in one.headers for one in site.asked("a.bin")] == [True, False] and [
+        "range" in one.headers for one in site.asked("b.bin")
+    ] == [False]
 
 
 def test_without_ranges_a_file_above_the_bound_is_refused_unread(site: Site) -> None:
@@ -210,11 +233,18 @@ def test_a_stored_gzip_file_that_apache_calls_encoded_is_read_as_it_is(site: Sit
 
 def test_faults_on_the_way_change_no_byte(site: Site, patient: Retries, waits: list[float]) -> None:
     site.files = TREE
-    site.faults = [("status", (503, {})), ("cut", 1000), ("status", (429, {"Retry-After": "7"})), ("cut", 0), ("cut", 20_000)]
+    site.faults = [
+        ("status", (503, {})),
+        ("cut", 1000),
+        ("status", (429, {"Retry-After": "7"})),
+        ("cut", 0),
+        ("cut", 20_000),
+    ]
     remote = RemoteSettings(block_bytes=1 << 17, ahead_blocks=0)
     assert opened(site, patient, remote).open("data/big.bin").read() == BIG
     assert len(waits) == 5 and max(waits) >= 7
-    assert site.served("data/big.bin") <= len(BIG) + 21_000 + 2 * len(b"try later")  # a body that broke goes on where it broke
+    # a body that broke goes on where it broke
+    assert site.served("data/big.bin") <= len(BIG) + 21_000 + 2 * len(b"try later")
 
 
 def test_faults_without_ranges_change_no_byte(site: Site, patient: Retries, waits: list[float]) -> None:
@@ -258,7 +288,9 @@ def test_a_file_that_changes_while_it_is_read_is_never_mixed(site: Site, data: b
 def test_a_file_that_changes_before_its_body_is_asked_for_again_is_never_mixed(site: Site) -> None:
     site.files, site.states_versions = {"a.bin": BIG}, False
     website = Website(site.url, settings=SMALL)
-    with SpooledFile(website, f"{site.url}a.bin", FileHeaders(len(BIG), "", ""), size_bytes=len(BIG), settings=SMALL) as file:
+    with SpooledFile(
+        website, f"{site.url}a.bin", FileHeaders(len(BIG), "", ""), size_bytes=len(BIG), settings=SMALL
+    ) as file:
         assert file.read(100_000) == BIG[:100_000]
         file._stop()  # as where the connection breaks
         site.files = {"a.bin": BIG[::-1]}
@@ -274,7 +306,9 @@ def test_a_changed_file_has_another_version(site: Site) -> None:
 
 
 @pytest.mark.parametrize("way", ["address", "netrc", "settings", "environment"])
-def test_a_login_opens_the_site_and_is_told_nowhere(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str) -> None:
+def test_a_login_opens_the_site_and_is_told_nowhere(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
     caplog.set_level("DEBUG")
     site.files, site.login = TREE, (USER, PASSWORD)
     address, remote = site.url, SMALL
@@ -286,7 +320,9 @@ def test_a_login_opens_the_site_and_is_told_nowhere(site: Site, tmp_path: Path, 
         monkeypatch.setenv("SITE_PASSWORD", PASSWORD)
         remote = RemoteSettings(storage_options={site.url: {"username": USER, "password": "env:SITE_PASSWORD"}})
     else:
-        monkeypatch.setenv("MMLAKE_STORAGE_OPTIONS", f'{{"{site.url}": {{"username": "{USER}", "password": "{PASSWORD}"}}}}')
+        monkeypatch.setenv(
+            "MMLAKE_STORAGE_OPTIONS", f'{{"{site.url}": {{"username": "{USER}", "password": "{PASSWORD}"}}}}'
+        )
     landing = as_landing(address, remote=remote)
     assert landing.open("data/big.bin").read() == BIG and len(paths_of(landing)) == 3
     assert landing.location == site.url and landing.provenance() == {"location": site.url}
@@ -294,16 +330,28 @@ def test_a_login_opens_the_site_and_is_told_nowhere(site: Site, tmp_path: Path, 
     with pytest.raises(RemoteUnavailable, match="wants a login") as raised:
         landing.open("a.txt")
     told = f"{raised.value!r} {raised.getrepr(style='long')} {caplog.text} {remote!r}"
-    assert PASSWORD not in told.replace("environment", "") or way == "environment" and PASSWORD not in f"{raised.value!r} {caplog.text}"
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes() and path.name != "no-netrc"]
+    assert (
+        PASSWORD not in told.replace("environment", "")
+        or way == "environment"
+        and PASSWORD not in f"{raised.value!r} {caplog.text}"
+    )
+    assert not [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and PASSWORD.encode() in path.read_bytes() and path.name != "no-netrc"
+    ]
 
 
 def test_two_places_of_one_host_have_each_their_login(site: Site) -> None:
     first, second = (site.url.replace("//", f"//{user}:pw@") for user in ("ann", "bob"))
-    landing = as_landing({name: without_login(place) for name, place in {"a": f"{first}one/", "b": f"{second}two/"}.items()})
+    landing = as_landing(
+        {name: without_login(place) for name, place in {"a": f"{first}one/", "b": f"{second}two/"}.items()}
+    )
     site.files = {"one/a.bin": b"a", "two/b.bin": b"b"}
     assert (landing.open("a/a.bin").read(), landing.open("b/b.bin").read()) == (b"a", b"b")
-    users = {one.path: base64.b64decode(one.headers["authorization"].removeprefix("Basic ")).decode() for one in site.seen}
+    users = {
+        one.path: base64.b64decode(one.headers["authorization"].removeprefix("Basic ")).decode() for one in site.seen
+    }
     assert users == {"/one/a.bin": "ann:pw", "/two/b.bin": "bob:pw"}
 
 
@@ -342,7 +390,9 @@ def test_a_wrong_address_is_a_wrong_setting_and_not_repeated(address: str) -> No
 
 def test_options_of_a_scheme_alone_are_refused_for_the_web(site: Site) -> None:
     with pytest.raises(SettingsError, match="every host"):
-        WebsiteLanding(site.url, remote=RemoteSettings(storage_options={"http": {"headers": {"Authorization": "env:X"}}}))
+        WebsiteLanding(
+            site.url, remote=RemoteSettings(storage_options={"http": {"headers": {"Authorization": "env:X"}}})
+        )
     with pytest.raises(SettingsError, match="username"):
         WebsiteLanding(site.url, remote=RemoteSettings(storage_options={site.url: {"client_kwargs": {}}}))
 
@@ -380,12 +430,18 @@ def test_pythons_own_file_server_is_a_landing_zone(site: Site, tmp_path: Path) -
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
     thread.start()
     try:
-        here, there = LocalLanding(tmp_path / "in"), WebsiteLanding(f"http://127.0.0.1:{server.server_port}/", remote=SMALL)
+        here, there = (
+            LocalLanding(tmp_path / "in"),
+            WebsiteLanding(f"http://127.0.0.1:{server.server_port}/", remote=SMALL),
+        )
         assert paths_of(there) == paths_of(here)
         for path in (path for paths in paths_of(here).values() for path in paths):
             with there.open(path) as came, here.open(path) as lies:
                 assert came.read() == lies.read()
-            assert (there.stat(path).size_bytes, there.stat(path).modified_ns) == (here.stat(path).size_bytes, here.stat(path).modified_ns // 10**9 * 10**9)
+            assert (there.stat(path).size_bytes, there.stat(path).modified_ns) == (
+                here.stat(path).size_bytes,
+                here.stat(path).modified_ns // 10**9 * 10**9,
+            )
     finally:
         server.shutdown()
         server.server_close()

@@ -68,16 +68,28 @@ def test_a_redirect_from_a_public_server_is_followed_to_public_ones(site: Site, 
     assert read(at(site, "public.example"), patient) == b"open"
 
 
-@pytest.mark.parametrize("host", [INSIDE, "inside.example", "[::1]", "[::ffff:127.0.0.2]", "0x7f.2", "2130706434", "127.2"])
-def test_a_redirect_from_a_public_server_into_a_private_network_is_a_row(site: Site, inside: Site, names: Names, patient: Retries, host: str) -> None:
-    names.answers = {"public.example": [[OUTSIDE]], "inside.example": [[INSIDE]], "2130706434": [[INSIDE]], "127.2": [[INSIDE]], "0x7f.2": [[INSIDE]]}
+@pytest.mark.parametrize(
+    "host", [INSIDE, "inside.example", "[::1]", "[::ffff:127.0.0.2]", "0x7f.2", "2130706434", "127.2"]
+)
+def test_a_redirect_from_a_public_server_into_a_private_network_is_a_row(
+    site: Site, inside: Site, names: Names, patient: Retries, host: str
+) -> None:
+    names.answers = {
+        "public.example": [[OUTSIDE]],
+        "inside.example": [[INSIDE]],
+        "2130706434": [[INSIDE]],
+        "127.2": [[INSIDE]],
+        "0x7f.2": [[INSIDE]],
+    }
     site.redirects = {"/a.bin": at(inside, host) + "latest/meta-data"}
     with pytest.raises(UnreadableItem, match="1001.*(into a private network|to an address that is none)"):
         read(at(site, "public.example"), patient)
     assert inside.seen == []
 
 
-def test_a_name_that_leads_elsewhere_after_it_was_checked_gains_nothing(site: Site, inside: Site, names: Names, patient: Retries) -> None:
+def test_a_name_that_leads_elsewhere_after_it_was_checked_gains_nothing(
+    site: Site, inside: Site, names: Names, patient: Retries
+) -> None:
     """Whatever answer the name server gives to the check, the connection goes to that answer."""
     names.answers = {"public.example": [[OUTSIDE]], "rebinding.example": [[OUTSIDE], [INSIDE], [OUTSIDE], [INSIDE]]}
     site.redirects = {"/a.bin": at(inside, "rebinding.example") + "latest/meta-data"}
@@ -87,14 +99,18 @@ def test_a_name_that_leads_elsewhere_after_it_was_checked_gains_nothing(site: Si
     assert inside.seen == []
 
 
-def test_a_landing_zone_that_was_public_is_not_read_from_inside_later(site: Site, inside: Site, names: Names, patient: Retries) -> None:
+def test_a_landing_zone_that_was_public_is_not_read_from_inside_later(
+    site: Site, inside: Site, names: Names, patient: Retries
+) -> None:
     names.answers = {"zone.example": [[OUTSIDE], [INSIDE]]}
     with pytest.raises(RemoteUnavailable, match="zone.example.*now leads into a private network"):
         read(at(inside, "zone.example"), patient)
     assert inside.seen == []
 
 
-def test_of_several_addresses_of_a_landing_zone_the_public_ones_are_asked(site: Site, inside: Site, names: Names, patient: Retries) -> None:
+def test_of_several_addresses_of_a_landing_zone_the_public_ones_are_asked(
+    site: Site, inside: Site, names: Names, patient: Retries
+) -> None:
     """A server must not make itself private by a second address, and so lead where it likes."""
     names.answers = {"both.example": [[INSIDE, OUTSIDE]]}
     site.files, site.redirects = {"b.bin": b"open"}, {"/a.bin": at(inside, INSIDE) + "a.bin"}
@@ -110,7 +126,9 @@ def test_a_landing_zone_inside_may_redirect_inside(site: Site, inside: Site, nam
     assert read(at(inside, "intranet.example"), patient) == SECRET
 
 
-def test_a_name_without_an_address_is_tried_again(site: Site, names: Names, patient: Retries, waits: list[float]) -> None:
+def test_a_name_without_an_address_is_tried_again(
+    site: Site, names: Names, patient: Retries, waits: list[float]
+) -> None:
     site.files = {"a.bin": b"open"}
     url = at(site, "late.example")
     with pytest.raises(RemoteUnavailable, match="late.example"):
@@ -120,18 +138,26 @@ def test_a_name_without_an_address_is_tried_again(site: Site, names: Names, pati
     assert read(url, patient) == b"open"
 
 
-def test_a_proxy_inside_is_used_and_decides_where_names_lead(site: Site, inside: Site, names: Names, patient: Retries, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_inside_is_used_and_decides_where_names_lead(
+    site: Site, inside: Site, names: Names, patient: Retries, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It resolves names by itself; what this machine knows of a name or address is still held against a redirect."""
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv("http_proxy", inside.url)
-    inside.files = {"http://public.example/a.bin": b"by the proxy", "http://elsewhere.example/b.bin": b"by the proxy too"}
+    inside.files = {
+        "http://public.example/a.bin": b"by the proxy",
+        "http://elsewhere.example/b.bin": b"by the proxy too",
+    }
     inside.redirects = {
         "http://public.example/c.bin": "http://elsewhere.example/b.bin",
         "http://public.example/d.bin": f"http://{INSIDE}/a.bin",
         "http://public.example/e.bin": "http://inside.example/a.bin",
     }
     names.answers = {"public.example": [[OUTSIDE]], "inside.example": [[INSIDE]]}
-    assert [read("http://public.example/", patient, path) for path in ("a.bin", "c.bin")] == [b"by the proxy", b"by the proxy too"]
+    assert [read("http://public.example/", patient, path) for path in ("a.bin", "c.bin")] == [
+        b"by the proxy",
+        b"by the proxy too",
+    ]
     for path in ("d.bin", "e.bin"):
         with pytest.raises(UnreadableItem, match="into a private network"):
             read("http://public.example/", patient, path)

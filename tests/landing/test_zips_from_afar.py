@@ -21,7 +21,9 @@ SMALL = RemoteSettings(block_bytes=1 << 14, cache_bytes=1 << 25, ahead_blocks=0)
 
 def pictures() -> dict[str, bytes]:
     """Members of 2 MB, of which few bytes tell what they are."""
-    return {f"{at}.jpg": b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(2_000_000) for at in range(4)} | {"last.txt": b"words"}
+    return {f"{at}.jpg": b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(2_000_000) for at in range(4)} | {
+        "last.txt": b"words"
+    }
 
 
 @pytest.mark.parametrize("method", [0, 8])

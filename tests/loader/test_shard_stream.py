@@ -29,7 +29,14 @@ def rows_of(store: BlobStore) -> list[dict]:
         data, kind = rng.randbytes(200), ("image", "media", "image/jpeg")
         if number % 5 == 0:
             data, kind = f"words {number}".encode(), ("text", "document", "text/plain")
-        facts = {"digest": store.put(data), "size_bytes": len(data), "weight": 0.5 if number % 2 else 1.0, "licences": ["MIT"], "sources": ["news"], "sample_ids": [f"s/{number}"]}
+        facts = {
+            "digest": store.put(data),
+            "size_bytes": len(data),
+            "weight": 0.5 if number % 2 else 1.0,
+            "licences": ["MIT"],
+            "sources": ["news"],
+            "sample_ids": [f"s/{number}"],
+        }
         rows.append(facts | dict(zip(("modality", "role", "content_type"), kind, strict=True)))
     return rows
 
@@ -38,7 +45,13 @@ def rows_of(store: BlobStore) -> list[dict]:
 def folder(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("shards")
     store = BlobStore(root / "blobs")
-    return write_shards(pa.Table.from_pylist(rows_of(store)), store=store, out=root, manifest_id="cd" * 32, settings=ShardSettings(max_samples=10)).directory
+    return write_shards(
+        pa.Table.from_pylist(rows_of(store)),
+        store=store,
+        out=root,
+        manifest_id="cd" * 32,
+        settings=ShardSettings(max_samples=10),
+    ).directory
 
 
 @pytest.fixture
@@ -67,13 +80,20 @@ def test_the_permutation_answers_one_position_of_a_trillion() -> None:
 
 
 def test_the_permutation_mixes_well() -> None:
-    """Over many seeds each sample is first about equally often: chi-squared with 15 degrees of freedom stays under its 99.9 % point, 37.7."""
-    firsts = np.bincount([int(Permutation(16, seed=seed, epoch=0).at(np.zeros(1, np.int64))[0]) for seed in range(4000)], minlength=16)
+    """Over many seeds each sample is first about equally often: chi-squared with 15 degrees of freedom stays under
+    its 99.9 % point, 37.7."""
+    firsts = np.bincount(
+        [int(Permutation(16, seed=seed, epoch=0).at(np.zeros(1, np.int64))[0]) for seed in range(4000)], minlength=16
+    )
     assert ((firsts - 250) ** 2 / 250).sum() < 37.7
 
 
 def test_seeds_and_epochs_give_other_orders() -> None:
-    orders = {tuple(Permutation(50, seed=seed, epoch=epoch).at(np.arange(50)).tolist()) for seed in range(3) for epoch in range(3)}
+    orders = {
+        tuple(Permutation(50, seed=seed, epoch=epoch).at(np.arange(50)).tolist())
+        for seed in range(3)
+        for epoch in range(3)
+    }
     assert len(orders) == 9
 
 
@@ -92,13 +112,19 @@ def test_an_epoch_is_repeatable_and_the_next_one_differs(folder) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 7), st.booleans(), st.integers(0, COUNT))
-def test_ranks_and_workers_share_every_sample_exactly_once(folder, world_size: int, num_workers: int, batch_size: int, shuffle: bool, taken: int) -> None:
+def test_ranks_and_workers_share_every_sample_exactly_once(
+    folder, world_size: int, num_workers: int, batch_size: int, shuffle: bool, taken: int
+) -> None:
     seen: list[str] = []
     start = ShardStream(folder, seed=1, shuffle=shuffle).state_dict(taken)
     for rank in range(world_size):
-        stream = ShardStream(folder, seed=1, shuffle=shuffle, rank=rank, world_size=world_size, batch_size=batch_size, verify="fast")
+        stream = ShardStream(
+            folder, seed=1, shuffle=shuffle, rank=rank, world_size=world_size, batch_size=batch_size, verify="fast"
+        )
         stream.load_state_dict(start)
-        mine = [key for worker in range(num_workers) for key in keys(stream.iterate(worker=worker, num_workers=num_workers))]
+        mine = [
+            key for worker in range(num_workers) for key in keys(stream.iterate(worker=worker, num_workers=num_workers))
+        ]
         assert len(mine) == len(stream)
         seen += mine
     assert sorted(seen) == sorted(keys(ShardStream(folder, seed=1, shuffle=shuffle, verify="fast"))[taken:])
@@ -106,7 +132,9 @@ def test_ranks_and_workers_share_every_sample_exactly_once(folder, world_size: i
 
 @settings(max_examples=30)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 8))
-def test_training_goes_on_with_another_world_size_without_repeat_or_loss(folder, before: int, after: int, steps: int) -> None:
+def test_training_goes_on_with_another_world_size_without_repeat_or_loss(
+    folder, before: int, after: int, steps: int
+) -> None:
     """When every rank has taken equally many samples, what the new ranks give out is exactly what is left."""
     used: list[str] = []
     streams = [ShardStream(folder, seed=2, rank=rank, world_size=before, verify="fast") for rank in range(before)]
@@ -134,7 +162,9 @@ def test_equal_ranks_drop_the_tail_when_asked(folder) -> None:
     assert lengths == [COUNT // 4] * 4
 
 
-@pytest.mark.parametrize("change", [{"num_samples": 1}, {"manifest": "x"}, {"schema": "other"}, {"position": COUNT + 1}, {"shuffle": False}])
+@pytest.mark.parametrize(
+    "change", [{"num_samples": 1}, {"manifest": "x"}, {"schema": "other"}, {"position": COUNT + 1}, {"shuffle": False}]
+)
 def test_a_state_of_other_data_is_refused(folder, change: dict) -> None:
     stream = ShardStream(folder)
     with pytest.raises(SettingsError, match="loader state"):
@@ -155,7 +185,17 @@ def test_weights_come_with_each_sample_and_as_one_array(folder) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"rank": 2, "world_size": 2}, {"rank": -1}, {"batch_size": 0}, {"verify": "no"}, {"on_corrupt": "ignore"}, {"tail": "x"}, {"modality": "smell"}, {"decode": "pil"}]
+    "fields",
+    [
+        {"rank": 2, "world_size": 2},
+        {"rank": -1},
+        {"batch_size": 0},
+        {"verify": "no"},
+        {"on_corrupt": "ignore"},
+        {"tail": "x"},
+        {"modality": "smell"},
+        {"decode": "pil"},
+    ],
 )
 def test_unusable_arguments_are_refused(folder, fields: dict) -> None:
     with pytest.raises(SettingsError):
@@ -228,7 +268,15 @@ def test_an_unfinished_folder_is_refused(copy) -> None:
         ShardStream(copy)
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"schema":"x","manifest":"m","shards":[]}', '{"schema":"mmlake.shards/1","manifest":"m","shards":[{"name":"../x"}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"schema":"x","manifest":"m","shards":[]}',
+        '{"schema":"mmlake.shards/1","manifest":"m","shards":[{"name":"../x"}]}',
+    ],
+)
 def test_a_damaged_index_is_refused(copy, text: str) -> None:
     (copy / "index.json").write_text(text)
     with pytest.raises(ShardCorrupt, match="not an index"):

@@ -67,7 +67,13 @@ def tone(duration_s: float, rate_hz: int = 16000, *, pitch_hz: float = 440.0) ->
 
 
 def video(
-    path: Path, frames: Iterable[np.ndarray], *, rate: int = 25, sound: Iterable[tuple[float, np.ndarray]] = (), container: str | None = None, options: dict[str, str] | None = None
+    path: Path,
+    frames: Iterable[np.ndarray],
+    *,
+    rate: int = 25,
+    sound: Iterable[tuple[float, np.ndarray]] = (),
+    container: str | None = None,
+    options: dict[str, str] | None = None,
 ) -> bytes:
     """An H.264 file of the frames; sound: (start in seconds, 16 kHz samples) pieces, which may leave gaps."""
     with av.open(str(path), "w", format=container, options=options or {}) as sink:
@@ -76,22 +82,40 @@ def video(
             if stream is None:
                 stream = sink.add_stream("libx264", rate=rate, options={"crf": "20", "preset": "ultrafast", "g": "25"})
                 stream.height, stream.width, stream.pix_fmt = *frame.shape[:2], "yuv420p"
-                track = sink.add_stream("pcm_s16le" if path.suffix == ".mkv" else "aac", rate=16000, layout="mono") if sound else None
+                track = (
+                    sink.add_stream("pcm_s16le" if path.suffix == ".mkv" else "aac", rate=16000, layout="mono")
+                    if sound
+                    else None
+                )
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
             picture.pts, picture.time_base, picture.duration = index, Fraction(1, rate), 1
             sink.mux(stream.encode(picture))
         sink.mux(stream.encode())
         for start_s, samples in sound:
             for offset in range(0, len(samples), 1024):
-                piece = av.AudioFrame.from_ndarray((samples[offset : offset + 1024] * 32767).astype(np.int16)[None], format="s16", layout="mono")
-                piece.sample_rate, piece.pts, piece.time_base = 16000, round(start_s * 16000) + offset, Fraction(1, 16000)
+                piece = av.AudioFrame.from_ndarray(
+                    (samples[offset : offset + 1024] * 32767).astype(np.int16)[None], format="s16", layout="mono"
+                )
+                piece.sample_rate, piece.pts, piece.time_base = (
+                    16000,
+                    round(start_s * 16000) + offset,
+                    Fraction(1, 16000),
+                )
                 sink.mux(track.encode(piece))
         if track is not None:
             sink.mux(track.encode())
     return path.read_bytes()
 
 
-def scene(seed: int, count: int, *, size: tuple[int, int] = (320, 240), step_px: float = 1.0, noise: float = 3.0, shake_px: float = 0.0) -> Iterator[np.ndarray]:
+def scene(
+    seed: int,
+    count: int,
+    *,
+    size: tuple[int, int] = (320, 240),
+    step_px: float = 1.0,
+    noise: float = 3.0,
+    shake_px: float = 0.0,
+) -> Iterator[np.ndarray]:
     """A camera that pans over a picture, with sensor noise and perhaps a shaking hand."""
     rng = np.random.default_rng(seed)
     ground = photo(seed, size=(size[0] * 2, size[1] * 2))

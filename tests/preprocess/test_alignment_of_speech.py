@@ -27,7 +27,9 @@ def aligned() -> tuple[voices.Speech, list[dict]]:
 
 
 def test_every_word_of_the_transcript_gets_a_time(aligned) -> None:
-    assert [word["word"].strip(".").lower() for word in aligned[1]] == " ".join(SENTENCES).replace(".", "").lower().split()
+    assert [word["word"].strip(".").lower() for word in aligned[1]] == " ".join(SENTENCES).replace(
+        ".", ""
+    ).lower().split()
 
 
 def test_words_lie_in_the_sentence_that_they_were_spoken_in(aligned) -> None:

@@ -38,7 +38,12 @@ def bomb(width: int, height: int) -> bytes:
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(b"\0" * 100))
+        + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM"])
@@ -50,7 +55,10 @@ def test_each_format_gives_its_size(kind):
 @pytest.mark.parametrize("value", range(1, 9))
 def test_orientation_turns_the_size(value):
     track = image_track(with_orientation(value), settings=SETTINGS)
-    assert (track["orientation"], track["width_px"], track["height_px"]) == (value, *((240, 320) if value >= 5 else (320, 240)))
+    assert (track["orientation"], track["width_px"], track["height_px"]) == (
+        value,
+        *((240, 320) if value >= 5 else (320, 240)),
+    )
 
 
 def test_a_senseless_orientation_counts_as_none():
@@ -87,7 +95,9 @@ def test_cmyk_jpegs_are_accepted():
     assert code_of(sink.getvalue()) is None
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xd8\xff", b"GIF89a", bytes(1000), b"<svg></svg>", b"\x89PNG\r\n\x1a\n" + bytes(50)])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xd8\xff", b"GIF89a", bytes(1000), b"<svg></svg>", b"\x89PNG\r\n\x1a\n" + bytes(50)]
+)
 def test_junk_is_unreadable_and_never_raises_anything_else(data):
     assert code_of(data) in (3001, 3002)
 

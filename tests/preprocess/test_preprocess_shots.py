@@ -18,7 +18,9 @@ SETTINGS = PreprocessSettings()
 def found(frames, rate=RATE):
     finder = ShotFinder(SETTINGS)
     for index, frame in enumerate(frames):
-        finder.push(index / rate, small_planes(av.VideoFrame.from_ndarray(frame, format="rgb24"), SETTINGS.analysis_side_px)[1])
+        finder.push(
+            index / rate, small_planes(av.VideoFrame.from_ndarray(frame, format="rgb24"), SETTINGS.analysis_side_px)[1]
+        )
     return [(boundary.time_s, boundary.transition) for boundary in finder.finish()]
 
 

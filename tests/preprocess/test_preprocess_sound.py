@@ -32,7 +32,10 @@ def code_of(path, data):
     return caught.value.code
 
 
-@pytest.mark.parametrize(("kind", "rate_hz"), [("WAV", 16000), ("WAV", 8000), ("WAV", 44100), ("FLAC", 44100), ("OGG", 44100), ("MP3", 44100), ("AIFF", 22050)])
+@pytest.mark.parametrize(
+    ("kind", "rate_hz"),
+    [("WAV", 16000), ("WAV", 8000), ("WAV", 44100), ("FLAC", 44100), ("OGG", 44100), ("MP3", 44100), ("AIFF", 22050)],
+)
 def test_each_format_becomes_mono_16_khz_of_the_same_length(tmp_path, kind, rate_hz):
     columns, samples = track_of(tmp_path / "a", wav(tone(1.5, rate_hz), rate_hz, kind))
     assert columns["sample_rate_hz"] == rate_hz
@@ -54,7 +57,9 @@ def test_stereo_is_averaged(tmp_path):
 
 def test_the_flac_has_the_same_bytes_each_time(tmp_path):
     (tmp_path / "a.wav").write_bytes(wav(tone(1, 44100), 44100))
-    assert audio_track(tmp_path / "a.wav", settings=SETTINGS)[1] == audio_track(tmp_path / "a.wav", settings=SETTINGS)[1]
+    assert (
+        audio_track(tmp_path / "a.wav", settings=SETTINGS)[1] == audio_track(tmp_path / "a.wav", settings=SETTINGS)[1]
+    )
 
 
 def test_a_gap_becomes_silence(tmp_path):
@@ -100,12 +105,17 @@ def test_a_wav_with_an_undeclared_length_is_read_to_its_end(tmp_path):
     assert track_of(tmp_path / "a.wav", bytes(data))[0]["duration_s"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("data", [b"RIFF" + bytes(100), bytes(5000), b"ID3" + bytes(2000), b"fLaC" + bytes(200), b"OggS" + bytes(20)])
+@pytest.mark.parametrize(
+    "data", [b"RIFF" + bytes(100), bytes(5000), b"ID3" + bytes(2000), b"fLaC" + bytes(200), b"OggS" + bytes(20)]
+)
 def test_junk_is_unreadable(tmp_path, data):
     assert code_of(tmp_path / "junk.wav", data) in (3001, 3002)
 
 
-@pytest.mark.parametrize("head", [b"#EXTM3U\n#EXTINF:1,\n", b"ffconcat version 1.0\nfile '", b"[playlist]\nFile1=", b"<?xml version='1.0'?><MPD>"])
+@pytest.mark.parametrize(
+    "head",
+    [b"#EXTM3U\n#EXTINF:1,\n", b"ffconcat version 1.0\nfile '", b"[playlist]\nFile1=", b"<?xml version='1.0'?><MPD>"],
+)
 def test_playlists_are_refused_whatever_their_name(tmp_path, head):
     (tmp_path / "secret.wav").write_bytes(wav(tone(1)))
     assert code_of(tmp_path / "list.mp4", head + str(tmp_path / "secret.wav").encode() + b"'\n") == 3005

@@ -16,7 +16,8 @@ SETTINGS = PreprocessSettings()
 PARAGRAPH = "Der Bäcker an der Straße öffnet früh, und die Käufer drängen sich schon vor der Tür. Später fährt er müde nach Hause. "
 ARTICLE = "The river rose by two metres overnight and the lower road was closed to all traffic. " * 12
 PAGE = (
-    "<!doctype html><html><head><title>x</title><script>var cookie=1;</script></head><body><nav><a href=/>Home</a><a href=/b>Sports</a></nav>"
+    "<!doctype html><html><head><title>x</title><script>var cookie=1;</script></head><body><nav><a "
+    "href=/>Home</a><a href=/b>Sports</a></nav>"
     f"<article><h1>Flood</h1><p>{ARTICLE}</p></article><footer>All rights reserved</footer></body></html>"
 )
 
@@ -81,29 +82,45 @@ def test_a_page_is_known_by_its_bytes_too():
 
 
 def test_a_page_without_article_gives_its_visible_words():
-    assert read(b"<html><head><style>p{}</style></head><body><p>Short note</p></body></html>", "text/html") == "Short note"
+    assert (
+        read(b"<html><head><style>p{}</style></head><body><p>Short note</p></body></html>", "text/html") == "Short note"
+    )
 
 
 def test_stripping_breaks_lines_at_blocks_and_survives_an_open_head():
-    assert strip_tags("<html><head><body><div>one</div><p>two &amp; three<script>x()</script></p>") == "one\ntwo & three"
+    assert (
+        strip_tags("<html><head><body><div>one</div><p>two &amp; three<script>x()</script></p>") == "one\ntwo & three"
+    )
 
 
 def test_subtitles_lose_their_times():
-    assert read(b"1\n00:00:01,000 --> 00:00:02,000\nHello there\n\n2\n00:00:02,500 --> 00:00:03,000\nagain\n") == "Hello there\nagain"
+    assert (
+        read(b"1\n00:00:01,000 --> 00:00:02,000\nHello there\n\n2\n00:00:02,500 --> 00:00:03,000\nagain\n")
+        == "Hello there\nagain"
+    )
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("one", 1), ("it's 3,000 e-mails - really", 4), ("…!?", 0), ("日本語文", 2), ("Straße öffnet", 2)])
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("", 0), ("one", 1), ("it's 3,000 e-mails - really", 4), ("…!?", 0), ("日本語文", 2), ("Straße öffnet", 2)],
+)
 def test_words_are_counted_as_a_reader_would(text, count):
     assert count_words(text) == count
 
 
 def test_srt_cues_keep_their_times_and_lose_their_markup():
-    cues = parse_cues("\ufeff1\r\n00:01:01,500 --> 00:01:02,250\r\n<i>Hello</i>\r\nthere\r\n\r\n2\r\n00:00:01,000 --> 00:00:02,000\r\nFirst\r\n")
+    cues = parse_cues(
+        "\ufeff1\r\n00:01:01,500 --> 00:01:02,250\r\n<i>Hello</i>\r\nthere\r\n\r\n2\r\n00:00:01,000 --> "
+        "00:00:02,000\r\nFirst\r\n"
+    )
     assert [(cue.text, cue.start_s, cue.end_s) for cue in cues] == [("First", 1.0, 2.0), ("Hello there", 61.5, 62.25)]
 
 
 def test_vtt_headers_notes_and_settings_are_no_words():
-    cues = parse_cues("WEBVTT\n\nNOTE a remark\n\nid-7\n00:01.000 --> 00:02.000 align:start\n<v Anna>Good morning\n\n00:03.000 --> 00:02.000\nbackwards\n")
+    cues = parse_cues(
+        "WEBVTT\n\nNOTE a remark\n\nid-7\n00:01.000 --> 00:02.000 align:start\n<v Anna>Good morning\n\n00:03.000 "
+        "--> 00:02.000\nbackwards\n"
+    )
     assert [(cue.text, cue.start_s, cue.end_s) for cue in cues] == [("Good morning", 1.0, 2.0)]
 
 

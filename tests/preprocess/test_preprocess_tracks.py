@@ -30,7 +30,12 @@ def row_of(table: pa.Table) -> dict:
 
 
 def test_one_row_per_digest_with_the_strictest_role(store):
-    rows = pa.concat_tables([items(store, [b"a short note"], "text", item_id=f"s#{index}", role=role) for index, role in enumerate(("caption", "document", "transcript"))])
+    rows = pa.concat_tables(
+        [
+            items(store, [b"a short note"], "text", item_id=f"s#{index}", role=role)
+            for index, role in enumerate(("caption", "document", "transcript"))
+        ]
+    )
     assert row_of(tracks(rows, "text", store=store))["role"] == "document"
 
 
@@ -42,11 +47,21 @@ def test_the_table_does_not_depend_on_the_order_of_the_items(store):
 
 def test_one_broken_item_does_not_stop_the_others(store):
     table = tracks(items(store, [encoded(photo()), b"junk", encoded(photo(2))[:400]], "image"), "image", store=store)
-    assert {(row["status"], row["error_code"]) for row in table.to_pylist()} == {("ok", None), ("unreadable", 3001), ("unreadable", 3002)}
+    assert {(row["status"], row["error_code"]) for row in table.to_pylist()} == {
+        ("ok", None),
+        ("unreadable", 3001),
+        ("unreadable", 3002),
+    }
 
 
 def test_an_item_that_was_unreadable_at_its_source_keeps_its_code(store):
-    row = row_of(tracks(items(store, [b"x"], "text", status="unreadable", error_code=1004, materialize_error="why"), "text", store=store))
+    row = row_of(
+        tracks(
+            items(store, [b"x"], "text", status="unreadable", error_code=1004, materialize_error="why"),
+            "text",
+            store=store,
+        )
+    )
     assert (row["status"], row["error_code"], row["error"]) == ("unreadable", 1004, "why")
 
 
@@ -131,7 +146,17 @@ def test_random_bytes_never_escape_the_border(store):
     rng = np.random.default_rng(3)
     blobs = [
         head + rng.bytes(600)
-        for head in (b"\xff\xd8\xff\xe0", b"RIFF\x00\x01\x00\x00WAVEfmt ", b"\x00\x00\x00\x18ftypmp42", b"\x1aE\xdf\xa3", b"OggS\x00\x02", b"fLaC\x00\x00\x00\x22", b"GIF89a")
+        for head in (
+            b"\xff\xd8\xff\xe0",
+            b"RIFF\x00\x01\x00\x00WAVEfmt ",
+            b"\x00\x00\x00\x18ftypmp42",
+            b"\x1aE\xdf\xa3",
+            b"OggS\x00\x02",
+            b"fLaC\x00\x00\x00\x22",
+            b"GIF89a",
+        )
     ]
     for modality in ("text", "image", "video", "audio"):
-        assert set(tracks(items(store, blobs, modality), modality, store=store).column("status").to_pylist()) == {"unreadable"}
+        assert set(tracks(items(store, blobs, modality), modality, store=store).column("status").to_pylist()) == {
+            "unreadable"
+        }

@@ -87,7 +87,9 @@ def test_a_missing_library_names_its_extra(monkeypatch):
 def test_missing_weights_name_their_directory(monkeypatch, tmp_path):
     monkeypatch.setattr(recognize_module, "need", lambda *_, **__: types.SimpleNamespace())
     with pytest.raises(ModelMissing, match=str(tmp_path)):
-        Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(wav(tone(1), kind="FLAC"))
+        Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
+            wav(tone(1), kind="FLAC")
+        )
 
 
 class FakeWhisper:
@@ -108,7 +110,9 @@ class FakeWhisper:
 def test_a_recognizer_fills_transcript_source_and_words(monkeypatch, tmp_path):
     (tmp_path / "model.bin").touch()
     monkeypatch.setattr(recognize_module, "need", lambda *_, **__: types.SimpleNamespace(WhisperModel=FakeWhisper))
-    columns = Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(wav(tone(2), kind="FLAC"))
+    columns = Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
+        wav(tone(2), kind="FLAC")
+    )
     assert columns["transcript"] == "heard2"
     assert columns["transcript_source"] == f"asr:faster-whisper@{tmp_path.name}"
     assert columns["words"] == [{"word": "heard2", "start_s": 0.5, "end_s": 0.75, "score": 0.9}]

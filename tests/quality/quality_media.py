@@ -18,12 +18,21 @@ RATE_HZ = 16_000
 
 def track(digest: str, modality: str, **columns: object) -> dict[str, object]:
     """A decoded track with those columns."""
-    return {"digest": digest, "modality": modality, "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"} | columns
+    return {
+        "digest": digest,
+        "modality": modality,
+        "role": "media",
+        "status": "ok",
+        "size_bytes": 1,
+        "transcript_source": "none",
+    } | columns
 
 
 def text_track(text: str, *, role: str = "document") -> dict[str, object]:
     """The track of a text."""
-    return track(f"{abs(hash(text)):064x}"[:64], "text", role=role, text=text, num_words=len(text.split()), num_chars=len(text))
+    return track(
+        f"{abs(hash(text)):064x}"[:64], "text", role=role, text=text, num_words=len(text.split()), num_chars=len(text)
+    )
 
 
 def image_track(store: BlobStore, picture: Image.Image, kind: str = "PNG") -> dict[str, object]:
@@ -40,7 +49,13 @@ def audio_track(store: BlobStore, samples: np.ndarray, rate_hz: int = RATE_HZ, k
         digest,
         "audio",
         duration_s=len(samples) / rate_hz,
-        audio_digest=store.put(sound(np.interp(np.arange(0, len(samples), rate_hz / RATE_HZ), np.arange(len(samples)), samples), RATE_HZ, "FLAC")),
+        audio_digest=store.put(
+            sound(
+                np.interp(np.arange(0, len(samples), rate_hz / RATE_HZ), np.arange(len(samples)), samples),
+                RATE_HZ,
+                "FLAC",
+            )
+        ),
     )
 
 
@@ -53,26 +68,51 @@ def sound(samples: np.ndarray, rate_hz: int, kind: str) -> bytes:
 
 def video_track(store: BlobStore, keyframes: list[Image.Image], **columns: object) -> dict[str, object]:
     """The track of a clip of three seconds that moves, with those keyframes."""
-    frames = [{"time_s": float(index), "digest": image_track(store, picture)["digest"], "shot": 0} for index, picture in enumerate(keyframes)]
-    moving = {"width_px": 320, "height_px": 240, "duration_s": 3.0, "keyframes": frames, "shots": [{"start_s": 0.0, "end_s": 3.0, "transition": "start"}], "signals": signals(24)}
+    frames = [
+        {"time_s": float(index), "digest": image_track(store, picture)["digest"], "shot": 0}
+        for index, picture in enumerate(keyframes)
+    ]
+    moving = {
+        "width_px": 320,
+        "height_px": 240,
+        "duration_s": 3.0,
+        "keyframes": frames,
+        "shots": [{"start_s": 0.0, "end_s": 3.0, "transition": "start"}],
+        "signals": signals(24),
+    }
     return track(frames[0]["digest"] if frames else "0" * 64, "video", **(moving | columns))
 
 
 def signals(count: int, *, luma: float = 120.0, luma_std: float = 40.0, change: float = 5.0) -> list[dict[str, float]]:
     """That many equal signal rows."""
-    return [{"time_s": index / 8, "luma": luma, "luma_std": luma_std, "sharpness": 100.0, "change": change if index else 0.0} for index in range(count)]
+    return [
+        {
+            "time_s": index / 8,
+            "luma": luma,
+            "luma_std": luma_std,
+            "sharpness": 100.0,
+            "change": change if index else 0.0,
+        }
+        for index in range(count)
+    ]
 
 
 def picture(seed: int = 0, *, size: tuple[int, int] = (500, 375), blur_px: float = 0.0) -> Image.Image:
     """A picture with edges of all sizes, perhaps out of focus."""
     rng = np.random.default_rng(seed)
-    layers = [Image.fromarray(rng.integers(0, 256, (rows, rows * 4 // 3), dtype=np.uint8)).resize(size, Image.Resampling.NEAREST) for rows in (4, 12, 40)]
+    layers = [
+        Image.fromarray(rng.integers(0, 256, (rows, rows * 4 // 3), dtype=np.uint8)).resize(
+            size, Image.Resampling.NEAREST
+        )
+        for rows in (4, 12, 40)
+    ]
     mixed = Image.blend(Image.blend(layers[0], layers[1], 0.4), layers[2], 0.25)
     return mixed.filter(ImageFilter.GaussianBlur(blur_px)) if blur_px else mixed
 
 
 def voice(duration_s: float, *, seed: int = 0) -> np.ndarray:
-    """Syllables with pauses: harmonics that glide under a three per second envelope, peak near a third of full scale."""
+    """Syllables with pauses: harmonics that glide under a three per second envelope, peak near a third of full
+    scale."""
     rng = np.random.default_rng(seed)
     time = np.arange(round(duration_s * RATE_HZ)) / RATE_HZ
     phase = 2 * np.pi * np.cumsum(130 + 30 * np.sin(2 * np.pi * 0.7 * time)) / RATE_HZ

@@ -39,7 +39,9 @@ def test_a_recording_is_silent_when_nearly_all_of_it_is(store, loud_s, is_broken
 
 @pytest.mark.parametrize(("level_dbfs", "is_broken"), [(-63, True), (-57, False)])
 def test_silence_is_below_sixty_decibels(store, level_dbfs, is_broken):
-    assert ("silent" in rules_broken(audio_track(store, noise(10 ** (level_dbfs / 10), SECONDS * 16000)), store)) == is_broken
+    assert (
+        "silent" in rules_broken(audio_track(store, noise(10 ** (level_dbfs / 10), SECONDS * 16000)), store)
+    ) == is_broken
 
 
 @pytest.mark.parametrize("ratio_db", [0, 3, 6, 10])
@@ -77,7 +79,9 @@ def test_silence_and_shreds_have_no_ratio(samples):
 @pytest.mark.parametrize("rate_hz", [8000, 16000, 44100])
 def test_a_wave_with_flat_tops_is_clipped_at_any_rate(store, rate_hz):
     time = np.arange(rate_hz) / rate_hz
-    assert "clipped" in rules_broken(audio_track(store, np.clip(np.sin(2 * np.pi * 220 * time), -0.5, 0.5), rate_hz), store)
+    assert "clipped" in rules_broken(
+        audio_track(store, np.clip(np.sin(2 * np.pi * 220 * time), -0.5, 0.5), rate_hz), store
+    )
 
 
 @pytest.mark.parametrize("kind", ["MP3", "OGG"])

@@ -35,7 +35,9 @@ def test_a_picture_of_one_brightness_is_blank(store, step, is_broken):
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "1", "LA", "I;16", "YCbCr", "F"])
 def test_every_pixel_mode_is_measured(store, mode):
-    source = Image.fromarray(np.asarray(picture()).astype(np.uint16) * 200) if mode == "I;16" else picture().convert(mode)
+    source = (
+        Image.fromarray(np.asarray(picture()).astype(np.uint16) * 200) if mode == "I;16" else picture().convert(mode)
+    )
     row = image_track(store, source, "TIFF")
     assert measures_of(row, store)["luma_std"] > 10
 

@@ -17,11 +17,21 @@ DIGEST = "a" * 64
 
 
 def measured(**values: float | None) -> pa.Table:
-    return schemas.from_rows(schemas.MEASURES, [{"digest": DIGEST, "measure": name, "value": value} for name, value in values.items()])
+    return schemas.from_rows(
+        schemas.MEASURES, [{"digest": DIGEST, "measure": name, "value": value} for name, value in values.items()]
+    )
 
 
-def verdict(modality: str = "image", settings: QualitySettings | None = None, *, columns: dict | None = None, **values: float | None) -> dict:
-    return judge(table_of([track(DIGEST, modality, **(columns or {}))]), measured(**values), modality, settings=settings).to_pylist()[0]
+def verdict(
+    modality: str = "image",
+    settings: QualitySettings | None = None,
+    *,
+    columns: dict | None = None,
+    **values: float | None,
+) -> dict:
+    return judge(
+        table_of([track(DIGEST, modality, **(columns or {}))]), measured(**values), modality, settings=settings
+    ).to_pylist()[0]
 
 
 def test_nothing_broken_is_ok_with_full_weight():
@@ -31,7 +41,13 @@ def test_nothing_broken_is_ok_with_full_weight():
 
 def test_a_p1_finding_quarantines():
     row = verdict(min_side_px=2)
-    assert (row["status"], row["weight"], row["severity"], row["error_code"], row["rule"]) == ("quarantined", 0.0, "P1", 4201, "too_small")
+    assert (row["status"], row["weight"], row["severity"], row["error_code"], row["rule"]) == (
+        "quarantined",
+        0.0,
+        "P1",
+        4201,
+        "too_small",
+    )
 
 
 def test_the_reason_holds_measure_value_unit_and_range():
@@ -50,7 +66,9 @@ def test_the_gravest_finding_leads_and_all_are_kept():
 
 
 def test_p0_comes_before_p1():
-    assert [finding["severity"] for finding in verdict("text", columns={"role": "document"}, num_words=0)["findings"]] == ["P0", "P1"]
+    assert [
+        finding["severity"] for finding in verdict("text", columns={"role": "document"}, num_words=0)["findings"]
+    ] == ["P0", "P1"]
 
 
 def test_a_rule_applies_to_its_roles_only():
@@ -62,7 +80,10 @@ def test_a_null_measure_breaks_nothing():
 
 
 def test_a_new_bound_changes_the_verdict_without_new_measures():
-    assert [verdict(settings=QualitySettings(bounds={"too_small": (low, None)}), min_side_px=40)["status"] for low in (40, 41)] == ["ok", "quarantined"]
+    assert [
+        verdict(settings=QualitySettings(bounds={"too_small": (low, None)}), min_side_px=40)["status"]
+        for low in (40, 41)
+    ] == ["ok", "quarantined"]
 
 
 def test_a_disabled_rule_is_not_applied():
@@ -71,7 +92,13 @@ def test_a_disabled_rule_is_not_applied():
 
 def test_an_unreadable_track_keeps_its_code_and_reason():
     row = verdict(columns={"status": "unreadable", "error_code": 3002, "error": "present_bytes=5 not in [9, inf)"})
-    assert (row["status"], row["rule"], row["severity"], row["reason"], row["weight"]) == ("unreadable", "media_truncated", "P0", "present_bytes=5 not in [9, inf)", 0.0)
+    assert (row["status"], row["rule"], row["severity"], row["reason"], row["weight"]) == (
+        "unreadable",
+        "media_truncated",
+        "P0",
+        "present_bytes=5 not in [9, inf)",
+        0.0,
+    )
 
 
 def test_a_failed_measurement_is_kept_out():
@@ -93,7 +120,9 @@ def test_every_track_gets_exactly_one_verdict():
 
 def test_measures_do_not_depend_on_the_order_of_tracks():
     rows = [track(f"{index:064d}", "text", text=f"some words {index}", num_words=3) for index in range(5)]
-    forward, backward = (measure(table_of(rows).take(order), "text", store=STORE) for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0]))
+    forward, backward = (
+        measure(table_of(rows).take(order), "text", store=STORE) for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0])
+    )
     assert forward.equals(backward)
 
 
@@ -104,7 +133,15 @@ def test_unreadable_tracks_are_not_measured_but_advance():
     assert told == [1]
 
 
-@pytest.mark.parametrize("settings", [{"bounds": {"no_such_rule": (0, 1)}}, {"bounds": {"blank": (2, 1)}}, {"disabled": ("nothing",)}, {"flagged_weight": 1.5}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bounds": {"no_such_rule": (0, 1)}},
+        {"bounds": {"blank": (2, 1)}},
+        {"disabled": ("nothing",)},
+        {"flagged_weight": 1.5},
+    ],
+)
 def test_settings_that_name_no_rule_or_no_range_are_refused(settings):
     with pytest.raises(SettingsError):
         QualitySettings(**settings)

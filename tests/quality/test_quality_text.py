@@ -9,9 +9,12 @@ from mmlake.store import BlobStore
 
 STORE = BlobStore("/nonexistent")  # text measures read no blob
 PROSE = (
-    "The council met on Tuesday to discuss the repair of the old bridge. Several residents asked how long the road would stay closed. "
-    "An engineer explained that the northern pillar had lost its footing during the spring flood. Work begins in May and should take about eleven weeks. "
-    "Until then, buses go round by the mill. Shop owners fear for their summer trade, but the mayor promised signs and a ferry."
+    "The council met on Tuesday to discuss the repair of the old bridge. Several residents asked how long the "
+    "road would stay closed. "
+    "An engineer explained that the northern pillar had lost its footing during the spring flood. Work begins "
+    "in May and should take about eleven weeks. "
+    "Until then, buses go round by the mill. Shop owners fear for their summer trade, but the mayor promised "
+    "signs and a ferry."
 )
 
 
@@ -27,7 +30,14 @@ def test_prose_is_clean():
     assert broken(PROSE) == []
 
 
-@pytest.mark.parametrize(("text", "rules"), [("", ["text_empty", "text_too_short"]), (" ".join(PROSE.split()[:10]), ["text_too_short"]), (" ".join(PROSE.split()[:11]), [])])
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("", ["text_empty", "text_too_short"]),
+        (" ".join(PROSE.split()[:10]), ["text_too_short"]),
+        (" ".join(PROSE.split()[:11]), []),
+    ],
+)
 def test_ten_words_are_too_short_and_eleven_are_not(text, rules):
     assert broken(text) == rules
 
@@ -41,12 +51,15 @@ def test_captions_and_transcripts_may_be_short_but_not_empty(role):
 @pytest.mark.parametrize(
     "text",
     [
-        "We use cookies to improve your experience on our site. By using this website you agree to our terms of service. "
+        "We use cookies to improve your experience on our site. By using this website you agree to our terms "
+        "of service. "
         "Please enable JavaScript to continue. Read our privacy policy. All rights reserved.",
-        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore et dolore magna aliqua. "
+        "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore "
+        "et dolore magna aliqua. "
         "Duis aute irure dolor in reprehenderit in voluptate velit.",
         "404 error: page not found. The page you requested has moved. "
-        "Click here to go to the start page, or sign in to continue. Follow us on social media and subscribe to our newsletter today.",
+        "Click here to go to the start page, or sign in to continue. Follow us on social media and subscribe "
+        "to our newsletter today.",
     ],
 )
 def test_notices_are_boilerplate(text):
@@ -58,7 +71,10 @@ def test_an_article_with_a_notice_below_is_no_boilerplate():
 
 
 def test_an_article_about_cookies_and_scripts_is_no_boilerplate():
-    text = "Regulators fined the company over how its pages handle cookies. The new law on privacy asks for clear words. " + PROSE
+    text = (
+        "Regulators fined the company over how its pages handle cookies. The new law on privacy asks for clear words. "
+        + PROSE
+    )
     assert measured(text, "boilerplate_fraction") == 0
 
 
@@ -71,7 +87,9 @@ LINES = [sentence.strip() for sentence in PROSE.split(".") if sentence.strip()]
 
 @pytest.mark.parametrize(("repeats", "is_broken"), [(2, False), (3, True)])
 def test_three_of_ten_lines_repeated_is_the_bound(repeats, is_broken):
-    lines = [f"{line} {index}" for index, line in enumerate((LINES + LINES)[: 10 - repeats])] + [f"{LINES[0]} 0"] * repeats
+    lines = [f"{line} {index}" for index, line in enumerate((LINES + LINES)[: 10 - repeats])] + [
+        f"{LINES[0]} 0"
+    ] * repeats
     assert measured("\n".join(lines), "repeated_line_fraction") == pytest.approx(repeats / 10)
     assert ("repeated_lines" in broken("\n".join(lines))) == is_broken
 
@@ -97,7 +115,11 @@ def test_half_a_percent_of_replacement_characters_is_the_bound(damaged, is_broke
 
 
 def test_utf8_read_as_latin1_is_garbled():
-    assert "garbled" in broken("Die Käufer drängen sich vor der Tür des Bäckers, weil es früh süße Brötchen für alle gibt.".encode().decode("latin-1"))
+    assert "garbled" in broken(
+        "Die Käufer drängen sich vor der Tür des Bäckers, weil es früh süße Brötchen für alle gibt.".encode().decode(
+            "latin-1"
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,7 +133,9 @@ def test_accents_alone_are_not_garbled(text):
     assert measured(text, "garbled_fraction") == 0
 
 
-@pytest.mark.parametrize(("word", "is_broken"), [("abc", False), ("ab", True), ("abcdefghi", False), ("abcdefghij", True)])
+@pytest.mark.parametrize(
+    ("word", "is_broken"), [("abc", False), ("ab", True), ("abcdefghi", False), ("abcdefghij", True)]
+)
 def test_mean_word_length_is_bounded_on_both_sides(word, is_broken):
     assert ("word_length" in broken(" ".join(f"{word}" for _ in range(15)))) == is_broken
 
@@ -120,6 +144,16 @@ def test_scripts_without_spaces_have_no_word_length():
     assert measured("今日は天気がいいので、公園まで歩いて行きました。", "mean_word_length_chars") is None
 
 
-@pytest.mark.parametrize("text", ["\ud800".encode("utf-16", "surrogatepass").decode("utf-16", "replace"), "a" * 100_000, "\n" * 50, "#" * 500, "🙂" * 40, "%s{}\\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800".encode("utf-16", "surrogatepass").decode("utf-16", "replace"),
+        "a" * 100_000,
+        "\n" * 50,
+        "#" * 500,
+        "🙂" * 40,
+        "%s{}\\x00",
+    ],
+)
 def test_odd_texts_are_measured_without_failing(text):
     assert measured(text, "num_failures") == 0

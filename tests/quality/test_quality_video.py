@@ -26,7 +26,12 @@ def test_eight_of_ten_black_frames_are_a_black_video(store, num_black, is_broken
 
 
 def test_a_dark_scene_with_lights_is_not_black(store):
-    assert measures_of(video_track(store, [picture()], signals=signals(10, luma=15.0, luma_std=25.0)), store)["black_fraction"] == 0
+    assert (
+        measures_of(video_track(store, [picture()], signals=signals(10, luma=15.0, luma_std=25.0)), store)[
+            "black_fraction"
+        ]
+        == 0
+    )
 
 
 @pytest.mark.parametrize(("change", "is_broken"), [(0.9, True), (1.1, False)])

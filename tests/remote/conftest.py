@@ -33,7 +33,11 @@ def surroundings() -> Iterator[pytest.MonkeyPatch]:
         if "MMLAKE_TEST_S3" not in os.environ:
             patch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
             patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        for name, value in (("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_EC2_METADATA_DISABLED", "true"), ("NO_PROXY", "127.0.0.1")):
+        for name, value in (
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_EC2_METADATA_DISABLED", "true"),
+            ("NO_PROXY", "127.0.0.1"),
+        ):
             patch.setenv(name, value)
         for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
             patch.setenv(name, "/dev/null")
@@ -72,7 +76,8 @@ def client(one_client: Any, proxy: Proxy) -> Any:
 
 @pytest.fixture
 def signature_blind() -> None:
-    """For a test whose proxy drops a signed header: what the storage does not know, which a storage that checks signatures refuses."""
+    """For a test whose proxy drops a signed header: what the storage does not know, which a storage that checks
+    signatures refuses."""
     if "MMLAKE_TEST_S3" in os.environ:
         pytest.skip("this storage checks signatures")
 
@@ -80,7 +85,9 @@ def signature_blind() -> None:
 @pytest.fixture
 def remote(tmp_path: Path) -> RemoteSettings:
     """Small blocks, so that small objects have many."""
-    return RemoteSettings(cache_dir=str(tmp_path / "cache"), block_bytes=1024, cache_bytes=1 << 20, ahead_blocks=8, request_blocks=4)
+    return RemoteSettings(
+        cache_dir=str(tmp_path / "cache"), block_bytes=1024, cache_bytes=1 << 20, ahead_blocks=8, request_blocks=4
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Servers that the tests start: S3 in a process of its own, and a proxy before it that breaks what it is told to break."""
+"""Servers that the tests start: S3 in a process of its own, and a proxy before it that breaks what it is told to
+break."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tests.ports import free_port
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """The endpoint of an S3 server: the one that MMLAKE_TEST_S3 names, with keys from AWS_*, else moto in a process of its own."""
+    """The endpoint of an S3 server: the one that MMLAKE_TEST_S3 names, with keys from AWS_*, else moto in a process
+    of its own."""
     if given := os.environ.get("MMLAKE_TEST_S3"):
         yield given
         return
@@ -143,7 +145,11 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length"):
                     self.send_header(name, fault.etag if fault and fault.etag and name.lower() == "etag" else value)
-            told = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data) + (fault.length_off if fault else 0))
+            told = (
+                answer.getheader("Content-Length")
+                if self.command == "HEAD"
+                else str(len(data) + (fault.length_off if fault else 0))
+            )
             if answer.status != 204:
                 self.send_header("Content-Length", told or "0")
             self.end_headers()

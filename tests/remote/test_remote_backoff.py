@@ -30,7 +30,9 @@ def clock() -> Clock:
 
 
 def retrying(clock: Clock, *, budget: Budget | None = None, **policy: float) -> Retries:
-    return Retries(Policy(**policy), budget=budget or Budget(clock=clock), rng=random.Random(4), sleep=clock.sleep, clock=clock)
+    return Retries(
+        Policy(**policy), budget=budget or Budget(clock=clock), rng=random.Random(4), sleep=clock.sleep, clock=clock
+    )
 
 
 def failing(times: int, error: Exception):
@@ -58,13 +60,17 @@ def test_what_cannot_pass_goes_through_at_once(clock, error) -> None:
 
 
 def test_tries_are_counted_and_told(clock) -> None:
-    with pytest.raises(RemoteUnavailable, match=r"^GET https://host/x: 6 tries in \d+\.\d s all failed, the last by HTTP 503; .*run again"):
+    with pytest.raises(
+        RemoteUnavailable,
+        match=r"^GET https://host/x: 6 tries in \d+\.\d s all failed, the last by HTTP 503; .*run again",
+    ):
         retrying(clock).call(failing(6, Transient("HTTP 503")), what="GET https://host/x")
     assert len(clock.slept) == 5
 
 
 def test_waits_are_drawn_evenly_below_a_bound_that_doubles_up_to_the_cap() -> None:
-    """Full jitter: U(0, min(cap, base * 2^n)), whose mean is half of the bound and whose standard deviation is bound / sqrt(12)."""
+    """Full jitter: U(0, min(cap, base * 2^n)), whose mean is half of the bound and whose standard deviation is bound
+    / sqrt(12)."""
     retries = Retries(Policy(base_s=1.0, cap_s=20.0), rng=random.Random(5))
     for failures, bound in ((1, 1.0), (2, 2.0), (3, 4.0), (5, 16.0), (6, 20.0), (12, 20.0)):
         drawn = [retries.pause_s(failures) for _ in range(4000)]
@@ -110,7 +116,9 @@ def test_a_spent_budget_fills_with_time_and_with_calls(clock) -> None:
 
 def test_a_spent_budget_is_told(clock) -> None:
     with pytest.raises(RemoteUnavailable, match=r"the retry budget is spent \(1 retries for 1 calls\)"):
-        retrying(clock, budget=Budget(per_second=0.0, ceiling=1.0, clock=clock)).call(failing(9, ConnectionResetError()), what="GET x")
+        retrying(clock, budget=Budget(per_second=0.0, ceiling=1.0, clock=clock)).call(
+            failing(9, ConnectionResetError()), what="GET x"
+        )
 
 
 @pytest.mark.parametrize(

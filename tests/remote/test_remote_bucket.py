@@ -36,7 +36,11 @@ def test_a_busy_storage_is_asked_again(bucket, proxy, etag) -> None:
 
 
 def test_a_body_that_is_cut_goes_on_where_it_broke(bucket, proxy, etag) -> None:
-    proxy.faults = [Fault(key="one.bin", cut_after=30_000), Fault(key="one.bin", cut_after=0), Fault(key="one.bin", cut_after=40_000)]
+    proxy.faults = [
+        Fault(key="one.bin", cut_after=30_000),
+        Fault(key="one.bin", cut_after=0),
+        Fault(key="one.bin", cut_after=40_000),
+    ]
     bucket._retries = quick()
     assert bucket.read_range("one.bin", etag=etag, offset=0, size=len(DATA)) == DATA
     assert proxy.count("GET", "one.bin") == 4
@@ -53,7 +57,9 @@ def test_progress_makes_the_next_failure_the_first_again(bucket, proxy, etag) ->
 def test_a_body_that_never_comes_is_given_up_with_the_number_of_tries(bucket, proxy, etag) -> None:
     proxy.faults = [Fault(key="one.bin", times=99, cut_after=0)]
     bucket._retries = quick()
-    with pytest.raises(RemoteUnavailable, match=r"GET s3://mmlake-\w+/one.bin: 6 tries in .* all failed, the last by a cut body"):
+    with pytest.raises(
+        RemoteUnavailable, match=r"GET s3://mmlake-\w+/one.bin: 6 tries in .* all failed, the last by a cut body"
+    ):
         bucket.read_range("one.bin", etag=etag, offset=0, size=len(DATA))
     assert proxy.count("GET", "one.bin") == 6
 

@@ -1,4 +1,5 @@
-"""Blocks on the local disk: fetched once, in large pieces when read in order, never wrong and never more than the bound."""
+"""Blocks on the local disk: fetched once, in large pieces when read in order, never wrong and never more than the
+bound."""
 
 from __future__ import annotations
 
@@ -36,7 +37,14 @@ class Remote:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> RemoteSettings:
-    return RemoteSettings(cache_dir=str(tmp_path / "cache"), block_bytes=1024, cache_bytes=1 << 20, ahead_blocks=8, request_blocks=4, threads=2)
+    return RemoteSettings(
+        cache_dir=str(tmp_path / "cache"),
+        block_bytes=1024,
+        cache_bytes=1 << 20,
+        ahead_blocks=8,
+        request_blocks=4,
+        threads=2,
+    )
 
 
 def reading(settings: RemoteSettings, remote: Remote, identity: str = "there@1"):
@@ -44,7 +52,11 @@ def reading(settings: RemoteSettings, remote: Remote, identity: str = "there@1")
 
 
 def block_files(settings: RemoteSettings) -> list[Path]:
-    return sorted(path for path in (settings.directory() / "blocks").rglob("*") if path.is_file() and not path.name.startswith("."))
+    return sorted(
+        path
+        for path in (settings.directory() / "blocks").rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    )
 
 
 @pytest.mark.parametrize("ahead_blocks", [0, 1, 8, 500])
@@ -79,7 +91,16 @@ def test_reading_here_and_there_asks_for_single_blocks(settings) -> None:
     assert remote.asked == [(block * 1024, 1024) for block in (70, 3, 40, 12)]
 
 
-@pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: b"", lambda data: bytes([data[0] ^ 1]) + data[1:], lambda data: data + b"x", lambda data: bytes(len(data))])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:-1],
+        lambda data: b"",
+        lambda data: bytes([data[0] ^ 1]) + data[1:],
+        lambda data: data + b"x",
+        lambda data: bytes(len(data)),
+    ],
+)
 def test_a_damaged_block_is_fetched_again(settings, spoil: Callable[[bytes], bytes]) -> None:
     with reading(settings, Remote()) as file:
         file.read()
@@ -105,7 +126,17 @@ def test_another_version_is_another_file(settings) -> None:
         file.read()
     with reading(settings, changed, "there@2") as file:
         assert file.read() == DATA[::-1]
-    assert len({block_key("there@1", 5, 1024), block_key("there@2", 5, 1024), block_key("there@1", 6, 1024), block_key("there@1", 5, 2048)}) == 4
+    assert (
+        len(
+            {
+                block_key("there@1", 5, 1024),
+                block_key("there@2", 5, 1024),
+                block_key("there@1", 6, 1024),
+                block_key("there@1", 5, 2048),
+            }
+        )
+        == 4
+    )
 
 
 def test_the_directory_keeps_its_bound_and_what_was_used_last(settings) -> None:
@@ -153,7 +184,8 @@ def test_processes_share_the_directory(settings) -> None:
         "from mmlake.remote.cache import BlockCache\n"
         "from mmlake.remote.settings import RemoteSettings\n"
         "data = random.Random(1).randbytes(100 * 1024 + 77)\n"
-        "cache = BlockCache(RemoteSettings(cache_dir=sys.argv[1], block_bytes=1024, cache_bytes=16 * 1024, ahead_blocks=8, request_blocks=4, threads=2))\n"
+        "cache = BlockCache(RemoteSettings(cache_dir=sys.argv[1], block_bytes=1024, cache_bytes=16 * 1024, "
+        "ahead_blocks=8, request_blocks=4, threads=2))\n"
         "for _ in range(3):\n"
         "    with cache.open('there@1', len(data), lambda offset, size: data[offset : offset + size]) as file:\n"
         "        assert file.read() == data\n"

@@ -1,4 +1,5 @@
-"""Where the client comes from: the environment, or a deployment's resource; and what is said where it cannot be made."""
+"""Where the client comes from: the environment, or a deployment's resource; and what is said where it cannot be
+made."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def test_a_deployment_names_its_storage_in_the_resource(proxy, name, tmp_path, m
     """The client is then that of dagster-aws, and retries as often as ours."""
     pytest.importorskip("dagster_aws")
     monkeypatch.delenv("MMLAKE_S3_ENDPOINT")
-    lake = LakeResource(root=str(tmp_path / "lake"), landing=f"s3://{name}/zone", s3_endpoint=proxy.endpoint, s3_region="us-east-1").open()
+    lake = LakeResource(
+        root=str(tmp_path / "lake"), landing=f"s3://{name}/zone", s3_endpoint=proxy.endpoint, s3_region="us-east-1"
+    ).open()
     assert isinstance(lake.landing, S3Landing)
     lake.landing.bucket.put("zone/a", b"1")
     proxy.faults = [Fault(key="list-type=2", times=5, status=503)]
@@ -70,7 +73,9 @@ def test_a_deployment_names_its_storage_in_the_resource(proxy, name, tmp_path, m
 
 def test_a_store_that_is_elsewhere_than_the_lakes_blobs_is_refused(tmp_path) -> None:
     (tmp_path / "blobs").mkdir()
-    with pytest.raises(SettingsError, match=r"store.location is s3://bucket/lake, but the blobs of lake .* lie in .*/blobs; copy them"):
+    with pytest.raises(
+        SettingsError, match=r"store.location is s3://bucket/lake, but the blobs of lake .* lie in .*/blobs; copy them"
+    ):
         _ = Lake(tmp_path, settings=Settings.of({"store": {"location": "s3://bucket/lake"}})).store
 
 

@@ -25,7 +25,14 @@ class Killed(BaseException):
 @pytest.fixture
 def stores(client: Any, name: str, tmp_path) -> list[S3Store]:
     """Three machines' views of one store, in which two packs share two blobs, as two leave it that put at once."""
-    found = [S3Store(f"s3://{name}/lake", client=client, remote=RemoteSettings(cache_dir=str(tmp_path / machine), block_bytes=4096)) for machine in "abc"]
+    found = [
+        S3Store(
+            f"s3://{name}/lake",
+            client=client,
+            remote=RemoteSettings(cache_dir=str(tmp_path / machine), block_bytes=4096),
+        )
+        for machine in "abc"
+    ]
     assert found[1].stats().num_packs == 0
     for store, own in zip(found, (FIRST, SECOND), strict=False):
         with store.batch():
@@ -46,7 +53,10 @@ def keys(store: S3Store) -> list[str]:
 def damage(store: S3Store, data: bytes, *, which: int) -> None:
     """Make the blob's copy in that pack, counted from the largest, another one."""
     bucket = store.bucket
-    key = sorted((found for found in bucket.objects("lake/packs/") if found.key.endswith(".pack")), key=lambda found: -found.size_bytes)[which].key
+    key = sorted(
+        (found for found in bucket.objects("lake/packs/") if found.key.endswith(".pack")),
+        key=lambda found: -found.size_bytes,
+    )[which].key
     content = bucket.client.get_object(Bucket=bucket.name, Key=key)["Body"].read()
     bucket.client.put_object(Bucket=bucket.name, Key=key, Body=content.replace(data, bytes(len(data))))
 

@@ -26,8 +26,14 @@ from tests.remote.servers import Fault, Proxy
 SMALL = [random.Random(number).randbytes(2000 + number) for number in range(20)]
 LARGE = random.Random(99).randbytes(600_000)
 BUSY = [Fault(method=method, times=4, status=503, code="SlowDown") for method in ("GET", "HEAD", "PUT", "POST")]
-CLOCK = [Fault(method="HEAD", times=99, status=403), Fault(method="GET", key="blobs", times=99, status=403, code="RequestTimeTooSkewed")]
-DENIED = [Fault(method="HEAD", times=99, status=403), Fault(method="GET", key="blobs", times=99, status=403, code="AccessDenied")]
+CLOCK = [
+    Fault(method="HEAD", times=99, status=403),
+    Fault(method="GET", key="blobs", times=99, status=403, code="RequestTimeTooSkewed"),
+]
+DENIED = [
+    Fault(method="HEAD", times=99, status=403),
+    Fault(method="GET", key="blobs", times=99, status=403, code="AccessDenied"),
+]
 CONFLICT = Fault(method="PUT", status=409, code="ConditionalRequestConflict")
 
 
@@ -40,7 +46,10 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stores(client, name: str, remote: RemoteSettings, tmp_path) -> list[S3Store]:
     """Of two machines: one bucket, a cache of its own each."""
-    found = [S3Store(f"s3://{name}/lake", client=client, remote=replace(remote, cache_dir=str(tmp_path / machine))) for machine in ("one", "other")]
+    found = [
+        S3Store(f"s3://{name}/lake", client=client, remote=replace(remote, cache_dir=str(tmp_path / machine)))
+        for machine in ("one", "other")
+    ]
     for store in found:
         store.bucket._retries = backoff.Retries(sleep=lambda _: None, budget=backoff.Budget())
     return found
@@ -86,7 +95,8 @@ def test_an_upload_in_parts_outlives_broken_connections(bucket: Bucket, proxy: P
 
 
 def test_a_write_that_met_another_one_is_made_again(stores, proxy: Proxy) -> None:
-    """A 409 leaves open whether there is an object; a pack whose index was taken for written holds blobs that nobody finds."""
+    """A 409 leaves open whether there is an object; a pack whose index was taken for written holds blobs that nobody
+    finds."""
     proxy.faults = [replace(CONFLICT, key=".idx", times=3), replace(CONFLICT, key="blobs/", times=2)]
     digests = [*put_small(stores[0]), stores[0].put(LARGE)]
     assert [stores[1].read(digest) for digest in digests] == [*SMALL, LARGE]
@@ -107,7 +117,9 @@ def test_a_write_that_met_another_one_which_won_is_done(bucket: Bucket, proxy: P
     assert proxy.count("PUT") == 1
 
 
-@pytest.mark.parametrize("put", [put_small, lambda store: [store.put(data) for data in (*SMALL, LARGE)]], ids=["pack", "objects"])
+@pytest.mark.parametrize(
+    "put", [put_small, lambda store: [store.put(data) for data in (*SMALL, LARGE)]], ids=["pack", "objects"]
+)
 def test_two_machines_that_put_the_same_at_once_both_have_it(stores, put: Callable[[S3Store], list[str]]) -> None:
     together, digests = threading.Barrier(2), {}
 
@@ -169,7 +181,9 @@ def test_a_store_that_refuses_is_no_fault_of_an_item(stores, proxy: Proxy, fault
         stores[0].put(LARGE)
 
 
-def test_a_wrong_clock_stops_the_run_with_its_remedy(client, bucket: Bucket, proxy: Proxy, remote: RemoteSettings) -> None:
+def test_a_wrong_clock_stops_the_run_with_its_remedy(
+    client, bucket: Bucket, proxy: Proxy, remote: RemoteSettings
+) -> None:
     """HEAD is answered without a body, and so without the reason: 403 alone would be one row after the other."""
     bucket.put("blobs", LARGE)
     landing = S3Landing(f"s3://{bucket.name}", client=client, remote=remote)
@@ -187,7 +201,9 @@ def test_what_head_refuses_and_get_gives_is_there(client, bucket: Bucket, proxy:
     assert found is not None and found.size_bytes == len(LARGE)
 
 
-def test_one_object_that_head_is_refused_is_one_row(client, bucket: Bucket, proxy: Proxy, remote: RemoteSettings) -> None:
+def test_one_object_that_head_is_refused_is_one_row(
+    client, bucket: Bucket, proxy: Proxy, remote: RemoteSettings
+) -> None:
     bucket.put("blobs", LARGE)
     proxy.faults = [replace(fault) for fault in DENIED]
     with pytest.raises(UnreadableItem, match="refuses to give the object"):
@@ -195,14 +211,23 @@ def test_one_object_that_head_is_refused_is_one_row(client, bucket: Bucket, prox
 
 
 @pytest.mark.parametrize("code", ["RequestTimeTooSkewed", "InvalidAccessKeyId", "SlowDown"])
-def test_an_outage_while_items_are_read_is_no_row(client, stores, bucket: Bucket, proxy: Proxy, remote: RemoteSettings, code: str) -> None:
+def test_an_outage_while_items_are_read_is_no_row(
+    client, stores, bucket: Bucket, proxy: Proxy, remote: RemoteSettings, code: str
+) -> None:
     """It begins when the shard is known, in the middle of its bytes; afterwards every row is there."""
     members = {f"{at}.txt": random.Random(at).randbytes(3000).hex().encode() for at in range(12)}
     bucket.put("zone/a.tar", make.tar(members))
     settings, spare = SourceSettings(), replace(remote, block_bytes=1 << 14, request_blocks=1, ahead_blocks=0)
     (shard,) = sources.scan(S3Landing(f"s3://{bucket.name}/zone", client=client, remote=remote), settings=settings)
-    landing = S3Landing(f"s3://{bucket.name}/zone", client=client, remote=replace(spare, cache_dir=f"{remote.cache_dir}-of-another-machine"))
-    proxy.faults = [Fault(key="a.tar", times=3), Fault(key="a.tar", times=99, status=503 if code == "SlowDown" else 403, code=code)]
+    landing = S3Landing(
+        f"s3://{bucket.name}/zone",
+        client=client,
+        remote=replace(spare, cache_dir=f"{remote.cache_dir}-of-another-machine"),
+    )
+    proxy.faults = [
+        Fault(key="a.tar", times=3),
+        Fault(key="a.tar", times=99, status=503 if code == "SlowDown" else 403, code=code),
+    ]
     with pytest.raises(RemoteUnavailable):
         sources.ingest(shard, "text", landing=landing, store=stores[0], settings=settings)
     proxy.faults = []
@@ -215,7 +240,13 @@ def test_a_sensor_forgets_nothing_over_an_outage(bucket: Bucket, proxy: Proxy, t
     from mmlake_assets.sensors import landing_zone
 
     pytest.importorskip("dagster_aws")
-    resource = LakeResource(root=str(tmp_path / "lake"), landing=f"s3://{bucket.name}/zone", s3_endpoint=proxy.endpoint, s3_region="us-east-1", settle_s=0.0)
+    resource = LakeResource(
+        root=str(tmp_path / "lake"),
+        landing=f"s3://{bucket.name}/zone",
+        s3_endpoint=proxy.endpoint,
+        s3_region="us-east-1",
+        settle_s=0.0,
+    )
 
     def tick(instance: dg.DagsterInstance) -> list[str]:
         result = landing_zone(dg.build_sensor_context(instance=instance), lake=resource)
@@ -227,7 +258,10 @@ def test_a_sensor_forgets_nothing_over_an_outage(bucket: Bucket, proxy: Proxy, t
         bucket.put("zone/text/a.jsonl", make.jsonl([make.prose(1)]))
         assert tick(instance) == ["text/a.jsonl"]
         bucket.put("zone/text/b.jsonl", make.jsonl([make.prose(2)]))
-        for fault in (Fault(times=99, status=503, code="SlowDown"), Fault(times=99, status=403, code="RequestTimeTooSkewed")):
+        for fault in (
+            Fault(times=99, status=503, code="SlowDown"),
+            Fault(times=99, status=403, code="RequestTimeTooSkewed"),
+        ):
             proxy.faults = [fault]
             with pytest.raises(RemoteUnavailable):
                 tick(instance)

@@ -36,11 +36,24 @@ def landing(client, name, remote) -> S3Landing:
 
 
 def listed(landing) -> dict[str, list[str]]:
-    return {directory: [entry.path for entry in entries if entry.refused is None] for directory, entries in landing.directories()}
+    return {
+        directory: [entry.path for entry in entries if entry.refused is None]
+        for directory, entries in landing.directories()
+    }
 
 
 def test_a_prefix_is_listed_like_a_directory(client, name, landing, tmp_path) -> None:
-    files = {"b.tar": b"1", "a/c.bin": b"2", "a/b/d.bin": b"3", "ab/e.bin": b"4", ".hidden": b"5", "a/.git/f": b"6", "a/g.part": b"7", "a/_SUCCESS": b"", "_source.json": b"{}"}
+    files = {
+        "b.tar": b"1",
+        "a/c.bin": b"2",
+        "a/b/d.bin": b"3",
+        "ab/e.bin": b"4",
+        ".hidden": b"5",
+        "a/.git/f": b"6",
+        "a/g.part": b"7",
+        "a/_SUCCESS": b"",
+        "_source.json": b"{}",
+    }
     upload(client, name, {f"zone/{key}": data for key, data in files.items()} | {"zonebeside/x": b"8", "y": b"9"})
     assert list(listed(landing).items()) == list(listed(as_landing(make.land(tmp_path / "zone", files))).items())
 
@@ -49,11 +62,27 @@ def test_an_entry_has_size_time_and_etag(client, name, landing) -> None:
     upload(client, name, {"zone/a": b"12345"})
     (entry,) = landing.files(".")
     told = client.head_object(Bucket=name, Key="zone/a")
-    assert (entry.size_bytes, f'"{entry.version}"', entry.modified_ns) == (5, told["ETag"], told["LastModified"].timestamp() * 1e9)
+    assert (entry.size_bytes, f'"{entry.version}"', entry.modified_ns) == (
+        5,
+        told["ETag"],
+        told["LastModified"].timestamp() * 1e9,
+    )
     assert landing.stat("a") == entry
 
 
-@pytest.mark.parametrize("key", ["a b.bin", "ä/ö 100%.bin", "a%2Fb.bin", "a+b&c=d?e#f.bin", "日本/語.bin", "fsencoded:x.bin", "back\\slash.bin", "\"quoted'.bin"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "a b.bin",
+        "ä/ö 100%.bin",
+        "a%2Fb.bin",
+        "a+b&c=d?e#f.bin",
+        "日本/語.bin",
+        "fsencoded:x.bin",
+        "back\\slash.bin",
+        "\"quoted'.bin",
+    ],
+)
 def test_an_odd_name_is_listed_and_read(client, name, landing, key) -> None:
     upload(client, name, {f"zone/{key}": key.encode()})
     ((entry,),) = (entries for _, entries in landing.directories())
@@ -62,7 +91,9 @@ def test_an_odd_name_is_listed_and_read(client, name, landing, key) -> None:
         assert file.read() == key.encode()
 
 
-@pytest.mark.parametrize("key", ["a//b.bin", "a/../b.bin", "../b.bin", "./b.bin", "a/.", "/b.bin", "a/b/../../../../etc/passwd"])
+@pytest.mark.parametrize(
+    "key", ["a//b.bin", "a/../b.bin", "../b.bin", "./b.bin", "a/.", "/b.bin", "a/b/../../../../etc/passwd"]
+)
 def test_a_key_that_is_no_path_is_told_and_never_opened(client, name, landing, key) -> None:
     upload(client, name, {f"zone/{key}": b"x", "zone/a/good.bin": b"y"})
     entries = [entry for _, found in landing.directories() for entry in found]
@@ -132,7 +163,16 @@ def test_an_object_that_changes_while_it_is_read_is_never_mixed(client, name, la
 
 
 @pytest.mark.parametrize(
-    "address", ["s3://key:hidden@bucket/p", "s3://bucket/p?X-Amz-Signature=hidden", "s3://bucket:9000/p", "s3://bucket/a//b", "s3://bucket/../b", "s3://UP/p", "s3:///p"]
+    "address",
+    [
+        "s3://key:hidden@bucket/p",
+        "s3://bucket/p?X-Amz-Signature=hidden",
+        "s3://bucket:9000/p",
+        "s3://bucket/a//b",
+        "s3://bucket/../b",
+        "s3://UP/p",
+        "s3:///p",
+    ],
 )
 def test_a_wrong_address_is_refused_and_never_repeated(address) -> None:
     with pytest.raises(SettingsError) as told:
@@ -140,14 +180,26 @@ def test_a_wrong_address_is_refused_and_never_repeated(address) -> None:
     assert "hidden" not in str(told.value)
 
 
-@pytest.mark.parametrize(("text", "meant"), [("s3://bucket", ("bucket", "")), ("S3://bucket/", ("bucket", "")), ("s3://my.bucket-1/a/b c/", ("my.bucket-1", "a/b c"))])
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("s3://bucket", ("bucket", "")),
+        ("S3://bucket/", ("bucket", "")),
+        ("s3://my.bucket-1/a/b c/", ("my.bucket-1", "a/b c")),
+    ],
+)
 def test_an_address_is_bucket_and_prefix(text, meant) -> None:
     address = Address.parse(text)
     assert (address.bucket, address.prefix) == meant
 
 
 def test_a_scan_of_what_is_known_opens_nothing(client, name, landing, proxy) -> None:
-    upload(client, name, {f"zone/text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(3)} | {"zone/_source.json": b'{"licence": "CC0-1.0"}'})
+    upload(
+        client,
+        name,
+        {f"zone/text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(3)}
+        | {"zone/_source.json": b'{"licence": "CC0-1.0"}'},
+    )
     known = {shard.key: shard for shard in sources.scan(landing, settings=SourceSettings())}
     proxy.seen.clear()
     assert {shard.key: shard for shard in sources.scan(landing, settings=SourceSettings(), known=known)} == known
@@ -157,7 +209,11 @@ def test_a_scan_of_what_is_known_opens_nothing(client, name, landing, proxy) -> 
 
 def test_new_changed_and_gone_objects_are_noticed(client, name, landing, tmp_path) -> None:
     lake = Lake(tmp_path / "lake", landing=landing)
-    upload(client, name, {"zone/text/a.jsonl": make.jsonl([make.prose(1)]), "zone/text/b.jsonl": make.jsonl([make.prose(2)])})
+    upload(
+        client,
+        name,
+        {"zone/text/a.jsonl": make.jsonl([make.prose(1)]), "zone/text/b.jsonl": make.jsonl([make.prose(2)])},
+    )
     assert [shard.key for shard in refresh(lake).new] == ["text/a.jsonl", "text/b.jsonl"]
     upload(client, name, {"zone/text/a.jsonl": make.jsonl([make.prose(3)])})
     client.delete_object(Bucket=name, Key="zone/text/b.jsonl")
@@ -182,15 +238,24 @@ def test_an_outage_stops_the_scan_and_is_no_row(client, name, landing, proxy, mo
 
 
 @pytest.mark.slow
-def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_tells_no_secret(client, name, remote, proxy, tmp_path, caplog) -> None:
-    """Landing zone and blobs on S3, through a network with 503s and cut connections; then every file of the lake and the log is looked through."""
+def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_tells_no_secret(
+    client, name, remote, proxy, tmp_path, caplog
+) -> None:
+    """Landing zone and blobs on S3, through a network with 503s and cut connections; then every file of the lake and
+    the log is looked through."""
     caplog.set_level(logging.DEBUG, logger="mmlake")
     local = make.small_landing(tmp_path / "zone")
     files = {path.relative_to(local).as_posix(): path.read_bytes() for path in local.rglob("*") if path.is_file()}
     upload(client, name, {f"zone/{key}": data for key, data in files.items()})
-    settings = Settings.of({"store": {"location": f"s3://{name}/lake"}, "remote": {"cache_dir": remote.cache_dir, "block_bytes": 4096}})
+    settings = Settings.of(
+        {"store": {"location": f"s3://{name}/lake"}, "remote": {"cache_dir": remote.cache_dir, "block_bytes": 4096}}
+    )
     lake = Lake(tmp_path / "lake", landing=f"s3://{name}/zone", settings=settings)
-    proxy.faults = [Fault(key="zone/", times=3, status=503), Fault(key="zone/image", times=2, cut_after=1000), Fault(method="PUT", key="lake/", times=2, status=503)]
+    proxy.faults = [
+        Fault(key="zone/", times=3, status=503),
+        Fault(key="zone/image", times=2, cut_after=1000),
+        Fault(method="PUT", key="lake/", times=2, status=503),
+    ]
     refresh(lake)
     run_tables(lake, modalities=("text", "image"))
     lake.remember_landing()
@@ -203,7 +268,9 @@ def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_tells_no_secre
     assert json.loads((lake.root / "lake.json").read_text())["store"] == f"s3://{name}/lake"
     again = Lake(tmp_path / "lake", settings=Settings.of({"remote": {"cache_dir": remote.cache_dir}}))
     assert (again.store.location, again.landing.location) == (f"s3://{name}/lake", f"s3://{name}/zone")
-    told = [path.read_bytes() for root in (lake.root, tmp_path / "cache") for path in root.rglob("*") if path.is_file()] + [caplog.text.encode()]
+    told = [
+        path.read_bytes() for root in (lake.root, tmp_path / "cache") for path in root.rglob("*") if path.is_file()
+    ] + [caplog.text.encode()]
     assert not any(secret.encode() in text for text in told for secret in (KEY_ID, SECRET))
 
 
@@ -212,5 +279,7 @@ def test_a_sparing_reader_fetches_nothing_ahead(client, name, remote, landing) -
     with landing.sparing().open("a.bin") as file:
         while file.read(1024) and file.tell() < 3 * 1024:
             pass
-    blocks = [path for path in (remote.directory() / "blocks").rglob("*") if path.is_file() and not path.name.startswith(".")]
+    blocks = [
+        path for path in (remote.directory() / "blocks").rglob("*") if path.is_file() and not path.name.startswith(".")
+    ]
     assert len(blocks) <= 4

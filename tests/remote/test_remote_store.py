@@ -25,7 +25,11 @@ def store(client, name: str, remote: RemoteSettings) -> S3Store:
 @pytest.fixture
 def other(client, name: str, tmp_path) -> S3Store:
     """Another machine's: the same bucket, its own cache."""
-    return S3Store(f"s3://{name}/lake", client=client, remote=RemoteSettings(cache_dir=str(tmp_path / "elsewhere"), block_bytes=4096))
+    return S3Store(
+        f"s3://{name}/lake",
+        client=client,
+        remote=RemoteSettings(cache_dir=str(tmp_path / "elsewhere"), block_bytes=4096),
+    )
 
 
 def keys(store: S3Store) -> list[str]:
@@ -40,7 +44,12 @@ def put_small(store: Blobs) -> list[str]:
 def test_a_blob_comes_back_under_the_hash_of_its_bytes(store, other) -> None:
     digest = store.put(LARGE, extension="JPG")
     assert digest == hashlib.sha256(LARGE).hexdigest()
-    assert (other.read(digest), other.size(digest), other.extension(digest), digest in other) == (LARGE, len(LARGE), "jpg", True)
+    assert (other.read(digest), other.size(digest), other.extension(digest), digest in other) == (
+        LARGE,
+        len(LARGE),
+        "jpg",
+        True,
+    )
 
 
 def test_a_stream_comes_back_whole(store, other) -> None:
@@ -49,7 +58,10 @@ def test_a_stream_comes_back_whole(store, other) -> None:
 
 
 def test_what_was_taken_from_a_stream_before_belongs_to_its_blob(store, other) -> None:
-    assert store.put_stream(io.BytesIO(LARGE[1000:]), head=LARGE[:1000]) == (hashlib.sha256(LARGE).hexdigest(), len(LARGE))
+    assert store.put_stream(io.BytesIO(LARGE[1000:]), head=LARGE[:1000]) == (
+        hashlib.sha256(LARGE).hexdigest(),
+        len(LARGE),
+    )
     assert other.read(hashlib.sha256(LARGE).hexdigest()) == LARGE
 
 
@@ -115,7 +127,12 @@ def test_a_batch_whose_upload_fails_promises_nothing(store, other, proxy, monkey
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault(method="PUT", key="lake/", times=2, status=503), Fault(method="PUT", key="lake/blobs", lost_answer=True), Fault(method="PUT", key=".idx", lost_answer=True)]
+    "fault",
+    [
+        Fault(method="PUT", key="lake/", times=2, status=503),
+        Fault(method="PUT", key="lake/blobs", lost_answer=True),
+        Fault(method="PUT", key=".idx", lost_answer=True),
+    ],
 )
 def test_writes_through_a_bad_network_converge(store, other, proxy, fault) -> None:
     proxy.faults = [fault]
@@ -125,7 +142,12 @@ def test_writes_through_a_bad_network_converge(store, other, proxy, fault) -> No
 
 def test_reads_through_a_bad_network_converge(store, other, proxy) -> None:
     digests = [*put_small(store), store.put(LARGE)]
-    proxy.faults = [Fault(key="lake/blobs", times=2, status=503), Fault(key="lake/blobs", cut_after=300), Fault(key=".pack", cut_after=100), Fault(key=".idx", cut_after=100)]
+    proxy.faults = [
+        Fault(key="lake/blobs", times=2, status=503),
+        Fault(key="lake/blobs", cut_after=300),
+        Fault(key=".pack", cut_after=100),
+        Fault(key=".idx", cut_after=100),
+    ]
     assert [other.read(digest) for digest in digests] == [*SMALL, LARGE]
 
 
@@ -154,7 +176,9 @@ def test_damage_in_a_pack_is_told_and_mended(store, other) -> None:
 def test_what_is_removed_is_gone_from_packs_too(store, other) -> None:
     digests = [*put_small(store), store.put(LARGE)]
     assert other.remove_all([digests[0], digests[-1], "0" * 64]) == len(SMALL[0]) + len(LARGE)
-    fresh = S3Store(store.location, client=store.bucket.client, remote=RemoteSettings(cache_dir=str(other._spool / "third")))
+    fresh = S3Store(
+        store.location, client=store.bucket.client, remote=RemoteSettings(cache_dir=str(other._spool / "third"))
+    )
     assert [digest in fresh for digest in digests] == [False, *[True] * 19, False]
     assert [store.read(digest) for digest in digests[1:-1]] == SMALL[1:]
 
@@ -170,12 +194,20 @@ def test_many_small_packs_become_one(store, other) -> None:
 def test_statistics_count_what_lies_there(store) -> None:
     put_small(store), store.put(LARGE)
     stats = store.stats()
-    assert (stats.num_loose, stats.loose_bytes, stats.num_packed, stats.packed_bytes, stats.num_packs) == (1, len(LARGE), 20, sum(map(len, SMALL)), 1)
+    assert (stats.num_loose, stats.loose_bytes, stats.num_packed, stats.packed_bytes, stats.num_packs) == (
+        1,
+        len(LARGE),
+        20,
+        sum(map(len, SMALL)),
+        1,
+    )
 
 
 def test_unfinished_uploads_are_swept(store) -> None:
     store.bucket.client.create_multipart_upload(Bucket=store.bucket.name, Key="lake/blobs/x")
-    began_s = store.bucket.client.list_multipart_uploads(Bucket=store.bucket.name)["Uploads"][0]["Initiated"].timestamp()
+    began_s = store.bucket.client.list_multipart_uploads(Bucket=store.bucket.name)["Uploads"][0][
+        "Initiated"
+    ].timestamp()
     assert store.sweep(older_than_s=3600, now_s=began_s + 3600) == 1
 
 
@@ -192,7 +224,16 @@ def test_a_storage_without_conditions_takes_one_writer_at_a_time(store, proxy, s
     s3._WRITERS.pop(store.location).close()
 
 
-@pytest.mark.parametrize("location", ["s3://key:hidden@bucket/x", "s3://bucket/x?secret=hidden", "gs://hidden/x", "https://key:hidden@host/x", "s3://B/hidden"])
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://key:hidden@bucket/x",
+        "s3://bucket/x?secret=hidden",
+        "gs://hidden/x",
+        "https://key:hidden@host/x",
+        "s3://B/hidden",
+    ],
+)
 def test_a_wrong_location_is_refused_and_never_repeated(tmp_path, location) -> None:
     with pytest.raises(SettingsError) as told:
         open_store(location, tmp_path)
@@ -223,4 +264,8 @@ def test_damage_is_found_in_packs_and_objects_at_once(store, other, most_alone, 
     pack = store.bucket.client.get_object(Bucket=store.bucket.name, Key=key)["Body"].read()
     store.bucket.client.put_object(Bucket=store.bucket.name, Key=key, Body=pack.replace(SMALL[3], bytes(len(SMALL[3]))))
     store.bucket.client.put_object(Bucket=store.bucket.name, Key=f"lake/blobs/{digests[-1]}", Body=b"!" + LARGE[1:])
-    assert dict(other.verify_all([*digests, "0" * 64])) == {digests[3]: "corrupt", digests[-1]: "corrupt", "0" * 64: "missing"}
+    assert dict(other.verify_all([*digests, "0" * 64])) == {
+        digests[3]: "corrupt",
+        digests[-1]: "corrupt",
+        "0" * 64: "missing",
+    }

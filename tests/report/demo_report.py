@@ -13,7 +13,20 @@ from mmlake.evaluate import cluster, compare, describe_clusters, summarize
 from mmlake.evaluate.scoring import score_schema
 from mmlake.evaluate.shape import shape
 from mmlake.records import digest_of
-from mmlake.report import ClusterCard, DuplicateCluster, EmbeddingMap, Example, FlowStep, ModalityRows, ReportData, RuleCount, TierCount, project, thumbnail, waveform_peaks
+from mmlake.report import (
+    ClusterCard,
+    DuplicateCluster,
+    EmbeddingMap,
+    Example,
+    FlowStep,
+    ModalityRows,
+    ReportData,
+    RuleCount,
+    TierCount,
+    project,
+    thumbnail,
+    waveform_peaks,
+)
 from mmlake.tables import Stamp
 
 HOSTILE = "\"><script>alert('x')</script><img src=x onerror=alert(1)>{{7*7}}"
@@ -47,24 +60,47 @@ def tone(seconds: float, *, seed: int = 0) -> tuple[bytes, np.ndarray]:
 
 def image(seed: int, **given: object) -> Example:
     """A picture example."""
-    return Example(digest=digest_of(b"image%d" % seed), modality="image", title=f"photo-{seed:04d}.jpg", image=thumbnail(picture(seed)), **given)
+    return Example(
+        digest=digest_of(b"image%d" % seed),
+        modality="image",
+        title=f"photo-{seed:04d}.jpg",
+        image=thumbnail(picture(seed)),
+        **given,
+    )
 
 
 def sound(seed: int, seconds: float = 1.5, **given: object) -> Example:
     """A sound example."""
     data, samples = tone(seconds, seed=seed)
-    return Example(digest=digest_of(b"sound%d" % seed), modality="audio", title=f"spoken-{seed}.wav", audio=data, peaks=waveform_peaks(samples), duration_s=seconds, **given)
+    return Example(
+        digest=digest_of(b"sound%d" % seed),
+        modality="audio",
+        title=f"spoken-{seed}.wav",
+        audio=data,
+        peaks=waveform_peaks(samples),
+        duration_s=seconds,
+        **given,
+    )
 
 
 def clip(seed: int, **given: object) -> Example:
     """A video example shown by its keyframes."""
     frames = [frame for place in range(6) if (frame := thumbnail(picture(seed, shift=25 * place), max_side_px=120))]
-    return Example(digest=digest_of(b"video%d" % seed), modality="video", title=f"clip-{seed}.mp4", keyframes=frames, duration_s=12.5, **given)
+    return Example(
+        digest=digest_of(b"video%d" % seed),
+        modality="video",
+        title=f"clip-{seed}.mp4",
+        keyframes=frames,
+        duration_s=12.5,
+        **given,
+    )
 
 
 def document(seed: int, text: str, **given: object) -> Example:
     """A text example."""
-    return Example(digest=digest_of(b"text%d" % seed), modality="text", title=f"articles.jsonl line {seed}", text=text, **given)
+    return Example(
+        digest=digest_of(b"text%d" % seed), modality="text", title=f"articles.jsonl line {seed}", text=text, **given
+    )
 
 
 def _maps(num_items: int) -> list[EmbeddingMap]:
@@ -72,7 +108,12 @@ def _maps(num_items: int) -> list[EmbeddingMap]:
     for modality, sizes in (("text", [90, 60, 40, 25, 15]), ("image", [120, 30, 20, 10]), ("audio", [40, 38, 35])):
         rng = np.random.default_rng(len(sizes))
         centres = rng.standard_normal((len(sizes), 24))
-        vectors = np.concatenate([centre + 0.45 * rng.standard_normal((size * num_items // 100, 24)) for centre, size in zip(centres, sizes, strict=True)])
+        vectors = np.concatenate(
+            [
+                centre + 0.45 * rng.standard_normal((size * num_items // 100, 24))
+                for centre, size in zip(centres, sizes, strict=True)
+            ]
+        )
         digests = [digest_of(b"%s%d" % (modality.encode(), place)) for place in range(len(vectors))]
         clustering = cluster(vectors, seed=1)
         points, explained = project(vectors)
@@ -87,8 +128,18 @@ def _maps(num_items: int) -> list[EmbeddingMap]:
             for row in describe_clusters(clustering, digests, vectors_ND=vectors)
         ]
         labels = [f"item {digest[:8]}" for digest in digests[:-1]] + [HOSTILE]
-        given = {"clusters": clustering.assignment_N.tolist(), "labels": labels, "explained_fraction": explained, "diversity": shape(clustering).to_dict(), "cards": cards}
-        maps.append(EmbeddingMap(modality=modality, encoder="minilm@r1" if modality == "text" else "dct@1", points=points, **given))
+        given = {
+            "clusters": clustering.assignment_N.tolist(),
+            "labels": labels,
+            "explained_fraction": explained,
+            "diversity": shape(clustering).to_dict(),
+            "cards": cards,
+        }
+        maps.append(
+            EmbeddingMap(
+                modality=modality, encoder="minilm@r1" if modality == "text" else "dct@1", points=points, **given
+            )
+        )
     return maps
 
 
@@ -115,16 +166,38 @@ def _evaluation() -> tuple[list[dict], dict]:
             }
             rows.append({**base, **{f"{name}_at_{k}": score for name in ("recall", "ndcg") for k in (1, 5, 10)}})
         tables.append(pa.Table.from_pylist(rows, schema=score_schema((1, 5, 10))))
-    return summarize(tables[1]).to_pylist(), compare(*tables, metric="ndcg_at_10", alpha=0.05, margin=0.01, seed=1, num_resamples=2000).to_dict()
+    return summarize(tables[1]).to_pylist(), compare(
+        *tables, metric="ndcg_at_10", alpha=0.05, margin=0.01, seed=1, num_resamples=2000
+    ).to_dict()
 
 
 def _money() -> tuple[list[dict], list[dict]]:
     stamps = {}
     for modality, factor in (("text", 0.2), ("image", 1.0), ("video", 4.0), ("audio", 1.5)):
-        for place, (stage, seconds) in enumerate((("items", 0.4), ("tracks", 3.0), ("measures", 1.6), ("verdicts", 0.1), ("fingerprints", 1.2), ("embeddings", 5.5))):
-            made = {"data_version": "0" * 64, "schema_version": 1, "code_version": "1", "settings_digest": "s", "inputs": {}}
+        for place, (stage, seconds) in enumerate(
+            (
+                ("items", 0.4),
+                ("tracks", 3.0),
+                ("measures", 1.6),
+                ("verdicts", 0.1),
+                ("fingerprints", 1.2),
+                ("embeddings", 5.5),
+            )
+        ):
+            made = {
+                "data_version": "0" * 64,
+                "schema_version": 1,
+                "code_version": "1",
+                "settings_digest": "s",
+                "inputs": {},
+            }
             stamps[f"{modality}/{stage}[s1]"] = Stamp(
-                **made, num_rows=160, size_bytes=90_000 * (place + 1), seconds=seconds * factor, cpu_seconds=1.4 * seconds * factor, media_bytes=int(9e6 * factor)
+                **made,
+                num_rows=160,
+                size_bytes=90_000 * (place + 1),
+                seconds=seconds * factor,
+                cpu_seconds=1.4 * seconds * factor,
+                media_bytes=int(9e6 * factor),
             )
     costs = stage_costs(stamps)
     return costs.to_pylist(), precompute_plan(costs, {}, reads_per_month=4).to_pylist()
@@ -147,27 +220,68 @@ def _quality() -> list[RuleCount]:
             severity="P1",
             count=9,
             error_code=4103,
-            examples=[document(1, words * 12, reason="boilerplate_fraction=0.91 not in [0, 0.5]", status="quarantined")],
+            examples=[
+                document(1, words * 12, reason="boilerplate_fraction=0.91 not in [0, 0.5]", status="quarantined")
+            ],
         ),
         RuleCount(
-            rule="repeated_lines", modality="text", severity="P1", count=1, error_code=4104, examples=[document(2, HOSTILE + "\nline\nline", reason=HOSTILE, status="quarantined")]
+            rule="repeated_lines",
+            modality="text",
+            severity="P1",
+            count=1,
+            error_code=4104,
+            examples=[document(2, HOSTILE + "\nline\nline", reason=HOSTILE, status="quarantined")],
         ),
-        RuleCount(rule="noisy", modality="audio", severity="P2", count=6, error_code=4403, examples=[sound(1, reason="snr_db=4.1 not in [10, inf)", status="flagged")]),
-        RuleCount(rule="black", modality="video", severity="P1", count=2, error_code=4301, examples=[clip(40, reason="black_fraction=0.95 not in [0, 0.5]", status="quarantined")]),
+        RuleCount(
+            rule="noisy",
+            modality="audio",
+            severity="P2",
+            count=6,
+            error_code=4403,
+            examples=[sound(1, reason="snr_db=4.1 not in [10, inf)", status="flagged")],
+        ),
+        RuleCount(
+            rule="black",
+            modality="video",
+            severity="P1",
+            count=2,
+            error_code=4301,
+            examples=[clip(40, reason="black_fraction=0.95 not in [0, 0.5]", status="quarantined")],
+        ),
         RuleCount(rule="media_truncated", modality="image", severity="P0", count=3, error_code=3002),
     ]
 
 
 def _clusters() -> list[DuplicateCluster]:
     near = [
-        DuplicateCluster(tier="near", modality="image", members=[image(50 + i, survivor=True), image(50 + i, tier="near", score=0.969), image(50 + i, tier="near", score=0.922)])
+        DuplicateCluster(
+            tier="near",
+            modality="image",
+            members=[
+                image(50 + i, survivor=True),
+                image(50 + i, tier="near", score=0.969),
+                image(50 + i, tier="near", score=0.922),
+            ],
+        )
         for i in range(3)
     ]
-    story = "The harbour was quiet before dawn, and the boats lay low in the water while gulls walked on the wet stones."
-    texts = [document(60, story, survivor=True), document(61, story.replace("quiet", "silent"), tier="near", score=0.871)]
+    story = (
+        "The harbour was quiet before dawn, and the boats lay low in the water while gulls walked on the wet stones."
+    )
+    texts = [
+        document(60, story, survivor=True),
+        document(61, story.replace("quiet", "silent"), tier="near", score=0.871),
+    ]
     sounds = [sound(3, survivor=True), sound(3, tier="near", score=0.94)]
-    exact = DuplicateCluster(tier="exact", modality="image", members=[image(70, survivor=True), image(70, tier="exact", score=1.0)], size=4)
-    return [*near, exact, DuplicateCluster(tier="near", modality="text", members=texts), DuplicateCluster(tier="near", modality="audio", members=sounds)]
+    exact = DuplicateCluster(
+        tier="exact", modality="image", members=[image(70, survivor=True), image(70, tier="exact", score=1.0)], size=4
+    )
+    return [
+        *near,
+        exact,
+        DuplicateCluster(tier="near", modality="text", members=texts),
+        DuplicateCluster(tier="near", modality="audio", members=sounds),
+    ]
 
 
 def demo(num_items: int = 100) -> ReportData:
@@ -176,7 +290,12 @@ def demo(num_items: int = 100) -> ReportData:
     costs, plan = _money()
     flows = {}
     for modality, rows in (("text", 240), ("image", 190), ("video", 40), ("audio", 130)):
-        lost = [{"unreadable": rows // 30, "quarantined": rows // 8}, {"exact duplicates": rows // 12}, {"near duplicates": rows // 9}, {"semantic duplicates": rows // 25}]
+        lost = [
+            {"unreadable": rows // 30, "quarantined": rows // 8},
+            {"exact duplicates": rows // 12},
+            {"near duplicates": rows // 9},
+            {"semantic duplicates": rows // 25},
+        ]
         steps, left = [], rows
         for name, here in zip(("landed", "admitted", "distinct", "after near tier"), lost, strict=True):
             steps.append(FlowStep(name=name, num_rows=left, lost=here))
@@ -192,14 +311,52 @@ def demo(num_items: int = 100) -> ReportData:
         facts={"release": "0.1.0", "settings": "5e77ab", "file name": HOSTILE},
         rows=[
             ModalityRows(
-                modality="text", num_rows=240, ok=198, flagged=4, quarantined=30, unreadable=8, num_distinct=220, num_duplicates=35, num_in_version=147, num_bytes=1_200_000
+                modality="text",
+                num_rows=240,
+                ok=198,
+                flagged=4,
+                quarantined=30,
+                unreadable=8,
+                num_distinct=220,
+                num_duplicates=35,
+                num_in_version=147,
+                num_bytes=1_200_000,
             ),
             ModalityRows(
-                modality="image", num_rows=190, ok=160, flagged=1, quarantined=23, unreadable=6, num_distinct=175, num_duplicates=27, num_in_version=124, num_bytes=18_400_000
+                modality="image",
+                num_rows=190,
+                ok=160,
+                flagged=1,
+                quarantined=23,
+                unreadable=6,
+                num_distinct=175,
+                num_duplicates=27,
+                num_in_version=124,
+                num_bytes=18_400_000,
             ),
-            ModalityRows(modality="video", num_rows=40, ok=34, flagged=0, quarantined=5, unreadable=1, num_distinct=37, num_duplicates=5, num_in_version=26, num_bytes=61_000_000),
             ModalityRows(
-                modality="audio", num_rows=130, ok=104, flagged=6, quarantined=16, unreadable=4, num_distinct=120, num_duplicates=19, num_in_version=81, num_bytes=9_100_000
+                modality="video",
+                num_rows=40,
+                ok=34,
+                flagged=0,
+                quarantined=5,
+                unreadable=1,
+                num_distinct=37,
+                num_duplicates=5,
+                num_in_version=26,
+                num_bytes=61_000_000,
+            ),
+            ModalityRows(
+                modality="audio",
+                num_rows=130,
+                ok=104,
+                flagged=6,
+                quarantined=16,
+                unreadable=4,
+                num_distinct=120,
+                num_duplicates=19,
+                num_in_version=81,
+                num_bytes=9_100_000,
             ),
         ],
         flows=flows,
@@ -227,7 +384,11 @@ def demo(num_items: int = 100) -> ReportData:
         costs=costs,
         prices=asdict(Prices()),
         plan=plan,
-        story={"digest": digest_of(b"image3"), "conclusion": "Left out: quarantined by blurred (sharpness=3 not in [20, inf)); landed once.", "steps": steps},
+        story={
+            "digest": digest_of(b"image3"),
+            "conclusion": "Left out: quarantined by blurred (sharpness=3 not in [20, inf)); landed once.",
+            "steps": steps,
+        },
         story_text="item ...\n  " + HOSTILE,
         notes=["Audio has no speech recognizer on this machine: transcripts are those that came with the source."],
     )

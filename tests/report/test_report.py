@@ -14,7 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmlake.report import Example, ModalityRows, ReportData, ReportSettings, RuleCount, project, thumbnail, waveform_peaks, write_report
+from mmlake.report import (
+    Example,
+    ModalityRows,
+    ReportData,
+    ReportSettings,
+    RuleCount,
+    project,
+    thumbnail,
+    waveform_peaks,
+    write_report,
+)
 from mmlake.report import svg as svg_module
 from mmlake.report.media import Budget, media_type
 
@@ -70,7 +80,12 @@ def test_data_is_never_read_as_a_template(html):
 
 def test_nothing_is_fetched(html):
     page = Page(html)
-    sources = [value for _, attributes in page.tags for name, value in attributes.items() if name in ("src", "href", "poster", "srcset", "data", "action", "xlink:href")]
+    sources = [
+        value
+        for _, attributes in page.tags
+        for name, value in attributes.items()
+        if name in ("src", "href", "poster", "srcset", "data", "action", "xlink:href")
+    ]
     assert all(value.startswith(("data:", "#")) for value in sources)
     assert "url(" not in html
     assert "@import" not in html
@@ -78,7 +93,11 @@ def test_nothing_is_fetched(html):
 
 def test_the_policy_allows_just_our_style_and_script(html):
     page = Page(html)
-    policy = next(attributes["content"] for attributes in page.all("meta") if attributes.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        attributes["content"]
+        for attributes in page.all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     for name in ("style", "script"):
         digest = base64.b64encode(hashlib.sha256("".join(page.code[name]).encode()).digest()).decode()
         assert f"{name}-src 'sha256-{digest}'" in policy
@@ -96,7 +115,10 @@ def test_every_link_of_the_contents_has_its_place(html):
 
 def test_media_are_embedded_and_described(html):
     page = Page(html)
-    assert all(attributes["src"].startswith("data:image/jpeg;base64,") and "alt" in attributes for attributes in page.all("img"))
+    assert all(
+        attributes["src"].startswith("data:image/jpeg;base64,") and "alt" in attributes
+        for attributes in page.all("img")
+    )
     assert {attributes["src"].partition(";")[0] for attributes in page.all("audio")} == {"data:audio/wav"}
     assert all(attributes.get("aria-label") or attributes.get("aria-hidden") for attributes in page.all("svg"))
 
@@ -121,7 +143,10 @@ def test_a_lone_surrogate_in_a_file_name_does_not_lose_the_report(tmp_path):
 def test_the_file_keeps_to_its_size_and_counts_what_it_left_out(tmp_path, max_bytes):
     rng = np.random.default_rng(0)
     data = demo(400)
-    data.samples += [Example(digest=f"{i:064x}", modality="video", keyframes=[b"\xff\xd8\xff" + rng.bytes(20_000) for _ in range(4)]) for i in range(12)]
+    data.samples += [
+        Example(digest=f"{i:064x}", modality="video", keyframes=[b"\xff\xd8\xff" + rng.bytes(20_000) for _ in range(4)])
+        for i in range(12)
+    ]
     written = write_report(data, tmp_path / "report.html", settings=ReportSettings(max_bytes=max_bytes))
     assert written.size_bytes <= max_bytes
     assert written.left_out["image too large for the report"] > 0
@@ -133,10 +158,14 @@ def test_a_long_sound_is_left_out_and_counted(tmp_path):
     given = ReportData(samples=[Example(digest="a" * 64, modality="audio", audio=data, peaks=[0.5])])
     written = write_report(given, tmp_path / "report.html", settings=ReportSettings(max_audio_bytes=len(data) - 1))
     assert written.left_out == {"audio too large for the report": 1}
-    assert write_report(given, tmp_path / "report.html", settings=ReportSettings(max_audio_bytes=len(data))).left_out == {}
+    assert (
+        write_report(given, tmp_path / "report.html", settings=ReportSettings(max_audio_bytes=len(data))).left_out == {}
+    )
 
 
-@pytest.mark.parametrize("data", [b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", b"<html>", b"", b"GIF", b"\x00" * 40])
+@pytest.mark.parametrize(
+    "data", [b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", b"<html>", b"", b"GIF", b"\x00" * 40]
+)
 def test_bytes_that_are_no_known_medium_are_never_embedded(data):
     budget = Budget(10_000)
     assert media_type(data) is None
@@ -148,7 +177,10 @@ def test_a_sound_given_as_a_picture_is_not_embedded():
 
 
 def test_the_headline_adds_up(tmp_path):
-    rows = [ModalityRows(modality="text", num_rows=10, ok=6, flagged=1, quarantined=2, unreadable=1), ModalityRows(modality="image", num_rows=1200, ok=1200)]
+    rows = [
+        ModalityRows(modality="text", num_rows=10, ok=6, flagged=1, quarantined=2, unreadable=1),
+        ModalityRows(modality="image", num_rows=1200, ok=1200),
+    ]
     words = " ".join(Page(write_report(ReportData(rows=rows), tmp_path / "report.html").path.read_text()).words)
     assert re.search(r"rows in\s+1,210", words)
     assert re.search(r"admitted\s+1,207\s+99.8 % of rows", words)
@@ -159,7 +191,9 @@ def test_rules_are_ranked_and_say_how_many_examples_are_missing(tmp_path):
         RuleCount(rule="seldom", modality="image", severity="P2", count=1),
         RuleCount(rule="often", modality="image", severity="P1", count=9, examples=[image(i) for i in range(4)]),
     ]
-    text = write_report(ReportData(rules=rules), tmp_path / "report.html", settings=ReportSettings(max_examples_per_rule=3)).path.read_text()
+    text = write_report(
+        ReportData(rules=rules), tmp_path / "report.html", settings=ReportSettings(max_examples_per_rule=3)
+    ).path.read_text()
     assert text.index("often") < text.index("seldom")
     assert "3 of 9 shown" in text
 
@@ -179,13 +213,18 @@ def test_bar_lengths_are_in_proportion_to_their_values():
     assert re.findall(r'width="([\d.]+)%" height="9"', drawn) == ["100.00", "50.00"]
 
 
-@pytest.mark.parametrize(("largest", "expected"), [(10, [0, 2.5, 5, 7.5, 10]), (7, [0, 2, 4, 6, 8]), (0, [0, 1]), (0.3, [0, 0.1, 0.2, 0.3])])
+@pytest.mark.parametrize(
+    ("largest", "expected"), [(10, [0, 2.5, 5, 7.5, 10]), (7, [0, 2, 4, 6, 8]), (0, [0, 1]), (0.3, [0, 0.1, 0.2, 0.3])]
+)
 def test_axis_marks_are_round_and_cover_the_data(largest, expected):
     assert svg_module.ticks(largest) == pytest.approx(expected)
 
 
 def test_svg_attributes_and_text_are_escaped():
-    assert str(svg_module.tag("text", {"data_tip": '"<&'}, "</text><script>")) == '<text data-tip="&#34;&lt;&amp;">&lt;/text&gt;&lt;script&gt;</text>'
+    assert (
+        str(svg_module.tag("text", {"data_tip": '"<&'}, "</text><script>"))
+        == '<text data-tip="&#34;&lt;&amp;">&lt;/text&gt;&lt;script&gt;</text>'
+    )
 
 
 def test_projection_keeps_the_widest_two_directions():

@@ -1,4 +1,5 @@
-"""Where each behaviour of the interleaved-row contract, and each defect seen elsewhere, has its test: number -> names of tests in this folder."""
+"""Where each behaviour of the interleaved-row contract, and each defect seen elsewhere, has its test: number ->
+names of tests in this folder."""
 
 from __future__ import annotations
 
@@ -37,7 +38,10 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     17: ("test_a_named_member_wins_and_an_unknown_name_means_the_first_image",),
     18: ("test_frames_are_counted_from_zero_for_each_member",),
     19: ("test_texts_and_images_that_take_turns_share_no_place",),
-    20: ("test_a_tar_of_nothing_is_an_empty_batch_with_the_columns_that_were_asked_for", "test_a_tar_of_pairs_without_records_gives_rows_of_every_kind"),
+    20: (
+        "test_a_tar_of_nothing_is_an_empty_batch_with_the_columns_that_were_asked_for",
+        "test_a_tar_of_pairs_without_records_gives_rows_of_every_kind",
+    ),
     21: ("test_a_field_with_a_reserved_name_is_refused",),
     22: ("test_a_missing_field_is_null_and_said_once",),
     23: (
@@ -62,7 +66,10 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     35: ("test_a_choice_of_fields_keeps_the_reserved_columns_and_drops_the_others",),
     36: ("test_without_a_choice_every_column_stays_on_its_kind_of_row",),
     37: ("test_fields_of_samples_texts_and_images_survive_the_way_through_tars_and_parquet",),
-    38: ("test_batches_split_between_samples_and_name_the_file_that_fed_them", "test_batches_end_at_a_number_of_rows_too"),
+    38: (
+        "test_batches_split_between_samples_and_name_the_file_that_fed_them",
+        "test_batches_end_at_a_number_of_rows_too",
+    ),
     39: ("test_no_rows_are_an_empty_batch_of_the_right_types",),
     40: ("test_rows_without_an_id_name_every_file_and_are_said",),
     41: (
@@ -77,8 +84,14 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     42: ("test_the_way_to_the_bytes_is_told_by_the_locator", "test_rows_of_one_batch_go_different_ways"),
     43: ("test_each_way_leads_to_the_bytes", "test_a_batch_of_every_way_is_filled"),
     44: ("test_equal_ranges_are_read_once_and_shared",),
-    45: ("test_what_is_missing_is_the_error_of_its_row", "test_a_path_that_leaves_the_landing_zone_is_the_error_of_its_row"),
-    46: ("test_whatever_a_landing_zone_raises_is_the_error_of_its_rows", "test_a_range_that_cannot_be_read_does_not_cost_those_beside_it"),
+    45: (
+        "test_what_is_missing_is_the_error_of_its_row",
+        "test_a_path_that_leaves_the_landing_zone_is_the_error_of_its_row",
+    ),
+    46: (
+        "test_whatever_a_landing_zone_raises_is_the_error_of_its_rows",
+        "test_a_range_that_cannot_be_read_does_not_cost_those_beside_it",
+    ),
     47: ("test_each_answer_to_a_range_is_told_apart",),
     48: ("test_each_landing_zone_is_asked_once", "test_ranges_that_lie_close_are_one_read"),
     49: (
@@ -99,7 +112,10 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
         "test_an_empty_mask_yields_nothing",
         "test_what_is_no_bytes_counts_as_none",
     ),
-    55: ("test_rows_are_told_by_place_whatever_index_their_data_frame_has", "test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no"),
+    55: (
+        "test_rows_are_told_by_place_whatever_index_their_data_frame_has",
+        "test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no",
+    ),
     56: (
         "test_pictures_of_any_format_are_measured",
         "test_a_corrupt_picture_is_dropped_with_a_reason",
@@ -126,7 +142,10 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     63: ("test_without_materialization_bytes_stay_null",),
     64: ("test_the_index_of_a_data_frame_is_never_written",),
     65: ("test_the_compression_is_the_one_that_was_asked_for",),
-    66: ("test_equal_sources_and_name_give_equal_file_names_and_others_do_not", "test_rows_without_sources_get_a_random_name"),
+    66: (
+        "test_equal_sources_and_name_give_equal_file_names_and_others_do_not",
+        "test_rows_without_sources_get_a_random_name",
+    ),
     67: ("test_a_format_without_a_writer_is_refused",),
     68: ("test_a_schema_drops_extras_and_none_keeps_them",),
     69: ("test_shards_with_different_extras_are_one_table_with_nulls",),
@@ -147,14 +166,20 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
 }
 
 DEFECTS: dict[int, tuple[str, ...]] = {
-    1: ("test_a_range_of_a_compressed_tar_never_gives_wrong_bytes", "test_members_of_compressed_tars_have_no_range_and_are_read_later"),
+    1: (
+        "test_a_range_of_a_compressed_tar_never_gives_wrong_bytes",
+        "test_members_of_compressed_tars_have_no_range_and_are_read_later",
+    ),
     2: ("test_a_frame_of_a_loose_file_is_picked", "test_a_frame_is_picked_on_every_way"),
     3: ("test_a_broken_record_costs_its_own_sample_alone", "test_a_cut_tar_keeps_its_whole_samples"),
     4: ("test_a_field_that_only_a_late_sample_has_is_there_for_it",),
     5: ("test_a_field_of_two_types_is_text_and_told",),
     6: ("test_one_stem_in_two_folders_is_two_samples_with_their_own_pictures",),
     7: ("test_two_samples_with_one_id_from_two_shards_both_survive",),
-    8: ("test_a_failure_half_way_leaves_nothing_under_a_final_name", "test_a_killed_writer_leaves_nothing_under_a_final_name"),
+    8: (
+        "test_a_failure_half_way_leaves_nothing_under_a_final_name",
+        "test_a_killed_writer_leaves_nothing_under_a_final_name",
+    ),
     9: ("test_an_entry_that_is_an_object_is_stored_as_json",),
     10: ("test_a_tar_of_pairs_without_records_gives_rows_of_every_kind",),
     11: ("test_a_member_that_comes_twice_is_two_rows_and_told",),

@@ -1,4 +1,5 @@
-"""Builders for tests of filters and writers: samples as short lists of rows, and what stands in the files that were written."""
+"""Builders for tests of filters and writers: samples as short lists of rows, and what stands in the files that were
+written."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ SETTINGS = sources.SourceSettings(sample_id_field="sample_id")  # as the writer 
 def batch(*rows: dict[str, Any], origin: tuple[str, ...] = ("a.tar",), name: str = "rows") -> RowBatch:
     """A batch of these rows; what a row does not say is null."""
     names = list(dict.fromkeys(key for row in rows for key in row))
-    arrays = {key: pa.array([row.get(key) for row in rows], SCHEMA.field(key).type if key in SCHEMA.names else None) for key in names}
+    arrays = {
+        key: pa.array([row.get(key) for row in rows], SCHEMA.field(key).type if key in SCHEMA.names else None)
+        for key in names
+    }
     return RowBatch.of(pa.table(arrays), source_files=origin, name=name)
 
 
@@ -36,20 +40,45 @@ def meta(sample: str = "s", **fields: Any) -> dict[str, Any]:
 
 
 def text(position: int, words: str = "some words", sample: str = "s", **fields: Any) -> dict[str, Any]:
-    return {"sample_id": sample, "position": position, "modality": "text", "content_type": "text/plain", "text_content": words, **fields}
+    return {
+        "sample_id": sample,
+        "position": position,
+        "modality": "text",
+        "content_type": "text/plain",
+        "text_content": words,
+        **fields,
+    }
 
 
 def image(position: int, data: bytes | None = PNG, sample: str = "s", **fields: Any) -> dict[str, Any]:
-    return {"sample_id": sample, "position": position, "modality": "image", "content_type": "image/png", "binary_content": data, **fields}
+    return {
+        "sample_id": sample,
+        "position": position,
+        "modality": "image",
+        "content_type": "image/png",
+        "binary_content": data,
+        **fields,
+    }
 
 
-def media(modality: str, position: int, data: bytes | None, kind: str, sample: str = "s", **fields: Any) -> dict[str, Any]:
-    return {"sample_id": sample, "position": position, "modality": modality, "content_type": kind, "binary_content": data, **fields}
+def media(
+    modality: str, position: int, data: bytes | None, kind: str, sample: str = "s", **fields: Any
+) -> dict[str, Any]:
+    return {
+        "sample_id": sample,
+        "position": position,
+        "modality": modality,
+        "content_type": kind,
+        "binary_content": data,
+        **fields,
+    }
 
 
 def layout(made: RowBatch) -> list[tuple[str, int, str]]:
     """(sample, position, modality) of each row."""
-    return list(zip(*(made.to_arrow()[name].to_pylist() for name in ("sample_id", "position", "modality")), strict=True))
+    return list(
+        zip(*(made.to_arrow()[name].to_pylist() for name in ("sample_id", "position", "modality")), strict=True)
+    )
 
 
 def drawn(width: int, height: int) -> bytes:
@@ -83,7 +112,12 @@ def members(path: Path) -> dict[str, bytes]:
 
 def records(directory: Path) -> list[dict[str, Any]]:
     """The JSON of every sample of the tars of a directory."""
-    return [json.loads(data) for path in files(directory, ".tar") for name, data in members(path).items() if name.endswith(".json")]
+    return [
+        json.loads(data)
+        for path in files(directory, ".tar")
+        for name, data in members(path).items()
+        if name.endswith(".json")
+    ]
 
 
 def sample(name: str = "s", **fields: Any) -> tuple[dict[str, Any], ...]:
@@ -95,4 +129,8 @@ def back(directory: Path, to: str) -> list[dict[str, Any]]:
     """The rows of the files that were written, read again."""
     if to == "parquet":
         return rows_in(directory).to_pylist()
-    return [row for one in read_rows(sources.scan(directory, settings=SETTINGS), landing=directory, settings=SETTINGS) for row in one.to_arrow().to_pylist()]
+    return [
+        row
+        for one in read_rows(sources.scan(directory, settings=SETTINGS), landing=directory, settings=SETTINGS)
+        for row in one.to_arrow().to_pylist()
+    ]

@@ -1,4 +1,5 @@
-"""Builders for tests of rows: pictures with frames, tars that say which texts and images are one sample, and a landing zone in memory."""
+"""Builders for tests of rows: pictures with frames, tars that say which texts and images are one sample, and a
+landing zone in memory."""
 
 from __future__ import annotations
 
@@ -99,7 +100,13 @@ def batch_of(rows: list[dict[str, Any]], **extra: Any) -> RowBatch:
 class MemoryLanding(Landing):
     """A landing zone in memory that counts what is opened."""
 
-    def __init__(self, files: dict[str, bytes], *, location: str = "memory://zone", opener: Callable[[str, bytes], IO[bytes]] | None = None) -> None:
+    def __init__(
+        self,
+        files: dict[str, bytes],
+        *,
+        location: str = "memory://zone",
+        opener: Callable[[str, bytes], IO[bytes]] | None = None,
+    ) -> None:
         self.files_by_path, self.location, self.opened = files, location, []
         self._opener = opener or (lambda path, data: io.BytesIO(data))
 

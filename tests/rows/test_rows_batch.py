@@ -22,7 +22,12 @@ from mmlake.schemas import ITEMS
 
 _QUICK = settings(max_examples=60)
 TABLE = pa.table({"sample_id": ["a", "a", "b"], "position": [0, 1, 0], "modality": ["text", "image", "image"]})
-FORMS = {"table": TABLE, "record batch": TABLE.to_batches()[0], "data frame": TABLE.to_pandas(), "data frame with labels": TABLE.to_pandas().set_index(pandas.Index([7, 3, 9]))}
+FORMS = {
+    "table": TABLE,
+    "record batch": TABLE.to_batches()[0],
+    "data frame": TABLE.to_pandas(),
+    "data frame with labels": TABLE.to_pandas().set_index(pandas.Index([7, 3, 9])),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -67,7 +72,11 @@ def test_samples_are_counted_once_and_rows_by_modality(form):
 
 
 def test_counting_needs_no_rows():
-    assert (rows.empty_batch().num_samples, rows.empty_batch().count("image"), RowBatch(pa.table({})).count("text")) == (0, 0, 0)
+    assert (
+        rows.empty_batch().num_samples,
+        rows.empty_batch().count("image"),
+        RowBatch(pa.table({})).count("text"),
+    ) == (0, 0, 0)
 
 
 def test_a_batch_cannot_be_changed():
@@ -92,7 +101,20 @@ def test_no_locator_parses_to_none(value):
 
 
 @pytest.mark.parametrize(
-    "value", ["[]", '"a.tar"', "7", "null", "{", "[" * 100_000, '{"path":7}', '{"path":"a","byte_offset":-1}', '{"path":"a","byte_size":true}', '{"path":"a","v":99}', 7]
+    "value",
+    [
+        "[]",
+        '"a.tar"',
+        "7",
+        "null",
+        "{",
+        "[" * 100_000,
+        '{"path":7}',
+        '{"path":"a","byte_offset":-1}',
+        '{"path":"a","byte_size":true}',
+        '{"path":"a","v":99}',
+        7,
+    ],
 )
 def test_what_is_no_locator_raises(value):
     with pytest.raises(ValueError, match="source_ref"):
@@ -117,7 +139,14 @@ def test_a_frame_index_round_trips_and_is_absent_where_none_is_picked():
 
 
 _numbers = st.none() | st.integers(0, 2**62)
-_refs = st.builds(SourceRef, st.text(st.characters(exclude_categories=())), st.none() | st.text(st.characters(exclude_categories=())), _numbers, _numbers, _numbers)
+_refs = st.builds(
+    SourceRef,
+    st.text(st.characters(exclude_categories=())),
+    st.none() | st.text(st.characters(exclude_categories=())),
+    _numbers,
+    _numbers,
+    _numbers,
+)
 
 
 @_QUICK
@@ -132,7 +161,10 @@ def test_every_locator_survives_a_table(ref):
     st.text()
     | st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["path", "member", "byte_offset", "v", "content_path", "x"]), inner),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.sampled_from(["path", "member", "byte_offset", "v", "content_path", "x"]), inner)
+        ),
     ).map(json.dumps)
 )
 def test_every_text_is_a_locator_or_none_or_a_value_error(text):
@@ -145,7 +177,13 @@ def test_every_text_is_a_locator_or_none_or_a_value_error(text):
 
 def test_the_parts_of_locators_become_columns_under_a_prefix():
     batch = rows.with_locator_columns(
-        batch_of([{"source_ref": SourceRef("a.tar", "m", 512, 9).to_json()}, {"source_ref": None}, {"source_ref": SourceRef("b.tif", frame_index=2).to_json()}])
+        batch_of(
+            [
+                {"source_ref": SourceRef("a.tar", "m", 512, 9).to_json()},
+                {"source_ref": None},
+                {"source_ref": SourceRef("b.tif", frame_index=2).to_json()},
+            ]
+        )
     )
     assert [column(batch, f"_src_{name}") for name in ("path", "member", "byte_offset", "byte_size", "frame_index")] == [
         ["a.tar", None, "b.tif"], ["m", None, None], [512, None, None], [9, None, None], [None, None, 2]
@@ -173,7 +211,9 @@ def test_credentials_of_the_storage_enter_no_row(tmp_path):
     batch = one(landing)
     filled = rows.materialize(batch, rows.Places(landing=landing))
     assert column(filled, "binary_content", "image") == [png()]
-    assert "AKIA" not in str(filled.table.to_pylist()) + str(filled.table.schema.to_string(show_schema_metadata=True)) + str(filled.source_files) + repr(filled.name)
+    assert "AKIA" not in str(filled.table.to_pylist()) + str(
+        filled.table.schema.to_string(show_schema_metadata=True)
+    ) + str(filled.source_files) + repr(filled.name)
 
 
 # Schemas
@@ -201,7 +241,14 @@ def test_reserved_columns_get_their_types_and_wide_texts_stay_wide():
         "modality": pa.array(["text"]).dictionary_encode(), "lang": pa.array(["en"]).dictionary_encode(), "score": pa.array([1], pa.int64()),
     })  # fmt: skip
     types = {field.name: field.type for field in rows.reconcile(given).schema}
-    assert types == {"sample_id": pa.large_string(), "position": pa.int32(), "text_content": pa.large_string(), "modality": pa.string(), "lang": pa.string(), "score": pa.int64()}
+    assert types == {
+        "sample_id": pa.large_string(),
+        "position": pa.int32(),
+        "text_content": pa.large_string(),
+        "modality": pa.string(),
+        "lang": pa.string(),
+        "score": pa.int64(),
+    }
 
 
 def test_a_position_that_no_int32_holds_is_refused():
@@ -240,7 +287,11 @@ def test_every_set_of_records_becomes_rows_that_keep_the_contract(records):
     assert all(len(values) == len(records) for values in columns.values())
     for name in {name for fields in records for name in fields} - RESERVED:
         stored = columns[name.encode("utf-8", "backslashreplace").decode()].to_pylist()
-        clashing = any(other != name and other.encode("utf-8", "backslashreplace") == name.encode("utf-8", "backslashreplace") for fields in records for other in fields)
+        clashing = any(
+            other != name and other.encode("utf-8", "backslashreplace") == name.encode("utf-8", "backslashreplace")
+            for fields in records
+            for other in fields
+        )
         assert clashing or [value is None for value in stored] == [fields.get(name) is None for fields in records]
 
 
@@ -257,25 +308,34 @@ def test_fields_stand_on_the_rows_that_have_them_and_nowhere_else(records, num_r
     assert list(columns) == ["a", "b"]
     for name in columns:
         filled = {row for row, value in enumerate(columns[name].to_pylist()) if value is not None}
-        assert len(columns[name]) == num_rows and filled == {row for row, fields in told.items() if fields.get(name) is not None}
+        assert len(columns[name]) == num_rows and filled == {
+            row for row, fields in told.items() if fields.get(name) is not None
+        }
 
 
 @_QUICK
 @given(
     st.lists(
-        st.text(st.characters(exclude_categories=(), exclude_characters="\0/"), min_size=1, max_size=12).filter(lambda name: name not in (".", "..")),
+        st.text(st.characters(exclude_categories=(), exclude_characters="\0/"), min_size=1, max_size=12).filter(
+            lambda name: name not in (".", "..")
+        ),
         min_size=1,
         max_size=4,
         unique=True,
     )
 )
 def test_members_of_every_name_are_rows_whose_locators_lead_back(names):
-    members = [(f"{at}{name}.png".encode("utf-8", "surrogateescape" if _escapable(name) else "replace"), png(at)) for at, name in enumerate(names)]
+    members = [
+        (f"{at}{name}.png".encode("utf-8", "surrogateescape" if _escapable(name) else "replace"), png(at))
+        for at, name in enumerate(names)
+    ]
     landing = MemoryLanding({"s.tar": _raw_tar(members)})
     (shard,) = sources.scan(landing, settings=SETTINGS)
     batches = list(rows.read_rows(shard, landing=landing))
     filled = [rows.materialize(batch, rows.Places(landing=landing)) for batch in batches]
-    assert [data for batch in filled for data in column(batch, "binary_content", "image")] == [data for _, data in members]
+    assert [data for batch in filled for data in column(batch, "binary_content", "image")] == [
+        data for _, data in members
+    ]
     assert all(batch.is_valid for batch in filled)
 
 
@@ -291,7 +351,9 @@ def _raw_tar(members: list[tuple[bytes, bytes]]) -> bytes:
     """A tar in the old Unix format, whose names are the bytes given."""
     parts = []
     for name, data in members:
-        head = name[:100].ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % len(data) + b"00000000000\0"
+        head = (
+            name[:100].ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % len(data) + b"00000000000\0"
+        )
         header = (head + b" " * 8 + b"0").ljust(512, b"\0")
         parts += [header[:148] + b"%06o\0 " % sum(header) + header[156:], data, bytes(-len(data) % 512)]
     return b"".join(parts) + bytes(1024)

@@ -9,7 +9,12 @@ import pytest
 from behaviours import BEHAVIOURS, DEFECTS
 
 NUM_BEHAVIOURS, NUM_DEFECTS = 72, 13
-TESTS = {node.name for path in Path(__file__).parent.glob("test_*.py") for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)}
+TESTS = {
+    node.name
+    for path in Path(__file__).parent.glob("test_*.py")
+    for node in ast.parse(path.read_text()).body
+    if isinstance(node, ast.FunctionDef)
+}
 
 
 def test_every_behaviour_and_every_defect_has_a_test():
@@ -20,4 +25,8 @@ def test_every_behaviour_and_every_defect_has_a_test():
 
 @pytest.mark.parametrize("table", [BEHAVIOURS, DEFECTS], ids=["behaviours", "defects"])
 def test_the_tests_that_are_named_exist(table):
-    assert {number: [name for name in names if name not in TESTS] for number, names in table.items() if not set(names) <= TESTS} == {}
+    assert {
+        number: [name for name in names if name not in TESTS]
+        for number, names in table.items()
+        if not set(names) <= TESTS
+    } == {}

@@ -24,14 +24,33 @@ from tests import make
 
 
 def record(number: int, **fields: object) -> bytes:
-    return json.dumps({"texts": [make.prose(number), None, "An end."], "images": [None, f"k{number}.1.png", None], "score": number, **fields}).encode()
+    return json.dumps(
+        {
+            "texts": [make.prose(number), None, "An end."],
+            "images": [None, f"k{number}.1.png", None],
+            "score": number,
+            **fields,
+        }
+    ).encode()
 
 
 def landing_of(root: Path) -> Path:
     """Two tars of interleaved samples with equal stems, one with a sound, and lines of text of which one repeats."""
-    one = {"k0.json": record(0, hash=["h0"]), "k0.1.png": PNG, "k1.json": record(1, nested={"a": [1]}), "k1.1.png": flat_picture()}
+    one = {
+        "k0.json": record(0, hash=["h0"]),
+        "k0.1.png": PNG,
+        "k1.json": record(1, nested={"a": [1]}),
+        "k1.1.png": flat_picture(),
+    }
     other = {"k0.json": record(5, licence="CC-BY-4.0"), "k0.1.png": JPEG, "s.wav": WAV}
-    return make.land(root, {"a.tar": make.tar(one), "b.tar": make.tar(other), "text/t.jsonl": make.jsonl([make.prose(9), make.prose(9), make.prose(11)])})
+    return make.land(
+        root,
+        {
+            "a.tar": make.tar(one),
+            "b.tar": make.tar(other),
+            "text/t.jsonl": make.jsonl([make.prose(9), make.prose(9), make.prose(11)]),
+        },
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +66,14 @@ def lake(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     for shard in sources.scan(landing, settings=SETTINGS):
         for modality in shard.modalities:
             table = sources.ingest(shard, modality, landing=landing, store=made.store, settings=SETTINGS)
-            made.tables.write(Slot("items", modality, shard.key), schemas.ITEMS, table, code_version="1", settings_digest="0", inputs={})
+            made.tables.write(
+                Slot("items", modality, shard.key),
+                schemas.ITEMS,
+                table,
+                code_version="1",
+                settings_digest="0",
+                inputs={},
+            )
     items = pa.concat_tables(made.tables.concat("items", modality) for modality in ("text", "image"))
     chosen: dict[str, dict] = {}
     for row in items.to_pylist():
@@ -55,7 +81,13 @@ def lake(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
             chosen[row["digest"]] = {name: row[name] for name in ("digest", "modality", "role", "content_type", "size_bytes")} | {
                 "weight": 1.0, "status": "ok", "licences": [row["licence"]], "sources": [row["source"]], "sample_ids": [row["sample_id"]],
             }  # fmt: skip
-    made.versions.build(pa.Table.from_pylist(list(chosen.values()), schema=VERSION_ITEMS), recipe=RECIPES["everything"], settings_digest="0", encoders={}, name="v1")
+    made.versions.build(
+        pa.Table.from_pylist(list(chosen.values()), schema=VERSION_ITEMS),
+        recipe=RECIPES["everything"],
+        settings_digest="0",
+        encoders={},
+        name="v1",
+    )
     return made
 
 
@@ -79,7 +111,11 @@ def run(tmp_path: Path) -> Callable[..., dict]:
 def test_a_lake_gives_every_item_once_in_the_order_of_its_source(lake: Lake) -> None:
     rows = [row for one in lake_rows(lake.tables) for row in one.to_arrow().to_pylist()]
     ids = [row["item_id"] for row in rows if row["item_id"]]
-    expected = [one for modality in ("text", "image", "audio") for one in lake.tables.concat("items", modality)["item_id"].to_pylist()]
+    expected = [
+        one
+        for modality in ("text", "image", "audio")
+        for one in lake.tables.concat("items", modality)["item_id"].to_pylist()
+    ]
     assert sorted(ids) == sorted(expected)
     assert ids == sorted(ids)
 
@@ -87,7 +123,12 @@ def test_a_lake_gives_every_item_once_in_the_order_of_its_source(lake: Lake) -> 
 def test_what_a_record_says_stands_on_a_metadata_row_and_what_a_row_says_with_the_row(lake: Lake) -> None:
     rows = [row for one in lake_rows(lake.tables, shards=["a.tar"]) for row in one.to_arrow().to_pylist()]
     first = [row for row in rows if row["sample_id"] == "a.tar/k0"]
-    assert [(row["position"], row["modality"]) for row in first] == [(-1, "metadata"), (0, "text"), (1, "image"), (2, "text")]
+    assert [(row["position"], row["modality"]) for row in first] == [
+        (-1, "metadata"),
+        (0, "text"),
+        (1, "image"),
+        (2, "text"),
+    ]
     assert json.loads(first[0]["metadata_json"])["score"] == 0
     assert {row["metadata_json"] for row in first[1:]} == {None}
 
@@ -95,10 +136,15 @@ def test_what_a_record_says_stands_on_a_metadata_row_and_what_a_row_says_with_th
 def test_fields_become_columns_in_place_of_the_record(lake: Lake) -> None:
     tables = [one.to_arrow() for one in lake_rows(lake.tables, shards=["a.tar"], fields=("score", "nested", "absent"))]
     rows = [row for table in tables for row in table.to_pylist() if row["modality"] == "metadata"]
-    assert [(row["score"], row["nested"], row["absent"], row["metadata_json"]) for row in rows] == [(0, None, None, None), (1, '{"a":[1]}', None, None)]
+    assert [(row["score"], row["nested"], row["absent"], row["metadata_json"]) for row in rows] == [
+        (0, None, None, None),
+        (1, '{"a":[1]}', None, None),
+    ]
 
 
-@pytest.mark.parametrize(("given", "match"), [({"shards": ["gone.tar"]}, "gone.tar"), ({"fields": ["digest"]}, "digest")])
+@pytest.mark.parametrize(
+    ("given", "match"), [({"shards": ["gone.tar"]}, "gone.tar"), ({"fields": ["digest"]}, "digest")]
+)
 def test_a_shard_or_field_that_cannot_be_had_is_refused(given: dict, match: str, lake: Lake) -> None:
     with pytest.raises(SettingsError, match=match):
         list(lake_rows(lake.tables, **given))
@@ -129,21 +175,33 @@ def test_with_repeats_an_item_is_written_each_time_that_it_occurs(lake: Lake, ru
 def test_a_version_as_tars_is_ingested_again_with_its_fields(lake: Lake, run, tmp_path: Path) -> None:
     run("v1", "--lake", lake.root, "--to", "webdataset")
     found = {one["sample_id"]: one for one in records(tmp_path / "out")}
-    assert (found["a.tar/k1"]["score"], found["a.tar/k1"]["nested"], found["b.tar/k0"]["licence"]) == (1, {"a": [1]}, "CC-BY-4.0")
-    assert [shard.format for shard in sources.scan(tmp_path / "out", settings=SETTINGS)] == ["webdataset"]  # the provenance is no item
+    assert (found["a.tar/k1"]["score"], found["a.tar/k1"]["nested"], found["b.tar/k0"]["licence"]) == (
+        1,
+        {"a": [1]},
+        "CC-BY-4.0",
+    )
+    # the provenance is no item
+    assert [shard.format for shard in sources.scan(tmp_path / "out", settings=SETTINGS)] == ["webdataset"]
     assert {row["sample_id"].partition("/")[2] for row in back(tmp_path / "out", "webdataset")} == set(found)
 
 
-def test_the_provenance_names_inputs_settings_counts_and_the_digests_of_the_files(lake: Lake, run, tmp_path: Path) -> None:
+def test_the_provenance_names_inputs_settings_counts_and_the_digests_of_the_files(
+    lake: Lake, run, tmp_path: Path
+) -> None:
     import hashlib
 
     data = run("v1", "--lake", lake.root, "--filter", "aspect_ratio=1:3", "--compression", "zstd")
     write = json.loads(Path(data["provenance"]).read_text())["writes"][0]
     assert write["from"]["manifest"] == lake.versions.resolve("v1")
-    assert write["from"]["tables"][str(Slot("items", "image", "a.tar"))] == lake.tables.stamp(Slot("items", "image", "a.tar")).data_version
+    assert (
+        write["from"]["tables"][str(Slot("items", "image", "a.tar"))]
+        == lake.tables.stamp(Slot("items", "image", "a.tar")).data_version
+    )
     assert [one["filter"] for one in write["filters"]] == ["validity", "aspect_ratio"]
     assert (write["settings"]["compression"], write["num_rows"]) == ("zstd", data["num_rows"])
-    assert [one["digest"] for one in write["files"]] == [hashlib.sha256(path.read_bytes()).hexdigest() for path in files(tmp_path / "out", ".parquet")]
+    assert [one["digest"] for one in write["files"]] == [
+        hashlib.sha256(path.read_bytes()).hexdigest() for path in files(tmp_path / "out", ".parquet")
+    ]
 
 
 # A landing zone
@@ -199,7 +257,9 @@ def test_rows_are_written_per_file_as_asked(landing: Path, run) -> None:
         (["v1"], SettingsError, "not both"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_leaves_nothing(words: list[str], error: type[MmlakeError], match: str, landing: Path, run, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_refused_and_leaves_nothing(
+    words: list[str], error: type[MmlakeError], match: str, landing: Path, run, tmp_path: Path
+) -> None:
     with pytest.raises(error, match=match):
         run("--landing", landing, *words)
     assert not (tmp_path / "out").exists()
@@ -230,7 +290,11 @@ def test_a_second_run_needs_a_mode(landing: Path, run, tmp_path: Path) -> None:
 
 
 def test_people_see_where_the_rows_went(landing: Path, tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, ["rows", "--landing", str(landing), "--out", str(tmp_path / "out"), "--filter", "blur"]).stdout
+    shown = (
+        CliRunner()
+        .invoke(app, ["rows", "--landing", str(landing), "--out", str(tmp_path / "out"), "--filter", "blur"])
+        .stdout
+    )
     assert "dropped: blur" in shown
     assert "sharpness=0 not in [100, inf)" in shown
 

@@ -44,7 +44,12 @@ def with_qr_code(share: float) -> bytes:
 
 def test_positions_are_renumbered_without_gaps_and_in_order() -> None:
     made = batch(meta(), text(0), image(1), text(2), image(3))
-    assert layout(filter_rows(made, [True, True, False, True, True])) == [("s", -1, "metadata"), ("s", 0, "text"), ("s", 1, "text"), ("s", 2, "image")]
+    assert layout(filter_rows(made, [True, True, False, True, True])) == [
+        ("s", -1, "metadata"),
+        ("s", 0, "text"),
+        ("s", 1, "text"),
+        ("s", 2, "image"),
+    ]
 
 
 @pytest.mark.parametrize("mask", [
@@ -60,12 +65,22 @@ def test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no(mask) -> None:
 def test_order_across_modalities_survives_rows_that_come_grouped() -> None:
     made = batch(text(0, "a"), text(2, "b"), text(4, "c"), image(1), image(3), meta())
     left = filter_rows(made, [False, True, True, True, True, True])
-    assert layout(left) == [("s", 1, "text"), ("s", 3, "text"), ("s", 0, "image"), ("s", 2, "image"), ("s", -1, "metadata")]
+    assert layout(left) == [
+        ("s", 1, "text"),
+        ("s", 3, "text"),
+        ("s", 0, "image"),
+        ("s", 2, "image"),
+        ("s", -1, "metadata"),
+    ]
 
 
 def test_samples_may_be_mixed_row_by_row() -> None:
     made = batch(text(0, sample="a"), text(0, sample="b"), text(1, sample="a"), text(1, sample="b"))
-    assert layout(filter_rows(made, [False, True, True, True])) == [("b", 0, "text"), ("a", 0, "text"), ("b", 1, "text")]
+    assert layout(filter_rows(made, [False, True, True, True])) == [
+        ("b", 0, "text"),
+        ("a", 0, "text"),
+        ("b", 1, "text"),
+    ]
 
 
 def test_a_text_and_a_picture_at_one_position_stay_together() -> None:
@@ -80,12 +95,19 @@ def test_a_sample_without_content_loses_its_metadata_row() -> None:
 
 
 def test_a_sample_of_metadata_alone_vanishes() -> None:
-    assert layout(filter_rows(batch(meta("a"), meta("b"), text(0, sample="b")), [True, True, True])) == [("b", -1, "metadata"), ("b", 0, "text")]
+    assert layout(filter_rows(batch(meta("a"), meta("b"), text(0, sample="b")), [True, True, True])) == [
+        ("b", -1, "metadata"),
+        ("b", 0, "text"),
+    ]
 
 
 def test_rows_of_no_sample_are_refused_by_name():
     lone = RowBatch.of(batch(text(0)).to_arrow().drop_columns(["sample_id"]))
-    for work in (lambda: apply_filters(lone, [FILTERS["image_text_ratio"]]), lambda: filter_rows(lone, [True]), lambda: list(cut(lone, max_samples=1, max_bytes=1))):
+    for work in (
+        lambda: apply_filters(lone, [FILTERS["image_text_ratio"]]),
+        lambda: filter_rows(lone, [True]),
+        lambda: list(cut(lone, max_samples=1, max_bytes=1)),
+    ):
         with pytest.raises(SchemaMismatch, match="sample_id"):
             work()
 
@@ -96,7 +118,15 @@ def test_an_empty_batch_is_returned_as_it_is() -> None:
     assert apply_filters(empty, [FILTERS["aspect_ratio"]])[0] is empty
 
 
-@pytest.mark.parametrize("mask", [pa.array([True, None, True]), np.array([True, False, True]), [True, False, True], pa.chunked_array([[True], [False, True]])])
+@pytest.mark.parametrize(
+    "mask",
+    [
+        pa.array([True, None, True]),
+        np.array([True, False, True]),
+        [True, False, True],
+        pa.chunked_array([[True], [False, True]]),
+    ],
+)
 def test_a_mask_may_be_arrow_or_numpy_or_a_list_and_null_means_no(mask) -> None:
     assert layout(filter_rows(batch(text(0), text(1), text(2)), mask)) == [("s", 0, "text"), ("s", 1, "text")]
 
@@ -123,7 +153,9 @@ def test_positions_of_two_hundred_thousand_rows_have_no_gaps() -> None:
     keep = np.arange(num_rows) % 3 != 0
     left = filter_rows(RowBatch.of(table), keep).to_arrow()
     content = left.filter(pa.compute.greater_equal(left["position"], 0))
-    sizes = content.group_by("sample_id").aggregate([("position", "max"), ("position", "count"), ("position", "count_distinct")])
+    sizes = content.group_by("sample_id").aggregate(
+        [("position", "max"), ("position", "count"), ("position", "count_distinct")]
+    )
     assert sizes["position_count"].equals(sizes["position_count_distinct"])
     assert pa.compute.add(sizes["position_max"], 1).cast(pa.int64()).equals(sizes["position_count"])
 
@@ -155,7 +187,9 @@ def test_pictures_of_any_format_are_measured(data: bytes) -> None:
     assert kept(batch(text(0), image(1, data)), "aspect_ratio=3:4") == [("s", 0, "text")]
 
 
-@pytest.mark.parametrize(("width", "height", "stays"), [(64, 64, True), (128, 64, True), (64, 128, True), (129, 64, False), (64, 129, False)])
+@pytest.mark.parametrize(
+    ("width", "height", "stays"), [(64, 64, True), (128, 64, True), (64, 128, True), (129, 64, False), (64, 129, False)]
+)
 def test_the_aspect_ratio_is_the_longer_side_over_the_shorter_one(width: int, height: int, stays: bool) -> None:
     assert (("s", 1, "image") in kept(batch(text(0), image(1, drawn(width, height))), "aspect_ratio")) is stays
 
@@ -254,11 +288,20 @@ def test_the_bounds_are_inside_the_range() -> None:
 
 
 def test_garbled_text_is_dropped() -> None:
-    assert kept(batch(text(0, "clean words here"), text(1, "\ufffd\ufffd broken \ufffd")), "garbled_fraction") == [("s", 0, "text")]
+    assert kept(batch(text(0, "clean words here"), text(1, "\ufffd\ufffd broken \ufffd")), "garbled_fraction") == [
+        ("s", 0, "text")
+    ]
 
 
 def test_the_ratio_of_images_to_words_drops_whole_samples() -> None:
-    made = batch(meta("a"), text(0, "four words are here", "a"), image(1, sample="a"), meta("b"), text(0, "one", "b"), image(1, sample="b"))
+    made = batch(
+        meta("a"),
+        text(0, "four words are here", "a"),
+        image(1, sample="a"),
+        meta("b"),
+        text(0, "one", "b"),
+        image(1, sample="b"),
+    )
     left, dropped = apply_filters(made, [parse_filter("image_text_ratio=:0.5", FILTERS)])
     assert {sample for sample, _, _ in layout(left)} == {"a"}
     assert dropped.counts == {"image_text_ratio": 3}
@@ -299,10 +342,22 @@ def test_every_filter_runs_on_a_sound_sample_or_says_what_it_needs(name: str) ->
 
 def test_the_model_is_given_the_texts_of_the_sample_without_blanks(monkeypatch) -> None:
     given: list = []
-    model = SimpleNamespace(scores=lambda pictures: given.extend(beside for _, beside in pictures) or [0.2 if beside else None for _, beside in pictures])
+    model = SimpleNamespace(
+        scores=lambda pictures: (
+            given.extend(beside for _, beside in pictures) or [0.2 if beside else None for _, beside in pictures]
+        )
+    )
     monkeypatch.setattr("mmlake.rows.filters.Similarity", lambda *_: model)
     monkeypatch.setattr("mmlake.rows.filters.encoder_of", lambda _: "clip")
-    made = batch(text(0, " padded\n"), text(1, ""), text(2, " "), text(3, "plain"), image(4), text(0, "of another", sample="t"), image(0, sample="mute"))
+    made = batch(
+        text(0, " padded\n"),
+        text(1, ""),
+        text(2, " "),
+        text(3, "plain"),
+        image(4),
+        text(0, "of another", sample="t"),
+        image(0, sample="mute"),
+    )
     left, _ = apply_filters(made, [FILTERS["clip_score"]], executor=SimpleNamespace())
     assert given == [["padded", "plain"], []] and left.num_rows == made.num_rows
 
@@ -319,9 +374,18 @@ def test_the_clip_score_is_the_best_cosine_with_a_text_of_the_sample(tmp_path) -
     settings, executor = saved("clip", tmp_path), Executor("cpu")
     (tmp_path / "p.png").write_bytes(PNG)
     seen = encode_file_query(tmp_path / "p.png", "image", encoder="clip", executor=executor, settings=settings)
-    said = [encode_text_query(words, encoder="clip", executor=executor, settings=settings) for words in ("a photo of a dog", "a cat")]
+    said = [
+        encode_text_query(words, encoder="clip", executor=executor, settings=settings)
+        for words in ("a photo of a dog", "a cat")
+    ]
     expected = max(float(seen @ one) for one in said)
-    made = batch(text(0, "a photo of a dog"), text(1, "a cat"), image(2), image(0, sample="mute"), image(1, b"broken", sample="mute"))
+    made = batch(
+        text(0, "a photo of a dog"),
+        text(1, "a cat"),
+        image(2),
+        image(0, sample="mute"),
+        image(1, b"broken", sample="mute"),
+    )
     _, dropped = apply_filters(made, [parse_filter("clip_score=2:", FILTERS)], models=settings, executor=executor)
     assert dropped.rows["value"].to_pylist() == [pytest.approx(expected, abs=1e-4)]
     assert dropped.rows["row"].to_pylist() == [2]
@@ -344,4 +408,7 @@ def test_a_sample_larger_than_the_limit_is_a_part_of_its_own() -> None:
 
 def test_rows_of_a_sample_that_lie_apart_are_cut_together() -> None:
     made = batch(image(0, sample="a"), image(0, sample="b"), image(1, sample="a"), image(1, sample="b"))
-    assert [layout(part) for part in cut(made, max_samples=1, max_bytes=1 << 30)] == [[("a", 0, "image"), ("a", 1, "image")], [("b", 0, "image"), ("b", 1, "image")]]
+    assert [layout(part) for part in cut(made, max_samples=1, max_bytes=1 << 30)] == [
+        [("a", 0, "image"), ("a", 1, "image")],
+        [("b", 0, "image"), ("b", 1, "image")],
+    ]

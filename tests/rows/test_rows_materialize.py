@@ -9,7 +9,25 @@ import pandas
 import pyarrow as pa
 import pytest
 from PIL import Image
-from rows_media import SETTINGS, CountedFile, MemoryLanding, batch_of, column, flat, frames_of, gz, land, one, picture, pixels, png, record, shade, tar, tiff
+from rows_media import (
+    SETTINGS,
+    CountedFile,
+    MemoryLanding,
+    batch_of,
+    column,
+    flat,
+    frames_of,
+    gz,
+    land,
+    one,
+    picture,
+    pixels,
+    png,
+    record,
+    shade,
+    tar,
+    tiff,
+)
 
 from mmlake import rows, sources
 from mmlake.errors import UnreadableItem
@@ -54,17 +72,24 @@ def test_the_way_to_the_bytes_is_told_by_the_locator(value, way):
 
 
 def test_rows_of_one_batch_go_different_ways():
-    assert rows.ways([SourceRef("a").to_json(), None, SourceRef("a", "m").to_json(), SourceRef("a", "m", 1, 2).to_json()]) == ["direct", "missing", "member", "range"]
+    assert rows.ways(
+        [SourceRef("a").to_json(), None, SourceRef("a", "m").to_json(), SourceRef("a", "m", 1, 2).to_json()]
+    ) == ["direct", "missing", "member", "range"]
 
 
-@pytest.mark.parametrize("ref, data", [(SourceRef("a.png"), png(5)), (SourceRef("s.tar", "1.png"), png(1)), (ranged("1.png"), png(1))])
+@pytest.mark.parametrize(
+    "ref, data", [(SourceRef("a.png"), png(5)), (SourceRef("s.tar", "1.png"), png(1)), (ranged("1.png"), png(1))]
+)
 def test_each_way_leads_to_the_bytes(ref, data):
     assert filled(images(ref), MemoryLanding({"a.png": png(5), "s.tar": TAR})) == ([data], [None])
 
 
 def test_a_batch_of_every_way_is_filled():
     refs = (SourceRef("a.png"), ranged("2.png"), SourceRef("s.tar", "0.png"), ranged("0.png"))
-    assert filled(images(*refs), MemoryLanding({"a.png": png(5), "s.tar": TAR})) == ([png(5), png(2), png(0), png(0)], [None] * 4)
+    assert filled(images(*refs), MemoryLanding({"a.png": png(5), "s.tar": TAR})) == (
+        [png(5), png(2), png(0), png(0)],
+        [None] * 4,
+    )
 
 
 # Ranges
@@ -93,7 +118,9 @@ def test_ranges_that_lie_close_are_one_read():
 def test_ranges_that_lie_far_apart_are_not_joined():
     far = tar([("a.png", png(1)), ("big.bin", bytes(1_000_000)), ("b.png", png(2))])
     landing, reads = counted({"s.tar": far})
-    refs = [SourceRef("s.tar", name, far.index(data), len(data)) for name, data in (("a.png", png(1)), ("b.png", png(2)))]
+    refs = [
+        SourceRef("s.tar", name, far.index(data), len(data)) for name, data in (("a.png", png(1)), ("b.png", png(2)))
+    ]
     assert filled(images(*refs), landing)[0] == [png(1), png(2)]
     assert sum(stop - start for start, stop in reads) < 100_000
 
@@ -137,7 +164,9 @@ def test_a_range_that_cannot_be_read_does_not_cost_those_beside_it():
 
         return File(data)
 
-    data, errors = filled(images(ranged("0.png"), ranged("1.png"), ranged("2.png")), MemoryLanding({"s.tar": TAR}, opener=refuse_one))
+    data, errors = filled(
+        images(ranged("0.png"), ranged("1.png"), ranged("2.png")), MemoryLanding({"s.tar": TAR}, opener=refuse_one)
+    )
     assert data == [png(0), None, png(2)] and "OSError" in errors[1]
 
 
@@ -145,7 +174,15 @@ def test_a_range_that_cannot_be_read_does_not_cost_those_beside_it():
 
 
 def test_what_is_missing_is_the_error_of_its_row():
-    refs = (SourceRef("s.tar", "9.png"), SourceRef("gone.tar", "0.png"), SourceRef("gone.png"), ranged("0.png"), None, "not json", '{"path":"s.tar","v":9}')
+    refs = (
+        SourceRef("s.tar", "9.png"),
+        SourceRef("gone.tar", "0.png"),
+        SourceRef("gone.png"),
+        ranged("0.png"),
+        None,
+        "not json",
+        '{"path":"s.tar","v":9}',
+    )
     data, errors = filled(images(*refs), MemoryLanding({"s.tar": TAR}))
     assert data == [None] * 3 + [png(0)] + [None] * 3
     assert errors == [
@@ -156,7 +193,9 @@ def test_what_is_missing_is_the_error_of_its_row():
 
 def test_a_path_that_leaves_the_landing_zone_is_the_error_of_its_row(tmp_path):
     land(tmp_path, {"in/a.png": png(), "secret.png": png(9)})
-    data, errors = filled(images(SourceRef("../secret.png"), SourceRef("/etc/passwd"), SourceRef("a.png")), tmp_path / "in")
+    data, errors = filled(
+        images(SourceRef("../secret.png"), SourceRef("/etc/passwd"), SourceRef("a.png")), tmp_path / "in"
+    )
     assert data == [None, None, png()] and all(errors[:2]) and errors[2] is None
 
 
@@ -167,12 +206,18 @@ def test_whatever_a_landing_zone_raises_is_the_error_of_its_rows(error):
             raise error(1001, "it broke") if error is UnreadableItem else error("it broke")
         return io.BytesIO(data)
 
-    data, errors = filled(images(SourceRef("bad.png"), SourceRef("good.png")), MemoryLanding({"bad.png": png(), "good.png": png(1)}, opener=opener))
+    data, errors = filled(
+        images(SourceRef("bad.png"), SourceRef("good.png")),
+        MemoryLanding({"bad.png": png(), "good.png": png(1)}, opener=opener),
+    )
     assert data == [None, png(1)] and errors[0] and errors[1] is None
 
 
 def test_a_file_without_bytes_is_an_error():
-    assert filled(images(SourceRef("a.png")), MemoryLanding({"a.png": b""})) == ([None], ["size_bytes=0 not in [1, inf)"])
+    assert filled(images(SourceRef("a.png")), MemoryLanding({"a.png": b""})) == (
+        [None],
+        ["size_bytes=0 not in [1, inf)"],
+    )
 
 
 # Landing zones
@@ -183,8 +228,20 @@ def test_each_landing_zone_is_asked_once(tmp_path, monkeypatch):
     real = sources.fetch_many
     monkeypatch.setattr(sources, "fetch_many", lambda refs, **options: calls.append(len(refs)) or real(refs, **options))
     land(tmp_path, {"a.png": png(1), "s.tar": TAR})
-    batch = images(SourceRef("a.png"), SourceRef("memory://zone/b.png"), ranged("2.png"), SourceRef("memory://zone/s.tar", "0.png"), SourceRef("other://x/c.png"))
-    done = materialize(batch, Places(landing=LocalLanding(tmp_path), others={"memory://zone/": MemoryLanding({"b.png": png(2), "s.tar": TAR}), "other://x/": "other://x"}))
+    batch = images(
+        SourceRef("a.png"),
+        SourceRef("memory://zone/b.png"),
+        ranged("2.png"),
+        SourceRef("memory://zone/s.tar", "0.png"),
+        SourceRef("other://x/c.png"),
+    )
+    done = materialize(
+        batch,
+        Places(
+            landing=LocalLanding(tmp_path),
+            others={"memory://zone/": MemoryLanding({"b.png": png(2), "s.tar": TAR}), "other://x/": "other://x"},
+        ),
+    )
     assert column(done, "binary_content") == [png(1), png(2), png(2), png(0), None]
     assert column(done, "materialize_error")[4] == "no kind of landing zone opens the address of 'other://x/c.png'"
     assert calls == [2, 2]
@@ -198,11 +255,22 @@ def test_an_address_in_a_locator_opens_nothing_that_nobody_named():
 # Frames
 
 
-@pytest.mark.parametrize("ref", [SourceRef("a.tif"), SourceRef("s.tar", "a.tif"), SourceRef("s.tar", "a.tif", 512, len(tiff(3))), SourceRef("s.tgz", "a.tif")])
+@pytest.mark.parametrize(
+    "ref",
+    [
+        SourceRef("a.tif"),
+        SourceRef("s.tar", "a.tif"),
+        SourceRef("s.tar", "a.tif", 512, len(tiff(3))),
+        SourceRef("s.tgz", "a.tif"),
+    ],
+)
 def test_a_frame_is_picked_on_every_way(ref):
     held = tar({"a.tif": tiff(3)})
     landing = MemoryLanding({"a.tif": tiff(3), "s.tar": held, "s.tgz": gz(held)})
-    data, errors = filled(images(*[SourceRef(ref.path, ref.member, ref.byte_offset, ref.byte_size, index) for index in (2, 0, 7)]), landing)
+    data, errors = filled(
+        images(*[SourceRef(ref.path, ref.member, ref.byte_offset, ref.byte_size, index) for index in (2, 0, 7)]),
+        landing,
+    )
     assert [Image.open(io.BytesIO(each)).n_frames for each in data] == [1, 1, 3] and data[2] == tiff(3)
     assert (pixels(2) == Image.open(io.BytesIO(data[0]))).all() and (pixels(0) == Image.open(io.BytesIO(data[1]))).all()
     assert errors == [None, None, "frame_index=7 not in [0, 2]"]
@@ -220,7 +288,9 @@ def test_a_frame_of_an_animation_becomes_a_still_png(kind, options):
     whole = flat(kind, [10, 90, 170, 250], **options)
     for index, expected in ((3, 250), (0, 10), (2, 170)):
         data = pick_frame(whole, index)
-        assert Image.open(io.BytesIO(data)).format == "PNG" and getattr(Image.open(io.BytesIO(data)), "n_frames", 1) == 1
+        assert (
+            Image.open(io.BytesIO(data)).format == "PNG" and getattr(Image.open(io.BytesIO(data)), "n_frames", 1) == 1
+        )
         assert abs(shade(data) - expected) <= 2
     with pytest.raises(UnreadableItem, match=r"frame_index=4 not in \[0, 3\]"):
         pick_frame(whole, 4)
@@ -235,11 +305,23 @@ def test_what_has_no_frames_stays_as_it_is(kind, index):
 
 @pytest.mark.parametrize("data", [b"no picture at all", b"RIFF....WAVE", bytes(100)])
 def test_a_frame_of_what_is_no_picture_is_an_error_beside_the_bytes(data):
-    found, errors = filled(images(SourceRef("x.tif", frame_index=0), SourceRef("x.tif")), MemoryLanding({"x.tif": data}))
+    found, errors = filled(
+        images(SourceRef("x.tif", frame_index=0), SourceRef("x.tif")), MemoryLanding({"x.tif": data})
+    )
     assert found == [data, data] and "frame_index=0" in errors[0] and errors[1] is None
 
 
-@pytest.mark.parametrize("options", [{}, {"compression": "tiff_lzw"}, {"compression": "tiff_deflate"}, {"compression": "packbits"}, {"compression": "jpeg"}, {"big_tiff": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"compression": "tiff_lzw"},
+        {"compression": "tiff_deflate"},
+        {"compression": "packbits"},
+        {"compression": "jpeg"},
+        {"big_tiff": True},
+    ],
+)
 @pytest.mark.parametrize("channels", [3, 4])
 def test_a_page_of_a_tiff_keeps_its_exact_pixels(options, channels):
     whole = tiff_of([pixels(seed, channels=channels) for seed in range(3)], **options)
@@ -247,7 +329,11 @@ def test_a_page_of_a_tiff_keeps_its_exact_pixels(options, channels):
     for index in range(3):
         source.seek(index)
         page = Image.open(io.BytesIO(pick_frame(whole, index)))
-        assert (page.n_frames, page.mode, page.size) == (1, source.mode, source.size) and page.tobytes() == source.tobytes()
+        assert (page.n_frames, page.mode, page.size) == (
+            1,
+            source.mode,
+            source.size,
+        ) and page.tobytes() == source.tobytes()
         assert page.tag_v2[259] == source.tag_v2[259]  # the compression: nothing was encoded anew
 
 
@@ -271,7 +357,16 @@ def test_a_cut_picture_gives_no_frame(cut):
         pick_frame(whole[:cut], 2)
 
 
-@pytest.mark.parametrize("data", [b"II*\0" + bytes(20), b"II*\0\xff\xff\xff\xff", b"MM\0*" + b"\0\0\0\x08" * 40, b"GIF89a" + b"\xff" * 40, b"RIFF\x10\0\0\0WEBPVP8X" + bytes(30)])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"II*\0" + bytes(20),
+        b"II*\0\xff\xff\xff\xff",
+        b"MM\0*" + b"\0\0\0\x08" * 40,
+        b"GIF89a" + b"\xff" * 40,
+        b"RIFF\x10\0\0\0WEBPVP8X" + bytes(30),
+    ],
+)
 def test_damaged_pictures_give_no_frame_and_no_crash(data):
     with pytest.raises(UnreadableItem) as raised:
         pick_frame(data, 1)
@@ -297,7 +392,10 @@ def test_strips_that_overlap_do_not_blow_a_page_up():
 
 def test_frames_that_follow_one_another_fail_alone():
     whole = tiff(3)
-    done = materialize(images(*[SourceRef("a.tif", frame_index=index) for index in (0, 9, 1)]), Places(landing=MemoryLanding({"a.tif": whole})))
+    done = materialize(
+        images(*[SourceRef("a.tif", frame_index=index) for index in (0, 9, 1)]),
+        Places(landing=MemoryLanding({"a.tif": whole})),
+    )
     assert [error is None for error in column(done, "materialize_error")] == [True, False, True]
 
 
@@ -306,18 +404,32 @@ def test_frames_that_follow_one_another_fail_alone():
 
 def test_without_rows_or_pictures_nothing_happens():
     places = Places(landing=MemoryLanding({}))
-    for batch in (rows.empty_batch(), batch_of([{"modality": "text", "source_ref": SourceRef("gone").to_json()}, {"modality": "metadata", "position": -1}])):
+    for batch in (
+        rows.empty_batch(),
+        batch_of(
+            [{"modality": "text", "source_ref": SourceRef("gone").to_json()}, {"modality": "metadata", "position": -1}]
+        ),
+    ):
         assert materialize(batch, places) is batch
 
 
 def test_only_the_wanted_types_are_fetched():
-    batch = batch_of([{"source_ref": SourceRef(name).to_json(), "content_type": kind} for name, kind in (("a", "image/png"), ("b", "image/jpeg"), ("c", "audio/wav"), ("d", None))])
+    batch = batch_of(
+        [
+            {"source_ref": SourceRef(name).to_json(), "content_type": kind}
+            for name, kind in (("a", "image/png"), ("b", "image/jpeg"), ("c", "audio/wav"), ("d", None))
+        ]
+    )
     landing = MemoryLanding({name: name.encode() for name in "abcd"})
     assert filled(batch, landing, content_types=["image/png"])[0] == [b"a", None, None, None]
     assert filled(batch, landing, content_types=["image/*"])[0] == [b"a", b"b", None, None]
     assert filled(batch, landing)[0] == [b"a", b"b", b"c", b"d"]
     written = images(SourceRef("a"), content_type="IMAGE/PNG; charset=binary")
-    assert filled(written, landing, content_types=["image/png"])[0] == filled(written, landing, content_types=["image/*"])[0] == [b"a"]
+    assert (
+        filled(written, landing, content_types=["image/png"])[0]
+        == filled(written, landing, content_types=["image/*"])[0]
+        == [b"a"]
+    )
 
 
 def test_bytes_that_are_there_stay_unless_they_are_to_be_fetched_anew():
@@ -328,11 +440,16 @@ def test_bytes_that_are_there_stay_unless_they_are_to_be_fetched_anew():
 
 
 def test_an_error_of_before_goes_once_the_bytes_are_there():
-    assert filled(images(SourceRef("a"), materialize_error="before"), MemoryLanding({"a": b"new"})) == ([b"new"], [None])
+    assert filled(images(SourceRef("a"), materialize_error="before"), MemoryLanding({"a": b"new"})) == (
+        [b"new"],
+        [None],
+    )
 
 
 def test_rows_that_their_source_found_unreadable_stay_so():
-    batch = images(SourceRef("a"), status="unreadable", binary_content=None, materialize_error="the member is a symbolic link")
+    batch = images(
+        SourceRef("a"), status="unreadable", binary_content=None, materialize_error="the member is a symbolic link"
+    )
     assert filled(batch, MemoryLanding({"a": b"x"})) == ([None], ["the member is a symbolic link"])
 
 
@@ -340,7 +457,10 @@ def test_columns_for_bytes_and_errors_are_made_where_they_are_missing():
     batch = images(SourceRef("a"), SourceRef("b"))
     assert not {"binary_content", "materialize_error"} & set(batch.columns)
     done = materialize(batch, Places(landing=MemoryLanding({"a": b"x"})))
-    assert column(done, "binary_content") == [b"x", None] and column(done, "materialize_error") == [None, "the file is missing"]
+    assert column(done, "binary_content") == [b"x", None] and column(done, "materialize_error") == [
+        None,
+        "the file is missing",
+    ]
     assert done.table.schema.field("binary_content").type == pa.large_binary()
 
 
@@ -355,7 +475,9 @@ def test_a_digest_leads_to_the_blob_and_spares_the_source(tmp_path):
 
 def test_a_blob_that_is_gone_or_broken_is_fetched_from_its_source(tmp_path):
     store, digest = BlobStore(tmp_path), digest_of(png())
-    done = materialize(images(SourceRef("a.png"), digest=digest), Places(store=store, landing=MemoryLanding({"a.png": png()})))
+    done = materialize(
+        images(SourceRef("a.png"), digest=digest), Places(store=store, landing=MemoryLanding({"a.png": png()}))
+    )
     assert column(done, "binary_content") == [png()]
 
 
@@ -366,10 +488,18 @@ def test_bytes_that_do_not_hash_to_the_digest_of_their_row_are_an_error():
 
 def test_every_row_of_a_lake_is_filled_from_its_store(tmp_path):
     store = BlobStore(tmp_path / "store")
-    land(tmp_path / "in", {"s.tar": tar({"0.json": record(texts=["t"], images=["a.tif", "a.tif"]), "0.a.tif": tiff(2)}), "p.png": png()})
-    tables = [sources.ingest(shard, "image", landing=tmp_path / "in", store=store, settings=SETTINGS) for shard in sources.scan(tmp_path / "in", settings=SETTINGS)]
+    land(
+        tmp_path / "in",
+        {"s.tar": tar({"0.json": record(texts=["t"], images=["a.tif", "a.tif"]), "0.a.tif": tiff(2)}), "p.png": png()},
+    )
+    tables = [
+        sources.ingest(shard, "image", landing=tmp_path / "in", store=store, settings=SETTINGS)
+        for shard in sources.scan(tmp_path / "in", settings=SETTINGS)
+    ]
     done = materialize(RowBatch.of(pa.concat_tables(tables)), Places(store=store))
-    assert sorted(Image.open(io.BytesIO(data)).n_frames if data[:2] == b"II" else 0 for data in column(done, "binary_content")) == [0, 1, 1]
+    assert sorted(
+        Image.open(io.BytesIO(data)).n_frames if data[:2] == b"II" else 0 for data in column(done, "binary_content")
+    ) == [0, 1, 1]
 
 
 # One after the other
@@ -378,38 +508,66 @@ def test_every_row_of_a_lake_is_filled_from_its_store(tmp_path):
 def test_only_rows_under_the_mask_are_touched():
     landing = MemoryLanding({name: name.encode() for name in "abcd"})
     batch = images(*[SourceRef(name) for name in "abcd"])
-    assert dict(rows.iter_materialized(batch, [False, True, False, True], Places(landing=landing))) == {1: b"b", 3: b"d"}
+    assert dict(rows.iter_materialized(batch, [False, True, False, True], Places(landing=landing))) == {
+        1: b"b",
+        3: b"d",
+    }
     assert sorted(landing.opened) == ["b", "d"]
 
 
 def test_an_empty_mask_yields_nothing():
     landing = MemoryLanding({"a": b"x"})
-    assert list(rows.iter_materialized(images(SourceRef("a")), pa.array([False]), Places(landing=landing))) == [] and landing.opened == []
+    assert (
+        list(rows.iter_materialized(images(SourceRef("a")), pa.array([False]), Places(landing=landing))) == []
+        and landing.opened == []
+    )
 
 
 def test_the_labels_of_a_data_frame_come_back():
     frame = images(SourceRef("a"), SourceRef("b"), SourceRef("gone")).to_pandas().set_index(pandas.Index([30, 10, 20]))
-    assert dict(rows.iter_materialized(frame, [True, True, True], Places(landing=MemoryLanding({"a": b"1", "b": b"2"})))) == {30: b"1", 10: b"2", 20: None}
+    assert dict(
+        rows.iter_materialized(frame, [True, True, True], Places(landing=MemoryLanding({"a": b"1", "b": b"2"})))
+    ) == {30: b"1", 10: b"2", 20: None}
 
 
 def test_what_is_no_bytes_counts_as_none():
-    frame = pandas.DataFrame({"sample_id": ["s"] * 3, "position": [0, 1, 2], "modality": ["image"] * 3, "binary_content": [b"x", 7, bytearray(b"y")]})
+    frame = pandas.DataFrame(
+        {
+            "sample_id": ["s"] * 3,
+            "position": [0, 1, 2],
+            "modality": ["image"] * 3,
+            "binary_content": [b"x", 7, bytearray(b"y")],
+        }
+    )
     assert dict(rows.iter_materialized(frame, [True] * 3, Places())) == {0: b"x", 1: None, 2: b"y"}
     # A column of texts alone has a type of its own in pandas 3, which Arrow would take for bytes.
-    texts = pandas.DataFrame({"sample_id": ["s"] * 2, "position": [0, 1], "modality": ["image"] * 2, "binary_content": ["not bytes", "either"]})
+    texts = pandas.DataFrame(
+        {
+            "sample_id": ["s"] * 2,
+            "position": [0, 1],
+            "modality": ["image"] * 2,
+            "binary_content": ["not bytes", "either"],
+        }
+    )
     assert dict(rows.iter_materialized(texts, [True] * 2, Places())) == {0: None, 1: None}
 
 
 def test_a_file_is_opened_when_its_row_is_asked_for():
     landing = MemoryLanding({f"{at}": b"%d" % at for at in range(20)})
-    seen = rows.iter_materialized(images(*[SourceRef(f"{at}") for at in range(20)]), [True] * 20, Places(landing=landing))
+    seen = rows.iter_materialized(
+        images(*[SourceRef(f"{at}") for at in range(20)]), [True] * 20, Places(landing=landing)
+    )
     next(seen)
     assert len(landing.opened) == 1 and len(dict(seen)) == 19
 
 
 def test_members_of_a_compressed_tar_are_one_pass_for_all_rows_under_the_mask():
     landing = MemoryLanding({"s.tgz": gz(tar([(f"{at}.png", png(at)) for at in range(100)]))})
-    seen = dict(rows.iter_materialized(images(*[SourceRef("s.tgz", f"{at}.png") for at in range(100)]), [True] * 100, Places(landing=landing)))
+    seen = dict(
+        rows.iter_materialized(
+            images(*[SourceRef("s.tgz", f"{at}.png") for at in range(100)]), [True] * 100, Places(landing=landing)
+        )
+    )
     assert len(seen) == 100 and seen[99] == png(99) and len(landing.opened) <= 4
 
 
@@ -426,7 +584,11 @@ def test_many_members_of_a_compressed_tar_are_read_in_one_pass():
 def test_fetching_tells_what_each_locator_lacks():
     refs = [SourceRef("s.tar", "9.png"), SourceRef("gone"), ranged("0.png"), SourceRef("s.tar", None, 5, 0)]
     found = dict(sources.fetch_many(refs, landing=MemoryLanding({"s.tar": TAR})))
-    assert found[2] == png(0) and [found[at].code for at in (0, 1, 3)] == [1001, 1001, 1003] and isinstance(found[0], Fault)
+    assert (
+        found[2] == png(0)
+        and [found[at].code for at in (0, 1, 3)] == [1001, 1001, 1003]
+        and isinstance(found[0], Fault)
+    )
 
 
 def test_a_range_whose_file_was_replaced_is_found_by_its_name():

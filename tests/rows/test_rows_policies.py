@@ -14,11 +14,22 @@ LOST = {"data": None, "materialize_error": "blob 3f is gone"}
 
 
 def mixed():
-    return batch(meta("a"), text(0, sample="a"), image(1, sample="a", **LOST), text(2, sample="a"), meta("b"), image(0, sample="b"), meta("c"), image(0, sample="c", **LOST))
+    return batch(
+        meta("a"),
+        text(0, sample="a"),
+        image(1, sample="a", **LOST),
+        text(2, sample="a"),
+        meta("b"),
+        image(0, sample="b"),
+        meta("c"),
+        image(0, sample="c", **LOST),
+    )
 
 
 def test_error_raises_with_the_count_and_the_first_examples() -> None:
-    with pytest.raises(RowsUnreadable, match=r"2 of 8 rows have no bytes, the first: a at position 1: blob 3f is gone; c at position 0"):
+    with pytest.raises(
+        RowsUnreadable, match=r"2 of 8 rows have no bytes, the first: a at position 1: blob 3f is gone; c at position 0"
+    ):
         apply_policy(mixed(), "error")
 
 
@@ -39,7 +50,13 @@ def test_drop_sample_drops_all_rows_of_the_sample() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
-    "made", [batch(meta(), text(0), image(4)), batch(text(0, materialize_error=None), text(5, materialize_error=None)), batch()], ids=["no column", "all null", "no rows"]
+    "made",
+    [
+        batch(meta(), text(0), image(4)),
+        batch(text(0, materialize_error=None), text(5, materialize_error=None)),
+        batch(),
+    ],
+    ids=["no column", "all null", "no rows"],
 )
 def test_a_batch_without_errors_is_the_very_batch(policy: str, made) -> None:
     assert apply_policy(made, policy) is made

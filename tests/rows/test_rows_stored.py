@@ -48,22 +48,33 @@ def plain(batch: RowBatch, *names: str) -> list[dict]:
 
 
 def test_a_batch_comes_back_from_parquet_as_it_was(tmp_path):
-    batch = one(tmp_path, {"s.tar": tar({"0.json": record(texts=["t", None], images=[None, "p"], url="u", score=1), "0.p.png": png()})}, materialize="read")
+    batch = one(
+        tmp_path,
+        {"s.tar": tar({"0.json": record(texts=["t", None], images=[None, "p"], url="u", score=1), "0.p.png": png()})},
+        materialize="read",
+    )
     (back,) = parquet(write(tmp_path / "out", {"a.parquet": batch.table}), "a.parquet")
     assert back.table.equals(batch.table) and back.table.schema.equals(batch.table.schema)
     assert back.source_files == ("a.parquet",) and back.is_valid
 
 
 def test_columns_of_the_contract_that_a_file_lacks_are_null(tmp_path):
-    (back,) = parquet(write(tmp_path, {"a.parquet": pa.table({"sample_id": ["a"], "position": [0], "modality": ["text"]})}), "a.parquet")
-    assert back.columns == SCHEMA.names and plain(back, "sample_id", "text_content", "digest") == [{"sample_id": "a", "text_content": None, "digest": None}]
+    (back,) = parquet(
+        write(tmp_path, {"a.parquet": pa.table({"sample_id": ["a"], "position": [0], "modality": ["text"]})}),
+        "a.parquet",
+    )
+    assert back.columns == SCHEMA.names and plain(back, "sample_id", "text_content", "digest") == [
+        {"sample_id": "a", "text_content": None, "digest": None}
+    ]
     assert [field.type for field in back.table.schema] == [field.type for field in SCHEMA]
 
 
 def test_a_choice_of_fields_keeps_the_reserved_columns_and_drops_the_others(tmp_path):
     (back,) = parquet(write(tmp_path, {"a.parquet": table("a")}), "a.parquet", fields=["url", "unknown"])
     assert back.columns == [*SCHEMA.names, "url", "unknown"]
-    assert plain(back, "url", "unknown")[0] == {"url": "u/a", "unknown": None} and column(back, "text_content", "text") == ["t" * 50]
+    assert plain(back, "url", "unknown")[0] == {"url": "u/a", "unknown": None} and column(
+        back, "text_content", "text"
+    ) == ["t" * 50]
 
 
 def test_without_a_choice_every_column_stays_on_its_kind_of_row(tmp_path):
@@ -75,7 +86,13 @@ def test_without_a_choice_every_column_stays_on_its_kind_of_row(tmp_path):
     ]  # fmt: skip
 
 
-FIELDS = {"texts": ["t", None, "u"], "images": [None, "p.png", None], "url": "u", "lang": ["en", "fr"], "alt": [{"k": 1}]}
+FIELDS = {
+    "texts": ["t", None, "u"],
+    "images": [None, "p.png", None],
+    "url": "u",
+    "lang": ["en", "fr"],
+    "alt": [{"k": 1}],
+}
 SPREAD = {"per_image_fields": ["alt"], "per_text_fields": ["lang"]}
 
 
@@ -91,7 +108,9 @@ def _content(batch: RowBatch) -> list[tuple]:
 
 
 def test_fields_of_samples_texts_and_images_survive_the_way_through_tars_and_parquet(tmp_path):
-    start = one(tmp_path / "in", {"s.tar": tar({"0.json": record(**FIELDS), "0.p.png": png()})}, materialize="read", **SPREAD)
+    start = one(
+        tmp_path / "in", {"s.tar": tar({"0.json": record(**FIELDS), "0.p.png": png()})}, materialize="read", **SPREAD
+    )
     (name,) = _written(start, tmp_path / "parquet", "parquet")
     (stored,) = parquet(tmp_path / "parquet", name)
     _written(stored, tmp_path / "tars", "webdataset")
@@ -114,7 +133,11 @@ def test_batches_split_between_samples_and_name_the_file_that_fed_them(tmp_path)
 def test_files_that_fit_are_one_batch_with_the_columns_of_all(tmp_path):
     root = write(tmp_path, {"a.parquet": table("a", score=1), "b.parquet": table("b", other="x")})
     (back,) = parquet(root, "a.parquet", "b.parquet")
-    assert back.source_files == ("a.parquet", "b.parquet") and column(back, "score", "image") == [1, None] and column(back, "other", "image") == [None, "x"]
+    assert (
+        back.source_files == ("a.parquet", "b.parquet")
+        and column(back, "score", "image") == [1, None]
+        and column(back, "other", "image") == [None, "x"]
+    )
 
 
 def test_batches_end_at_a_number_of_rows_too(tmp_path):
@@ -127,7 +150,12 @@ def test_batches_end_at_a_number_of_rows_too(tmp_path):
 
 
 def test_a_sample_longer_than_what_is_read_at_once_stays_whole(tmp_path):
-    long = batch_of([{"sample_id": "long" if at < 700 else "next", "position": at, "modality": "text", "text_content": str(at)} for at in range(900)]).table
+    long = batch_of(
+        [
+            {"sample_id": "long" if at < 700 else "next", "position": at, "modality": "text", "text_content": str(at)}
+            for at in range(900)
+        ]
+    ).table
     batches = parquet(write(tmp_path, {"a.parquet": long}), "a.parquet", max_batch_bytes=1)
     assert [batch.num_rows for batch in batches] == [700, 200]
 
@@ -144,7 +172,11 @@ def test_rows_without_an_id_name_every_file_and_are_said(tmp_path, caplog):
     nameless = table("b").set_column(0, "sample_id", pa.array([None] * 3, pa.string()))
     root = write(tmp_path, {"a.parquet": table("a"), "b.parquet": nameless, "c.parquet": table("c")})
     batches = parquet(root, "a.parquet", "b.parquet", "c.parquet", max_batch_bytes=1)
-    assert [batch.source_files for batch in batches] == [("a.parquet",), ("a.parquet", "b.parquet", "c.parquet"), ("c.parquet",)]
+    assert [batch.source_files for batch in batches] == [
+        ("a.parquet",),
+        ("a.parquet", "b.parquet", "c.parquet"),
+        ("c.parquet",),
+    ]
     assert "b.parquet has 3 rows without a sample_id" in caplog.text and not batches[1].is_valid
 
 
@@ -176,7 +208,9 @@ def test_lance_gives_rows_with_its_own_names_for_them(tmp_path):
     (back,) = lance_rows(tmp_path, fields=["url"])
     assert plain(back, "sample_id", "position") == table("a", "b").select(["sample_id", "position"]).to_pylist()
     assert back.columns == [*SCHEMA.names, "url", "lance_row_id", "lance_row_address", "lance_fragment"]
-    assert column(back, "lance_fragment") == [0] * 3 + [1] * 3 and column(back, "lance_row_address")[3:] == [(1 << 32) + at for at in range(3)]
+    assert column(back, "lance_fragment") == [0] * 3 + [1] * 3 and column(back, "lance_row_address")[3:] == [
+        (1 << 32) + at for at in range(3)
+    ]
     assert len(set(column(back, "lance_row_id"))) == 6
 
 
@@ -192,7 +226,10 @@ def test_a_version_of_a_dataset_is_kept_to_and_recorded(tmp_path):
 
 def test_lance_batches_split_between_samples(tmp_path):
     lance.write_dataset(table("a", "b"), tmp_path / "a.lance")
-    assert [set(column(batch, "sample_id")) for batch in lance_rows(tmp_path, max_batch_bytes=1, scan_rows=2)] == [{"a"}, {"b"}]
+    assert [set(column(batch, "sample_id")) for batch in lance_rows(tmp_path, max_batch_bytes=1, scan_rows=2)] == [
+        {"a"},
+        {"b"},
+    ]
 
 
 def test_chosen_fragments_of_a_dataset_are_read_alone(tmp_path):
@@ -216,7 +253,9 @@ def test_rows_of_a_dataset_without_an_id_are_refused(tmp_path):
         lance_rows(tmp_path)
 
 
-@pytest.mark.parametrize("limits", [{"max_batch_bytes": 0}, {"max_batch_rows": 0}, {"scan_rows": 0}, {"version": 0}, {"scan_rows": -1}])
+@pytest.mark.parametrize(
+    "limits", [{"max_batch_bytes": 0}, {"max_batch_rows": 0}, {"scan_rows": 0}, {"version": 0}, {"scan_rows": -1}]
+)
 def test_limits_of_nothing_are_refused_for_lance(tmp_path, limits):
     with pytest.raises(ValueError, match="must be above 0"):
         lance_rows(tmp_path, **limits)
@@ -230,10 +269,17 @@ def test_a_dataset_outside_of_the_landing_zone_is_refused(tmp_path):
 
 
 def test_a_lance_dataset_of_another_make_is_a_source(tmp_path):
-    lance.write_dataset(pa.table({"id": ["x"], "image": pa.array([png()], pa.binary()), "caption": ["c"], "score": [1]}), tmp_path / "a.lance")
+    lance.write_dataset(
+        pa.table({"id": ["x"], "image": pa.array([png()], pa.binary()), "caption": ["c"], "score": [1]}),
+        tmp_path / "a.lance",
+    )
     (shard,) = sources.scan(tmp_path, settings=SETTINGS)
     (batch,) = rows.read_rows(shard, landing=tmp_path, materialize="read")
-    assert column(batch, "binary_content", "image") == [png()] and column(batch, "text_content", "text") == ["c"] and column(batch, "score", "metadata") == [1]
+    assert (
+        column(batch, "binary_content", "image") == [png()]
+        and column(batch, "text_content", "text") == ["c"]
+        and column(batch, "score", "metadata") == [1]
+    )
 
 
 def test_a_sample_of_very_many_rows_is_read_in_time_that_grows_with_it(tmp_path, monkeypatch):
@@ -241,7 +287,14 @@ def test_a_sample_of_very_many_rows_is_read_in_time_that_grows_with_it(tmp_path,
     looked = []
     original = rows.stored._bounds
     monkeypatch.setattr(rows.stored, "_bounds", lambda table: looked.append(table.num_rows) or original(table))
-    many = pa.table({"sample_id": ["a"] * 20_000 + ["b"], "position": [*range(20_000), 0], "modality": ["text"] * 20_001, "text_content": ["x"] * 20_001})
+    many = pa.table(
+        {
+            "sample_id": ["a"] * 20_000 + ["b"],
+            "position": [*range(20_000), 0],
+            "modality": ["text"] * 20_001,
+            "text_content": ["x"] * 20_001,
+        }
+    )
     found = parquet(write(tmp_path, {"a.parquet": many}), "a.parquet")
     assert sum(batch.num_rows for batch in found) == 20_001
     assert sum(looked) < 4 * 20_001

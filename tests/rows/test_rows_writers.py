@@ -60,7 +60,9 @@ def test_equal_rows_give_equal_bytes(to: str, suffix: str, tmp_path: Path) -> No
     digests = set()
     for at in range(2):
         written = write_rows(batch(*sample()), tmp_path / str(at), to=to)
-        digests |= {file.digest for file in written.files} | {hashlib.sha256(file.read_bytes()).hexdigest() for file in files(tmp_path / str(at), suffix)}
+        digests |= {file.digest for file in written.files} | {
+            hashlib.sha256(file.read_bytes()).hexdigest() for file in files(tmp_path / str(at), suffix)
+        }
     assert len(digests) == 1
 
 
@@ -92,7 +94,9 @@ def test_a_killed_writer_leaves_nothing_under_a_final_name(tmp_path: Path) -> No
     assert run.returncode == 9
     assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".part", ".lock"}
     written = write_rows(batch(*sample()), tmp_path / "out", to="webdataset")
-    assert [path.name for path in (tmp_path / "out").iterdir() if path.suffix in (".part", ".tar")] == [written.files[0].name]
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.suffix in (".part", ".tar")] == [
+        written.files[0].name
+    ]
 
 
 @pytest.mark.parametrize(("to", "suffix"), FORMATS)
@@ -100,7 +104,12 @@ def test_a_failed_overwrite_leaves_what_was_there(to: str, suffix: str, tmp_path
     write_rows(batch(*sample()), tmp_path, to=to)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(OSError, match="gone"):
-        write_rows(broken(batch(*sample("other"))), tmp_path, to=to, settings=WriteSettings(mode="overwrite", samples_per_file=1))
+        write_rows(
+            broken(batch(*sample("other"))),
+            tmp_path,
+            to=to,
+            settings=WriteSettings(mode="overwrite", samples_per_file=1),
+        )
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
@@ -111,9 +120,17 @@ def test_modes(to: str, suffix: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="overwrite or append"):
         write_rows(batch(*sample(), origin=("2",)), tmp_path, to=to)
     assert write_rows(broken(), tmp_path, to=to, settings=WriteSettings(mode="ignore")).is_ignored
-    second = write_rows(batch(*sample(), origin=("2",)), tmp_path, to=to, settings=WriteSettings(mode="append")).files[0].name
+    second = (
+        write_rows(batch(*sample(), origin=("2",)), tmp_path, to=to, settings=WriteSettings(mode="append"))
+        .files[0]
+        .name
+    )
     assert {file.name for file in files(tmp_path, suffix)} == {first, second}
-    third = write_rows(batch(*sample(), origin=("3",)), tmp_path, to=to, settings=WriteSettings(mode="overwrite")).files[0].name
+    third = (
+        write_rows(batch(*sample(), origin=("3",)), tmp_path, to=to, settings=WriteSettings(mode="overwrite"))
+        .files[0]
+        .name
+    )
     assert [file.name for file in files(tmp_path, suffix)] == [third]
 
 
@@ -144,7 +161,9 @@ def test_a_format_without_a_writer_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("wrong", [{"mode": "replace"}, {"compression": "rar"}, {"on_error": "shrug"}, {"samples_per_file": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"mode": "replace"}, {"compression": "rar"}, {"on_error": "shrug"}, {"samples_per_file": 0}]
+)
 def test_settings_that_are_none_are_refused(wrong) -> None:
     with pytest.raises(SettingsError, match=str(next(iter(wrong.values())))):
         WriteSettings(**wrong)
@@ -159,16 +178,28 @@ def test_samples_per_file_is_kept_to_across_batches(to: str, suffix: str, tmp_pa
 
 
 def test_a_file_is_closed_when_it_is_large(tmp_path: Path) -> None:
-    written = write_rows((batch(*sample(str(at))) for at in range(4)), tmp_path, to="webdataset", settings=WriteSettings(file_bytes=2 * len(PNG)))
+    written = write_rows(
+        (batch(*sample(str(at))) for at in range(4)),
+        tmp_path,
+        to="webdataset",
+        settings=WriteSettings(file_bytes=2 * len(PNG)),
+    )
     assert [file.num_samples for file in written.files] == [2, 2]
 
 
 @pytest.mark.parametrize(("to", "suffix"), FORMATS)
 def test_two_samples_with_one_id_from_two_shards_both_survive(to: str, suffix: str, tmp_path: Path) -> None:
-    given = [batch(meta("x"), text(0, "from a", "x"), origin=("a.tar",)), batch(meta("x"), text(0, "from b", "x"), origin=("b.tar",))]
+    given = [
+        batch(meta("x"), text(0, "from a", "x"), origin=("a.tar",)),
+        batch(meta("x"), text(0, "from b", "x"), origin=("b.tar",)),
+    ]
     written = write_rows(given, tmp_path, to=to)
     assert written.renamed == (("x", "x#2"),)
-    found = {one["sample_id"]: one["texts"] for one in records(tmp_path)} if to == "webdataset" else _texts(rows_in(tmp_path))
+    found = (
+        {one["sample_id"]: one["texts"] for one in records(tmp_path)}
+        if to == "webdataset"
+        else _texts(rows_in(tmp_path))
+    )
     assert found == {"x": ["from a"], "x#2": ["from b"]}
 
 
@@ -181,20 +212,41 @@ def _texts(table: pa.Table) -> dict[str, list[str]]:
 
 
 def test_two_samples_with_one_id_in_one_batch_are_told_apart_by_the_files_of_their_rows(tmp_path: Path) -> None:
-    rows = [text(at, f"{name}{at}", "x", source_ref=json.dumps({"path": f"{name}.tar"})) for at in range(3) for name in ("a", "b")]
+    rows = [
+        text(at, f"{name}{at}", "x", source_ref=json.dumps({"path": f"{name}.tar"}))
+        for at in range(3)
+        for name in ("a", "b")
+    ]
     rows += [text(3, "b3", "x", source_ref=json.dumps({"path": "b.tar"}))]
     write_rows(batch(*rows), tmp_path, to="webdataset")
-    assert {one["sample_id"]: one["texts"] for one in records(tmp_path)} == {"x": ["a0", "a1", "a2"], "x#2": ["b0", "b1", "b2", "b3"]}
+    assert {one["sample_id"]: one["texts"] for one in records(tmp_path)} == {
+        "x": ["a0", "a1", "a2"],
+        "x#2": ["b0", "b1", "b2", "b3"],
+    }
 
 
 def test_two_samples_with_one_id_and_no_locators_are_told_apart_by_their_order(tmp_path: Path) -> None:
-    write_rows(batch(meta("x"), text(0, "short", "x"), meta("x"), text(0, "one", "x"), text(1, "two", "x")), tmp_path, to="webdataset")
+    write_rows(
+        batch(meta("x"), text(0, "short", "x"), meta("x"), text(0, "one", "x"), text(1, "two", "x")),
+        tmp_path,
+        to="webdataset",
+    )
     assert {one["sample_id"]: one["texts"] for one in records(tmp_path)} == {"x": ["short"], "x#2": ["one", "two"]}
 
 
 def test_a_sample_whose_rows_lie_apart_in_its_file_stays_one(tmp_path: Path) -> None:
     ref = {"source_ref": json.dumps({"path": "a.tar"})}
-    write_rows(batch(meta("x", n=1, **ref), text(0, "one", "x", **ref), text(0, "else", "y", **ref), meta("x", n=1, **ref), text(1, "two", "x", **ref)), tmp_path, to="webdataset")
+    write_rows(
+        batch(
+            meta("x", n=1, **ref),
+            text(0, "one", "x", **ref),
+            text(0, "else", "y", **ref),
+            meta("x", n=1, **ref),
+            text(1, "two", "x", **ref),
+        ),
+        tmp_path,
+        to="webdataset",
+    )
     assert [(one["sample_id"], one["texts"]) for one in records(tmp_path)] == [("x", ["one", "two"]), ("y", ["else"])]
 
 
@@ -222,13 +274,21 @@ def lost(tmp_path: Path) -> tuple[RowBatch, Places]:
     """A sample with a picture whose bytes are in the store, and one whose file does not exist."""
     make.land(tmp_path / "landing", {"here.png": PNG})
     refs = [json.dumps({"path": "here.png"}), json.dumps({"path": "gone.png"})]
-    return batch(text(0), image(1, None, source_ref=refs[0]), image(2, None, source_ref=refs[1])), Places(landing=tmp_path / "landing")
+    return batch(text(0), image(1, None, source_ref=refs[0]), image(2, None, source_ref=refs[1])), Places(
+        landing=tmp_path / "landing"
+    )
 
 
 @pytest.mark.parametrize(("policy", "left"), [("warn", [0, 1, 2]), ("drop_row", [0, 1]), ("drop_sample", [])])
 def test_a_bad_path_follows_the_policy(policy: str, left: list[int], lost, tmp_path: Path) -> None:
     made, places = lost
-    written = write_rows(made, tmp_path / "out", to="parquet", settings=WriteSettings(on_error=policy), fill=lambda part: materialize(part, places))
+    written = write_rows(
+        made,
+        tmp_path / "out",
+        to="parquet",
+        settings=WriteSettings(on_error=policy),
+        fill=lambda part: materialize(part, places),
+    )
     rows = rows_in(tmp_path / "out").to_pylist() if written.files else []
     assert [row["position"] for row in rows] == left
     assert written.num_rows + sum(written.dropped.values()) == written.num_rows_in == 3
@@ -277,11 +337,15 @@ def test_only_a_part_of_a_batch_is_in_memory_with_its_bytes(tmp_path: Path) -> N
 def test_the_compression_is_the_one_that_was_asked_for(compression: str, tmp_path: Path) -> None:
     write_rows(batch(*sample()), tmp_path, to="parquet", settings=WriteSettings(compression=compression))
     group = pq.ParquetFile(files(tmp_path, ".parquet")[0]).metadata.row_group(0)
-    assert {group.column(at).compression for at in range(group.num_columns)} == {"UNCOMPRESSED" if compression == "none" else compression.upper()}
+    assert {group.column(at).compression for at in range(group.num_columns)} == {
+        "UNCOMPRESSED" if compression == "none" else compression.upper()
+    }
 
 
 def test_row_groups_have_the_rows_that_were_asked_for(tmp_path: Path) -> None:
-    write_rows((batch(*sample(str(at))) for at in range(5)), tmp_path, to="parquet", settings=WriteSettings(row_group_rows=8))
+    write_rows(
+        (batch(*sample(str(at))) for at in range(5)), tmp_path, to="parquet", settings=WriteSettings(row_group_rows=8)
+    )
     file = pq.ParquetFile(files(tmp_path, ".parquet")[0]).metadata
     assert [file.row_group(at).num_rows for at in range(file.num_row_groups)] == [8, 8, 4]
 
@@ -312,18 +376,32 @@ def test_the_index_of_a_data_frame_is_never_written(tmp_path: Path) -> None:
 def test_a_schema_drops_extras_and_none_keeps_them(tmp_path: Path) -> None:
     made = batch(*sample(score=0.5, url="u"))
     write_rows(made, tmp_path / "all", to="parquet")
-    write_rows(made, tmp_path / "some", to="parquet", settings=WriteSettings(schema=pa.schema([*SCHEMA, ("score", pa.float64()), ("absent", pa.int32())])))
+    write_rows(
+        made,
+        tmp_path / "some",
+        to="parquet",
+        settings=WriteSettings(schema=pa.schema([*SCHEMA, ("score", pa.float64()), ("absent", pa.int32())])),
+    )
     assert {"score", "url"} <= set(rows_in(tmp_path / "all").column_names)
     assert rows_in(tmp_path / "some").column_names == [*SCHEMA.names, "score", "absent"]
     assert rows_in(tmp_path / "some")["score"].to_pylist() == [0.5, None, None, None]
-    write_rows(made, tmp_path / "tar", to="webdataset", settings=WriteSettings(schema=pa.schema([*SCHEMA, ("score", pa.float64())])))
+    write_rows(
+        made,
+        tmp_path / "tar",
+        to="webdataset",
+        settings=WriteSettings(schema=pa.schema([*SCHEMA, ("score", pa.float64())])),
+    )
     assert ("url" in records(tmp_path / "tar")[0], records(tmp_path / "tar")[0]["score"]) == (False, 0.5)
 
 
 @pytest.mark.parametrize("row_group_rows", [1, 100])
 def test_shards_with_different_extras_are_one_table_with_nulls(row_group_rows: int, tmp_path: Path) -> None:
     """Also where the first rows are written before the second shard shows its columns."""
-    given = [batch(meta("a", score=1), text(0, sample="a")), batch(meta("b", score=0.5, url="u"), text(0, sample="b")), batch(meta("c", url="v"), text(0, sample="c"))]
+    given = [
+        batch(meta("a", score=1), text(0, sample="a")),
+        batch(meta("b", score=0.5, url="u"), text(0, sample="b")),
+        batch(meta("c", url="v"), text(0, sample="c")),
+    ]
     written = write_rows(given, tmp_path, to="parquet", settings=WriteSettings(row_group_rows=row_group_rows))
     table = rows_in(tmp_path)
     assert len(written.files) == 1
@@ -332,7 +410,11 @@ def test_shards_with_different_extras_are_one_table_with_nulls(row_group_rows: i
 
 
 def test_types_that_do_not_go_together_become_text_and_are_told(tmp_path: Path) -> None:
-    given = [batch(meta("a", tag=7), text(0, sample="a")), batch(meta("b", tag=["x", "y"]), text(0, sample="b")), batch(meta("c", tag="plain"), text(0, sample="c"))]
+    given = [
+        batch(meta("a", tag=7), text(0, sample="a")),
+        batch(meta("b", tag=["x", "y"]), text(0, sample="b")),
+        batch(meta("c", tag="plain"), text(0, sample="c")),
+    ]
     written = write_rows(given, tmp_path, to="parquet", settings=WriteSettings(row_group_rows=1))
     assert [value for value in rows_in(tmp_path)["tag"].to_pylist() if value] == ["7", '["x", "y"]', "plain"]
     assert ["'tag'" in problem for problem in written.problems] == [True]
@@ -358,10 +440,20 @@ def test_appending_rows_of_the_same_source_keeps_those_that_are_there(to: str, s
         assert hashlib.sha256((tmp_path / file["name"]).read_bytes()).hexdigest() == file["digest"]
 
 
-def test_a_tar_of_ours_is_read_back_without_a_word_about_reserved_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tar_of_ours_is_read_back_without_a_word_about_reserved_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Its JSON says sample_id and licence, which the columns of these names say as well."""
-    write_rows(batch(*[{**row, "licence": "MIT"} for row in sample("a/b.1")], origin=("1",)), tmp_path / "tars", to="webdataset")
+    write_rows(
+        batch(*[{**row, "licence": "MIT"} for row in sample("a/b.1")], origin=("1",)),
+        tmp_path / "tars",
+        to="webdataset",
+    )
     settings = sources.SourceSettings()
-    found = [one for shard in sources.scan(tmp_path / "tars", settings=settings) for one in read_rows(shard, landing=tmp_path / "tars", settings=settings)]
+    found = [
+        one
+        for shard in sources.scan(tmp_path / "tars", settings=settings)
+        for one in read_rows(shard, landing=tmp_path / "tars", settings=settings)
+    ]
     assert [one.conflicts for one in found] == [()] and {*found[0].table["licence"].to_pylist()} == {"MIT"}
     assert "reserved" not in caplog.text

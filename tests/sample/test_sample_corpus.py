@@ -24,7 +24,11 @@ TINY = sample.SampleSettings(scale=0.01)
 
 
 def files(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def member_bytes(landing: Path) -> dict[tuple[str, str], bytes]:
@@ -32,7 +36,11 @@ def member_bytes(landing: Path) -> dict[tuple[str, str], bytes]:
     found: dict[tuple[str, str], bytes] = {}
     for path in sorted(landing.rglob("*")):
         shard, name = path.relative_to(landing).as_posix(), path.name
-        if path.is_dir() or name == "_source.json" or shard in ("broken/half.tar", "broken/damaged.jsonl.gz", "broken/lines.jsonl"):
+        if (
+            path.is_dir()
+            or name == "_source.json"
+            or shard in ("broken/half.tar", "broken/damaged.jsonl.gz", "broken/lines.jsonl")
+        ):
             continue
         if name.endswith(".tar"):
             with tarfile.open(path) as archive:
@@ -44,9 +52,14 @@ def member_bytes(landing: Path) -> dict[tuple[str, str], bytes]:
         elif ".jsonl" in name:
             raw = path.read_bytes()
             lines = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
-            found |= {(shard, f"line:{number}"): json.loads(line)["text"].encode() for number, line in enumerate(lines, 1)}
+            found |= {
+                (shard, f"line:{number}"): json.loads(line)["text"].encode() for number, line in enumerate(lines, 1)
+            }
         elif name.endswith(".parquet"):
-            found |= {(shard, f"row:{number}"): text.encode() for number, text in enumerate(pq.read_table(path)["text"].to_pylist(), 1)}
+            found |= {
+                (shard, f"row:{number}"): text.encode()
+                for number, text in enumerate(pq.read_table(path)["text"].to_pylist(), 1)
+            }
         else:
             found[path.parent.relative_to(landing).as_posix(), name] = path.read_bytes()
     return found
@@ -56,7 +69,11 @@ def test_two_runs_give_the_same_bytes(tmp_path):
     """Whatever memory held before: encoders that read what nobody wrote showed only over a used heap."""
     rng = np.random.default_rng()
     for name in ("first", "second"):
-        sample.generate(tmp_path / name, settings=TINY, advance=lambda count: [rng.bytes(int(size)) for size in rng.integers(16, 400_000, 20)] and None)
+        sample.generate(
+            tmp_path / name,
+            settings=TINY,
+            advance=lambda count: [rng.bytes(int(size)) for size in rng.integers(16, 400_000, 20)] and None,
+        )
     assert files(tmp_path / "first") == files(tmp_path / "second")
 
 
@@ -67,21 +84,33 @@ def test_the_truth_file_reads_back_as_it_was_returned(small):
 
 def test_the_truth_names_every_member_of_every_whole_shard_and_nothing_else(small):
     out, truth = small
-    named = {(item.shard, item.member) for item in truth.items if item.shard not in ("broken/half.tar", "broken/damaged.jsonl.gz", "broken/lines.jsonl")}
+    named = {
+        (item.shard, item.member)
+        for item in truth.items
+        if item.shard not in ("broken/half.tar", "broken/damaged.jsonl.gz", "broken/lines.jsonl")
+    }
     assert named | set(truth.companions) == set(member_bytes(out / "landing"))
 
 
 def test_every_digest_is_the_hash_of_the_bytes_that_lie_there(small):
     out, truth = small
     found = member_bytes(out / "landing")
-    wrong = [(item.shard, item.member) for item in truth.items if (data := found.get((item.shard, item.member))) is not None and sha256(data).hexdigest() != item.digest]
+    wrong = [
+        (item.shard, item.member)
+        for item in truth.items
+        if (data := found.get((item.shard, item.member))) is not None and sha256(data).hexdigest() != item.digest
+    ]
     assert wrong == []
 
 
 def test_a_malformed_line_is_known_by_its_raw_bytes(small):
     out, truth = small
     lines = (out / "landing/broken/lines.jsonl").read_bytes().split(b"\n")[:-1]
-    told = {item.member: item.digest for item in truth.items if item.shard == "broken/lines.jsonl" and item.status == "unreadable"}
+    told = {
+        item.member: item.digest
+        for item in truth.items
+        if item.shard == "broken/lines.jsonl" and item.status == "unreadable"
+    }
     assert told == {f"line:{number}": sha256(lines[number - 1]).hexdigest() for number in (2, 5)}
 
 
@@ -91,11 +120,49 @@ def test_the_smallest_corpus_still_has_every_defect_of_every_modality(small):
     assert planted >= {
         *(
             ("text", rule)
-            for rule in ("text_empty", "text_too_short", "boilerplate", "repeated_lines", "not_prose", "garbled", "word_length", "record_malformed", "not_text", "shard_unreadable")
+            for rule in (
+                "text_empty",
+                "text_too_short",
+                "boilerplate",
+                "repeated_lines",
+                "not_prose",
+                "garbled",
+                "word_length",
+                "record_malformed",
+                "not_text",
+                "shard_unreadable",
+            )
         ),
-        *(("image", rule) for rule in ("too_small", "blank", "blurred", "extreme_aspect", "media_truncated", "undecodable", "empty_file", "unknown_content", "shard_truncated")),
-        *(("audio", rule) for rule in ("silent", "clipped", "noisy", "too_short_audio", "media_truncated", "undecodable")),
-        *(("video", rule) for rule in ("black", "static", "too_short", "blurred_video", "too_small_video", "media_truncated", "undecodable")),
+        *(
+            ("image", rule)
+            for rule in (
+                "too_small",
+                "blank",
+                "blurred",
+                "extreme_aspect",
+                "media_truncated",
+                "undecodable",
+                "empty_file",
+                "unknown_content",
+                "shard_truncated",
+            )
+        ),
+        *(
+            ("audio", rule)
+            for rule in ("silent", "clipped", "noisy", "too_short_audio", "media_truncated", "undecodable")
+        ),
+        *(
+            ("video", rule)
+            for rule in (
+                "black",
+                "static",
+                "too_short",
+                "blurred_video",
+                "too_small_video",
+                "media_truncated",
+                "undecodable",
+            )
+        ),
     }
 
 
@@ -104,7 +171,10 @@ def test_the_smallest_corpus_still_has_every_kind_of_duplicate(small):
     kinds = {(row.tier, row.modality, row.kind) for row in truth.duplicates}
     assert kinds >= {
         *(("near", "text", kind) for kind in ("word", "dateline", "cut", "typography", "credit", "markup")),
-        *(("near", "image", kind) for kind in ("reencode", "webp", "resize", "brightness", "blur", "flip", "resize_reencode")),
+        *(
+            ("near", "image", kind)
+            for kind in ("reencode", "webp", "resize", "brightness", "blur", "flip", "resize_reencode")
+        ),
         *(("near", "audio", kind) for kind in ("transcode", "gain", "noise", "trim")),
         *(("near", "video", kind) for kind in ("reencode", "resize", "trim", "container")),
         *(("exact", modality, "copy") for modality in ("text", "image", "audio", "video")),
@@ -146,12 +216,24 @@ def test_statuses_follow_the_severity_of_the_error(small):
     _, truth = small
     names = {entry.name for entry in CODES.values() if entry.code < 4000}
     assert {item.rule for item in truth.items if item.status == "unreadable"} <= names
-    assert {item.rule for item in truth.items if item.status == "flagged"} == {"word_length", "extreme_aspect", "static", "noisy"}
+    assert {item.rule for item in truth.items if item.status == "flagged"} == {
+        "word_length",
+        "extreme_aspect",
+        "static",
+        "noisy",
+    }
 
 
 def test_rows_have_several_licences_and_the_broken_folder_none(small):
     _, truth = small
-    assert {item.licence for item in truth.items} >= {"CC-BY-4.0", "CC0-1.0", "CC-BY-NC-4.0", "MIT", "CC-BY-SA-4.0", "NOASSERTION"}
+    assert {item.licence for item in truth.items} >= {
+        "CC-BY-4.0",
+        "CC0-1.0",
+        "CC-BY-NC-4.0",
+        "MIT",
+        "CC-BY-SA-4.0",
+        "NOASSERTION",
+    }
     assert {item.licence for item in truth.items if item.shard.startswith("broken")} == {"NOASSERTION"}
 
 
@@ -179,7 +261,9 @@ def test_a_corpus_replaces_the_one_before_it(tmp_path):
     assert not stale.exists()
 
 
-@pytest.mark.parametrize("names", [["notes.txt"], ["landing/photo.jpg"], ["truth.json"], ["landing/a.jpg", "truth.json"]])
+@pytest.mark.parametrize(
+    "names", [["notes.txt"], ["landing/photo.jpg"], ["truth.json"], ["landing/a.jpg", "truth.json"]]
+)
 def test_a_folder_with_somebody_elses_files_is_left_alone(tmp_path, names):
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)

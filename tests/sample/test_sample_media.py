@@ -1,4 +1,5 @@
-"""Pictures, sounds and films: clean ones decode whole and are far apart, disguises stay close. The perceptual hash is this file's own."""
+"""Pictures, sounds and films: clean ones decode whole and are far apart, disguises stay close. The perceptual hash
+is this file's own."""
 
 from __future__ import annotations
 
@@ -135,7 +136,10 @@ def test_either_voice_speaks_and_says_the_same_twice(engine, monkeypatch):
     if engine == "espeak-ng":
         pytest.importorskip("espeakng_loader")
     monkeypatch.setattr(voices, "engine", lambda: engine)
-    said = [voices.utterance(("The owl called twice.", "Nobody answered the telephone."), number) for number in range(len(voices.VOICES))]
+    said = [
+        voices.utterance(("The owl called twice.", "Nobody answered the telephone."), number)
+        for number in range(len(voices.VOICES))
+    ]
     first, second = voices.speak(said, 7), voices.speak(said, 7)
     assert all((one.samples == two.samples).all() for one, two in zip(first, second, strict=True))
     assert all(len(speech.samples) > 1.5 * voices.RATE_HZ and len(speech.spans_s) == 2 for speech in first)
@@ -150,7 +154,10 @@ def test_a_disguised_recording_follows_the_same_loudness(kind):
     window = voices.RATE_HZ // 20
     shift = round(0.25 * voices.RATE_HZ) if kind == "trim" else 0
     count = min(len(tune) - shift, len(other)) // window
-    levels = [np.sqrt((samples[: count * window].reshape(count, window) ** 2).mean(axis=1)) for samples in (tune[shift:], other)]
+    levels = [
+        np.sqrt((samples[: count * window].reshape(count, window) ** 2).mean(axis=1))
+        for samples in (tune[shift:], other)
+    ]
     assert np.corrcoef(levels)[0, 1] > 0.8
 
 

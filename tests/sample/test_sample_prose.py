@@ -1,4 +1,5 @@
-"""The texts: readable, far apart where they should be, close where they should be. Overlap is measured here by a function of its own."""
+"""The texts: readable, far apart where they should be, close where they should be. Overlap is measured here by a
+function of its own."""
 
 from __future__ import annotations
 
@@ -65,7 +66,10 @@ def test_a_shared_opening_is_no_duplicate(documents):
 
 
 def test_paraphrases_share_almost_no_five_word_runs():
-    assert max(overlap(left, right) for statement in STATEMENTS for left, right in combinations(statement.tellings, 2)) < 1 / 3
+    assert (
+        max(overlap(left, right) for statement in STATEMENTS for left, right in combinations(statement.tellings, 2))
+        < 1 / 3
+    )
 
 
 def test_no_two_recordings_say_the_same():

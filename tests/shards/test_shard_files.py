@@ -26,7 +26,14 @@ SMALL = ShardSettings(shard_bytes=12_000)
 
 
 def put(store: BlobStore, data: bytes, **fields) -> dict:
-    base = {"digest": store.put(data), "modality": "image", "role": "media", "content_type": "image/jpeg", "size_bytes": len(data), "weight": 1.0}
+    base = {
+        "digest": store.put(data),
+        "modality": "image",
+        "role": "media",
+        "content_type": "image/jpeg",
+        "size_bytes": len(data),
+        "weight": 1.0,
+    }
     return base | {"licences": ["MIT"], "sources": ["news"], "sample_ids": [f"s/{digest_of(data)[:6]}"]} | fields
 
 
@@ -40,7 +47,9 @@ def pictures(store: BlobStore, count: int) -> list[dict]:
 
 
 def write(rows: list[dict], store: BlobStore, out: Path, **fields) -> ShardIndex:
-    return write_shards(pa.Table.from_pylist(rows), store=store, out=out, manifest_id=MANIFEST, **({"settings": SMALL} | fields))
+    return write_shards(
+        pa.Table.from_pylist(rows), store=store, out=out, manifest_id=MANIFEST, **({"settings": SMALL} | fields)
+    )
 
 
 def tar_members(index: ShardIndex) -> dict[str, bytes]:
@@ -79,7 +88,11 @@ def test_shards_keep_their_target_size_and_sample_bound(store, tmp_path) -> None
 
 
 def test_a_caption_stands_beside_its_picture_and_not_alone(store, tmp_path) -> None:
-    rows = [put(store, b"picture", sample_ids=["s/1"]), caption(store, "a red fox", "s/1"), caption(store, "lost words", "s/2")]
+    rows = [
+        put(store, b"picture", sample_ids=["s/1"]),
+        caption(store, "a red fox", "s/1"),
+        caption(store, "lost words", "s/2"),
+    ]
     members = tar_members(index := write(rows, store, tmp_path))
     assert (index.num_items, index.num_samples) == (3, 2)
     key, lost = rows[0]["digest"], rows[2]["digest"]
@@ -90,7 +103,10 @@ def test_a_caption_stands_beside_its_picture_and_not_alone(store, tmp_path) -> N
 def test_normalized_text_replaces_the_raw_blob(store, tmp_path) -> None:
     row = put(store, b"<p>words</p>", modality="text", role="document", content_type="text/html")
     assert tar_members(write([row], store, tmp_path / "a"))[f"{row['digest']}.html"] == b"<p>words</p>"
-    assert tar_members(write([row], store, tmp_path / "b", texts=lambda digest: "words"))[f"{row['digest']}.txt"] == b"words"
+    assert (
+        tar_members(write([row], store, tmp_path / "b", texts=lambda digest: "words"))[f"{row['digest']}.txt"]
+        == b"words"
+    )
 
 
 def test_unknown_content_never_gets_an_executable_extension(store, tmp_path) -> None:
@@ -107,7 +123,15 @@ def test_tar_bytes_depend_on_the_items_alone(store, tmp_path) -> None:
 
 def test_headers_are_those_of_ustar_with_fixed_fields() -> None:
     info = tarfile.TarInfo.frombuf(header("name.jpg", 1234), "ascii", "strict")
-    assert (info.name, info.size, info.mode, info.uid, info.gid, info.mtime, info.type) == ("name.jpg", 1234, 0o644, 0, 0, 0, tarfile.REGTYPE)
+    assert (info.name, info.size, info.mode, info.uid, info.gid, info.mtime, info.type) == (
+        "name.jpg",
+        1234,
+        0o644,
+        0,
+        0,
+        0,
+        tarfile.REGTYPE,
+    )
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 511, 512, 513, 8**11 - 1, 8**11, 8**12])
@@ -141,7 +165,13 @@ def test_webdataset_reads_the_shards(store, tmp_path) -> None:
     rows = [*pictures(store, 6), caption(store, "words", "nowhere")]
     index = write(rows, store, tmp_path)
     urls = [str(index.directory / f"{shard.name}.tar") for shard in index.shards]
-    run = subprocess.run([sys.executable, "-c", _READ_BY_WEBDATASET, *urls], env=os.environ | {"WDS_SECURE": "1"}, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", _READ_BY_WEBDATASET, *urls],
+        env=os.environ | {"WDS_SECURE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert json.loads(run.stdout) == {row["digest"]: row["digest"] for row in rows}
 
 
@@ -184,7 +214,9 @@ def test_a_missing_blob_stops_the_writing(store, tmp_path) -> None:
     assert not (tmp_path / MANIFEST / "index.json").exists()
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data + b"x", lambda data: bytes([data[0] ^ 1]) + data[1:]])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: data + b"x", lambda data: bytes([data[0] ^ 1]) + data[1:]]
+)
 def test_a_corrupt_blob_never_reaches_a_shard(store, tmp_path, damage) -> None:
     row = put(store, b"a picture of a fox")
     file_of(store, row["digest"]).write_bytes(damage(b"a picture of a fox"))
@@ -229,10 +261,15 @@ def test_missing_and_extra_files_are_told_apart(store, tmp_path) -> None:
     (directory / "image-000000.tar").unlink()
     (directory / "image-999999.tar").write_bytes(b"")
     problems = verify_shards(directory)
-    assert [("missing" in problem, "does not name" in problem) for problem in problems] == [(True, False), (False, True)]
+    assert [("missing" in problem, "does not name" in problem) for problem in problems] == [
+        (True, False),
+        (False, True),
+    ]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema":"mmlake.shards/1","manifest":"x","num_samples":5,"shards":[]}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"schema":"mmlake.shards/1","manifest":"x","num_samples":5,"shards":[]}', "\x00"]
+)
 def test_a_damaged_index_is_one_problem(tmp_path, text: str) -> None:
     (tmp_path / "index.json").write_text(text)
     assert len(verify_shards(tmp_path)) == 1
@@ -292,7 +329,10 @@ def test_a_writer_killed_at_any_step_is_taken_up_again(store, tmp_path, monkeypa
             except _Killed:
                 deaths += 1
         finished = (out / MANIFEST / "index.json").exists()
-        assert not finished or [problem for problem in verify_shards(out / MANIFEST) if "does not name" not in problem] == []
+        assert (
+            not finished
+            or [problem for problem in verify_shards(out / MANIFEST) if "does not name" not in problem] == []
+        )
         write(rows, store, out)
         assert contents(out / MANIFEST) == expected
     assert deaths > 10

@@ -29,13 +29,26 @@ def png(shade: int = 0) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(bytes([0, shade]))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(bytes([0, shade])))
+        + chunk(b"IEND", b"")
+    )
 
 
 def wav(num_samples: int = 8) -> bytes:
     """A silent 8 kHz WAV."""
     data = bytes(2 * num_samples)
-    return b"RIFF" + struct.pack("<I", 36 + len(data)) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16) + b"data" + struct.pack("<I", len(data)) + data
+    return (
+        b"RIFF"
+        + struct.pack("<I", 36 + len(data))
+        + b"WAVEfmt "
+        + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+        + b"data"
+        + struct.pack("<I", len(data))
+        + data
+    )
 
 
 def box(name: bytes, body: bytes) -> bytes:
@@ -43,7 +56,8 @@ def box(name: bytes, body: bytes) -> bytes:
 
 
 def mp4(*handlers: bytes) -> bytes:
-    """An mp4 skeleton whose tracks have these handlers: b"vide", b"soun". Its index stands behind the media, as cameras write it."""
+    """An mp4 skeleton whose tracks have these handlers: b"vide", b"soun". Its index stands behind the media, as
+    cameras write it."""
     tracks = b"".join(box(b"trak", box(b"mdia", box(b"hdlr", bytes(8) + handler + bytes(13)))) for handler in handlers)
     return box(b"ftyp", b"isom\0\0\2\0isom") + box(b"mdat", bytes(100)) + box(b"moov", tracks)
 
@@ -55,7 +69,9 @@ def parquet(columns: dict[str, list], **options: object) -> bytes:
 
 
 def jsonl(*records: object) -> bytes:
-    return b"".join(record + b"\n" if isinstance(record, bytes) else json.dumps(record).encode() + b"\n" for record in records)
+    return b"".join(
+        record + b"\n" if isinstance(record, bytes) else json.dumps(record).encode() + b"\n" for record in records
+    )
 
 
 def zst(data: bytes) -> bytes:
@@ -67,11 +83,16 @@ def gz(data: bytes) -> bytes:
 
 
 def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[dict]:
-    """All rows of all shards of a landing zone, checked: each item once, in the modality of its row, with bytes that hash to its digest."""
+    """All rows of all shards of a landing zone, checked: each item once, in the modality of its row, with bytes that
+    hash to its digest."""
     store, rows = BlobStore(root.parent / "store"), []
     for shard in sources.scan(root, settings=settings):
         with store.batch():
-            found = [row for modality in shard.modalities for row in sources.ingest(shard, modality, landing=root, store=store, settings=settings).to_pylist()]
+            found = [
+                row
+                for modality in shard.modalities
+                for row in sources.ingest(shard, modality, landing=root, store=store, settings=settings).to_pylist()
+            ]
         found.sort(key=lambda row: row["item_id"])
         items = list(sources.read(shard, landing=root, settings=settings))
         assert [row["item_id"] for row in found] == [f"{shard.key}#{at:06d}" for at in range(len(items))]
@@ -91,7 +112,10 @@ def rows_of(root: Path, *, settings: sources.SourceSettings = SETTINGS) -> list[
 def brief(rows: list[dict]) -> list[tuple]:
     """(member or path, modality, role, error code) of each row."""
     refs = [SourceRef.from_json(row["source_ref"]) for row in rows]
-    return [(ref.member or ref.path, row["modality"], row["role"], row["error_code"]) for ref, row in zip(refs, rows, strict=True)]
+    return [
+        (ref.member or ref.path, row["modality"], row["role"], row["error_code"])
+        for ref, row in zip(refs, rows, strict=True)
+    ]
 
 
 def sha(data: bytes) -> str:

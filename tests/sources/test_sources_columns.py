@@ -1,4 +1,5 @@
-"""Media in columns of Parquet files that no setting names: lists of them, columns of Hugging Face data sets, columns that nobody expects to hold any."""
+"""Media in columns of Parquet files that no setting names: lists of them, columns of Hugging Face data sets, columns
+that nobody expects to hold any."""
 
 from __future__ import annotations
 
@@ -23,7 +24,17 @@ def _struct(*images):
 
 
 def test_every_image_of_a_list_is_a_row(tmp_path):
-    root = land(tmp_path / "in", {"p.parquet": parquet({"images": [_struct(png(1), png(2)), [], None, _struct(png(3))], "caption": ["two", "none", "null", "one"]})})
+    root = land(
+        tmp_path / "in",
+        {
+            "p.parquet": parquet(
+                {
+                    "images": [_struct(png(1), png(2)), [], None, _struct(png(3))],
+                    "caption": ["two", "none", "null", "one"],
+                }
+            )
+        },
+    )
     rows = rows_of(root)
     assert [(row["sample_id"][-1], row["position"], row["digest"]) for row in rows if row["modality"] == "image"] == [
         ("1", 0, sha(png(1))),
@@ -35,8 +46,14 @@ def test_every_image_of_a_list_is_a_row(tmp_path):
 
 
 def test_texts_and_images_of_two_lists_stand_at_their_places(tmp_path):
-    root = land(tmp_path / "in", {"p.parquet": parquet({"texts": [["before", None, "after"]], "images": [[None, *_struct(png(1)), None]]})})
-    assert [(row["position"], row["modality"], row["role"], row["digest"]) for row in sorted(rows_of(root), key=lambda row: row["position"])] == [
+    root = land(
+        tmp_path / "in",
+        {"p.parquet": parquet({"texts": [["before", None, "after"]], "images": [[None, *_struct(png(1)), None]]})},
+    )
+    assert [
+        (row["position"], row["modality"], row["role"], row["digest"])
+        for row in sorted(rows_of(root), key=lambda row: row["position"])
+    ] == [
         (0, "text", "document", sha(b"before")),
         (1, "image", "media", sha(png(1))),
         (2, "text", "document", sha(b"after")),
@@ -44,27 +61,50 @@ def test_texts_and_images_of_two_lists_stand_at_their_places(tmp_path):
 
 
 def test_texts_that_are_objects_are_json(tmp_path):
-    root = land(tmp_path / "in", {"p.parquet": parquet({"texts": [[{"user": "what is it?", "assistant": "grey"}]], "images": [_struct(png(1))]})})
-    assert [row["text_content"] for row in rows_of(root) if row["modality"] == "text"] == ['{"assistant":"grey","user":"what is it?"}']
+    root = land(
+        tmp_path / "in",
+        {
+            "p.parquet": parquet(
+                {"texts": [[{"user": "what is it?", "assistant": "grey"}]], "images": [_struct(png(1))]}
+            )
+        },
+    )
+    assert [row["text_content"] for row in rows_of(root) if row["modality"] == "text"] == [
+        '{"assistant":"grey","user":"what is it?"}'
+    ]
 
 
-@pytest.mark.parametrize("feature", [{"_type": "Image"}, [{"_type": "Image"}], {"feature": {"_type": "Image"}, "_type": "List"}])
+@pytest.mark.parametrize(
+    "feature", [{"_type": "Image"}, [{"_type": "Image"}], {"feature": {"_type": "Image"}, "_type": "List"}]
+)
 def test_the_features_of_a_hugging_face_data_set_tell_a_column(tmp_path, feature):
     is_list = feature != {"_type": "Image"}
     cell = _struct(png(1)) if is_list else _struct(png(1))[0]
-    table = pa.table({"scan": [cell], "text": ["words"]}).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": {"scan": feature, "text": {}}}})})
+    table = pa.table({"scan": [cell], "text": ["words"]}).replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": {"scan": feature, "text": {}}}})}
+    )
     rows = rows_of(_written(tmp_path / "in" / "p.parquet", table))
-    assert brief(rows) == [(f"row:1/scan{'/0' if is_list else ''}", "image", "media", None), ("row:1/text", "text", "caption", None)]
+    assert brief(rows) == [
+        (f"row:1/scan{'/0' if is_list else ''}", "image", "media", None),
+        ("row:1/text", "text", "caption", None),
+    ]
 
 
-@pytest.mark.parametrize("written", ["", "no json", "[]", '{"info": null}', '{"info": {"features": {"image": [], "b": 3}}}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "written", ["", "no json", "[]", '{"info": null}', '{"info": {"features": {"image": [], "b": 3}}}', "[" * 100_000]
+)
 def test_features_that_are_none_are_passed_over(tmp_path, written):
     table = pa.table({"image": [png(1)]}).replace_schema_metadata({"huggingface": written})
     assert brief(rows_of(_written(tmp_path / "in" / "p.parquet", table))) == [("row:1/image", "image", "media", None)]
 
 
 def test_a_word_of_its_name_tells_a_column_whose_cells_hold_media(tmp_path):
-    columns = {"jpg_0": [png(1), b"\x07" * 5000], "audio_bytes": [wav(), None], "image_embedding": [b"\x01" * 16] * 2, "text": ["a", "b"]}
+    columns = {
+        "jpg_0": [png(1), b"\x07" * 5000],
+        "audio_bytes": [wav(), None],
+        "image_embedding": [b"\x01" * 16] * 2,
+        "text": ["a", "b"],
+    }
     rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet(columns)}))
     assert brief(rows) == [
         ("row:1/jpg_0", "image", "media", None),
@@ -76,28 +116,47 @@ def test_a_word_of_its_name_tells_a_column_whose_cells_hold_media(tmp_path):
 
 
 def test_an_image_in_a_column_that_nobody_expects_keeps_its_bytes_and_says_what_to_name(tmp_path):
-    rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"text": ["a"], "photo": [png(1)], "nested": [[{"inner": wav()}]]})}))
-    assert [(json.loads(row["source_ref"])["member"], row["modality"], row["error_code"], row["digest"]) for row in rows] == [
+    rows = rows_of(
+        land(
+            tmp_path / "in", {"p.parquet": parquet({"text": ["a"], "photo": [png(1)], "nested": [[{"inner": wav()}]]})}
+        )
+    )
+    assert [
+        (json.loads(row["source_ref"])["member"], row["modality"], row["error_code"], row["digest"]) for row in rows
+    ] == [
         ("row:1/text", "text", None, sha(b"a")),
         ("row:1/photo", "text", 1005, sha(png(1))),
         ("row:1/nested/0/inner", "text", 1005, sha(wav())),
     ]
-    assert "sources.image_fields" in rows[1]["materialize_error"] and "sources.audio_fields" in rows[2]["materialize_error"]
+    assert (
+        "sources.image_fields" in rows[1]["materialize_error"]
+        and "sources.audio_fields" in rows[2]["materialize_error"]
+    )
 
 
 def test_an_image_in_an_unexpected_column_beside_expected_ones_is_an_image(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"image": [png(1)], "thumbnail": [png(2)]})}))
-    assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("image", None, sha(png(1))), ("image", None, sha(png(2)))]
+    assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [
+        ("image", None, sha(png(1))),
+        ("image", None, sha(png(2))),
+    ]
 
 
 def test_numbers_in_an_unexpected_column_stay_metadata(tmp_path):
     numbers = bytes(range(1, 256)) * 24
     rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"text": ["a"], "weights": [numbers]})}))
-    assert brief(rows) == [("row:1/text", "text", "document", None)] and json.loads(rows[0]["metadata_json"])["weights"]["digest"] == sha(numbers)
+    assert brief(rows) == [("row:1/text", "text", "document", None)] and json.loads(rows[0]["metadata_json"])[
+        "weights"
+    ]["digest"] == sha(numbers)
 
 
 def test_what_stands_beside_the_bytes_of_a_cell_is_kept(tmp_path):
-    rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"audio": [{"bytes": wav(), "path": "a.wav", "sampling_rate": 8000}]})}))
+    rows = rows_of(
+        land(
+            tmp_path / "in",
+            {"p.parquet": parquet({"audio": [{"bytes": wav(), "path": "a.wav", "sampling_rate": 8000}]})},
+        )
+    )
     assert json.loads(rows[0]["metadata_json"]) == {"audio": {"path": "a.wav", "sampling_rate": 8000}}
 
 

@@ -1,4 +1,5 @@
-"""Dialogues and instructions: one text per conversation, whatever they are written in, and their structure in the metadata."""
+"""Dialogues and instructions: one text per conversation, whatever they are written in, and their structure in the
+metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +10,11 @@ import pytest
 from mmlake.sources import SourceSettings
 from tests.sources.source_builders import brief, jsonl, land, parquet, png, rows_of, tar
 
-CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " Hi.\n"}, {"role": "assistant", "content": "Ho: \n\nhe"}]
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": " Hi.\n"},
+    {"role": "assistant", "content": "Ho: \n\nhe"},
+]
 SHARED = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": "A cat."}]
 
 
@@ -23,13 +28,30 @@ def found(tmp_path, files, **options):
         ({"messages": CHAT}, "system: Be brief.\n\nuser: Hi.\n\nassistant: Ho: \n\nhe"),
         ({"conversations": SHARED, "image": "a/1.jpg"}, "human: <image>\nWhat is it?\n\ngpt: A cat."),
         ({"instruction": "Add.", "input": "1 2", "output": "3"}, "instruction: Add.\n\ninput: 1 2\n\noutput: 3"),
-        ({"instruction": "Name a fruit.", "input": "", "output": "Apple"}, "instruction: Name a fruit.\n\noutput: Apple"),
+        (
+            {"instruction": "Name a fruit.", "input": "", "output": "Apple"},
+            "instruction: Name a fruit.\n\noutput: Apple",
+        ),
         ({"output": "Apple", "Prompt": "Fruit?"}, "Prompt: Fruit?\n\noutput: Apple"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "this"}]}]},
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {"type": "text", "text": "See"},
+                            {"type": "image_url", "image_url": {"url": "x"}},
+                            {"type": "text", "text": "this"},
+                        ],
+                    }
+                ]
+            },
             "user: See\nthis",
         ),
-        ({"messages": [{"role": "assistant", "content": None, "tool_calls": []}, {"role": "tool", "content": "42"}]}, "tool: 42"),
+        (
+            {"messages": [{"role": "assistant", "content": None, "tool_calls": []}, {"role": "tool", "content": "42"}]},
+            "tool: 42",
+        ),
         ({"messages": [{"content": "no role"}, "no turn", 7]}, "no role"),
     ],
 )
@@ -59,23 +81,34 @@ def test_what_is_no_dialogue_is_a_row_that_says_so(tmp_path, record):
 
 def test_a_text_of_its_own_comes_before_a_dialogue(tmp_path):
     rows = found(tmp_path, {"a.jsonl": jsonl({"text": "own", "messages": CHAT})})
-    assert [row["text_content"] for row in rows] == ["own"] and json.loads(rows[0]["metadata_json"]) == {"messages": CHAT}
+    assert [row["text_content"] for row in rows] == ["own"] and json.loads(rows[0]["metadata_json"]) == {
+        "messages": CHAT
+    }
 
 
 def test_half_of_a_surrogate_pair_in_a_turn_is_a_row(tmp_path):
-    rows = found(tmp_path, {"a.jsonl": b'{"messages": [{"role": "user", "content": "\\ud800"}]}\n' + jsonl({"messages": CHAT})})
+    rows = found(
+        tmp_path, {"a.jsonl": b'{"messages": [{"role": "user", "content": "\\ud800"}]}\n' + jsonl({"messages": CHAT})}
+    )
     assert [row["error_code"] for row in rows] == [1003, None]
 
 
 def test_columns_of_turns_and_of_prompts_are_texts_of_parquet(tmp_path):
-    files = {"chat.parquet": parquet({"messages": [CHAT, None], "n": [1, 2]}), "asked.parquet": parquet({"question": ["a?"], "answer": ["b"], "k": [1]})}
+    files = {
+        "chat.parquet": parquet({"messages": [CHAT, None], "n": [1, 2]}),
+        "asked.parquet": parquet({"question": ["a?"], "answer": ["b"], "k": [1]}),
+    }
     rows = found(tmp_path, files)
     assert [(row["text_content"], row["error_code"]) for row in rows] == [
         ("question: a?\n\nanswer: b", None),
         ("system: Be brief.\n\nuser: Hi.\n\nassistant: Ho: \n\nhe", None),
         (None, 1003),
     ]
-    assert [json.loads(row["metadata_json"]) for row in rows] == [{"question": "a?", "answer": "b", "k": 1}, {"messages": CHAT, "n": 1}, {"n": 2}]
+    assert [json.loads(row["metadata_json"]) for row in rows] == [
+        {"question": "a?", "answer": "b", "k": 1},
+        {"messages": CHAT, "n": 1},
+        {"n": 2},
+    ]
 
 
 @pytest.mark.parametrize("is_column", [False, True])
@@ -84,11 +117,16 @@ def test_a_dialogue_about_an_image_beside_it_is_metadata_of_the_image(tmp_path, 
     if is_column:
         files = {"a.parquet": parquet({"image": [png(1)], "conversations": [SHARED]})}
     rows = found(tmp_path, files)
-    assert [(row["modality"], row["sample_text"], json.loads(row["metadata_json"])) for row in rows] == [("image", None, {"conversations": SHARED})]
+    assert [(row["modality"], row["sample_text"], json.loads(row["metadata_json"])) for row in rows] == [
+        ("image", None, {"conversations": SHARED})
+    ]
 
 
 def test_records_of_a_tar_without_media_are_dialogues(tmp_path):
-    rows = found(tmp_path, {"a.tar": tar({"0.json": json.dumps({"messages": CHAT}).encode(), "1.json": json.dumps({"n": 1}).encode()})})
+    rows = found(
+        tmp_path,
+        {"a.tar": tar({"0.json": json.dumps({"messages": CHAT}).encode(), "1.json": json.dumps({"n": 1}).encode()})},
+    )
     assert [(member, code) for member, _, _, code in brief(rows)] == [("0.json#/messages", None), ("1.json", 1003)]
 
 

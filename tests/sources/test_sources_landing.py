@@ -1,4 +1,5 @@
-"""The landing zone: keys, what is a shard, loose files, sidecars, defaults, links, and that an unchanged zone is not opened."""
+"""The landing zone: keys, what is a shard, loose files, sidecars, defaults, links, and that an unchanged zone is not
+opened."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def test_loose_files_of_a_directory_are_one_shard_and_containers_their_own(tmp_p
         "sub/deep/e.jsonl": jsonl({"text": "x"}),
         "p.parquet": parquet({"text": ["x"]}),
     }
-    found = {shard.key: (shard.format, shard.modalities) for shard in sources.scan(land(tmp_path / "in", files), settings=SETTINGS)}
+    found = {
+        shard.key: (shard.format, shard.modalities)
+        for shard in sources.scan(land(tmp_path / "in", files), settings=SETTINGS)
+    }
     assert found == {
         "p.parquet": ("parquet", ("text",)),
         "root": ("folder", ("image",)),
@@ -51,7 +55,11 @@ def test_a_directory_that_may_not_be_listed_is_a_row_and_the_rest_is_read(tmp_pa
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("/shut") and may(path, mode))
     rows = [(row["status"], row["error_code"], SourceRef.parse(row["source_ref"]).path) for row in rows_of(root)]
-    assert sorted(rows, key=lambda row: row[2]) == [("ok", None, "a.txt"), ("ok", None, "kept/b.txt"), ("unreadable", 1007, "shut")]
+    assert sorted(rows, key=lambda row: row[2]) == [
+        ("ok", None, "a.txt"),
+        ("ok", None, "kept/b.txt"),
+        ("unreadable", 1007, "shut"),
+    ]
 
 
 def test_a_landing_zone_that_may_not_be_listed_is_named(tmp_path, monkeypatch):
@@ -78,20 +86,42 @@ def test_sidecars_join_the_sample_of_their_medium(tmp_path):
         ("a/talk.mp4", "video", "media", None),
         ("a/talk.txt", "text", "transcript", None),
     ]
-    assert rows[2]["sample_text"].startswith("WEBVTT") and rows[2]["licence"] == "CC0-1.0" and rows[0]["sample_id"] == "a/other"
+    assert (
+        rows[2]["sample_text"].startswith("WEBVTT")
+        and rows[2]["licence"] == "CC0-1.0"
+        and rows[0]["sample_id"] == "a/other"
+    )
 
 
 def test_a_tar_of_a_directory_gives_its_rows(tmp_path):
-    files = {"0.png": png(), "0.txt": b"cat", "1.wav": wav(), "2.json": b'{"text":"body"}', "3.html": b"<!doctype html><p>x"}
+    files = {
+        "0.png": png(),
+        "0.txt": b"cat",
+        "1.wav": wav(),
+        "2.json": b'{"text":"body"}',
+        "3.html": b"<!doctype html><p>x",
+    }
     loose, packed = rows_of(land(tmp_path / "a", files)), rows_of(land(tmp_path / "b", {"s.tar": tar(files)}))
-    columns = ("digest", "position", "modality", "role", "content_type", "text_content", "sample_text", "status", "size_bytes")
+    columns = (
+        "digest",
+        "position",
+        "modality",
+        "role",
+        "content_type",
+        "text_content",
+        "sample_text",
+        "status",
+        "size_bytes",
+    )
     assert [[row[name] for name in columns] for row in loose] == [[row[name] for name in columns] for row in packed]
 
 
 def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
     page = b"<!-- x --><HTML><p>hi"
     rows = rows_of(land(tmp_path / "in", {"a.html.gz": gz(page), "b.txt": page, "c": page, "d.htm.zst": zst(page)}))
-    assert {(row["content_type"], row["digest"], row["text_content"]) for row in rows} == {("text/html", sha(page), page.decode())}
+    assert {(row["content_type"], row["digest"], row["text_content"]) for row in rows} == {
+        ("text/html", sha(page), page.decode())
+    }
 
 
 @pytest.mark.parametrize(
@@ -110,8 +140,18 @@ def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
         ("x.mp4", mp4(), "video", "video/mp4"),
         ("x.m4a", mp4(), "audio", "audio/mp4"),
         ("x", b"\0\0\0\x14ftypqt  " + bytes(8), "video", "video/quicktime"),
-        ("x", b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x02\xd7", "audio", "audio/x-matroska"),
-        ("x", b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x01\xd7", "video", "video/x-matroska"),
+        (
+            "x",
+            b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x02\xd7",
+            "audio",
+            "audio/x-matroska",
+        ),
+        (
+            "x",
+            b"\x1aE\xdf\xa3\x84\x42\x82\x81w\x18\x53\x80\x67\x8b\x16\x54\xae\x6b\x86\xae\x84\x83\x81\x01\xd7",
+            "video",
+            "video/x-matroska",
+        ),
         ("x.mka", b"\x1aE\xdf\xa3\x80", "audio", "audio/x-matroska"),
         ("x", b"OggS" + bytes(24) + b"OpusHead", "audio", "audio/ogg"),
         ("x", b"OggS" + bytes(24) + b"\x80theora", "video", "video/ogg"),
@@ -137,15 +177,30 @@ def test_bytes_tell_the_kind_and_the_name_only_where_they_are_silent(tmp_path, n
     assert (row["modality"], row["content_type"], row["status"]) == (modality, content_type, "ok")
 
 
-@pytest.mark.parametrize("data", [b"%PDF-1.4", b"\x93NUMPY\1\0", b"\0\1\2\3" * 9, b"<svg xmlns='x'/>", b'<!DOCTYPE svg PUBLIC "a" "b" [\n<!ENTITY c "d">\n]>\n<!-- e --><svg/>'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"%PDF-1.4",
+        b"\x93NUMPY\1\0",
+        b"\0\1\2\3" * 9,
+        b"<svg xmlns='x'/>",
+        b'<!DOCTYPE svg PUBLIC "a" "b" [\n<!ENTITY c "d">\n]>\n<!-- e --><svg/>',
+    ],
+)
 def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp_path, data):
     rows = rows_of(land(tmp_path / "in", {"my_videos/x.bin": data}))
     assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [("video", 1005, sha(data))]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"]
+)
 def test_texts_in_other_encodings_are_told_with_their_charset(tmp_path, encoding):
-    text = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 4 if encoding == "cp1251" else "日本語の文章です。これは試験のための短い文で、文字の符号を調べます。" * 4
+    text = (
+        "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 4
+        if encoding == "cp1251"
+        else "日本語の文章です。これは試験のための短い文で、文字の符号を調べます。" * 4
+    )
     text = "plain ascii words in a wide encoding" if encoding == "utf-16-le" else text
     row = rows_of(land(tmp_path / "in", {"x.txt": text.encode(encoding)}))[0]
     assert row["text_content"] == text
@@ -191,7 +246,11 @@ def test_the_nearest_source_file_wins_field_by_field(tmp_path):
         "z.txt": b"z",
     }
     root = land(tmp_path / "in", files)
-    assert [(row["source"], row["licence"]) for row in rows_of(root)] == [("coco", "MIT"), ("c", "NOASSERTION"), ("root", "NOASSERTION")]
+    assert [(row["source"], row["licence"]) for row in rows_of(root)] == [
+        ("coco", "MIT"),
+        ("c", "NOASSERTION"),
+        ("root", "NOASSERTION"),
+    ]
     assert sources.priorities(root) == {"c": 100, "coco": 5, "root": 100}
 
 
@@ -202,7 +261,10 @@ def test_a_source_file_that_says_nothing_usable_raises(tmp_path, text):
 
 
 def test_an_unchanged_zone_is_not_opened(tmp_path, monkeypatch):
-    root = land(tmp_path / "in", {"a.png": png(), "s/b.tar": tar({"0.png": png()}), "s/c.jsonl": jsonl({"text": "x"}), "s/d.txt": b"d"})
+    root = land(
+        tmp_path / "in",
+        {"a.png": png(), "s/b.tar": tar({"0.png": png()}), "s/c.jsonl": jsonl({"text": "x"}), "s/d.txt": b"d"},
+    )
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     opened = []
     monkeypatch.setattr(Landing, "open", lambda self, path: opened.append(path))
@@ -222,7 +284,10 @@ def test_a_file_that_turns_into_a_container_leaves_its_directory_s_shard(tmp_pat
     root = land(tmp_path / "in", {"a/x": b"some text", "a/y.txt": b"y"})
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     land(root, {"a/x": tar({"0.png": png()})})
-    assert [(shard.key, shard.format) for shard in sources.scan(root, settings=SETTINGS, known=first)] == [("a", "folder"), ("a/x", "webdataset")]
+    assert [(shard.key, shard.format) for shard in sources.scan(root, settings=SETTINGS, known=first)] == [
+        ("a", "folder"),
+        ("a/x", "webdataset"),
+    ]
 
 
 def test_a_shard_that_changed_since_the_scan_is_refused(tmp_path):
@@ -241,7 +306,27 @@ def test_a_file_that_vanished_since_the_scan_is_a_row_that_says_so(tmp_path):
     assert table["error_code"].to_pylist() == [1001]
 
 
-_NAMES = ["a", "A", "root", "ALL", "a.parquet", "a b", "é", "日本" * 60, "a...b", "x|y", "100%", "%41LL", "a:b", "back\\slash", "new\nline", "~t", "#1", "x.stamp.json", "=+-@_"]
+_NAMES = [
+    "a",
+    "A",
+    "root",
+    "ALL",
+    "a.parquet",
+    "a b",
+    "é",
+    "日本" * 60,
+    "a...b",
+    "x|y",
+    "100%",
+    "%41LL",
+    "a:b",
+    "back\\slash",
+    "new\nline",
+    "~t",
+    "#1",
+    "x.stamp.json",
+    "=+-@_",
+]
 
 
 @pytest.mark.parametrize("name", [*_NAMES, "a/b", "root/x", "a.parquet/x", "日本" * 30 + "/ü.tar", "a.../b"])
@@ -254,7 +339,11 @@ def test_keys_are_safe_and_reversible(name):
 
 @given(
     st.lists(
-        st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=90).filter(lambda part: part not in (".", "..")), min_size=1, max_size=3
+        st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=90).filter(
+            lambda part: part not in (".", "..")
+        ),
+        min_size=1,
+        max_size=3,
     )
 )
 def test_any_path_has_a_key_that_leads_back(parts):
@@ -264,14 +353,31 @@ def test_any_path_has_a_key_that_leads_back(parts):
 
 def test_odd_names_are_read_and_their_tables_can_be_written(tmp_path):
     names = [name for name in _NAMES if len(name.encode()) < 250 and not name.startswith(".")]
-    root = land(tmp_path / "in", {f"d/{name}": jsonl({"text": name}, {"text": "b"}) for name in names if "." not in name} | {f"e/{name}/x.txt": name.encode() for name in names})
+    root = land(
+        tmp_path / "in",
+        {f"d/{name}": jsonl({"text": name}, {"text": "b"}) for name in names if "." not in name}
+        | {f"e/{name}/x.txt": name.encode() for name in names},
+    )
     (root / os.fsdecode(b"bytes\xff.png")).write_bytes(png())
     rows, tables = rows_of(root), Tables(tmp_path / "tables")
     shards = sources.scan(root, settings=SETTINGS)
     for shard in shards:
-        tables.write(Slot("items", shard.modalities[0], shard.key), sources_schema(), sources_schema().arrow.empty_table(), code_version="1", settings_digest="", inputs={})
-    assert sorted([*tables.shards("items", "text"), *tables.shards("items", "image")]) == sorted(shard.key for shard in shards)
-    assert sum(row["status"] == "ok" for row in rows) == len(rows) == 1 + len(names) + 2 * sum("." not in name for name in names)
+        tables.write(
+            Slot("items", shard.modalities[0], shard.key),
+            sources_schema(),
+            sources_schema().arrow.empty_table(),
+            code_version="1",
+            settings_digest="",
+            inputs={},
+        )
+    assert sorted([*tables.shards("items", "text"), *tables.shards("items", "image")]) == sorted(
+        shard.key for shard in shards
+    )
+    assert (
+        sum(row["status"] == "ok" for row in rows)
+        == len(rows)
+        == 1 + len(names) + 2 * sum("." not in name for name in names)
+    )
 
 
 def sources_schema():
@@ -281,41 +387,89 @@ def sources_schema():
 
 
 def test_the_same_zone_gives_the_same_bytes_of_table_twice(tmp_path):
-    root = land(tmp_path / "in", {"s.tar": tar({"0.png": png(), "0.json": b'{"b":1,"a":2,"caption":"c"}', "0.cls": b"1"}), "x.txt": b"x"})
+    root = land(
+        tmp_path / "in",
+        {"s.tar": tar({"0.png": png(), "0.json": b'{"b":1,"a":2,"caption":"c"}', "0.cls": b"1"}), "x.txt": b"x"},
+    )
     for shard in sources.scan(root, settings=SETTINGS):
-        made = [sources.ingest(shard, modality, landing=root, store=BlobStore(tmp_path / f"store{at}"), settings=SETTINGS) for modality in shard.modalities for at in (0, 1)]
+        made = [
+            sources.ingest(shard, modality, landing=root, store=BlobStore(tmp_path / f"store{at}"), settings=SETTINGS)
+            for modality in shard.modalities
+            for at in (0, 1)
+        ]
         assert all(left.equals(right) for left, right in zip(made[::2], made[1::2], strict=True))
 
 
 _BODIES = st.one_of(
     st.sampled_from(
-        [png(), wav(), mp4(b"soun"), b"", b"plain text", b'{"text":"t"}', b'{"caption":"c","license":"mit"}', b"{", b"%PDF-", b'{"texts":["a",null],"images":[null,"x"]}']
+        [
+            png(),
+            wav(),
+            mp4(b"soun"),
+            b"",
+            b"plain text",
+            b'{"text":"t"}',
+            b'{"caption":"c","license":"mit"}',
+            b"{",
+            b"%PDF-",
+            b'{"texts":["a",null],"images":[null,"x"]}',
+        ]
     ),
     st.binary(max_size=40),
 )
-_FILES = st.lists(st.tuples(st.sampled_from(["0", "1", "d/0"]), st.sampled_from(["png", "txt", "json", "wav", "cls", "bin", "txt.gz", "srt", ""]), _BODIES), max_size=6)
+_FILES = st.lists(
+    st.tuples(
+        st.sampled_from(["0", "1", "d/0"]),
+        st.sampled_from(["png", "txt", "json", "wav", "cls", "bin", "txt.gz", "srt", ""]),
+        _BODIES,
+    ),
+    max_size=6,
+)
 
 
 @settings(max_examples=60)
-@given(members=_FILES, loose=_FILES, cut=st.integers(0, 12_000), flip=st.integers(0, 12_000), pack=st.sampled_from([bytes, gz, zst]), lines=st.lists(_BODIES, max_size=4))
-def test_whatever_lands_every_item_is_a_row_of_exactly_one_modality(tmp_path_factory, members, loose, cut, flip, pack, lines):
-    """rows_of asserts it: the rows over a shard's modalities are its items, each once, and every digest can be fetched again."""
-    archive = bytearray(tar([(f"{stem}.{extension}" if extension else stem, data) for stem, extension, data in members]))
+@given(
+    members=_FILES,
+    loose=_FILES,
+    cut=st.integers(0, 12_000),
+    flip=st.integers(0, 12_000),
+    pack=st.sampled_from([bytes, gz, zst]),
+    lines=st.lists(_BODIES, max_size=4),
+)
+def test_whatever_lands_every_item_is_a_row_of_exactly_one_modality(
+    tmp_path_factory, members, loose, cut, flip, pack, lines
+):
+    """rows_of asserts it: the rows over a shard's modalities are its items, each once, and every digest can be
+    fetched again."""
+    archive = bytearray(
+        tar([(f"{stem}.{extension}" if extension else stem, data) for stem, extension, data in members])
+    )
     if flip < len(archive):
         archive[flip] ^= 1
-    files = {f"loose/{stem.replace('/', '-')}.{extension}x"[: -1 if extension else -2]: data for stem, extension, data in loose}
+    files = {
+        f"loose/{stem.replace('/', '-')}.{extension}x"[: -1 if extension else -2]: data
+        for stem, extension, data in loose
+    }
     files |= {"s.tar": pack(bytes(archive[:cut])), "l.jsonl": pack(b"\n".join(lines))}
     rows_of(land(tmp_path_factory.mktemp("zone") / "in", files))
 
 
 def test_a_look_that_may_open_two_shards_leaves_the_others_for_the_next(tmp_path, monkeypatch):
-    root = make.land(tmp_path, {f"text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(5)} | {"text/loose.txt": b"A loose file beside them."})
+    root = make.land(
+        tmp_path,
+        {f"text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(5)}
+        | {"text/loose.txt": b"A loose file beside them."},
+    )
     known: dict[str, sources.Shard] = {}
     sizes = []
     for _ in range(4):
         opened = []
         original = Landing.open
-        monkeypatch.setattr(Landing, "open", lambda self, path, original=original, opened=opened: opened.append(path) or original(self, path))
+        monkeypatch.setattr(
+            Landing,
+            "open",
+            lambda self, path, original=original, opened=opened: opened.append(path) or original(self, path),
+        )
         known = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=known, at_most=2)}
         monkeypatch.undo()
         assert len(set(opened)) <= 2
@@ -343,19 +497,29 @@ def test_a_source_file_that_is_a_link_to_elsewhere_is_named_with_its_remedy(tmp_
 
 def test_a_landing_zone_has_a_directory_whose_files_lie_deeper(tmp_path):
     zone = Landing(land(tmp_path / "in", {"pets.lance/data/0.bin": b"x", "a.txt": b"y", "hidden/.b": b"z"}))
-    assert [zone.has(path) for path in (".", "pets.lance", "pets.lance/data", "pets.lance/data/0.bin", "a.txt")] == [True] * 5
+    assert [zone.has(path) for path in (".", "pets.lance", "pets.lance/data", "pets.lance/data/0.bin", "a.txt")] == [
+        True
+    ] * 5
     assert [zone.has(path) for path in ("hidden", "pets", "a.txt/b", "gone")] == [False] * 4
 
 
 def test_a_drawing_is_no_caption_however_late_its_first_tag_comes(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"a.png": png(), "a.svg": b"<!--" + b" made by hand " * 400 + b"--><svg/>"}))
-    assert [(row["modality"], row["error_code"], row["sample_text"]) for row in rows] == [("image", None, None), ("image", 1005, None)]
+    assert [(row["modality"], row["error_code"], row["sample_text"]) for row in rows] == [
+        ("image", None, None),
+        ("image", 1005, None),
+    ]
 
 
-@pytest.mark.parametrize("declared", [b'<?xml version="1.0" encoding="iso-8859-15"?>\n<a>', b"\n<html><head><meta charset=iso-8859-15></head>"])
+@pytest.mark.parametrize(
+    "declared",
+    [b'<?xml version="1.0" encoding="iso-8859-15"?>\n<a>', b"\n<html><head><meta charset=iso-8859-15></head>"],
+)
 def test_a_page_is_read_in_the_encoding_that_it_names(tmp_path, declared):
     """Its one letter beyond ASCII is a currency sign in the encoding that would be guessed."""
-    row = rows_of(land(tmp_path / "in", {"x.html": declared + "Twelve tickets cost 96 € at the gate.".encode("iso-8859-15")}))[0]
+    row = rows_of(
+        land(tmp_path / "in", {"x.html": declared + "Twelve tickets cost 96 € at the gate.".encode("iso-8859-15")})
+    )[0]
     assert (row["status"], row["metadata_json"]) == ("ok", '{"charset":"iso8859-15"}') and "96 €" in row["text_content"]
 
 
@@ -366,5 +530,9 @@ def test_a_compressed_file_of_nothing_is_empty(tmp_path, name):
 
 
 def test_archives_that_are_not_read_are_told_as_such(tmp_path):
-    rows = rows_of(land(tmp_path / "in", {"a.rar": b"Rar!\x1a\x07\x01\x00" + bytes(60), "b.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}))
-    assert [row["error_code"] for row in rows] == [1012, 1012] and all("unpack it" in row["materialize_error"] for row in rows)
+    rows = rows_of(
+        land(tmp_path / "in", {"a.rar": b"Rar!\x1a\x07\x01\x00" + bytes(60), "b.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)})
+    )
+    assert [row["error_code"] for row in rows] == [1012, 1012] and all(
+        "unpack it" in row["materialize_error"] for row in rows
+    )

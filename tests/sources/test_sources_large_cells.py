@@ -33,7 +33,16 @@ STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
         (pa.large_list(pa.binary()), [OTHER, None, FILM]),
         (pa.list_(pa.binary(), 3), [OTHER, None, FILM]),
     ],
-    ids=["binary", "large_binary", "binary_view", "fixed_size_binary", "struct", "list of structs", "large_list", "fixed_size_list"],
+    ids=[
+        "binary",
+        "large_binary",
+        "binary_view",
+        "fixed_size_binary",
+        "struct",
+        "list of structs",
+        "large_list",
+        "fixed_size_list",
+    ],
 )
 def test_a_large_cell_of_any_type_is_stored_as_it_is(tmp_path, kind, cell):
     (tmp_path / "in").mkdir()
@@ -54,7 +63,9 @@ def test_a_large_cell_of_a_sliced_array_is_the_row_s_own():
 
 def test_a_large_cell_of_a_guessed_column_that_holds_no_medium_is_named_by_digest(tmp_path):
     (tmp_path / "in").mkdir()
-    pq.write_table(pa.table({"image_data": [b"no picture" + bytes(LARGE_BYTES)], "text": ["words"]}), tmp_path / "in" / "a.parquet")
+    pq.write_table(
+        pa.table({"image_data": [b"no picture" + bytes(LARGE_BYTES)], "text": ["words"]}), tmp_path / "in" / "a.parquet"
+    )
     (row,) = rows_of(tmp_path / "in")
     assert brief([row])[0][1] == "text" and sha(b"no picture" + bytes(LARGE_BYTES)) in row["metadata_json"]
 
@@ -66,10 +77,20 @@ def test_a_large_row_group_is_read_page_by_page(tmp_path, monkeypatch, codec):
     monkeypatch.setattr(rowgroups, "_MAX_BUFFER_BYTES", 1 << 18)
     (tmp_path / "in").mkdir()
     cells = [b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(1 << 20) for at in range(16)]
-    pq.write_table(pa.table({"image": cells}), tmp_path / "in" / "a.parquet", compression=codec, use_dictionary=False, write_batch_size=1, data_page_size=1)
+    pq.write_table(
+        pa.table({"image": cells}),
+        tmp_path / "in" / "a.parquet",
+        compression=codec,
+        use_dictionary=False,
+        write_batch_size=1,
+        data_page_size=1,
+    )
     (shard,) = sources.scan(tmp_path / "in", settings=SETTINGS)
     tracemalloc.start()
-    digests = [sha(item.content.read()) for item in sources.read(shard, landing=tmp_path / "in", settings=sources.SourceSettings(batch_bytes=1 << 20))]
+    digests = [
+        sha(item.content.read())
+        for item in sources.read(shard, landing=tmp_path / "in", settings=sources.SourceSettings(batch_bytes=1 << 20))
+    ]
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert digests == [sha(cell) for cell in cells]

@@ -17,9 +17,29 @@ from mmlake import rows, sources
 from mmlake.sources.files.plain import PlainSamples
 from mmlake.store import BlobStore
 
-_JPEG, _PNG, _TIFF, _WAV = b"\xff\xd8\xff\xe0" + bytes(30), b"\x89PNG\r\n\x1a\n" + bytes(30), b"II*\0" + bytes(30), b"RIFF\x24\0\0\0WAVEfmt " + bytes(30)
-_TEXTS = st.sampled_from(["a river", "", "<html><body>x</body></html>", "WEBVTT\n\n", "1\n00:00:01,000 --> 00:00:02,000\nx", "\ufeffmarked", "Zoë", "\0zero", "\x1b$B!!", "\ud800"])
-_VALUES = st.one_of(st.none(), _TEXTS, st.integers(-(1 << 70), 1 << 70), st.booleans(), st.lists(st.integers(0, 9), max_size=2))
+_JPEG, _PNG, _TIFF, _WAV = (
+    b"\xff\xd8\xff\xe0" + bytes(30),
+    b"\x89PNG\r\n\x1a\n" + bytes(30),
+    b"II*\0" + bytes(30),
+    b"RIFF\x24\0\0\0WAVEfmt " + bytes(30),
+)
+_TEXTS = st.sampled_from(
+    [
+        "a river",
+        "",
+        "<html><body>x</body></html>",
+        "WEBVTT\n\n",
+        "1\n00:00:01,000 --> 00:00:02,000\nx",
+        "\ufeffmarked",
+        "Zoë",
+        "\0zero",
+        "\x1b$B!!",
+        "\ud800",
+    ]
+)
+_VALUES = st.one_of(
+    st.none(), _TEXTS, st.integers(-(1 << 70), 1 << 70), st.booleans(), st.lists(st.integers(0, 9), max_size=2)
+)
 _FILES = {
     "0.jpg": _JPEG, "1.jpg": _JPEG + b"1", "png": _PNG, "tif": _TIFF, "wav": _WAV, "empty.jpg": b"", "bin": b"\1\2\3\4" * 20, "txt": b"a caption", "latin.txt": "Café Zürich".encode("latin-1") * 4,
     "srt": b"1\n00:00:01,000 --> 00:00:02,000\nx\n", "cls": b"7", "jpg.gz": b"\x1f\x8b\x08broken", "other.json": b'{"more": 1}',
@@ -36,10 +56,33 @@ def _records(draw: st.DrawFn, stem: str) -> dict[str, Any]:
     )
     record: dict[str, Any] = {}
     if draw(st.booleans()):
-        record["texts"] = draw(st.one_of(st.lists(st.one_of(st.none(), _TEXTS), max_size=4), st.lists(_VALUES, max_size=3), st.just("no list")))
+        record["texts"] = draw(
+            st.one_of(
+                st.lists(st.one_of(st.none(), _TEXTS), max_size=4), st.lists(_VALUES, max_size=3), st.just("no list")
+            )
+        )
     if draw(st.booleans()):
         record["images"] = draw(st.lists(tokens, max_size=4))
-    for name in draw(st.lists(st.sampled_from(["caption", "captions", "transcript", "text", "license", "audios", "url", "sample_id", "licence", "Ünit"]), max_size=3, unique=True)):
+    for name in draw(
+        st.lists(
+            st.sampled_from(
+                [
+                    "caption",
+                    "captions",
+                    "transcript",
+                    "text",
+                    "license",
+                    "audios",
+                    "url",
+                    "sample_id",
+                    "licence",
+                    "Ünit",
+                ]
+            ),
+            max_size=3,
+            unique=True,
+        )
+    ):
         record[name] = draw(st.one_of(_VALUES, st.lists(_TEXTS, max_size=2), st.just("CC-BY-4.0")))
     return record
 
@@ -48,11 +91,17 @@ def _records(draw: st.DrawFn, stem: str) -> dict[str, Any]:
 def _members(draw: st.DrawFn) -> list[tuple[str, bytes]]:
     members = []
     for stem in draw(st.lists(st.sampled_from(["a", "d/a", "é", "w#x"]), min_size=1, max_size=2, unique=True)):
-        for ending in draw(st.lists(st.one_of(st.sampled_from(["0.jpg", "tif"]), st.sampled_from(sorted(_FILES))), max_size=4)):  # not unique: an archive may hold a name twice
+        # not unique: an archive may hold a name twice
+        for ending in draw(
+            st.lists(st.one_of(st.sampled_from(["0.jpg", "tif"]), st.sampled_from(sorted(_FILES))), max_size=4)
+        ):
             members.append((f"{stem}.{ending}", _FILES[ending]))
         if draw(st.integers(0, 3)):
             data = json.dumps(draw(_records(stem)), ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
-            members.insert(draw(st.integers(0, len(members))), (f"{stem}.json", draw(st.sampled_from([data, data, data, data[:-1]]))))
+            members.insert(
+                draw(st.integers(0, len(members))),
+                (f"{stem}.json", draw(st.sampled_from([data, data, data, data[:-1]]))),
+            )
     return members
 
 
@@ -69,8 +118,16 @@ def _all(landing: Path, given: sources.SourceSettings, root: Path) -> list[pa.Ta
     found = []
     for shard in sources.scan(landing, settings=given):
         for materialize in ("never", "read"):
-            found += [batch.table for batch in rows.read_rows(shard, landing=landing, settings=given, materialize=materialize, not_a_list="report")]  # type: ignore[arg-type]
-        found += [sources.ingest(shard, modality, landing=landing, store=BlobStore(root), settings=given) for modality in shard.modalities]
+            found += [
+                batch.table
+                for batch in rows.read_rows(
+                    shard, landing=landing, settings=given, materialize=materialize, not_a_list="report"
+                )
+            ]  # type: ignore[arg-type]
+        found += [
+            sources.ingest(shard, modality, landing=landing, store=BlobStore(root), settings=given)
+            for modality in shard.modalities
+        ]
     return found
 
 
@@ -99,7 +156,12 @@ def _both(landing: Path, given: sources.SourceSettings, root: Path) -> tuple[lis
     texts_field=st.sampled_from(["texts", "captions"]),
 )
 def test_the_shortcut_gives_the_rows_of_the_long_way(
-    tmp_path_factory: pytest.TempPathFactory, members: list[tuple[str, bytes]], form: int, named: bool, is_tar: bool, texts_field: str
+    tmp_path_factory: pytest.TempPathFactory,
+    members: list[tuple[str, bytes]],
+    form: int,
+    named: bool,
+    is_tar: bool,
+    texts_field: str,
 ) -> None:
     root = tmp_path_factory.mktemp("plain")
     (root / "zone" / "d").mkdir(parents=True)
@@ -108,7 +170,11 @@ def test_the_shortcut_gives_the_rows_of_the_long_way(
     else:
         for name, data in members:
             (root / "zone" / name).write_bytes(data)
-    short, long, _ = _both(root / "zone", sources.SourceSettings(sample_id_field="sample_id" if named else "", texts_field=texts_field), root)
+    short, long, _ = _both(
+        root / "zone",
+        sources.SourceSettings(sample_id_field="sample_id" if named else "", texts_field=texts_field),
+        root,
+    )
     assert len(short) == len(long)
     for one, other in zip(short, long, strict=True):
         assert one.schema.equals(other.schema)
@@ -155,7 +221,11 @@ def test_odd_samples_take_the_long_way(tmp_path: Path, members: list[tuple[str, 
 
 def test_texts_with_positions_are_not_told_again_as_texts_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "zone").mkdir()
-    _tar(tmp_path / "zone" / "s.tar", [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"], "transcript": "three"}')], tarfile.USTAR_FORMAT)
+    _tar(
+        tmp_path / "zone" / "s.tar",
+        [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"], "transcript": "three"}')],
+        tarfile.USTAR_FORMAT,
+    )
     short, long, _ = _both(tmp_path / "zone", sources.SourceSettings(texts_field="captions"), tmp_path)
     assert short == long
     assert [text for text in short[0].column("text_content").to_pylist() if text is not None] == ["one", "two", "three"]
@@ -163,9 +233,20 @@ def test_texts_with_positions_are_not_told_again_as_texts_of_their_own(tmp_path:
 
 def test_a_picture_gets_all_captions_and_a_recording_its_first_transcript(tmp_path: Path) -> None:
     (tmp_path / "zone").mkdir()
-    members = [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"]}'), ("b.txt", b"words"), ("b.srt", _FILES["srt"]), ("b.wav", _WAV)]
+    members = [
+        ("a.jpg", _JPEG),
+        ("a.json", b'{"captions": ["one", "two"]}'),
+        ("b.txt", b"words"),
+        ("b.srt", _FILES["srt"]),
+        ("b.wav", _WAV),
+    ]
     _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
     (shard,) = sources.scan(tmp_path / "zone", settings=sources.SourceSettings())
     store = BlobStore(tmp_path / "blobs")
-    found = {m: sources.ingest(shard, m, landing=tmp_path / "zone", store=store, settings=sources.SourceSettings()).column("sample_text").to_pylist() for m in ("image", "audio")}
+    found = {
+        m: sources.ingest(shard, m, landing=tmp_path / "zone", store=store, settings=sources.SourceSettings())
+        .column("sample_text")
+        .to_pylist()
+        for m in ("image", "audio")
+    }
     assert found == {"image": ["one\ntwo"], "audio": [_FILES["srt"].decode()]}

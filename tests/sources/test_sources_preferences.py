@@ -9,23 +9,45 @@ import pytest
 from mmlake.sources import SourceSettings
 from tests.sources.source_builders import gz, jsonl, land, parquet, png, rows_of, tar
 
-ASKED, GOOD, BAD = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because."}, {"role": "assistant", "content": "No."}
+ASKED, GOOD, BAD = (
+    {"role": "user", "content": "Why?"},
+    {"role": "assistant", "content": "Because."},
+    {"role": "assistant", "content": "No."},
+)
 PAIRS = {
     "hh-rlhf": (
         {"chosen": "\n\nHuman: Why?\n\nAssistant: Because.", "rejected": "\n\nHuman: Why?\n\nAssistant: No."},
         ["Human: Why?\n\nAssistant: Because.", "Human: Why?\n\nAssistant: No."],
     ),
-    "strings": ({"prompt": "Why?", "chosen": "Because.", "rejected": "No."}, ["prompt: Why?\n\nchosen: Because.", "prompt: Why?\n\nrejected: No."]),
-    "repeated prompt": ({"prompt": "Why?", "chosen": "Why? Because.", "rejected": "Why? No."}, ["Why? Because.", "Why? No."]),
+    "strings": (
+        {"prompt": "Why?", "chosen": "Because.", "rejected": "No."},
+        ["prompt: Why?\n\nchosen: Because.", "prompt: Why?\n\nrejected: No."],
+    ),
+    "repeated prompt": (
+        {"prompt": "Why?", "chosen": "Why? Because.", "rejected": "Why? No."},
+        ["Why? Because.", "Why? No."],
+    ),
     "system and question": (
         {"system": "Be brief.", "question": "Why?", "chosen": "Because.", "rejected": "No."},
-        ["system: Be brief.\n\nquestion: Why?\n\nchosen: Because.", "system: Be brief.\n\nquestion: Why?\n\nrejected: No."],
+        [
+            "system: Be brief.\n\nquestion: Why?\n\nchosen: Because.",
+            "system: Be brief.\n\nquestion: Why?\n\nrejected: No.",
+        ],
     ),
     "UltraFeedback": (
-        {"prompt": "Why?", "chosen": [ASKED, GOOD], "rejected": [ASKED, BAD], "messages": [ASKED, GOOD], "score_chosen": 8.0},
+        {
+            "prompt": "Why?",
+            "chosen": [ASKED, GOOD],
+            "rejected": [ASKED, BAD],
+            "messages": [ASKED, GOOD],
+            "score_chosen": 8.0,
+        },
         ["user: Why?\n\nassistant: Because.", "user: Why?\n\nassistant: No."],
     ),
-    "turns of the prompt": ({"prompt": [ASKED], "chosen": [GOOD], "rejected": [BAD]}, ["user: Why?\n\nassistant: Because.", "user: Why?\n\nassistant: No."]),
+    "turns of the prompt": (
+        {"prompt": [ASKED], "chosen": [GOOD], "rejected": [BAD]},
+        ["user: Why?\n\nassistant: Because.", "user: Why?\n\nassistant: No."],
+    ),
 }
 
 
@@ -43,8 +65,13 @@ def test_a_pair_is_two_texts_that_say_which_they_are(tmp_path, pair, name):
         "a.tar": lambda: tar({"0.json": json.dumps(record).encode()}),
     }
     rows = found(tmp_path, {name: made[name]()})
-    assert [(row["text_content"], row["position"], row["role"]) for row in rows] == [(texts[0], 0, "document"), (texts[1], 1, "document")]
-    assert [json.loads(row["metadata_json"]) for row in rows] == [record | {"preference": side} for side in ("chosen", "rejected")]
+    assert [(row["text_content"], row["position"], row["role"]) for row in rows] == [
+        (texts[0], 0, "document"),
+        (texts[1], 1, "document"),
+    ]
+    assert [json.loads(row["metadata_json"]) for row in rows] == [
+        record | {"preference": side} for side in ("chosen", "rejected")
+    ]
     assert len({row["sample_id"] for row in rows}) == 1
 
 
@@ -54,7 +81,9 @@ def test_a_side_without_words_leaves_the_other(tmp_path, empty):
     assert [row["text_content"] for row in rows] == ["Because."]
 
 
-@pytest.mark.parametrize("record", [{"chosen": "x"}, {"rejected": "x"}, {"chosen": None, "rejected": None}, {"chosen": 1, "rejected": 0}])
+@pytest.mark.parametrize(
+    "record", [{"chosen": "x"}, {"rejected": "x"}, {"chosen": None, "rejected": None}, {"chosen": 1, "rejected": 0}]
+)
 def test_what_is_no_pair_is_a_row_that_says_so(tmp_path, record):
     assert [row["error_code"] for row in found(tmp_path, {"a.jsonl": jsonl(record)})] == [1003]
 
@@ -72,5 +101,9 @@ def test_a_pair_about_an_image_beside_it_is_metadata_of_the_image(tmp_path):
 
 def test_the_settings_name_the_sides(tmp_path):
     settings = SourceSettings(chosen_fields=("Better",), rejected_fields=("worse",))
-    rows = found(tmp_path, {"a.jsonl": jsonl({"better": "a", "worse": "b"}), "b.parquet": parquet({"better": ["a"], "WORSE": ["b"]})}, settings=settings)
+    rows = found(
+        tmp_path,
+        {"a.jsonl": jsonl({"better": "a", "worse": "b"}), "b.parquet": parquet({"better": ["a"], "WORSE": ["b"]})},
+        settings=settings,
+    )
     assert [json.loads(row["metadata_json"])["preference"] for row in rows] == ["chosen", "rejected"] * 2

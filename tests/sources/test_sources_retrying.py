@@ -43,8 +43,12 @@ def test_a_shard_that_did_not_open_gives_all_its_rows_when_it_does(tmp_path, mod
     before = {kind: ingested(shard, kind, landing, store) for kind in shard.modalities}
     (failed,) = (row["item_id"] for table in before.values() for row in table.to_pylist())
     landing.fails = False
-    after = sources.reingest(shard, modality, before[modality], wanted=[failed], landing=landing, store=store, settings=SETTINGS)
-    assert after.equals(ingested(shard, modality, landing, store)) and after.num_rows == {"image": 3, "text": 1}[modality]
+    after = sources.reingest(
+        shard, modality, before[modality], wanted=[failed], landing=landing, store=store, settings=SETTINGS
+    )
+    assert (
+        after.equals(ingested(shard, modality, landing, store)) and after.num_rows == {"image": 3, "text": 1}[modality]
+    )
 
 
 def test_a_caption_that_is_read_at_last_stands_beside_its_image(tmp_path):
@@ -54,7 +58,9 @@ def test_a_caption_that_is_read_at_last_stands_beside_its_image(tmp_path):
     images, texts = (ingested(shard, kind, root, store) for kind in ("image", "text"))
     field = images.schema.field("sample_text")
     bare = images.set_column(images.schema.get_field_index("sample_text"), field, pa.nulls(3, field.type))
-    after = sources.reingest(shard, "image", bare, wanted=texts.column("item_id").to_pylist(), landing=root, store=store, settings=SETTINGS)
+    after = sources.reingest(
+        shard, "image", bare, wanted=texts.column("item_id").to_pylist(), landing=root, store=store, settings=SETTINGS
+    )
     assert after.equals(images)
 
 
@@ -67,5 +73,8 @@ def test_a_shard_that_was_scanned_while_it_did_not_open_is_scanned_again_on_retr
     landing.fails = False
     assert request_retries(lake, failed_rows(lake)) == 1
     refresh(lake)
-    made = {kind: run_step(ROW_STEPS["items"], lake, kind, "a.tar").stamp.num_rows for kind in lake.registry.get("a.tar").modalities}
+    made = {
+        kind: run_step(ROW_STEPS["items"], lake, kind, "a.tar").stamp.num_rows
+        for kind in lake.registry.get("a.tar").modalities
+    }
     assert made == {"text": 1, "image": 3}

@@ -41,7 +41,14 @@ def items(root, key):
 
 
 def peak_bytes(root, num_samples):
-    land(root, {"s.tar": tar({f"{number:06d}.{extension}": JPEG for number in range(num_samples) for extension in ("jpg", "2.jpg")})})
+    land(
+        root,
+        {
+            "s.tar": tar(
+                {f"{number:06d}.{extension}": JPEG for number in range(num_samples) for extension in ("jpg", "2.jpg")}
+            )
+        },
+    )
     (shard,) = sources.scan(root, settings=SETTINGS)
     tracemalloc.start()
     num_items = sum(1 for _ in sources.read(shard, landing=root, settings=SETTINGS))
@@ -53,12 +60,16 @@ def peak_bytes(root, num_samples):
 
 def test_a_tar_of_many_members_takes_a_few_bytes_for_each(tmp_path):
     few, many = peak_bytes(tmp_path / "few", 500), peak_bytes(tmp_path / "many", 4500)
-    assert (many - few) / 8000 < 150  # bytes per member: its place, its hashes and what sorting them takes; an object for each took 700
+    # bytes per member: its place, its hashes and what sorting them takes; an object for each took 700
+    assert (many - few) / 8000 < 150
 
 
 def test_members_of_one_sample_may_lie_apart(tmp_path):
     land(tmp_path, {"s.tar": tar({"a.jpg": JPEG, "b.jpg": png(), "c.jpg": JPEG, "a.txt": b"of a", "b.txt": b"of b"})})
-    found = [(item.sample_id.rpartition("/")[2], item.position, [read() for read in item.beside]) for item in items(tmp_path, "s.tar")]
+    found = [
+        (item.sample_id.rpartition("/")[2], item.position, [read() for read in item.beside])
+        for item in items(tmp_path, "s.tar")
+    ]
     assert found == [("a", 0, ["of a"]), ("a", 1, []), ("b", 0, ["of b"]), ("b", 1, []), ("c", 0, [])]
 
 
@@ -80,7 +91,11 @@ def test_a_small_file_is_looked_at_once_when_it_is_read(tmp_path):
     landing = CountedLanding(tmp_path / "in")
     (shard,) = sources.scan(landing, settings=SETTINGS)
     landing.calls.clear()
-    assert [item.content.head(1000) for item in sources.read(shard, landing=landing, settings=SETTINGS)] == [JPEG, b"a caption", b"alone"]
+    assert [item.content.head(1000) for item in sources.read(shard, landing=landing, settings=SETTINGS)] == [
+        JPEG,
+        b"a caption",
+        b"alone",
+    ]
     assert landing.calls == [("head", f"d/{name}") for name in ("a.jpg", "a.txt", "b.txt")]
 
 

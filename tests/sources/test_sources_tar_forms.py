@@ -1,4 +1,5 @@
-"""Tars as programs really write them: with times in PAX records, hard links, files of other systems, many small members."""
+"""Tars as programs really write them: with times in PAX records, hard links, files of other systems, many small
+members."""
 
 from __future__ import annotations
 
@@ -49,9 +50,17 @@ def test_a_hard_link_has_the_bytes_of_the_member_that_it_names(tmp_path: Path) -
         _add(archive, "e.jpg", _JPEG + b"e")
         _add(archive, "../f.jpg", type=tarfile.LNKTYPE, linkname="a.jpg")
     found = {item.ref.member: item for item in _items(tmp_path)}
-    assert {name: item.fault and item.fault.code for name, item in found.items()} == {"a.jpg": None, "b.jpg": None, "c.jpg": None, "d.jpg": 1007, "e.jpg": None, "../f.jpg": 1007}
+    assert {name: item.fault and item.fault.code for name, item in found.items()} == {
+        "a.jpg": None,
+        "b.jpg": None,
+        "c.jpg": None,
+        "d.jpg": 1007,
+        "e.jpg": None,
+        "../f.jpg": 1007,
+    }
     assert [_bytes(tmp_path, found[name]) for name in ("a.jpg", "b.jpg", "c.jpg")] == [_JPEG] * 3
-    assert found["a.jpg"].ref.byte_offset == 512 and found["b.jpg"].ref.byte_offset is None  # no header of `b.jpg` stands before those bytes
+    # no header of `b.jpg` stands before those bytes
+    assert found["a.jpg"].ref.byte_offset == 512 and found["b.jpg"].ref.byte_offset is None
 
 
 def test_a_hard_link_to_a_long_name_is_followed(tmp_path: Path) -> None:
@@ -69,7 +78,12 @@ def test_files_of_a_mac_do_not_make_one_sample_of_a_folder(tmp_path: Path) -> No
             _add(archive, f"x/._{name}.jpg", b"\0\5\x16\7\0\2\0\0Mac OS X" + bytes(40))
             _add(archive, f"x/{name}.jpg", _JPEG)
     found = _items(tmp_path)
-    assert [(item.sample_id.rpartition("/")[2], item.fault and item.fault.code) for item in found] == [("._000", 1005), ("000", None), ("._001", 1005), ("001", None)]
+    assert [(item.sample_id.rpartition("/")[2], item.fault and item.fault.code) for item in found] == [
+        ("._000", 1005),
+        ("000", None),
+        ("._001", 1005),
+        ("001", None),
+    ]
 
 
 def test_solaris_records_are_heeded(tmp_path: Path) -> None:
@@ -103,9 +117,33 @@ def _archives(draw: st.DrawFn) -> bytes:
     form = draw(st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]))
     with tarfile.open(fileobj=sink, mode="w", format=form) as archive:
         for number in range(draw(st.integers(0, 12))):
-            kind = draw(st.sampled_from([tarfile.REGTYPE, tarfile.REGTYPE, tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE]))
+            kind = draw(
+                st.sampled_from(
+                    [
+                        tarfile.REGTYPE,
+                        tarfile.REGTYPE,
+                        tarfile.REGTYPE,
+                        tarfile.AREGTYPE,
+                        tarfile.DIRTYPE,
+                        tarfile.SYMTYPE,
+                    ]
+                )
+            )
             name = (
-                draw(st.sampled_from(["a", "é", "d/b", "x" * (99 if form != tarfile.USTAR_FORMAT else 90), "y" * 60 + "/" + "z" * 60, "../up", ".hidden", "with\nline"]))
+                draw(
+                    st.sampled_from(
+                        [
+                            "a",
+                            "é",
+                            "d/b",
+                            "x" * (99 if form != tarfile.USTAR_FORMAT else 90),
+                            "y" * 60 + "/" + "z" * 60,
+                            "../up",
+                            ".hidden",
+                            "with\nline",
+                        ]
+                    )
+                )
                 + f"{number}.txt"
             )
             size = draw(st.sampled_from([0, 1, 511, 512, 513, 9000, 40_000])) if kind in tarfile.REGULAR_TYPES else 0
@@ -122,20 +160,29 @@ def _archives(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=150)
 @given(data=_archives(), head_bytes=st.sampled_from([0, 64]), stream=st.booleans())
-def test_the_walk_gives_what_the_standard_library_gives(tmp_path: Path, data: bytes, head_bytes: int, stream: bool) -> None:
+def test_the_walk_gives_what_the_standard_library_gives(
+    tmp_path: Path, data: bytes, head_bytes: int, stream: bool
+) -> None:
     (tmp_path / "a.tar").write_bytes(data)
     with (tmp_path / "a.tar").open("rb") if not stream else io.BytesIO(data) as file:
         found: list[tuple[str, int, int]] = []
         for one in walk(Window(file), head_bytes=head_bytes):  # type: ignore[arg-type]
             if isinstance(one, Run):
                 found += zip(one.names.split("\0"), one.offsets, one.sizes, strict=True)
-                assert one.heads == [data[offset : offset + min(size, head_bytes)] for offset, size in zip(one.offsets, one.sizes, strict=True)]
+                assert one.heads == [
+                    data[offset : offset + min(size, head_bytes)]
+                    for offset, size in zip(one.offsets, one.sizes, strict=True)
+                ]
             else:
                 found.append((one.name, one.offset, one.size_bytes))
     with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape") as archive:
-        expected = [(info.name, info.offset_data if info.isreg() else None, info.size) for info in archive if not info.isdir()]
+        expected = [
+            (info.name, info.offset_data if info.isreg() else None, info.size) for info in archive if not info.isdir()
+        ]
     assert [(name, size) for name, _, size in found] == [(name, size) for name, _, size in expected]
-    assert all(offset == other for (_, offset, _), (_, other, _) in zip(found, expected, strict=True) if other is not None)
+    assert all(
+        offset == other for (_, offset, _), (_, other, _) in zip(found, expected, strict=True) if other is not None
+    )
 
 
 @pytest.mark.parametrize("at", [0, 100, 124, 135, 148, 154, 156, 345])
@@ -166,7 +213,19 @@ def test_equal_captions_of_two_places_are_told_once(tmp_path: Path) -> None:
     assert table.column("sample_text").to_pylist() == ["a river"]
 
 
-@pytest.mark.parametrize(("extension", "form"), [("tga", "TGA"), ("ico", "ICO"), ("dds", "DDS"), ("sgi", "SGI"), ("pcx", "PCX"), ("pbm", "PPM"), ("qoi", "QOI"), ("icns", "ICNS")])
+@pytest.mark.parametrize(
+    ("extension", "form"),
+    [
+        ("tga", "TGA"),
+        ("ico", "ICO"),
+        ("dds", "DDS"),
+        ("sgi", "SGI"),
+        ("pcx", "PCX"),
+        ("pbm", "PPM"),
+        ("qoi", "QOI"),
+        ("icns", "ICNS"),
+    ],
+)
 def test_pictures_of_rarer_formats_are_images_that_open(tmp_path: Path, extension: str, form: str) -> None:
     sink = io.BytesIO()
     Image.new("1" if extension == "pbm" else "RGB", (128, 128)).save(sink, form)
@@ -177,7 +236,9 @@ def test_pictures_of_rarer_formats_are_images_that_open(tmp_path: Path, extensio
     assert Image.open(io.BytesIO(_bytes(tmp_path, item)), formats=picture_formats()).format == form
 
 
-@pytest.mark.parametrize(("digits", "code"), [("0" * 21 + "7", None), ("0" * 24, None), ("1" + "0" * 19, 1001), ("", 1001)])
+@pytest.mark.parametrize(
+    ("digits", "code"), [("0" * 21 + "7", None), ("0" * 24, None), ("1" + "0" * 19, 1001), ("", 1001)]
+)
 def test_a_size_in_a_pax_record_may_begin_with_zeros(tmp_path: Path, digits: str, code: int | None) -> None:
     with tarfile.open(tmp_path / "s.tar", "w", format=tarfile.PAX_FORMAT) as archive:
         info = tarfile.TarInfo("a.txt")

@@ -21,7 +21,8 @@ from mmlake.store import BlobStore
 from tests.blobs import file_of
 
 FOX = b"the quick brown fox"
-FOX_DIGEST = "9ecb36561341d18eb65484e833efea61edc74b84cf5e6ae1b81c63533e25fc8f"  # printf 'the quick brown fox' | sha256sum
+# printf 'the quick brown fox' | sha256sum
+FOX_DIGEST = "9ecb36561341d18eb65484e833efea61edc74b84cf5e6ae1b81c63533e25fc8f"
 ABSENT = "0" * 64
 
 
@@ -75,7 +76,9 @@ def test_what_is_put_is_read_back(store, data) -> None:
     assert store.read(store.put(data)) == data
 
 
-@pytest.mark.parametrize("data", [b"", b"x", FOX, os.urandom((2 << 20) + 7)], ids=["empty", "one byte", "short", "over two chunks"])
+@pytest.mark.parametrize(
+    "data", [b"", b"x", FOX, os.urandom((2 << 20) + 7)], ids=["empty", "one byte", "short", "over two chunks"]
+)
 def test_a_stream_gives_the_digest_and_size_of_its_bytes(store, data) -> None:
     assert store.put_stream(io.BytesIO(data)) == (hashlib.sha256(data).hexdigest(), len(data))
 
@@ -89,7 +92,11 @@ def test_what_was_taken_from_a_stream_before_belongs_to_its_blob(store, num_take
     assert store.read(hashlib.sha256(data).hexdigest()) == data
 
 
-@pytest.mark.parametrize("stream", [io.BytesIO(FOX), Plain(FOX), io.BufferedReader(io.BytesIO(FOX))], ids=["BytesIO", "read alone", "BufferedReader"])
+@pytest.mark.parametrize(
+    "stream",
+    [io.BytesIO(FOX), Plain(FOX), io.BufferedReader(io.BytesIO(FOX))],
+    ids=["BytesIO", "read alone", "BufferedReader"],
+)
 def test_every_kind_of_stream_is_read_to_its_end(store, stream) -> None:
     digest, _ = store.put_stream(stream)
     assert store.read(digest) == FOX
@@ -104,7 +111,11 @@ def test_a_stream_is_read_from_where_it_stands(store) -> None:
 def test_a_stream_that_would_block_is_refused_rather_than_cut_short(store) -> None:
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
-    with os.fdopen(reader, "rb", buffering=0) as stream, os.fdopen(writer, "wb"), pytest.raises(BlockingIOError, match="blocking stream"):
+    with (
+        os.fdopen(reader, "rb", buffering=0) as stream,
+        os.fdopen(writer, "wb"),
+        pytest.raises(BlockingIOError, match="blocking stream"),
+    ):
         store.put_stream(stream)
 
 
@@ -133,7 +144,11 @@ def test_a_blob_is_never_rewritten(store) -> None:
     store.put(FOX)
     store.put_stream(io.BytesIO(FOX))
     after = os.stat(file_of(store, FOX_DIGEST))
-    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (before.st_ino, before.st_mtime_ns, before.st_ctime_ns)
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
 
 
 def test_a_stream_leaves_nothing_in_the_incoming_directory(store) -> None:
@@ -150,8 +165,38 @@ def test_a_stream_is_written_on_the_file_system_of_the_store(store) -> None:
 
 @pytest.mark.parametrize(
     ("extension", "kept"),
-    [("jpg", "jpg"), ("JPG", "jpg"), (".png", "png"), ("tar.gz", "tar.gz"), ("svg+xml", "svg+xml"), ("mp4", "mp4"), ("x" * 32, "x" * 32), ("apart", "apart")]
-    + [(bad, "bin") for bad in ("", ".", "..", "a/b", "../../etc/passwd", "/abs", "a\0b", "a\nb", "part", "PART", "jpg.part", "a..b", "jpg.", "x" * 33, "-rf", "ä", "a b")],
+    [
+        ("jpg", "jpg"),
+        ("JPG", "jpg"),
+        (".png", "png"),
+        ("tar.gz", "tar.gz"),
+        ("svg+xml", "svg+xml"),
+        ("mp4", "mp4"),
+        ("x" * 32, "x" * 32),
+        ("apart", "apart"),
+    ]
+    + [
+        (bad, "bin")
+        for bad in (
+            "",
+            ".",
+            "..",
+            "a/b",
+            "../../etc/passwd",
+            "/abs",
+            "a\0b",
+            "a\nb",
+            "part",
+            "PART",
+            "jpg.part",
+            "a..b",
+            "jpg.",
+            "x" * 33,
+            "-rf",
+            "ä",
+            "a b",
+        )
+    ],
 )
 def test_an_extension_cannot_lead_out_of_its_place(store, extension, kept) -> None:
     store.put(FOX, extension=extension)
@@ -170,7 +215,14 @@ def test_an_empty_store_lists_nothing(store) -> None:
 
 def test_strange_files_are_no_blobs(store) -> None:
     home = file_of(store, store.put(FOX)).parent
-    for name in ("README", f"{ABSENT}.bin", f"{FOX_DIGEST}", f"{FOX_DIGEST}.bin.part", FOX_DIGEST[:40] + ".bin", ".hidden"):
+    for name in (
+        "README",
+        f"{ABSENT}.bin",
+        f"{FOX_DIGEST}",
+        f"{FOX_DIGEST}.bin.part",
+        FOX_DIGEST[:40] + ".bin",
+        ".hidden",
+    ):
         (home / name).touch()
     (store.root / "lost+found").mkdir()
     (store.root / "ab").write_bytes(b"a file where a directory should be")
@@ -185,7 +237,11 @@ def test_strange_names_among_the_incoming_are_left_alone(store) -> None:
     (incoming / f"{FOX_DIGEST}.bin").write_bytes(b"not the fox")
     (incoming / "notes").mkdir()
     store.put_stream(io.BytesIO(FOX))
-    assert (list(store.digests()), store.read(FOX_DIGEST), sorted(os.listdir(incoming))) == ([FOX_DIGEST], FOX, [f"{FOX_DIGEST}.bin", "notes"])
+    assert (list(store.digests()), store.read(FOX_DIGEST), sorted(os.listdir(incoming))) == (
+        [FOX_DIGEST],
+        FOX,
+        [f"{FOX_DIGEST}.bin", "notes"],
+    )
 
 
 @pytest.mark.parametrize("call", ["read", "open", "size", "extension"])
@@ -199,7 +255,9 @@ def test_a_missing_blob_has_no_file(store) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", ["", "ab", "../../etc/passwd", FOX_DIGEST.upper(), FOX_DIGEST + "\n", FOX_DIGEST[:63], "/" * 64, "\0" * 64])
+@pytest.mark.parametrize(
+    "name", ["", "ab", "../../etc/passwd", FOX_DIGEST.upper(), FOX_DIGEST + "\n", FOX_DIGEST[:63], "/" * 64, "\0" * 64]
+)
 def test_what_is_no_digest_names_no_blob(store, name) -> None:
     store.put(FOX)
     assert (name in store, store.verify(name)) == (False, "missing")
@@ -209,7 +267,9 @@ def test_size_is_told_without_reading(store) -> None:
     assert store.size(store.put(FOX)) == len(FOX)
 
 
-@pytest.mark.parametrize("harmed", [b"uhe quick brown fox", FOX[:-1], FOX + b"\0", b""], ids=["bit", "cut", "longer", "emptied"])
+@pytest.mark.parametrize(
+    "harmed", [b"uhe quick brown fox", FOX[:-1], FOX + b"\0", b""], ids=["bit", "cut", "longer", "emptied"]
+)
 def test_changed_bytes_are_noticed(store, harmed) -> None:
     file_of(store, store.put(FOX)).write_bytes(harmed)
     assert store.verify(FOX_DIGEST) == "corrupt"
@@ -242,14 +302,21 @@ def test_eight_threads_put_the_same_bytes_as_one_file(store) -> None:
     with ThreadPoolExecutor(8) as pool:
         for number in range(10):
             data = bytes([number]) * 1000
-            assert set(pool.map(lambda at, data=data: store.put(data, extension=f"x{at}"), range(8))) == {hashlib.sha256(data).hexdigest()}
+            assert set(pool.map(lambda at, data=data: store.put(data, extension=f"x{at}"), range(8))) == {
+                hashlib.sha256(data).hexdigest()
+            }
     assert len(files(store.root)) == 10
 
 
 def test_eight_threads_put_different_bytes(store) -> None:
     contents = [number.to_bytes(2, "big") * 500 for number in range(80)]
     with ThreadPoolExecutor(8) as pool:
-        digests = list(pool.map(lambda at: store.put(contents[at]) if at % 2 else store.put_stream(io.BytesIO(contents[at]))[0], range(80)))
+        digests = list(
+            pool.map(
+                lambda at: store.put(contents[at]) if at % 2 else store.put_stream(io.BytesIO(contents[at]))[0],
+                range(80),
+            )
+        )
     assert [store.read(digest) for digest in digests] == contents
 
 
@@ -266,7 +333,9 @@ def unprivileged():
         os.seteuid(0)
 
 
-@pytest.mark.parametrize("put", [lambda store: store.put(FOX), lambda store: store.put_stream(io.BytesIO(FOX))], ids=["put", "put_stream"])
+@pytest.mark.parametrize(
+    "put", [lambda store: store.put(FOX), lambda store: store.put_stream(io.BytesIO(FOX))], ids=["put", "put_stream"]
+)
 def test_a_read_only_store_refuses_loudly(put) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o555)
@@ -287,5 +356,11 @@ def test_any_bytes_under_any_extension_come_back(puts) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = BlobStore(folder)
         for data, extension, streamed in puts:
-            _ = store.put_stream(io.BytesIO(data), extension=extension) if streamed else store.put(data, extension=extension)
-        assert {digest: store.read(digest) for digest in store.digests()} == {hashlib.sha256(data).hexdigest(): data for data, _, _ in puts}
+            _ = (
+                store.put_stream(io.BytesIO(data), extension=extension)
+                if streamed
+                else store.put(data, extension=extension)
+            )
+        assert {digest: store.read(digest) for digest in store.digests()} == {
+            hashlib.sha256(data).hexdigest(): data for data, _, _ in puts
+        }

@@ -114,7 +114,8 @@ def work(store):
 
 @pytest.mark.slow
 def test_a_rewrite_killed_between_any_two_calls_loses_nothing(tmp_path) -> None:
-    """Whatever should stay is there at any moment; what should go is gone after the same call again, also when lost indexes are built anew."""
+    """Whatever should stay is there at any moment; what should go is gone after the same call again, also when lost
+    indexes are built anew."""
     staying = sorted(map(sha256, (b"stays 0", b"stays 1", b"also stays")))
     roots = killed_at_every_call(tmp_path, REWRITE)
     for root in roots:
@@ -150,7 +151,8 @@ def work(store):
 
 @pytest.mark.slow
 def test_a_thinning_killed_between_any_two_calls_loses_nothing(tmp_path) -> None:
-    """Every blob is whole at any moment, and the same call again leaves one copy of each: what a kill in the middle of a rewrite left twice included."""
+    """Every blob is whole at any moment, and the same call again leaves one copy of each: what a kill in the middle
+    of a rewrite left twice included."""
     contents = (b"in two packs", b"a file, too", b"of the first", b"of the second")
     roots = killed_at_every_call(tmp_path, THIN)
     for root in roots:
@@ -219,20 +221,34 @@ def test_a_pack_reaches_the_disk_before_its_index_and_both_before_the_batch_ends
     def name(path) -> str:
         return Path(path).suffix.removeprefix(".") or Path(path).name
 
-    monkeypatch.setattr(os, "fsync", lambda handle: (events.append(f"sync {name(os.readlink(f'/proc/self/fd/{handle}'))}"), fsync(handle))[1])
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda handle: (events.append(f"sync {name(os.readlink(f'/proc/self/fd/{handle}'))}"), fsync(handle))[1],
+    )
     monkeypatch.setattr(os, "replace", lambda old, new: (events.append(f"rename {name(new)}"), replace(old, new))[1])
     store = BlobStore(tmp_path / "blobs")
     with store.batch():
         store.put(b"fox")
         assert events == []
-    assert events == ["sync part", "rename pack", "sync part", "rename idx", f"sync {tmp_path.name}", "sync blobs", "sync packs"]
+    assert events == [
+        "sync part",
+        "rename pack",
+        "sync part",
+        "rename idx",
+        f"sync {tmp_path.name}",
+        "sync blobs",
+        "sync packs",
+    ]
 
 
 def synced_directories(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Grows with every directory that is synced."""
     synced: list[Path] = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(Path(os.readlink(f"/proc/self/fd/{handle}"))), fsync(handle))[1])
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: (synced.append(Path(os.readlink(f"/proc/self/fd/{handle}"))), fsync(handle))[1]
+    )
     return synced
 
 
@@ -280,7 +296,9 @@ def test_a_blob_in_a_pack_that_a_killed_writer_just_named_is_synced_before_it_co
     put_all(tmp_path / "blobs")
     synced: list[str] = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(os.readlink(f"/proc/self/fd/{handle}")), fsync(handle))[1])
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: (synced.append(os.readlink(f"/proc/self/fd/{handle}")), fsync(handle))[1]
+    )
     store = BlobStore(tmp_path / "blobs")
     store.put(b"last")
     store.put(b"")

@@ -34,7 +34,9 @@ def store(tmp_path: Path) -> BlobStore:
 
 def copies(store: BlobStore, data: bytes) -> int:
     """How often the bytes lie in the files of the store."""
-    return sum(path.read_bytes().count(data) for path in store.root.rglob("*") if path.is_file() and path.suffix != ".idx")
+    return sum(
+        path.read_bytes().count(data) for path in store.root.rglob("*") if path.is_file() and path.suffix != ".idx"
+    )
 
 
 def numbers(store: BlobStore) -> tuple[int, ...]:

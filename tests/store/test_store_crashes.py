@@ -1,4 +1,5 @@
-"""The blob store when something goes wrong in the middle: killed writers, refused system calls, full disks, leftovers."""
+"""The blob store when something goes wrong in the middle: killed writers, refused system calls, full disks,
+leftovers."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ STREAMED = (2, 3)  # which of them go through `put_stream`
 
 def put_all(root: Path) -> list[str]:
     store = BlobStore(root)
-    return [store.put_stream(io.BytesIO(data), extension="dat")[0] if at in STREAMED else store.put(data) for at, data in enumerate(CONTENTS)]
+    return [
+        store.put_stream(io.BytesIO(data), extension="dat")[0] if at in STREAMED else store.put(data)
+        for at, data in enumerate(CONTENTS)
+    ]
 
 
 def assert_nothing_is_torn(root: Path) -> None:
@@ -76,7 +80,8 @@ class FullDisk:
 
     def _pwrite_fitting(self, handle: int, data, offset: int) -> int:
         fits = self._fitting(data)
-        return self._pwrite(handle, fits, offset) if len(fits) % 4096 == 0 else len(fits)  # nobody reads what was torn; a disk takes whole blocks
+        # nobody reads what was torn; a disk takes whole blocks
+        return self._pwrite(handle, fits, offset) if len(fits) % 4096 == 0 else len(fits)
 
     def _fitting(self, data) -> memoryview:
         fits = memoryview(data).cast("B")[: self._room]
@@ -111,8 +116,11 @@ while True:
 
 @pytest.mark.parametrize("num_puts", [1, 7, 24])
 def test_a_killed_writer_loses_nothing_that_it_acknowledged(num_puts, tmp_path) -> None:
-    """kill -9 falls wherever the writer is; what it had named is there and whole, what it had not is at most a leftover."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT) as writer:
+    """kill -9 falls wherever the writer is; what it had named is there and whole, what it had not is at most a
+    leftover."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as writer:
         acknowledged = [writer.stdout.readline().strip() for _ in range(num_puts)]
         writer.send_signal(signal.SIGKILL)
     assert [BlobStore(tmp_path).verify(digest) for digest in acknowledged] == [None] * num_puts
@@ -137,10 +145,14 @@ BlobStore(sys.argv[1]).put(b"first" * 10)
 """
 
 
-@pytest.mark.parametrize(("call", "num_leftovers"), [("mkdir 1", 0), ("fsync 1", 1), ("fsync 2", 1), ("replace 1", 1), ("fsync 5", 0)])
+@pytest.mark.parametrize(
+    ("call", "num_leftovers"), [("mkdir 1", 0), ("fsync 1", 1), ("fsync 2", 1), ("replace 1", 1), ("fsync 5", 0)]
+)
 def test_a_writer_killed_at_a_call_leaves_at_most_a_part_file(call, num_leftovers, tmp_path) -> None:
     """fsync 1 is of the bytes, 2 to 4 of the directories above, 5 of the blob's own directory after the rename."""
-    killed = subprocess.run([sys.executable, "-c", HALFWAY, str(tmp_path / "blobs"), *call.split()], cwd=ROOT, check=False)
+    killed = subprocess.run(
+        [sys.executable, "-c", HALFWAY, str(tmp_path / "blobs"), *call.split()], cwd=ROOT, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     assert len(list(tmp_path.rglob("*.part"))) == num_leftovers
     assert_nothing_is_torn(tmp_path / "blobs")
@@ -156,7 +168,11 @@ def traced(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[str]:
         text = os.path.relpath(path, root)
         return "part" if text.endswith(".part") else text
 
-    monkeypatch.setattr(os, "fsync", lambda handle: (events.append(f"sync {name(os.readlink(f'/proc/self/fd/{handle}'))}"), fsync(handle))[1])
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda handle: (events.append(f"sync {name(os.readlink(f'/proc/self/fd/{handle}'))}"), fsync(handle))[1],
+    )
     monkeypatch.setattr(os, "replace", lambda old, new: (events.append(f"rename {name(new)}"), replace(old, new))[1])
     return events
 
@@ -166,7 +182,14 @@ def test_bytes_then_directories_then_name_reach_the_disk(tmp_path, monkeypatch) 
     events = traced(monkeypatch, tmp_path)
     digest = BlobStore(tmp_path / "blobs").put(b"x")
     home = f"blobs/{digest[:2]}/{digest[2:4]}"
-    assert events == ["sync part", "sync .", "sync blobs", f"sync blobs/{digest[:2]}", f"rename {home}/{digest}.bin", f"sync {home}"]
+    assert events == [
+        "sync part",
+        "sync .",
+        "sync blobs",
+        f"sync blobs/{digest[:2]}",
+        f"rename {home}/{digest}.bin",
+        f"sync {home}",
+    ]
 
 
 def test_directories_above_are_synced_once(tmp_path, monkeypatch) -> None:

@@ -102,7 +102,9 @@ def test_readers_lose_nothing_while_packs_are_merged_and_rewritten(tmp_path) -> 
     def look(reader: BlobStore) -> None:
         while True:
             is_last = done.is_set()
-            wrong.extend(digest for digest in staying if reader.read(digest) != contents[digest] or digest not in reader)
+            wrong.extend(
+                digest for digest in staying if reader.read(digest) != contents[digest] or digest not in reader
+            )
             if is_last:
                 return
 
@@ -137,7 +139,9 @@ def test_many_blobs_are_removed_with_one_rewrite_per_pack(tmp_path, monkeypatch)
     rewritten = []
     commit = store._packs.commit
     monkeypatch.setattr(store._packs, "commit", lambda *args: (rewritten.append(1), commit(*args))[1])
-    assert store.remove_all([*doomed, loose, ABSENT, "no digest"]) == sum(len(contents[digest]) for digest in doomed) + 5
+    assert (
+        store.remove_all([*doomed, loose, ABSENT, "no digest"]) == sum(len(contents[digest]) for digest in doomed) + 5
+    )
     assert len(rewritten) == 2
     assert_whole(store, {digest: data for digest, data in contents.items() if digest not in doomed})
 
@@ -188,7 +192,9 @@ def test_the_quarantine_keeps_the_damaged_bytes_and_the_reason(tmp_path, is_pack
 def test_a_sound_blob_is_not_quarantined(tmp_path) -> None:
     store, contents = filled(tmp_path / "blobs", 1)
     contents[store.put(b"loose")] = b"loose"
-    assert [store.quarantine(digest, reason="a mistake") for digest in (*contents, ABSENT, "no digest")] == [0] * (len(contents) + 2)
+    assert [store.quarantine(digest, reason="a mistake") for digest in (*contents, ABSENT, "no digest")] == [0] * (
+        len(contents) + 2
+    )
     assert_whole(store, contents)
 
 

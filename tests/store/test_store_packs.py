@@ -50,7 +50,11 @@ def packed(store) -> BlobStore:
 
 def test_the_small_blobs_of_a_batch_are_one_pack(packed) -> None:
     assert sorted(path.suffix for path in packed.root.rglob("*") if path.is_file()) == [".idx", ".pack"]
-    assert (packed.stats().num_packed, packed.stats().packed_bytes, packed.stats().num_packs) == (len(CONTENTS), sum(map(len, CONTENTS)), 1)
+    assert (packed.stats().num_packed, packed.stats().packed_bytes, packed.stats().num_packs) == (
+        len(CONTENTS),
+        sum(map(len, CONTENTS)),
+        1,
+    )
 
 
 def test_another_object_reads_what_a_batch_packed(packed) -> None:
@@ -71,7 +75,9 @@ def test_the_pack_begins_with_a_record_as_the_format_says(store) -> None:
         store.put(b"fox", extension="txt")
     front = b"\x89MMB" + (3).to_bytes(4, "big") + bytes.fromhex(sha256(b"fox")) + b"txt".ljust(32, b"\0")
     (name,) = packs(store.root)
-    assert (store.root / "packs" / name).read_bytes() == b"mmlpak1\n" + front + zlib.crc32(front).to_bytes(4, "big") + b"fox"
+    assert (store.root / "packs" / name).read_bytes() == b"mmlpak1\n" + front + zlib.crc32(front).to_bytes(
+        4, "big"
+    ) + b"fox"
 
 
 @pytest.mark.parametrize("data", [b"fox", b"", bytes(PACKED_BELOW_BYTES - 1)], ids=["short", "empty", "largest"])
@@ -79,8 +85,18 @@ def test_a_blob_is_there_before_its_batch_ends(store, data) -> None:
     with store.batch():
         digest = store.put(data, extension="txt")
         with store.local(digest) as path:
-            assert (store.read(digest), store.size(digest), store.extension(digest), digest in store, path.read_bytes()) == (data, len(data), "txt", True, data)
-        assert (store.verify(digest), store.open(digest).read(), BlobStore(store.root).verify(digest)) == (None, data, "missing")
+            assert (
+                store.read(digest),
+                store.size(digest),
+                store.extension(digest),
+                digest in store,
+                path.read_bytes(),
+            ) == (data, len(data), "txt", True, data)
+        assert (store.verify(digest), store.open(digest).read(), BlobStore(store.root).verify(digest)) == (
+            None,
+            data,
+            "missing",
+        )
 
 
 def test_what_has_left_the_buffer_is_read_before_the_batch_ends(store) -> None:
@@ -91,13 +107,19 @@ def test_what_has_left_the_buffer_is_read_before_the_batch_ends(store) -> None:
     assert [BlobStore(store.root).read(digest) for digest in digests] == contents
 
 
-@pytest.mark.parametrize(("size", "num_packed"), [(PACKED_BELOW_BYTES - 1, 1), (PACKED_BELOW_BYTES, 0), (PACKED_BELOW_BYTES + 1, 0)])
+@pytest.mark.parametrize(
+    ("size", "num_packed"), [(PACKED_BELOW_BYTES - 1, 1), (PACKED_BELOW_BYTES, 0), (PACKED_BELOW_BYTES + 1, 0)]
+)
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_only_blobs_below_256_kib_are_packed(store, size, num_packed, is_stream) -> None:
     data = random.Random(size).randbytes(size)
     with store.batch():
         _ = store.put_stream(io.BytesIO(data)) if is_stream else store.put(data)
-    assert (store.stats().num_packed, store.stats().num_loose, store.read(sha256(data)) == data) == (num_packed, 1 - num_packed, True)
+    assert (store.stats().num_packed, store.stats().num_loose, store.read(sha256(data)) == data) == (
+        num_packed,
+        1 - num_packed,
+        True,
+    )
 
 
 def test_a_put_outside_of_a_batch_is_a_file(store) -> None:
@@ -159,7 +181,8 @@ def test_threads_share_a_batch_and_each_is_durable_at_its_own_end(store) -> None
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))
-    assert (len(list(store.digests())), store.stats().num_packed) == (8 * 50 + 1,) * 2  # of two batches at once each may hold what is common
+    # of two batches at once each may hold what is common
+    assert (len(list(store.digests())), store.stats().num_packed) == (8 * 50 + 1,) * 2
 
 
 def test_a_forked_child_does_not_write_into_the_batch_of_its_parent(store) -> None:
@@ -231,12 +254,30 @@ def test_a_blob_in_a_pack_and_loose_is_listed_once(packed, tmp_path) -> None:
 def test_a_packed_blob_is_a_seekable_file_and_can_be_read_by_range(packed) -> None:
     data = CONTENTS[7]
     with packed.open(sha256(data)) as file:
-        assert (file.seek(-5, os.SEEK_END), file.read(), file.seek(3), file.read(4)) == (len(data) - 5, data[-5:], 3, data[3:7])
-    assert (packed.read_range(sha256(data), 10, 20), packed.read_range(sha256(data), len(data) - 1, 20)) == (data[10:30], data[-1:])
+        assert (file.seek(-5, os.SEEK_END), file.read(), file.seek(3), file.read(4)) == (
+            len(data) - 5,
+            data[-5:],
+            3,
+            data[3:7],
+        )
+    assert (packed.read_range(sha256(data), 10, 20), packed.read_range(sha256(data), len(data) - 1, 20)) == (
+        data[10:30],
+        data[-1:],
+    )
 
 
 @pytest.mark.parametrize(
-    ("extension", "kept"), [("JPG", "jpg"), ("tar.gz", "tar.gz"), ("x" * 32, "x" * 32), ("x" * 33, "bin"), ("../a", "bin"), ("", "bin"), ("ä", "bin"), ("a\0", "bin")]
+    ("extension", "kept"),
+    [
+        ("JPG", "jpg"),
+        ("tar.gz", "tar.gz"),
+        ("x" * 32, "x" * 32),
+        ("x" * 33, "bin"),
+        ("../a", "bin"),
+        ("", "bin"),
+        ("ä", "bin"),
+        ("a\0", "bin"),
+    ],
 )
 def test_a_packed_blob_keeps_its_extension(store, extension, kept) -> None:
     with store.batch():
@@ -254,7 +295,9 @@ def test_a_digest_that_no_pack_holds_is_missing(packed, call) -> None:
 
 def test_changed_bytes_in_a_pack_are_noticed(packed) -> None:
     rot(packed, sha256(CONTENTS[9]))
-    assert [packed.verify(sha256(data)) for data in CONTENTS] == ["corrupt" if data is CONTENTS[9] else None for data in CONTENTS]
+    assert [packed.verify(sha256(data)) for data in CONTENTS] == [
+        "corrupt" if data is CONTENTS[9] else None for data in CONTENTS
+    ]
     for call in (packed.read, packed.open):
         with pytest.raises(BlobCorrupt, match=sha256(CONTENTS[9])):
             call(sha256(CONTENTS[9]))
@@ -291,7 +334,13 @@ def test_no_flipped_bit_of_an_index_gives_wrong_bytes(store) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", [lambda path: path.unlink(), lambda path: path.write_bytes(b""), lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?")], ids=["lost", "emptied", "changed"]
+    "harm",
+    [
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"),
+    ],
+    ids=["lost", "emptied", "changed"],
 )
 def test_a_lost_or_damaged_index_is_built_again(packed, harm) -> None:
     before = packs(packed.root)
@@ -320,7 +369,10 @@ def test_a_cut_pack_keeps_its_whole_blobs(packed) -> None:
     store = BlobStore(packed.root)
     assert [store.verify(sha256(data)) for data in CONTENTS] == [None] * (len(CONTENTS) - 1) + ["corrupt"]
     path.with_suffix(".idx").unlink()
-    assert (BlobStore(packed.root).rebuild_indexes(), len(list(BlobStore(packed.root).digests()))) == (1, len(CONTENTS) - 1)
+    assert (BlobStore(packed.root).rebuild_indexes(), len(list(BlobStore(packed.root).digests()))) == (
+        1,
+        len(CONTENTS) - 1,
+    )
 
 
 def test_a_pack_inside_of_a_blob_is_no_trap(store) -> None:
@@ -341,7 +393,13 @@ def test_a_pack_inside_of_a_blob_is_no_trap(store) -> None:
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.binary(max_size=200), st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True)), max_size=12, unique_by=lambda one: one[0]))
+@given(
+    st.lists(
+        st.tuples(st.binary(max_size=200), st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True)),
+        max_size=12,
+        unique_by=lambda one: one[0],
+    )
+)
 def test_what_is_written_to_a_pack_comes_back_by_index_and_by_scan(blobs) -> None:
     pack = bytearray()
     writer = PackWriter(pack.extend)
@@ -354,5 +412,7 @@ def test_what_is_written_to_a_pack_comes_back_by_index_and_by_scan(blobs) -> Non
     assert index.is_sound and index.pack_bytes == len(pack)
     assert list(scan(read, len(pack))) == entries == [index.find(sha256(data)) for data, _ in blobs]
     assert list(index) == sorted(entries)
-    records = [parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry) for entry in entries]
+    records = [
+        parse_record(read(entry.offset - HEADER_BYTES, HEADER_BYTES + entry.size_bytes), entry) for entry in entries
+    ]
     assert [(record.data, record.extension, record.is_sound) for record in records] == [(*blob, True) for blob in blobs]

@@ -11,7 +11,9 @@ from mmlake.store import BlobStore
 from mmlake.store.packs import Packs
 
 
-def test_a_thread_that_comes_while_another_lists_the_packs_waits_for_the_list(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_comes_while_another_lists_the_packs_waits_for_the_list(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = BlobStore(tmp_path)
     with writer.batch():
         digest = writer.put(b"a small blob")

@@ -57,7 +57,11 @@ def test_a_sound_store_is_found_sound(store) -> None:
     assert dict(store.verify_all(store.digests())) == {}
 
 
-@pytest.mark.parametrize("data", [SMALL[3], SMALL[29], SMALL[59], LARGE, SMALL[0] + b"alone"], ids=["packed", "packed twice", "last", "large", "alone"])
+@pytest.mark.parametrize(
+    "data",
+    [SMALL[3], SMALL[29], SMALL[59], LARGE, SMALL[0] + b"alone"],
+    ids=["packed", "packed twice", "last", "large", "alone"],
+)
 def test_damage_is_found_as_one_by_one(store, data) -> None:
     damage(store, data)
     found = dict(store.verify_all(all_digests()))

@@ -21,7 +21,11 @@ def _damaged(lake) -> Slot:
 
 def test_blobs_are_checked_and_mended_beside_a_damaged_table(own) -> None:
     lake, slot = own.lake, _damaged(own.lake)
-    lost = next(digest for digest in lake.tables.concat("items", "text", columns=["digest"]).column("digest").to_pylist() if digest)
+    lost = next(
+        digest
+        for digest in lake.tables.concat("items", "text", columns=["digest"]).column("digest").to_pylist()
+        if digest
+    )
     lake.store.remove(lost)
     assert list(check_blobs(lake, named_blobs(lake))) == [(lost, "missing")]
     assert [one.outcome for one in repair_blobs(lake, [lost])] == ["repaired"]
@@ -38,7 +42,10 @@ def test_nothing_is_collected_while_a_table_that_names_blobs_is_damaged(own) -> 
 
 def test_a_damaged_stamp_is_one_problem_among_the_others(own) -> None:
     lake, damaged = own.lake, _damaged(own.lake)
-    stamps = [lake.tables.path(Slot(*where)).with_suffix(".stamp.json") for where in (("measures", "text", "text/a.jsonl"), ("catalog", "all"))]
+    stamps = [
+        lake.tables.path(Slot(*where)).with_suffix(".stamp.json")
+        for where in (("measures", "text", "text/a.jsonl"), ("catalog", "all"))
+    ]
     assert all(path.exists() for path in stamps)
     for path in stamps:
         path.write_text('{"data_version": ')

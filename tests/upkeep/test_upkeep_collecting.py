@@ -46,8 +46,12 @@ def test_everything_that_is_named_is_there_after_a_collection_without_grace(own)
 
 
 def test_keyframes_and_sound_tracks_are_named(done) -> None:
-    tracks = done.lake.tables.concat("tracks", "video").to_pylist() + done.lake.tables.concat("tracks", "audio").to_pylist()
-    derived = [frame["digest"] for row in tracks for frame in row["keyframes"]] + [row["audio_digest"] for row in tracks if row["audio_digest"]]
+    tracks = (
+        done.lake.tables.concat("tracks", "video").to_pylist() + done.lake.tables.concat("tracks", "audio").to_pylist()
+    )
+    derived = [frame["digest"] for row in tracks for frame in row["keyframes"]] + [
+        row["audio_digest"] for row in tracks if row["audio_digest"]
+    ]
     assert len(derived) >= 3
     assert is_named(marks_of(derived), referenced(done.lake)).all()
 
@@ -137,24 +141,40 @@ def test_usage_counts_each_blob_once_and_tells_whose_it_is_alone(own) -> None:
     lake = own.lake
     lake.store.put(STRAY)
     found = usage(lake)
-    items = [row for modality in ("text", "image", "video", "audio") for row in lake.tables.concat("items", modality, columns=["digest", "source", "size_bytes"]).to_pylist()]
+    items = [
+        row
+        for modality in ("text", "image", "video", "audio")
+        for row in lake.tables.concat("items", modality, columns=["digest", "source", "size_bytes"]).to_pylist()
+    ]
     for share in found.sources:
         rows = {row["digest"]: row["size_bytes"] for row in items if row["source"] == share.name and row["digest"]}
-        assert (share.num_items, share.num_blobs, share.size_bytes) == (sum(row["source"] == share.name for row in items), len(rows), sum(rows.values()))
+        assert (share.num_items, share.num_blobs, share.size_bytes) == (
+            sum(row["source"] == share.name for row in items),
+            len(rows),
+            sum(rows.values()),
+        )
     assert (found.unnamed_blobs, found.unnamed_bytes) == (1, len(STRAY))
-    everything, curated = (next(share for share in found.versions if share.name == name) for name in ("everything-v001", "curated-v001"))
+    everything, curated = (
+        next(share for share in found.versions if share.name == name) for name in ("everything-v001", "curated-v001")
+    )
     assert everything.exclusive_bytes == everything.size_bytes - curated.size_bytes
     assert json.dumps(found.to_dict())
 
 
 def test_usage_tells_of_a_version_that_nothing_came_into(tmp_path) -> None:
     lake = Lake(tmp_path / "lake")
-    lake.versions.build(VERSION_ITEMS.empty_table(), recipe=RECIPES["curated"], settings_digest="", encoders={}, name="curated-v001")
-    assert [(share.name, share.num_items, share.num_blobs, share.size_bytes) for share in usage(lake).versions] == [("curated-v001", 0, 0, 0)]
+    lake.versions.build(
+        VERSION_ITEMS.empty_table(), recipe=RECIPES["curated"], settings_digest="", encoders={}, name="curated-v001"
+    )
+    assert [(share.name, share.num_items, share.num_blobs, share.size_bytes) for share in usage(lake).versions] == [
+        ("curated-v001", 0, 0, 0)
+    ]
 
 
 def test_a_version_with_two_names_still_has_its_bytes_alone(own) -> None:
     before = {share.name: share.exclusive_bytes for share in usage(own.lake).versions}
     own.lake.versions.tag("second-name", "everything-v001")
     after = {share.name: share.exclusive_bytes for share in usage(own.lake).versions}
-    assert after == {"everything-v001, second-name" if name == "everything-v001" else name: size for name, size in before.items()}
+    assert after == {
+        "everything-v001, second-name" if name == "everything-v001" else name: size for name, size in before.items()
+    }

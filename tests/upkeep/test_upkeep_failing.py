@@ -18,11 +18,18 @@ from mmlake.upkeep import failed_rows, repair_blobs, request_retries
 def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
     lake = done.lake
     unreadable = {
-        row["item_id"]: row for modality in ("text", "image", "video", "audio") for row in lake.tables.concat("items", modality).to_pylist() if row["status"] == "unreadable"
+        row["item_id"]: row
+        for modality in ("text", "image", "video", "audio")
+        for row in lake.tables.concat("items", modality).to_pylist()
+        if row["status"] == "unreadable"
     }
     dead_letters = read_dead_letters(lake).to_pylist()
     assert {row["key"] for row in dead_letters if row["stage"] == "sources"} == set(unreadable) != set()
-    assert all(row["reason"] == unreadable[row["key"]]["materialize_error"] for row in dead_letters if row["stage"] == "sources")
+    assert all(
+        row["reason"] == unreadable[row["key"]]["materialize_error"]
+        for row in dead_letters
+        if row["stage"] == "sources"
+    )
     assert {(row["attempts"], row["first_failed_at"] == row["last_failed_at"]) for row in dead_letters} == {(1, True)}
     assert dead_letters_are_current(lake)
 
@@ -49,7 +56,9 @@ def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.Monk
     assert not is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
     read = []
     original = sources.ingesting._row
-    monkeypatch.setattr(sources.ingesting, "_row", lambda item, *rest: read.append(item.ordinal) or original(item, *rest))
+    monkeypatch.setattr(
+        sources.ingesting, "_row", lambda item, *rest: read.append(item.ordinal) or original(item, *rest)
+    )
     made = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
     assert read == [int(letter["key"].rpartition("#")[2])]
     assert lake.tables.read(slot).equals(before)
@@ -74,7 +83,8 @@ class Clock:
 
 
 def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table does not change, so nothing after it is made again; the dead letters do, and tell of every try, also of several since they were last made."""
+    """The table does not change, so nothing after it is made again; the dead letters do, and tell of every try, also
+    of several since they were last made."""
     clock = Clock(monkeypatch)
     lake, tried = own.lake, list[str]()
     letter = failed_rows(lake, codes=[1002])[0]
@@ -88,7 +98,10 @@ def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatc
         if len(tried) != 1:  # the first is told together with the second
             for _ in range(num_updates):
                 update_dead_letters(lake)
-            again = {row["letter"]: (row["attempts"], row["first_failed_at"], row["last_failed_at"]) for row in read_dead_letters(lake).to_pylist()}
+            again = {
+                row["letter"]: (row["attempts"], row["first_failed_at"], row["last_failed_at"])
+                for row in read_dead_letters(lake).to_pylist()
+            }
             assert again[letter["letter"]] == (1 + len(tried), letter["first_failed_at"], tried[-1])
             assert dead_letters_are_current(lake)
     assert lake.tables.stamp(slot).data_version == before
@@ -105,7 +118,11 @@ def test_a_table_that_is_all_new_has_tried_every_row_once_more(own, monkeypatch:
     made = clock.now
     request_retries(lake, [letter])
     run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
-    found = {row["key"]: (row["attempts"], row["last_failed_at"]) for row in failed_rows(lake, shards=[slot.shard]) if row["modality"] == slot.modality}
+    found = {
+        row["key"]: (row["attempts"], row["last_failed_at"])
+        for row in failed_rows(lake, shards=[slot.shard])
+        if row["modality"] == slot.modality
+    }
     assert found.pop(letter["key"]) == (4, "2099-01-01T00:03:00+00:00")
     assert set(found.values()) <= {(2, made)}
 

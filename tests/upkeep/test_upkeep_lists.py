@@ -40,7 +40,11 @@ class Listed:
 @pytest.fixture
 def listed(tmp_path: Path) -> Iterator[Listed]:
     with running() as site:
-        lines = [site.serve("/good.png", png(1)), site.does("/busy", lambda visit: visit.reply(status=503)), site.url("/gone")]
+        lines = [
+            site.serve("/good.png", png(1)),
+            site.does("/busy", lambda visit: visit.reply(status=503)),
+            site.url("/gone"),
+        ]
         landing = make.land(tmp_path / "in", {"web.urls": "".join(f"{line}\n" for line in lines).encode()})
         lake = Lake(tmp_path / "lake", landing=landing, settings=Settings.of({"web": dict(QUICK)}))
         pipeline.refresh(lake)
@@ -48,7 +52,8 @@ def listed(tmp_path: Path) -> Iterator[Listed]:
 
 
 def test_only_what_was_asked_again_was_tried_again(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A retry asks every address of the list that failed with the same code; the table is stamped anew with the rows of the others in it."""
+    """A retry asks every address of the list that failed with the same code; the table is stamped anew with the rows
+    of the others in it."""
     list_at = Path(listed.lake.landing.location) / "web.urls"
     list_at.write_text(f"{list_at.read_text()}{listed.site.does('/late', lambda visit: visit.reply(status=503))}\n")
     pipeline.refresh(listed.lake)
@@ -59,16 +64,25 @@ def test_only_what_was_asked_again_was_tried_again(listed: Listed, monkeypatch: 
     busy, gone, late = sorted(dead_letters)
     request_retries(listed.lake, [dead_letters[busy]])
     before = dict(listed.site.asked)
-    monkeypatch.setattr("mmlake.tables.Stopwatch.fields", lambda self: {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": "2099-01-01T00:00:00+00:00"})
+    monkeypatch.setattr(
+        "mmlake.tables.Stopwatch.fields",
+        lambda self: {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": "2099-01-01T00:00:00+00:00"},
+    )
     for modality in shard.modalities:
         run_step(ROW_STEPS["items"], listed.lake, modality, shard.key)
     assert {path for path, count in listed.site.asked.items() if count != before[path]} == {"/busy", "/late"}
     update_dead_letters(listed.lake)
     found = {row["key"]: (row["attempts"], row["last_failed_at"]) for row in failed_rows(listed.lake)}
-    assert found == {busy: (2, "2099-01-01T00:00:00+00:00"), late: (2, "2099-01-01T00:00:00+00:00"), gone: (1, dead_letters[gone]["last_failed_at"])}
+    assert found == {
+        busy: (2, "2099-01-01T00:00:00+00:00"),
+        late: (2, "2099-01-01T00:00:00+00:00"),
+        gone: (1, dead_letters[gone]["last_failed_at"]),
+    }
 
 
-def test_an_address_that_was_busy_is_read_on_retry_whatever_it_holds_and_the_others_are_not_asked(listed: Listed) -> None:
+def test_an_address_that_was_busy_is_read_on_retry_whatever_it_holds_and_the_others_are_not_asked(
+    listed: Listed,
+) -> None:
     assert listed.ingest() == {"good": "ok", "busy": "unreadable", "gone": "unreadable"}
     dead_letters = failed_rows(listed.lake, transient=True)
     assert [row["error_code"] for row in dead_letters] == [1105]
@@ -76,7 +90,9 @@ def test_an_address_that_was_busy_is_read_on_retry_whatever_it_holds_and_the_oth
     before = dict(listed.site.asked)
     request_retries(listed.lake, dead_letters)
     assert listed.ingest() == {"good": "ok", "busy": "ok", "gone": "unreadable"}
-    assert {path: count - before[path] for path, count in listed.site.asked.items() if count != before[path]} == {"/busy": 1}
+    assert {path: count - before[path] for path, count in listed.site.asked.items() if count != before[path]} == {
+        "/busy": 1
+    }
     assert failed_rows(listed.lake, transient=True) == []
 
 

@@ -23,11 +23,33 @@ def name(number: int) -> str:
 
 
 def catalog_row(number: int, **fields) -> dict:
-    base = {"digest": name(number), "modality": "text", "role": "document", "content_type": "text/plain", "size_bytes": number, "weight": 1.0, "status": "ok", "licences": ["MIT"]}
-    return base | {"sources": ["news"], "sample_ids": [f"s/{number}"], "rule": None, "reason": None, "tier": None, "survivor": None} | fields
+    base = {
+        "digest": name(number),
+        "modality": "text",
+        "role": "document",
+        "content_type": "text/plain",
+        "size_bytes": number,
+        "weight": 1.0,
+        "status": "ok",
+        "licences": ["MIT"],
+    }
+    return (
+        base
+        | {
+            "sources": ["news"],
+            "sample_ids": [f"s/{number}"],
+            "rule": None,
+            "reason": None,
+            "tier": None,
+            "survivor": None,
+        }
+        | fields
+    )
 
 
-_CATALOG = pa.schema([*VERSION_ITEMS, ("rule", pa.string()), ("reason", pa.string()), ("tier", pa.string()), ("survivor", pa.string())])
+_CATALOG = pa.schema(
+    [*VERSION_ITEMS, ("rule", pa.string()), ("reason", pa.string()), ("tier", pa.string()), ("survivor", pa.string())]
+)
 
 
 def chosen(rows: list[dict], recipe: Recipe = CURATED):
@@ -70,7 +92,11 @@ def test_every_row_is_selected_or_excluded_with_its_cause(fields: dict, cause: s
 
 
 def test_everything_keeps_quarantined_items_and_duplicates_but_nothing_unreadable() -> None:
-    rows = [catalog_row(1, status="quarantined", rule="blank"), catalog_row(2, tier="near"), catalog_row(3, status="unreadable", rule="undecodable")]
+    rows = [
+        catalog_row(1, status="quarantined", rule="blank"),
+        catalog_row(2, tier="near"),
+        catalog_row(3, status="unreadable", rule="undecodable"),
+    ]
     selection = chosen(rows, RECIPES["everything"])
     assert sorted(selection.items["digest"].to_pylist()) == sorted([name(1), name(2)])
     assert selection.excluded["cause"].to_pylist() == ["rule:undecodable"]
@@ -78,7 +104,11 @@ def test_everything_keeps_quarantined_items_and_duplicates_but_nothing_unreadabl
 
 def test_an_allow_list_denies_items_without_a_licence_or_with_a_second_one() -> None:
     recipe = replace(CURATED, allow_licences=("MIT",))
-    assert [recipe.denied_licence(licences) for licences in (["MIT"], [], ["CC0-1.0", "MIT"])] == [None, "none stated", "CC0-1.0"]
+    assert [recipe.denied_licence(licences) for licences in (["MIT"], [], ["CC0-1.0", "MIT"])] == [
+        None,
+        "none stated",
+        "CC0-1.0",
+    ]
 
 
 def test_a_recipe_can_never_admit_unreadable_items() -> None:
@@ -94,12 +124,20 @@ def test_a_digest_twice_in_the_catalog_breaks_the_contract() -> None:
 def test_denied_items_are_never_published(store) -> None:
     selection = chosen([catalog_row(1)])
     with pytest.raises(ContractBroken, match="licence MIT"):
-        store.build(selection.items, recipe=replace(CURATED, deny_licences=("MIT",)), settings_digest="s", encoders={}, diversity=None)
+        store.build(
+            selection.items,
+            recipe=replace(CURATED, deny_licences=("MIT",)),
+            settings_digest="s",
+            encoders={},
+            diversity=None,
+        )
 
 
 def test_the_id_depends_on_content_alone(tmp_path) -> None:
     rows = many(50)
-    ids = {build(VersionStore(tmp_path / str(number)), random.Random(number).sample(rows, 50)).id for number in range(3)}
+    ids = {
+        build(VersionStore(tmp_path / str(number)), random.Random(number).sample(rows, 50)).id for number in range(3)
+    }
     assert len(ids) == 1
     assert build(VersionStore(tmp_path / "other"), rows, settings_digest="t").id not in ids
 
@@ -111,7 +149,11 @@ def test_the_id_is_the_hash_of_the_manifest_file(store) -> None:
 
 
 def test_totals_add_up(store) -> None:
-    rows = [catalog_row(1, licences=["CC0-1.0", "MIT"]), catalog_row(2), catalog_row(3, modality="image", status="quarantined", rule="blank")]
+    rows = [
+        catalog_row(1, licences=["CC0-1.0", "MIT"]),
+        catalog_row(2),
+        catalog_row(3, modality="image", status="quarantined", rule="blank"),
+    ]
     manifest = build(store, rows)
     assert manifest.totals == {"text": {"num_items": 2, "size_bytes": 3}}
     assert manifest.licences == {"CC0-1.0": {"num_items": 1, "size_bytes": 1}, "MIT": {"num_items": 2, "size_bytes": 3}}
@@ -143,7 +185,9 @@ def test_one_more_item_changes_one_segment_or_splits_it(numbers: set[int], extra
         patch.setattr("mmlake.versions.segments._MEAN_ITEMS", 4)
         assert len(pieces(numbers) - pieces(numbers | {extra})) <= 1
         assert len(pieces(numbers | {extra}) - pieces(numbers)) <= 2
-        assert sorted(digest for part in pieces(numbers) for digest in part) == sorted(name(number) for number in numbers)
+        assert sorted(digest for part in pieces(numbers) for digest in part) == sorted(
+            name(number) for number in numbers
+        )
 
 
 def test_two_versions_share_the_segments_they_share(store, monkeypatch) -> None:
@@ -165,7 +209,9 @@ def test_unknown_refs_are_missing(store, ref: str) -> None:
         store.resolve(ref)
 
 
-@pytest.mark.parametrize("bad", ["", "..", ".", "a/b", "a\\b", "../x", "a..b", "-x", ".x", "x.", "deadbeef", "a" * 101, "a\n", "ä"])
+@pytest.mark.parametrize(
+    "bad", ["", "..", ".", "a/b", "a\\b", "../x", "a..b", "-x", ".x", "x.", "deadbeef", "a" * 101, "a\n", "ä"]
+)
 def test_unsafe_names_are_refused(store, bad: str) -> None:
     id_ = build(store, many(1)).id
     with pytest.raises(SettingsError, match="ref name"):
@@ -192,7 +238,11 @@ def test_a_branch_advances_rolls_back_and_logs_each_move(store) -> None:
     store.advance("main", two, expect=one)
     store.rollback("main", one)
     assert store.branches() == {"main": one}
-    assert [(move.action, move.before, move.after) for move in store.log("main")] == [("rollback", two, one), ("advance", one, two), ("branch", None, one)]
+    assert [(move.action, move.before, move.after) for move in store.log("main")] == [
+        ("rollback", two, one),
+        ("advance", one, two),
+        ("branch", None, one),
+    ]
 
 
 def test_rollback_goes_only_where_the_branch_has_been(store) -> None:
@@ -219,15 +269,25 @@ def test_branching_copies_nothing_but_a_ref(store) -> None:
     build(store, many(2000), name="v1")
     before = {path for path in store.root.rglob("*") if path.is_file()}
     store.branch("trial", "v1")
-    assert {path.relative_to(store.root).parts[0] for path in store.root.rglob("*") if path.is_file() and path not in before} == {"refs", "logs"}
+    assert {
+        path.relative_to(store.root).parts[0] for path in store.root.rglob("*") if path.is_file() and path not in before
+    } == {"refs", "logs"}
 
 
 def test_diff_tells_what_came_went_and_changed_and_why(store) -> None:
-    one = build(store, [catalog_row(1), catalog_row(2), catalog_row(3), catalog_row(4, status="quarantined", rule="blank")])
+    one = build(
+        store, [catalog_row(1), catalog_row(2), catalog_row(3), catalog_row(4, status="quarantined", rule="blank")]
+    )
     two = build(store, [catalog_row(1, weight=0.5), catalog_row(2, tier="near"), catalog_row(4), catalog_row(5)])
     diff = store.diff(one.id, two.id)
-    assert diff.summary() == {"added": {"text": {"new": 1, "was rule:blank": 1}}, "removed": {"text": {"absent": 1, "tier:near": 1}}, "changed": {"text": {"weight": 1}}}
-    assert diff.changed.to_pylist() == [{"digest": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}]
+    assert diff.summary() == {
+        "added": {"text": {"new": 1, "was rule:blank": 1}},
+        "removed": {"text": {"absent": 1, "tier:near": 1}},
+        "changed": {"text": {"weight": 1}},
+    }
+    assert diff.changed.to_pylist() == [
+        {"digest": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}
+    ]
 
 
 def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None:
@@ -257,7 +317,8 @@ def test_every_flipped_byte_is_found_and_a_rebuild_repairs_it(store, folder: str
     whole = path.read_bytes()
     for position in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
-        assert store.verify(id_) or store.items(id_).equals(chosen(many(30)).items)  # zlib carries a few bits that mean nothing
+        # zlib carries a few bits that mean nothing
+        assert store.verify(id_) or store.items(id_).equals(chosen(many(30)).items)
     path.write_bytes(whole[:-9])
     assert store.verify(id_) != []
     build(store, many(30))
@@ -346,5 +407,7 @@ def test_a_torn_log_line_is_passed_over(store) -> None:
 
 def test_the_excluded_rows_come_back(store) -> None:
     id_ = build(store, [catalog_row(1), catalog_row(2, status="quarantined", rule="blank", reason="luma_std=0")]).id
-    assert store.excluded(id_).to_pylist() == [{"digest": name(2), "modality": "text", "size_bytes": 2, "cause": "rule:blank", "detail": "luma_std=0"}]
+    assert store.excluded(id_).to_pylist() == [
+        {"digest": name(2), "modality": "text", "size_bytes": 2, "cause": "rule:blank", "detail": "luma_std=0"}
+    ]
     assert store.excluded(id_).schema.equals(EXCLUDED)

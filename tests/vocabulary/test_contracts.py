@@ -26,7 +26,11 @@ def test_iterators_are_read_once() -> None:
 
 @pytest.mark.parametrize(
     ("actual", "words"),
-    [("ab", "1 were lost .such as .'c'.* 0 came from nowhere"), ("abcd", "0 were lost .* 1 came from nowhere .such as .'d'"), ("abx", "1 were lost .* 1 came from")],
+    [
+        ("ab", "1 were lost .such as .'c'.* 0 came from nowhere"),
+        ("abcd", "0 were lost .* 1 came from nowhere .such as .'d'"),
+        ("abx", "1 were lost .* 1 came from"),
+    ],
 )
 def test_lost_and_strange_keys_are_told_apart(actual, words) -> None:
     with pytest.raises(ContractBroken, match=f"items -> tracks: 3 rows went in, {words}"):

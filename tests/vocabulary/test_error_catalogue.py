@@ -39,7 +39,9 @@ def test_an_entry_has_a_stable_name_and_a_known_severity(entry) -> None:
 
 def test_no_code_and_no_name_is_given_twice() -> None:
     entries = errors._ENTRIES
-    assert len({entry.code for entry in entries}) == len({entry.name for entry in entries}) == len(entries) == len(CODES)
+    assert (
+        len({entry.code for entry in entries}) == len({entry.name for entry in entries}) == len(entries) == len(CODES)
+    )
 
 
 def test_codes_are_listed_in_order() -> None:
@@ -60,7 +62,11 @@ def test_every_error_is_drawn_in_the_tree(kind) -> None:
 
 def test_an_unreadable_item_carries_code_and_reason() -> None:
     error = UnreadableItem(3004, "pixels=81000000 not in [1, 50000000]")
-    assert (error.code, error.reason, str(error)) == (3004, "pixels=81000000 not in [1, 50000000]", "3004 pixel_budget: pixels=81000000 not in [1, 50000000]")
+    assert (error.code, error.reason, str(error)) == (
+        3004,
+        "pixels=81000000 not in [1, 50000000]",
+        "3004 pixel_budget: pixels=81000000 not in [1, 50000000]",
+    )
 
 
 def test_an_unreadable_item_is_no_error_that_stops_a_run() -> None:

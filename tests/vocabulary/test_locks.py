@@ -50,7 +50,9 @@ def test_other_files_are_other_locks(path) -> None:
 
 
 def test_a_killed_holder_leaves_the_lock_free(path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     with holder:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(LakeLocked), exclusive_lock(path, what="it"):

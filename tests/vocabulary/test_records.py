@@ -29,7 +29,10 @@ def test_a_digest_is_told_from_its_spelling(text) -> None:
     assert is_digest(text)
 
 
-@pytest.mark.parametrize("text", ["", EMPTY[:63], EMPTY + "0", EMPTY.upper(), EMPTY + "\n", " " + EMPTY[1:], "g" * 64, "０" * 64, "sha256:" + EMPTY])
+@pytest.mark.parametrize(
+    "text",
+    ["", EMPTY[:63], EMPTY + "0", EMPTY.upper(), EMPTY + "\n", " " + EMPTY[1:], "g" * 64, "０" * 64, "sha256:" + EMPTY],
+)
 def test_any_other_spelling_is_no_digest(text) -> None:
     assert not is_digest(text)
 
@@ -45,13 +48,24 @@ def test_what_json_cannot_say_is_refused(value) -> None:
 
 
 @settings(max_examples=50)
-@given(st.dictionaries(st.text(max_size=5), st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3))))
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
+        ),
+    )
+)
 def test_the_order_of_keys_never_shows(value) -> None:
     assert canonical_json(dict(reversed(value.items()))) == canonical_json(value)
     assert json.loads(canonical_json(value)) == value
 
 
-REFS = [SourceRef("a.tar"), SourceRef("dir/ä b.tar", member="x/y.jpg", byte_offset=512, byte_size=0), SourceRef("clip.mp4", frame_index=7)]
+REFS = [
+    SourceRef("a.tar"),
+    SourceRef("dir/ä b.tar", member="x/y.jpg", byte_offset=512, byte_size=0),
+    SourceRef("clip.mp4", frame_index=7),
+]
 
 
 @pytest.mark.parametrize("ref", REFS)
@@ -60,14 +74,19 @@ def test_a_source_ref_survives_its_column(ref) -> None:
 
 
 def test_a_source_ref_names_all_five_fields_and_its_form() -> None:
-    assert SourceRef("a.tar", "m", 1, 2, 3).to_json() == '{"byte_offset":1,"byte_size":2,"frame_index":3,"member":"m","path":"a.tar","v":2}'
+    assert (
+        SourceRef("a.tar", "m", 1, 2, 3).to_json()
+        == '{"byte_offset":1,"byte_size":2,"frame_index":3,"member":"m","path":"a.tar","v":2}'
+    )
 
 
 def test_keys_of_a_later_release_are_ignored() -> None:
     assert SourceRef.from_json('{"path":"a.tar","etag":"x"}') == SourceRef("a.tar")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", '"a.tar"', "{}", '{"path":null}', '{"path":7}', '{"path":"a"', "{'path':'a'}"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", '"a.tar"', "{}", '{"path":null}', '{"path":7}', '{"path":"a"', "{'path':'a'}"]
+)
 def test_what_is_no_source_ref_raises(text) -> None:
     with pytest.raises(ValueError):
         SourceRef.from_json(text)
@@ -89,12 +108,18 @@ def test_needed_libraries_come_back_as_modules() -> None:
 
 @pytest.mark.parametrize("module", ["no_such_library", "no_such_library.part"])
 def test_an_absent_library_names_the_extra_that_brings_it(module) -> None:
-    with pytest.raises(MissingExtra, match=rf"encoder 'clip' needs the library '{module}', which is not installed; run: pip install 'mmlake\[gpu\]'") as caught:
+    with pytest.raises(
+        MissingExtra,
+        match=rf"encoder 'clip' needs the library '{module}', which is not installed; run: pip install 'mmlake\[gpu\]'",
+    ) as caught:
         need(module, extra="gpu", purpose="encoder 'clip'")
     assert caught.value.exit_code == 7
 
 
-@pytest.mark.parametrize(("source", "culprit"), [("import its_absent_dependency", "its_absent_dependency"), ("from json import no_such_name", "json")])
+@pytest.mark.parametrize(
+    ("source", "culprit"),
+    [("import its_absent_dependency", "its_absent_dependency"), ("from json import no_such_name", "json")],
+)
 def test_a_library_that_does_not_load_is_not_called_absent(tmp_path, monkeypatch, source, culprit) -> None:
     (tmp_path / "broken_library.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)

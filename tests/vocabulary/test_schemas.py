@@ -9,7 +9,14 @@ from mmlake import schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas import BLOBS, MEASURES, TABLES, TRACKS, VERDICTS, conform, empty, from_rows
 
-TRACK = {"digest": "d", "modality": "text", "role": "document", "status": "ok", "size_bytes": 3, "transcript_source": "none"}
+TRACK = {
+    "digest": "d",
+    "modality": "text",
+    "role": "document",
+    "status": "ok",
+    "size_bytes": 3,
+    "transcript_source": "none",
+}
 
 
 def measures(**columns) -> pa.Table:
@@ -47,7 +54,11 @@ def test_rows_are_sorted_by_every_column_of_the_key() -> None:
 
 
 def test_the_order_of_columns_is_the_schemas() -> None:
-    assert conform(MEASURES, measures().select(["value", "measure", "digest"])).column_names == ["digest", "measure", "value"]
+    assert conform(MEASURES, measures().select(["value", "measure", "digest"])).column_names == [
+        "digest",
+        "measure",
+        "value",
+    ]
 
 
 def test_columns_that_the_schema_does_not_have_are_left_out() -> None:
@@ -56,26 +67,43 @@ def test_columns_that_the_schema_does_not_have_are_left_out() -> None:
 
 def test_foreign_metadata_is_left_out() -> None:
     """It would change the data version of equal rows."""
-    assert conform(MEASURES, measures().replace_schema_metadata({"pandas": "{}"})).schema.equals(MEASURES.arrow, check_metadata=True)
+    assert conform(MEASURES, measures().replace_schema_metadata({"pandas": "{}"})).schema.equals(
+        MEASURES.arrow, check_metadata=True
+    )
 
 
 def test_a_narrower_type_is_widened() -> None:
-    assert conform(MEASURES, measures(value=pa.array([1.5, 2.5], pa.float32()))).column("value").to_pylist() == [2.5, 1.5]
+    assert conform(MEASURES, measures(value=pa.array([1.5, 2.5], pa.float32()))).column("value").to_pylist() == [
+        2.5,
+        1.5,
+    ]
 
 
 def test_missing_columns_are_named_with_the_remedy() -> None:
-    with pytest.raises(SchemaMismatch, match=r"measures: columns \['measure', 'value'\] are missing .schema v1.; re-materialize"):
+    with pytest.raises(
+        SchemaMismatch, match=r"measures: columns \['measure', 'value'\] are missing .schema v1.; re-materialize"
+    ):
         conform(MEASURES, pa.table({"digest": ["a"]}))
 
 
 def test_a_column_of_a_wrong_type_is_named_with_both_types() -> None:
-    with pytest.raises(SchemaMismatch, match=r"measures: 'value' is string, expected double .schema v1.; re-materialize"):
+    with pytest.raises(
+        SchemaMismatch, match=r"measures: 'value' is string, expected double .schema v1.; re-materialize"
+    ):
         conform(MEASURES, measures(value=["high", "low"]))
 
 
 @pytest.mark.parametrize(("value", "fits"), [(2**31 - 1, True), (2**31, False)])
 def test_a_number_that_does_not_fit_is_refused_rather_than_wrapped(value, fits) -> None:
-    table = pa.table({"digest": ["a"], "size_bytes": [1], "num_occurrences": [value], "status": ["ok"], "error_code": pa.nulls(1, pa.int32())})
+    table = pa.table(
+        {
+            "digest": ["a"],
+            "size_bytes": [1],
+            "num_occurrences": [value],
+            "status": ["ok"],
+            "error_code": pa.nulls(1, pa.int32()),
+        }
+    )
     if fits:
         assert conform(BLOBS, table).column("num_occurrences").to_pylist() == [value]
     else:
@@ -100,7 +128,9 @@ def test_absent_fields_of_a_row_are_null_and_absent_lists_are_empty() -> None:
 
 def test_a_column_that_is_not_in_the_schema_is_refused_in_rows() -> None:
     """A misspelt column would be lost without a word."""
-    with pytest.raises(SchemaMismatch, match=r"tracks: a row has the columns \['widht_px'\], which schema v1 does not have"):
+    with pytest.raises(
+        SchemaMismatch, match=r"tracks: a row has the columns \['widht_px'\], which schema v1 does not have"
+    ):
         from_rows(TRACKS, [TRACK | {"widht_px": 3}])
 
 

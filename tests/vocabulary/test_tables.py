@@ -1,4 +1,5 @@
-"""Stage tables: what is written is read back, damage is noticed, a killed writer leaves no table, and the data version is of the rows alone."""
+"""Stage tables: what is written is read back, damage is noticed, a killed writer leaves no table, and the data
+version is of the rows alone."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ MADE = {"code_version": "1", "settings_digest": "s", "inputs": {"image/tracks[ne
 
 
 def rows(count: int, *, value: float = 1.5) -> pa.Table:
-    return from_rows(MEASURES, [{"digest": digest_of(number.to_bytes(4, "big")), "measure": "min_side_px", "value": value} for number in range(count)])
+    return from_rows(
+        MEASURES,
+        [
+            {"digest": digest_of(number.to_bytes(4, "big")), "measure": "min_side_px", "value": value}
+            for number in range(count)
+        ],
+    )
 
 
 @pytest.fixture
@@ -38,10 +45,21 @@ def test_rows_come_back_as_they_were_written(tables) -> None:
 
 
 def test_the_stamp_says_what_made_the_table(tables) -> None:
-    given_fields = MADE | {"counts": {"ok": 3}, "seconds": 1.25, "cpu_seconds": 0.5, "media_bytes": 7, "run_id": "r", "written_at": "2026-11-21T08:00:00+00:00"}
+    given_fields = MADE | {
+        "counts": {"ok": 3},
+        "seconds": 1.25,
+        "cpu_seconds": 0.5,
+        "media_bytes": 7,
+        "run_id": "r",
+        "written_at": "2026-11-21T08:00:00+00:00",
+    }
     written = tables.write(SLOT, MEASURES, rows(3), **given_fields)
     data = tables.path(SLOT).read_bytes()
-    assert tables.stamp(SLOT) == written == Stamp(data_version=digest_of(data), schema_version=1, num_rows=3, size_bytes=len(data), **given_fields)
+    assert (
+        tables.stamp(SLOT)
+        == written
+        == Stamp(data_version=digest_of(data), schema_version=1, num_rows=3, size_bytes=len(data), **given_fields)
+    )
 
 
 def test_a_table_lies_where_its_slot_says(tables) -> None:
@@ -50,7 +68,14 @@ def test_a_table_lies_where_its_slot_says(tables) -> None:
     assert sorted(os.listdir(home)) == ["2026.tar.parquet", "2026.tar.stamp.json"]
 
 
-@pytest.mark.parametrize(("slot", "text"), [(SLOT, "image/measures[news/2026.tar]"), (Slot("pairs", "text"), "text/pairs"), (Slot("catalog", "all", ALL), "all/catalog")])
+@pytest.mark.parametrize(
+    ("slot", "text"),
+    [
+        (SLOT, "image/measures[news/2026.tar]"),
+        (Slot("pairs", "text"), "text/pairs"),
+        (Slot("catalog", "all", ALL), "all/catalog"),
+    ],
+)
 def test_a_slot_is_spelled_in_one_way(slot, text) -> None:
     assert str(slot) == text
 
@@ -60,7 +85,9 @@ def test_a_spelled_slot_is_read_back(shard) -> None:
     assert Slot.parse(str(Slot("tracks", "image", shard))) == Slot("tracks", "image", shard)
 
 
-@pytest.mark.parametrize("text", ["", "image", "image/", "/tracks", "landing/a/b", "image/tracks[a", "image/tracks[a]x", "image[a]/tracks"])
+@pytest.mark.parametrize(
+    "text", ["", "image", "image/", "/tracks", "landing/a/b", "image/tracks[a", "image/tracks[a]x", "image[a]/tracks"]
+)
 def test_what_is_no_slot_is_refused(text) -> None:
     with pytest.raises(SettingsError, match="is no slot; expected 'modality/table'"):
         Slot.parse(text)
@@ -98,7 +125,15 @@ def test_a_column_that_the_table_does_not_have_is_named(tables) -> None:
 
 def test_nested_columns_survive_the_file(tables) -> None:
     keyframes = [{"time_s": 0.5, "digest": "k", "shot": 0}]
-    row = {"digest": "d", "modality": "video", "role": "media", "status": "ok", "size_bytes": 3, "transcript_source": "none", "keyframes": keyframes}
+    row = {
+        "digest": "d",
+        "modality": "video",
+        "role": "media",
+        "status": "ok",
+        "size_bytes": 3,
+        "transcript_source": "none",
+        "keyframes": keyframes,
+    }
     tables.write(Slot("tracks", "video", "a"), TRACKS, from_rows(TRACKS, [row]), **MADE)
     assert tables.read(Slot("tracks", "video", "a")).to_pylist() == from_rows(TRACKS, [row]).to_pylist()
 
@@ -111,7 +146,9 @@ def test_rows_that_break_the_schema_are_not_written(tables) -> None:
 
 def test_rows_that_share_a_key_are_refused_with_counts(tables) -> None:
     table = pa.concat_tables([rows(3), rows(2)])
-    with pytest.raises(SchemaMismatch, match=r"image/measures\[news/2026.tar\]: 2 of 5 rows repeat a key \('digest', 'measure'\)"):
+    with pytest.raises(
+        SchemaMismatch, match=r"image/measures\[news/2026.tar\]: 2 of 5 rows repeat a key \('digest', 'measure'\)"
+    ):
         tables.write(SLOT, MEASURES, table, **MADE)
     assert not tables.path(SLOT).exists()
 
@@ -136,7 +173,16 @@ def version_of(table: pa.Table, **stamp) -> str:
         return Tables(folder).write(SLOT, MEASURES, table, **(MADE | stamp)).data_version
 
 
-OTHER_RUN = {"seconds": 9.0, "cpu_seconds": 9.0, "run_id": "other", "written_at": "later", "inputs": {}, "counts": {"ok": 1}, "settings_digest": "t", "code_version": "2"}
+OTHER_RUN = {
+    "seconds": 9.0,
+    "cpu_seconds": 9.0,
+    "run_id": "other",
+    "written_at": "later",
+    "inputs": {},
+    "counts": {"ok": 1},
+    "settings_digest": "t",
+    "code_version": "2",
+}
 
 
 @pytest.mark.parametrize("stamp", [{name: value} for name, value in OTHER_RUN.items()], ids=OTHER_RUN)
@@ -145,13 +191,19 @@ def test_the_data_version_does_not_depend_on_the_stamp(stamp) -> None:
 
 
 def test_the_data_version_does_not_depend_on_foreign_metadata_or_columns() -> None:
-    assert version_of(rows(20).append_column("note", pa.nulls(20)).replace_schema_metadata({"pandas": "{}"})) == version_of(rows(20))
+    assert version_of(
+        rows(20).append_column("note", pa.nulls(20)).replace_schema_metadata({"pandas": "{}"})
+    ) == version_of(rows(20))
 
 
 NULLS = conform(MEASURES, rows(20).set_column(2, "value", pa.nulls(20, pa.float64())))
 
 
-@pytest.mark.parametrize("other", [rows(19), rows(20, value=1.5000000000000002), rows(20, value=float("nan")), NULLS], ids=["row gone", "last bit", "nan", "nulls"])
+@pytest.mark.parametrize(
+    "other",
+    [rows(19), rows(20, value=1.5000000000000002), rows(20, value=float("nan")), NULLS],
+    ids=["row gone", "last bit", "nan", "nulls"],
+)
 def test_the_data_version_changes_with_any_row(other) -> None:
     assert version_of(other) != version_of(rows(20))
 
@@ -186,7 +238,9 @@ def test_a_stamp_whose_rows_are_gone_is_noticed(tables) -> None:
 
 
 @pytest.mark.parametrize(
-    "harmed", [b"", b"{", b"[]", b"\xff\xfe", b'{"data_version":"x"}', b'{"later_field":1}'], ids=["emptied", "cut", "list", "not utf-8", "fields missing", "later release"]
+    "harmed",
+    [b"", b"{", b"[]", b"\xff\xfe", b'{"data_version":"x"}', b'{"later_field":1}'],
+    ids=["emptied", "cut", "list", "not utf-8", "fields missing", "later release"],
 )
 def test_a_damaged_stamp_is_told_with_the_file_to_delete(tables, harmed) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
@@ -214,7 +268,8 @@ class Killed(BaseException):
 
 @contextmanager
 def killed_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> Iterator[None]:
-    """Ends the block, as the end of the process would, at the n-th use of a system call and before it does anything; lets it pass where there are fewer."""
+    """Ends the block, as the end of the process would, at the n-th use of a system call and before it does anything;
+    lets it pass where there are fewer."""
     count, real = [0], getattr(os, name)
 
     def call(*args, **kwargs):
@@ -232,14 +287,20 @@ def test_a_crash_between_rows_and_stamp_leaves_no_table(tables, monkeypatch) -> 
     with killed_at(monkeypatch, "replace", 2):
         tables.write(SLOT, MEASURES, rows(5), **MADE)
     assert tables.path(SLOT).exists()
-    assert (tables.has("measures", "image", SLOT.shard), tables.stamp(SLOT), tables.shards("measures", "image")) == (False, None, [])
+    assert (tables.has("measures", "image", SLOT.shard), tables.stamp(SLOT), tables.shards("measures", "image")) == (
+        False,
+        None,
+        [],
+    )
     with pytest.raises(MmlakeError, match="has not been made"):
         tables.read(SLOT)
 
 
 @pytest.mark.parametrize("name", ["replace", "fsync", "unlink"])
 @pytest.mark.parametrize("number", range(1, 6))
-def test_a_crash_while_a_table_is_replaced_leaves_the_old_one_or_the_new_one_or_none(tables, monkeypatch, name, number) -> None:
+def test_a_crash_while_a_table_is_replaced_leaves_the_old_one_or_the_new_one_or_none(
+    tables, monkeypatch, name, number
+) -> None:
     """Never an old stamp beside new rows: its step would count as done, and every reader would fail."""
     tables.write(SLOT, MEASURES, rows(5), **MADE)
     with killed_at(monkeypatch, name, number):
@@ -257,21 +318,42 @@ def test_equal_rows_written_again_never_take_the_table_away(tables, monkeypatch)
 
 
 def test_a_table_that_was_never_made_says_so(tables) -> None:
-    with pytest.raises(MmlakeError, match=r"table image/measures\[news/2026.tar\] has not been made .*; materialize it first"):
+    with pytest.raises(
+        MmlakeError, match=r"table image/measures\[news/2026.tar\] has not been made .*; materialize it first"
+    ):
         tables.read(SLOT)
 
 
-SHARDS = ["b", "a", "a/b.tar", "a b", "ü%41", "100%/x", "it's [1]*?", "#1", "dir.with.dots/x.parquet", "x.stamp.json", "-rf", "new\nline", "ALL", "0" * 200]
+SHARDS = [
+    "b",
+    "a",
+    "a/b.tar",
+    "a b",
+    "ü%41",
+    "100%/x",
+    "it's [1]*?",
+    "#1",
+    "dir.with.dots/x.parquet",
+    "x.stamp.json",
+    "-rf",
+    "new\nline",
+    "ALL",
+    "0" * 200,
+]
 
 
 def test_odd_names_of_shards_are_kept_apart_and_listed_sorted(tables) -> None:
     for number, shard in enumerate(SHARDS):
         tables.write(Slot("measures", "image", shard), MEASURES, rows(number), **MADE)
     assert tables.shards("measures", "image") == sorted(SHARDS)
-    assert {shard: table.num_rows for shard, table in tables.scan("measures", "image")} == {shard: number for number, shard in enumerate(SHARDS)}
+    assert {shard: table.num_rows for shard, table in tables.scan("measures", "image")} == {
+        shard: number for number, shard in enumerate(SHARDS)
+    }
 
 
-@pytest.mark.parametrize("shard", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/", "nul\0", "x" * 245, "é" * 123])
+@pytest.mark.parametrize(
+    "shard", ["", ".", "..", "../x", "a/../../x", "/etc/x", "a//b", "a/", "nul\0", "x" * 245, "é" * 123]
+)
 def test_a_shard_cannot_be_named_out_of_its_place(tables, shard) -> None:
     with pytest.raises(SettingsError, match="is no file name"):
         tables.write(Slot("measures", "image", shard), MEASURES, rows(1), **MADE)
@@ -285,7 +367,11 @@ def test_the_longest_name_of_a_shard_works(tables, shard) -> None:
 
 def test_tables_and_modalities_do_not_mix(tables) -> None:
     tables.write(SLOT, MEASURES, rows(1), **MADE)
-    assert (tables.shards("measures", "audio"), tables.shards("tracks", "image"), tables.has("measures", "image", "other")) == ([], [], False)
+    assert (
+        tables.shards("measures", "audio"),
+        tables.shards("tracks", "image"),
+        tables.has("measures", "image", "other"),
+    ) == ([], [], False)
 
 
 def test_a_scan_goes_in_the_order_of_the_shards(tables) -> None:
@@ -295,7 +381,10 @@ def test_a_scan_goes_in_the_order_of_the_shards(tables) -> None:
 
 
 def test_stamps_are_told_of_every_finished_shard(tables) -> None:
-    made = {Slot("measures", "image", shard): tables.write(Slot("measures", "image", shard), MEASURES, rows(1), **MADE) for shard in "ba"}
+    made = {
+        Slot("measures", "image", shard): tables.write(Slot("measures", "image", shard), MEASURES, rows(1), **MADE)
+        for shard in "ba"
+    }
     stamps = tables.stamps("measures", "image")
     assert (stamps, [slot.shard for slot in stamps]) == (made, ["a", "b"])
 
@@ -316,7 +405,11 @@ def test_a_removed_table_is_gone(tables) -> None:
     tables.write(SLOT, MEASURES, rows(1), **MADE)
     tables.remove(SLOT)
     tables.remove(SLOT)
-    assert (tables.has("measures", "image", SLOT.shard), tables.path(SLOT).exists(), tables.shards("measures", "image")) == (False, False, [])
+    assert (
+        tables.has("measures", "image", SLOT.shard),
+        tables.path(SLOT).exists(),
+        tables.shards("measures", "image"),
+    ) == (False, False, [])
 
 
 def test_a_half_removed_table_does_not_exist(tables, monkeypatch) -> None:

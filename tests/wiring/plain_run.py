@@ -11,11 +11,21 @@ from mmlake.lake import Lake
 from mmlake.publish.version import publish_version
 
 # What a run imports and takes ten times as long as the run; lancedb itself starts a thread, which no fork survives.
-PRELOADED = ("tests.wiring.plain_run", "torch", "transformers.models.bert.modeling_bert", "lance_namespace", "faiss", "av", "soundfile", "PIL.Image")
+PRELOADED = (
+    "tests.wiring.plain_run",
+    "torch",
+    "transformers.models.bert.modeling_bert",
+    "lance_namespace",
+    "faiss",
+    "av",
+    "soundfile",
+    "PIL.Image",
+)
 
 
 def run_all(root: Path, landing: Path) -> None:
-    """Tables, catalog and both versions of the lake, up to date; the process and what it starts are a group of their own."""
+    """Tables, catalog and both versions of the lake, up to date; the process and what it starts are a group of their
+    own."""
     os.setsid()
     warnings.simplefilter("ignore")
     lake = Lake(root, landing=landing)

@@ -40,7 +40,12 @@ def finished(lake: Path) -> int:
 def test_a_run_killed_nine_times_ends_at_the_manifests_of_one_that_was_left_alone(tmp_path: Path) -> None:
     landing = make.land(
         tmp_path / "landing",
-        {"image/a.tar": make.tar({"0.png": make.picture(1), "1.png": make.picture(2)}), "audio/one.wav": make.sound(1), "text/a.txt": b"", "video/v.mp4": make.film(1)},
+        {
+            "image/a.tar": make.tar({"0.png": make.picture(1), "1.png": make.picture(2)}),
+            "audio/one.wav": make.sound(1),
+            "text/a.txt": b"",
+            "video/v.mp4": make.film(1),
+        },
     )
     whole(tmp_path / "whole", landing)
     steps = finished(tmp_path / "whole")

@@ -18,9 +18,12 @@ def try_lock(root: Path, name: str) -> str:
     """What another process says when it wants the lock."""
     code = (
         "import sys\nfrom pathlib import Path\nfrom mmlake.errors import LakeLocked\nfrom mmlake.lake import Lake\n"
-        "try:\n    with Lake(sys.argv[1]).locked(sys.argv[2]):\n        print('held')\nexcept LakeLocked as error:\n    print(error)\n"
+        "try:\n    with Lake(sys.argv[1]).locked(sys.argv[2]):\n        print('held')\nexcept LakeLocked as "
+        "error:\n    print(error)\n"
     )
-    return subprocess.run([sys.executable, "-c", code, str(root), name], capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", code, str(root), name], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout.strip()
 
 
 def test_a_second_process_is_told_to_wait(tmp_path) -> None:

@@ -41,7 +41,9 @@ def test_the_sample_corpus_meets_its_truth(whole) -> None:
     lake, truth = whole
     compared = compare_with_truth(lake, truth)
     unmet = [tier for tier in compared.tiers if not tier.is_met]
-    assert compared.is_met, f"missing {compared.missing}; unexpected {compared.unexpected}; wrong {compared.wrong}; tiers {unmet}"
+    assert compared.is_met, (
+        f"missing {compared.missing}; unexpected {compared.unexpected}; wrong {compared.wrong}; tiers {unmet}"
+    )
 
 
 @pytest.mark.slow
@@ -55,7 +57,11 @@ def test_every_item_is_accounted_for_once_at_each_border(whole, modality) -> Non
 
     per_shard = {(item.shard, item.digest) for item in planted if item.digest}
     for table in ("blobs", "tracks", "verdicts"):
-        rows = [(shard, digest) for shard, part in lake.tables.scan(table, modality, columns=["digest"]) for digest in part.column("digest").to_pylist()]
+        rows = [
+            (shard, digest)
+            for shard, part in lake.tables.scan(table, modality, columns=["digest"])
+            for digest in part.column("digest").to_pylist()
+        ]
         assert Counter(rows) == Counter(per_shard), table
 
     counted = Counter[str]()

@@ -47,7 +47,10 @@ def test_nested_tables_name_models(tmp_path) -> None:
     ("text", "said"),
     [
         ("[qualty]\n", r"section \[qualty\] is not known.*'quality'"),
-        ("[quality]\nflaged_weight = 1\n", r"\[quality\] has the fields \['flaged_weight'\]; expected some of .*flagged_weight"),
+        (
+            "[quality]\nflaged_weight = 1\n",
+            r"\[quality\] has the fields \['flaged_weight'\]; expected some of .*flagged_weight",
+        ),
         ("quality = 3\n", r"\[quality\] has the fields 3"),
         ("[quality]\nflagged_weight = 1.5\n", "flagged_weight=1.5 not in"),
         ("[quality.bounds]\nno_such_rule = [1, 2]\n", "no_such_rule"),
@@ -98,7 +101,11 @@ def test_a_change_reaches_the_digest_of_its_section_alone(section, values) -> No
 
 
 def test_the_digest_is_of_what_is_set_not_of_how() -> None:
-    assert {Settings().digest(SECTIONS), Settings.of({}).digest(SECTIONS), Settings.of({"quality": {"flagged_weight": 0.5}}).digest(SECTIONS)} == {Settings().digest(SECTIONS)}
+    assert {
+        Settings().digest(SECTIONS),
+        Settings.of({}).digest(SECTIONS),
+        Settings.of({"quality": {"flagged_weight": 0.5}}).digest(SECTIONS),
+    } == {Settings().digest(SECTIONS)}
 
 
 def test_no_sections_have_one_digest() -> None:

@@ -12,7 +12,15 @@ from mmlake.sources import Shard
 
 
 def shard(key: str, *, revision: str = "r1", modalities: tuple[str, ...] = ("text",)) -> Shard:
-    return Shard(key=key, path=key, format="jsonl", modalities=modalities, size_bytes=3, modified_ns=1_700_000_000_000_000_001, revision=revision)
+    return Shard(
+        key=key,
+        path=key,
+        format="jsonl",
+        modalities=modalities,
+        size_bytes=3,
+        modified_ns=1_700_000_000_000_000_001,
+        revision=revision,
+    )
 
 
 @pytest.fixture
@@ -25,13 +33,17 @@ def test_before_the_first_look_nothing_is_known_and_no_file_is_made(registry) ->
 
 
 def test_all_is_new_at_first(registry) -> None:
-    assert registry.compare([shard("b"), shard("a")]) == Listing(new=(shard("b"), shard("a")), changed=(), gone=(), unchanged=0)
+    assert registry.compare([shard("b"), shard("a")]) == Listing(
+        new=(shard("b"), shard("a")), changed=(), gone=(), unchanged=0
+    )
 
 
 def test_new_changed_gone_and_unchanged_are_told_apart(registry) -> None:
     registry.record([shard("a"), shard("b"), shard("c")])
     listed = [shard("a"), shard("b", revision="r2"), shard("d")]
-    assert registry.compare(listed) == Listing(new=(shard("d"),), changed=(shard("b", revision="r2"),), gone=("c",), unchanged=1)
+    assert registry.compare(listed) == Listing(
+        new=(shard("d"),), changed=(shard("b", revision="r2"),), gone=("c",), unchanged=1
+    )
 
 
 def test_comparing_records_nothing(registry) -> None:
@@ -71,7 +83,9 @@ def test_keys_are_of_one_modality_and_sorted(registry) -> None:
     assert (registry.keys("image"), registry.keys("text"), registry.keys("audio")) == (["a", "b"], ["b", "c"], [])
 
 
-@pytest.mark.parametrize("key", ["a'b", 'say "x"', "new\nline", "%00", "日本/語.tar", "a[1]", "x" * 255, "DROP TABLE shards;--"])
+@pytest.mark.parametrize(
+    "key", ["a'b", 'say "x"', "new\nline", "%00", "日本/語.tar", "a[1]", "x" * 255, "DROP TABLE shards;--"]
+)
 def test_odd_names_are_kept(registry, key) -> None:
     registry.record([shard(key)])
     assert registry.known() == {key: shard(key)}

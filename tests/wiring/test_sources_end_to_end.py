@@ -1,4 +1,5 @@
-"""One landing zone with a shard of every format, through a lake: each row is there once, and each sound one's bytes come back."""
+"""One landing zone with a shard of every format, through a lake: each row is there once, and each sound one's bytes
+come back."""
 
 from __future__ import annotations
 
@@ -22,7 +23,15 @@ from mmlake.settings import Settings
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.tables import Slot
 from tests import make
-from tests.sources.corpora.builders import coco, finevideo, finevideo_record, fineweb, fineweb_record, librispeech, packed
+from tests.sources.corpora.builders import (
+    coco,
+    finevideo,
+    finevideo_record,
+    fineweb,
+    fineweb_record,
+    librispeech,
+    packed,
+)
 from tests.sources.formats import warcs
 from tests.sources.source_builders import mp4, parquet, png, wav
 from tests.sources.web.site import QUICK, Site, running
@@ -41,18 +50,30 @@ def interleaved() -> bytes:
     members = {}
     for name in ("a", "b"):
         images = [None, {"member": f"{name}.tif", "frame_index": 1}, {"member": "gone.png"}, None]
-        members |= {f"{name}.tif": sink.getvalue(), f"{name}.json": json.dumps({"texts": [f"before {name}", None, None, f"after {name}"], "images": images}).encode()}
+        members |= {
+            f"{name}.tif": sink.getvalue(),
+            f"{name}.json": json.dumps(
+                {"texts": [f"before {name}", None, None, f"after {name}"], "images": images}
+            ).encode(),
+        }
     return make.tar(members)
 
 
 def crawl() -> bytes:
-    pages = [warcs.response(f"<html><body>{make.prose(number)}</body></html>".encode(), uri=f"http://example.org/{number}") for number in (30, 31)]
-    return b"".join(gzip.compress(record, mtime=0) for record in (*pages, warcs.response(b"gone", status="404 Not Found", uri="http://example.org/gone")))
+    pages = [
+        warcs.response(f"<html><body>{make.prose(number)}</body></html>".encode(), uri=f"http://example.org/{number}")
+        for number in (30, 31)
+    ]
+    return b"".join(
+        gzip.compress(record, mtime=0)
+        for record in (*pages, warcs.response(b"gone", status="404 Not Found", uri="http://example.org/gone"))
+    )
 
 
 # Shard key -> number of rows by modality and error code.
 EXPECTED = {
-    "coco/annotations/captions_train2017.json": {("text", 1011): 3},  # one image is missing: its two captions and the count
+    # one image is missing: its two captions and the count
+    "coco/annotations/captions_train2017.json": {("text", 1011): 3},
     "coco/annotations/instances_train2017.json": {("text", 1011): 1},
     "coco/train2017": {("image", None): 2, ("text", None): 4},
     "crawl.warc.gz": {("text", None): 2, ("text", 1106): 1},
@@ -115,7 +136,8 @@ def landing_zone(root: Path, site: Site) -> Path:
         "web.urls": "".join(f"{address}\n" for address in addresses).encode(),
     }
     pytest.importorskip("lance").write_dataset(
-        pa.table({"id": ["x", "y", "z"], "image": [png(at) for at in (70, 71, 72)], "caption": ["x", "y", "z"]}), str(root / "pictures.lance")
+        pa.table({"id": ["x", "y", "z"], "image": [png(at) for at in (70, 71, 72)], "caption": ["x", "y", "z"]}),
+        str(root / "pictures.lance"),
     )
     return make.land(root, files)
 
@@ -157,7 +179,9 @@ def test_a_shard_has_the_rows_that_were_put_into_it(ingested: Ingested, key: str
 
 @pytest.mark.parametrize("key", sorted(EXPECTED))
 def test_each_item_is_one_row(ingested: Ingested, key: str) -> None:
-    assert sorted(row["item_id"] for row in ingested.rows[key]) == [f"{key}#{at:06d}" for at in range(len(ingested.rows[key]))]
+    assert sorted(row["item_id"] for row in ingested.rows[key]) == [
+        f"{key}#{at:06d}" for at in range(len(ingested.rows[key]))
+    ]
 
 
 @pytest.mark.parametrize("key", sorted(EXPECTED))
@@ -170,13 +194,18 @@ def test_a_row_is_ok_or_says_why_not(ingested: Ingested, key: str) -> None:
 @pytest.mark.parametrize("key", sorted(EXPECTED))
 def test_the_bytes_of_every_sound_row_are_in_the_store(ingested: Ingested, key: str) -> None:
     sound = [row for row in ingested.rows[key] if row["status"] == "ok"]
-    assert [hashlib.sha256(ingested.lake.store.read(row["digest"])).hexdigest() for row in sound] == [row["digest"] for row in sound]
+    assert [hashlib.sha256(ingested.lake.store.read(row["digest"])).hexdigest() for row in sound] == [
+        row["digest"] for row in sound
+    ]
 
 
-@pytest.mark.parametrize("key", sorted(set(EXPECTED) - {"web.urls"}))  # an address is not asked again: its bytes are those of the store
+# an address is not asked again: its bytes are those of the store
+@pytest.mark.parametrize("key", sorted(set(EXPECTED) - {"web.urls"}))
 def test_the_bytes_of_every_sound_row_come_back_from_the_landing_zone(ingested: Ingested, key: str) -> None:
     sound = [row for row in ingested.rows[key] if row["status"] == "ok"]
-    found = dict(sources.fetch_many([SourceRef.from_json(row["source_ref"]) for row in sound], landing=ingested.landing))
+    found = dict(
+        sources.fetch_many([SourceRef.from_json(row["source_ref"]) for row in sound], landing=ingested.landing)
+    )
     assert [hashlib.sha256(found[at]).hexdigest() for at in range(len(sound))] == [row["digest"] for row in sound]
 
 

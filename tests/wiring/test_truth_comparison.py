@@ -25,8 +25,22 @@ CLUSTERS = {A: A, B: A, C: A, D: D, F: D}  # digest -> survivor
 
 
 def item(number: int, digest: str | None) -> TruthItem:
-    status, rule = ("unreadable", "shard_truncated") if digest is None else (JUDGED[digest], "text_too_short" if JUDGED[digest] == "quarantined" else None)
-    return TruthItem(shard="s", member=f"line:{number}", modality="text", role="document", digest=digest, licence="MIT", defect=rule, status=status, rule=rule)
+    status, rule = (
+        ("unreadable", "shard_truncated")
+        if digest is None
+        else (JUDGED[digest], "text_too_short" if JUDGED[digest] == "quarantined" else None)
+    )
+    return TruthItem(
+        shard="s",
+        member=f"line:{number}",
+        modality="text",
+        role="document",
+        digest=digest,
+        licence="MIT",
+        defect=rule,
+        status=status,
+        rule=rule,
+    )
 
 
 def duplicate(tier: str, *digests: str, occurrences: int | None = None) -> Duplicate:
@@ -39,10 +53,20 @@ TRUTH = Truth(
 )  # fmt: skip
 
 
-def lake_of(root, *, rows=ROWS, judged=JUDGED, pairs=PAIRS, clusters=CLUSTERS, rule="text_too_short", code=1002) -> Lake:
+def lake_of(
+    root, *, rows=ROWS, judged=JUDGED, pairs=PAIRS, clusters=CLUSTERS, rule="text_too_short", code=1002
+) -> Lake:
     """A lake that holds just these rows, all of one text shard."""
     lake = Lake(root)
-    base = {"modality": "text", "role": "document", "source": "s", "licence": "MIT", "position": 0, "source_ref": "{}", "size_bytes": 1}
+    base = {
+        "modality": "text",
+        "role": "document",
+        "source": "s",
+        "licence": "MIT",
+        "position": 0,
+        "source_ref": "{}",
+        "size_bytes": 1,
+    }
     items = [
         base
         | {"item_id": f"s#{number}", "sample_id": f"s/{number}", "digest": digest}
@@ -50,21 +74,42 @@ def lake_of(root, *, rows=ROWS, judged=JUDGED, pairs=PAIRS, clusters=CLUSTERS, r
         for number, digest in enumerate(rows)
     ]
     verdicts = [
-        {"digest": digest, "status": judged[digest], "weight": 1.0} | ({"rule": rule, "reason": "num_words=2"} if judged[digest] == "quarantined" else {})
+        {"digest": digest, "status": judged[digest], "weight": 1.0}
+        | ({"rule": rule, "reason": "num_words=2"} if judged[digest] == "quarantined" else {})
         for digest in sorted({digest for digest in rows if digest})
     ]
     lake.tables.write(Slot("items", "text", "s"), schemas.ITEMS, schemas.from_rows(schemas.ITEMS, items), **MADE)
-    lake.tables.write(Slot("verdicts", "text", "s"), schemas.VERDICTS, schemas.from_rows(schemas.VERDICTS, verdicts), **MADE)
+    lake.tables.write(
+        Slot("verdicts", "text", "s"), schemas.VERDICTS, schemas.from_rows(schemas.VERDICTS, verdicts), **MADE
+    )
     grouped = [
-        {"digest": digest, "survivor": survivor, "is_survivor": digest == survivor, "cluster_size": 2, "num_occurrences": 1, "tier": None if digest == survivor else "near"}
+        {
+            "digest": digest,
+            "survivor": survivor,
+            "is_survivor": digest == survivor,
+            "cluster_size": 2,
+            "num_occurrences": 1,
+            "tier": None if digest == survivor else "near",
+        }
         for digest, survivor in clusters.items()
     ]
     for modality in MODALITIES:
         mine = modality == "text"
         for tier in ("near", "semantic"):
-            found = [{"left": left, "right": right, "tier": tier, "method": "m", "score": 1.0, "bound": 0.5} for kind, left, right in pairs if kind == tier and mine]
-            lake.tables.write(Slot(f"{tier}_duplicates", modality), schemas.PAIRS, schemas.from_rows(schemas.PAIRS, found), **MADE)
-        lake.tables.write(Slot("duplicate_clusters", modality), schemas.CLUSTERS, schemas.from_rows(schemas.CLUSTERS, grouped if mine else []), **MADE)
+            found = [
+                {"left": left, "right": right, "tier": tier, "method": "m", "score": 1.0, "bound": 0.5}
+                for kind, left, right in pairs
+                if kind == tier and mine
+            ]
+            lake.tables.write(
+                Slot(f"{tier}_duplicates", modality), schemas.PAIRS, schemas.from_rows(schemas.PAIRS, found), **MADE
+            )
+        lake.tables.write(
+            Slot("duplicate_clusters", modality),
+            schemas.CLUSTERS,
+            schemas.from_rows(schemas.CLUSTERS, grouped if mine else []),
+            **MADE,
+        )
     return lake
 
 
@@ -79,7 +124,11 @@ def tier(result: Truthful, name: str):
 def test_a_lake_that_is_right_meets_its_truth(tmp_path) -> None:
     result = compared(tmp_path)
     assert result.is_met, result
-    assert (result.num_items, result.num_rows, result.defects) == (8, 8, {"shard_truncated": [1, 1], "text_too_short": [1, 1]})
+    assert (result.num_items, result.num_rows, result.defects) == (
+        8,
+        8,
+        {"shard_truncated": [1, 1], "text_too_short": [1, 1]},
+    )
 
 
 def test_every_planted_pair_is_counted(tmp_path) -> None:
@@ -120,7 +169,9 @@ def test_a_row_of_another_code_is_not_the_planted_one(tmp_path) -> None:
 def test_a_wrong_status_is_told_with_what_was_expected(tmp_path, digest, status) -> None:
     result = compared(tmp_path, judged=JUDGED | {digest: status})
     assert not result.is_met
-    assert [(row["item"], row["expected"].split()[0], row["actual"].split()[0]) for row in result.wrong] == [(f"s::line:{ROWS.index(digest)}", JUDGED[digest], status)]
+    assert [(row["item"], row["expected"].split()[0], row["actual"].split()[0]) for row in result.wrong] == [
+        (f"s::line:{ROWS.index(digest)}", JUDGED[digest], status)
+    ]
 
 
 def test_a_right_status_under_a_wrong_rule_is_wrong(tmp_path) -> None:
@@ -136,7 +187,9 @@ def test_a_torn_cluster_is_not_met(tmp_path) -> None:
 
 def test_a_cluster_that_lost_its_rows_is_not_met(tmp_path) -> None:
     """Two absent rows have no survivor in common."""
-    result = compared(tmp_path, clusters={digest: survivor for digest, survivor in CLUSTERS.items() if digest not in (D, F)})
+    result = compared(
+        tmp_path, clusters={digest: survivor for digest, survivor in CLUSTERS.items() if digest not in (D, F)}
+    )
     assert (result.is_met, tier(result, "semantic").num_recovered) == (False, 0)
 
 
@@ -165,7 +218,11 @@ def test_the_comparison_is_told_in_plain_data(tmp_path) -> None:
 def test_the_summary_adds_up(tmp_path) -> None:
     (text,) = [one for one in summarize(lake_of(tmp_path)).modalities if one.modality == "text"]
     assert text.statuses == {"ok": 6, "flagged": 0, "quarantined": 1, "unreadable": 1}
-    assert (text.num_rows, text.duplicates, text.rules) == (8, {"exact": 1, "near": 3, "semantic": 0}, {"shard": 1, "text_too_short": 1})
+    assert (text.num_rows, text.duplicates, text.rules) == (
+        8,
+        {"exact": 1, "near": 3, "semantic": 0},
+        {"shard": 1, "text_too_short": 1},
+    )
 
 
 def test_the_summary_of_a_lake_that_was_never_run_is_zero(tmp_path) -> None:
@@ -185,6 +242,10 @@ def test_a_lake_without_duplicate_tables_cannot_be_compared(tmp_path) -> None:
 
 
 def test_the_summary_of_a_real_run_adds_up(done) -> None:
-    """In = ok + flagged + quarantined + unreadable, in every modality; what the landing zone of the fixture holds, counted by hand."""
-    found = {one.modality: (one.num_shards, one.num_rows, sum(one.statuses.values())) for one in summarize(done.lake).modalities}
+    """In = ok + flagged + quarantined + unreadable, in every modality; what the landing zone of the fixture holds,
+    counted by hand."""
+    found = {
+        one.modality: (one.num_shards, one.num_rows, sum(one.statuses.values()))
+        for one in summarize(done.lake).modalities
+    }
     assert found == {"text": (2, 7, 7), "image": (2, 6, 6), "video": (1, 1, 1), "audio": (1, 2, 2)}

@@ -18,13 +18,28 @@ LENIENT = {"quality": {"bounds": {"text_too_short": [1, float("inf")]}}}  # lets
 
 def written(site, names) -> dict[str, bytes]:
     """The stamps of the text tables, byte for byte."""
-    return {str(path): path.read_bytes() for name in names for path in sorted((site.root / "tables" / name / "text").rglob("*.stamp.json"))}
+    return {
+        str(path): path.read_bytes()
+        for name in names
+        for path in sorted((site.root / "tables" / name / "text").rglob("*.stamp.json"))
+    }
 
 
 def begun(lake, *names: str) -> None:
     """Versions of these names, as far as names go."""
     for name in names:
-        lake.tables.mark(Slot("manifest", "all", name), Stamp(data_version=name, schema_version=1, num_rows=0, size_bytes=0, code_version="1", settings_digest="", inputs={}))
+        lake.tables.mark(
+            Slot("manifest", "all", name),
+            Stamp(
+                data_version=name,
+                schema_version=1,
+                num_rows=0,
+                size_bytes=0,
+                code_version="1",
+                settings_digest="",
+                inputs={},
+            ),
+        )
 
 
 def test_the_first_version_of_a_recipe_is_number_one(site) -> None:
@@ -33,7 +48,10 @@ def test_the_first_version_of_a_recipe_is_number_one(site) -> None:
 
 def test_names_count_up_within_their_recipe(site) -> None:
     begun(lake := site.lake(), "curated-v001", "curated-v002", "everything-v007")
-    assert (publish.next_version(lake, "curated"), publish.next_version(lake, "everything")) == ("curated-v003", "everything-v008")
+    assert (publish.next_version(lake, "curated"), publish.next_version(lake, "everything")) == (
+        "curated-v003",
+        "everything-v008",
+    )
 
 
 def test_the_thousandth_version_comes_after_the_one_before(site) -> None:
@@ -50,7 +68,9 @@ def test_other_tags_are_no_versions(site) -> None:
     assert publish.version_names(lake) == ["curated-v001"]
 
 
-@pytest.mark.parametrize("name", ["curated", "curated-v1", "curated-v0000001", "Curated-v001", "nosuch-v001", "curated-v001\n"])
+@pytest.mark.parametrize(
+    "name", ["curated", "curated-v1", "curated-v0000001", "Curated-v001", "nosuch-v001", "curated-v001\n"]
+)
 def test_a_name_without_a_recipe_and_number_is_refused(name) -> None:
     with pytest.raises(SettingsError, match="is not <recipe>-v<number>"):
         publish.recipe_of(name)
@@ -74,12 +94,16 @@ def test_a_version_without_one_of_its_steps_is_not_complete(site) -> None:
 def test_a_version_whose_step_was_made_from_something_else_is_not_complete(site) -> None:
     lake, name = site.lake(), site.publish()
     scores = lake.tables.stamp(Slot("probe_scores", "all", name))
-    lake.tables.mark(Slot("probe_scores", "all", name), Stamp(**{field: getattr(scores, field) for field in scores.__slots__} | {"data_version": "other"}))
+    lake.tables.mark(
+        Slot("probe_scores", "all", name),
+        Stamp(**{field: getattr(scores, field) for field in scores.__slots__} | {"data_version": "other"}),
+    )
     assert not publish.version_is_complete(lake, name)
 
 
 def test_a_new_bound_judges_anew_and_decodes_nothing_again(site) -> None:
-    """Verdicts and what follows them are made again; items, blobs, tracks and measures keep their stamps, times included."""
+    """Verdicts and what follows them are made again; items, blobs, tracks and measures keep their stamps, times
+    included."""
     site.publish()
     before = written(site, kept := ("items", "blobs", "tracks", "measures"))
     later = {name: written(site, [name]) for name in ("verdicts", "fingerprints", "embeddings", "duplicate_clusters")}
@@ -106,7 +130,8 @@ def test_a_second_run_makes_no_table(site) -> None:
 
 
 def test_a_named_version_is_immutable(site) -> None:
-    """Materializing an old version again after the lake went on leaves its contents, its source and its chain as they were."""
+    """Materializing an old version again after the lake went on leaves its contents, its source and its chain as
+    they were."""
     name, lake = site.publish(), site.lake()
     held, chain = lake.versions.read(name), publish.read_result(lake, name, "provenance")
     stamp = lake.tables.stamp(Slot("manifest", "all", name))
@@ -130,7 +155,8 @@ class Killed(BaseException):
 
 
 def killed(site, monkeypatch, owner, name: str, when, *, first: bool = False) -> None:
-    """Publish, and die where `name` of the owner is called with arguments that `when` picks. first: it does its work first."""
+    """Publish, and die where `name` of the owner is called with arguments that `when` picks. first: it does its work
+    first."""
     real = getattr(owner, name)
 
     def deadly(*arguments, **fields):
@@ -152,7 +178,16 @@ def killed_before_stamp(site, monkeypatch, step: str) -> None:
     killed(site, monkeypatch, Tables, "mark", lambda tables, slot, stamp: slot.table == step)
 
 
-STAMPS = ("manifest", "diversity", "training_shards", "probe_scores", "decision", "stage_costs", "precompute_plan", "provenance")
+STAMPS = (
+    "manifest",
+    "diversity",
+    "training_shards",
+    "probe_scores",
+    "decision",
+    "stage_costs",
+    "precompute_plan",
+    "provenance",
+)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +208,9 @@ def test_a_publishing_killed_before_any_stamp_ends_the_same(site, monkeypatch, u
         assert not publish.version_is_complete(site.lake(), "curated-v001")
     assert site.publish() == "curated-v001"
     lake = site.lake()
-    assert {step: lake.tables.stamp(Slot(step, "all", "curated-v001")).data_version for step in STAMPS[:5]} == undisturbed
+    assert {
+        step: lake.tables.stamp(Slot(step, "all", "curated-v001")).data_version for step in STAMPS[:5]
+    } == undisturbed
     assert lake.versions.branches()["curated"] == undisturbed["manifest"]
 
 

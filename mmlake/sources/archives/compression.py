@@ -1,4 +1,5 @@
-"""gzip, Zstandard, bzip2 and xz streams, read in bounded pieces: a cut, damaged or exploding stream raises UnreadableItem and nothing else."""
+"""gzip, Zstandard, bzip2 and xz streams, read in bounded pieces: a cut, damaged or exploding stream raises
+UnreadableItem and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from mmlake.streams import Kept
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 _SKIPPED = b"\x2a\x4d\x18"  # behind one of sixteen bytes: a frame to pass over, as `pzstd` begins its files with
 _XZ = b"\xfd7zXZ\0"
-_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")  # and the first block's mark, or that of an empty stream: four letters alone begin texts
+# and the first block's mark, or that of an empty stream: four letters alone begin texts
+_BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
 MARK_BYTES = 10  # so many first bytes tell the compression
 SUFFIXES = (".gz", ".zst", ".bz2", ".xz")  # of names of compressed files
 MAX_WINDOW_BYTES = 256 << 20  # what an LZMA stream may take in memory to expand; `xz -9` takes 65 MiB
@@ -59,7 +61,13 @@ class _Expanded(io.RawIOBase):
 
     def __init__(self, source: IO[bytes], compression: str, limit_bytes: int) -> None:
         self._source, self._name, self._limit, self._count = source, compression, limit_bytes, 0
-        self._inner: _Gzip | _Zstd | _Streams = _Gzip(source) if compression == "gzip" else _Zstd(source) if compression == "zstd" else _Streams(source, compression)
+        self._inner: _Gzip | _Zstd | _Streams = (
+            _Gzip(source)
+            if compression == "gzip"
+            else _Zstd(source)
+            if compression == "zstd"
+            else _Streams(source, compression)
+        )
 
     def readable(self) -> bool:
         return True
@@ -68,9 +76,13 @@ class _Expanded(io.RawIOBase):
         try:
             data = self._inner.read(len(buffer))
         except EOFError as error:
-            raise UnreadableItem(1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark") from error
+            raise UnreadableItem(
+                1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
+            ) from error
         except _Damaged as error:
-            raise UnreadableItem(1003, f"the {self._name} stream is damaged after {self._count} expanded bytes") from error
+            raise UnreadableItem(
+                1003, f"the {self._name} stream is damaged after {self._count} expanded bytes"
+            ) from error
         if self._count + len(data) > self._limit:
             raise UnreadableItem(1008, f"expanded_bytes>={self._count + len(data)} not in [0, {self._limit}]")
         self._count += len(data)
@@ -88,7 +100,8 @@ class _Damaged(Exception):
 
 
 class _Gzip:
-    """gzip members one behind another, zero padding after the last. The standard library's reader drops what it has when it fails."""
+    """gzip members one behind another, zero padding after the last. The standard library's reader drops what it has
+    when it fails."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._input = source, b""
@@ -145,7 +158,8 @@ def _salvage(member: Any, data: bytes) -> bytes:
 
 
 class _Zstd:
-    """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the data (measured, 0.25)."""
+    """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the
+    data (measured, 0.25)."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._count, self._step = source, 0, 0
@@ -163,7 +177,8 @@ class _Zstd:
         except (OSError, ValueError) as error:
             if self._step == 1:
                 raise (EOFError if "Truncated" in str(error) else _Damaged) from error
-            # pyarrow drops what it has when it fails: come back to this place and go on in small steps, then byte by byte, until it fails again.
+            # pyarrow drops what it has when it fails: come back to this place and go on in small steps, then byte by
+            # byte, until it fails again.
             self._source.seek(0)
             self._stream, self._step, left = self._open(), 1 if self._step else 1024, self._count
             while left:
@@ -191,7 +206,8 @@ class _Streams:
         except _Damaged:
             if self._step == 1:
                 raise
-            # The decompressors drop what they have when they fail: come back to this place and go on in small steps, then byte by byte, until they fail again.
+            # The decompressors drop what they have when they fail: come back to this place and go on in small steps,
+            # then byte by byte, until they fail again.
             self._source.seek(0)
             self._restart()
             self._step, left = 1 if self._step else 1024, self._count
@@ -213,7 +229,9 @@ class _Streams:
                 data = self._stream.decompress(more, size)
             except (lzma.LZMAError, OSError, ValueError) as error:  # of these the source raises none: it is read before
                 if "limit" in str(error):
-                    raise UnreadableItem(1008, f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}") from error
+                    raise UnreadableItem(
+                        1008, f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}"
+                    ) from error
                 raise _Damaged from error
             if self._stream.eof:
                 self._input, self._stream = self._stream.unused_data + self._input, None

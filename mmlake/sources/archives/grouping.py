@@ -16,7 +16,8 @@ from mmlake.sources.rows import printable
 def stem_of(name: str) -> str:
     """What the sample of a member is called: its path up to the first dot inside the file name, folder included."""
     folder, _, base = name.removeprefix("./").rpartition("/")
-    stem = base[:1] + base[1:].partition(".")[0]  # the dot before a hidden file is no end: else all of a folder would be one sample
+    # the dot before a hidden file is no end: else all of a folder would be one sample
+    stem = base[:1] + base[1:].partition(".")[0]
     return f"{folder}/{stem}" if folder else stem
 
 
@@ -43,7 +44,8 @@ def _is_label(name: str) -> bool:
 
 
 def labels_of(hashes: np.ndarray, name_at: Callable[[int], str]) -> dict[int, tuple[str, bool]]:
-    """(label, whether the name stood before) by number of all members whose labels may meet: a repetition has `#dup=<n>` behind it, unique in the archive.
+    """(label, whether the name stood before) by number of all members whose labels may meet: a repetition has
+    `#dup=<n>` behind it, unique in the archive.
 
     hashes: of what `label_of` gives for each.
     """
@@ -67,7 +69,8 @@ def labels_of(hashes: np.ndarray, name_at: Callable[[int], str]) -> dict[int, tu
 
 
 def by_first(stems: np.ndarray) -> list[int] | None:
-    """The members in the order of their samples' first members; None where they lie so already, as in nearly every archive. stems: hashes."""
+    """The members in the order of their samples' first members; None where they lie so already, as in nearly every
+    archive. stems: hashes."""
     starts = stems[np.flatnonzero(np.diff(stems, prepend=stems[:1] - 1))] if len(stems) else stems
     if len(np.unique(starts)) == len(starts):
         return None

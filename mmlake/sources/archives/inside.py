@@ -1,7 +1,8 @@
-"""Tables inside archives: the records of a member that is a file of them, read as they are where such a file lies alone.
+"""Tables inside archives: the records of a member that is a file of them, read as they are where such a file lies
+alone.
 
-JSON lines, lists and separated values are read in order. Parquet and Arrow are read where they lie if the archive keeps them as they are, else from a
-temporary file. Locators have the member before the record: `data/a.jsonl#line:7`.
+JSON lines, lists and separated values are read in order. Parquet and Arrow are read where they lie if the archive keeps
+them as they are, else from a temporary file. Locators have the member before the record: `data/a.jsonl#line:7`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class _Format(NamedTuple):
     """One kind of table."""
 
     extensions: tuple[str, ...]  # of members that may be one
-    is_one: Callable[[Callable[[int], bytes], str, SourceSettings], bool]  # (so many first bytes, name) -> whether it is
+    # (so many first bytes, name) -> whether it is
+    is_one: Callable[[Callable[[int], bytes], str, SourceSettings], bool]
     modalities: Callable[[Reading], tuple[str, ...]]
     items: Callable[[Reading], Iterator[RawItem]]
     is_sought: bool  # whether it is read here and there
@@ -46,7 +48,9 @@ def _is_arrow(look: Callable[[int], bytes], name: str, settings: SourceSettings)
 
 def _is_lines(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
     head = look(sniff.HEAD_BYTES)
-    return bool(head) and (jsonl.claims(head, name) or (sniff.extension_of(name) != "json" and sniff.kind_by_magic(head) is None))
+    return bool(head) and (
+        jsonl.claims(head, name) or (sniff.extension_of(name) != "json" and sniff.kind_by_magic(head) is None)
+    )
 
 
 def _is_list(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
@@ -91,7 +95,9 @@ class InnerTable:
                 for item in self._kind.items(reading):
                     yield item.but(ref=self._member.locate(item.ref.member or ""))
         except UnreadableItem as error:
-            fault = self._inner_reading(lambda: _none()).fault(error.code, f"{error.reason}; what follows in the member is not read", modality=self.modalities[0])
+            fault = self._inner_reading(lambda: _none()).fault(
+                error.code, f"{error.reason}; what follows in the member is not read", modality=self.modalities[0]
+            )
             yield fault.but(ref=self._member.locate(""))
 
     @contextmanager
@@ -113,7 +119,9 @@ class InnerTable:
         """The member as a landing zone of one file."""
         name = self._member.locate("").member or self._member.name
         landing = _OneFile(Entry(self._reading.path, self._member.size_bytes, 0), self._member.name, open_member)
-        return replace(self._reading, landing=landing, key=f"{self._reading.key}/{name}", path=self._member.name, limit=None)
+        return replace(
+            self._reading, landing=landing, key=f"{self._reading.key}/{name}", path=self._member.name, limit=None
+        )
 
 
 def _none() -> IO[bytes]:
@@ -148,12 +156,30 @@ class _OneFile(Landing):
 
 def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTable | None:
     """The table that a member of an archive is; None for any other. group: the members of its sample."""
-    if member.extension not in _EXTENSIONS or member.fault is not None or member.content is None or member.is_media or not member.size_bytes:
+    if (
+        member.extension not in _EXTENSIONS
+        or member.fault is not None
+        or member.content is None
+        or member.is_media
+        or not member.size_bytes
+    ):
         return None
-    if member.extension in _WRITTEN and len(group) > 1 and (member.extension == "json" or any(one.is_media for one in group)):
+    if (
+        member.extension in _WRITTEN
+        and len(group) > 1
+        and (member.extension == "json" or any(one.is_media for one in group))
+    ):
         return None
     content, name = member.content, member.name
-    found = next((one for one in _FORMATS if member.extension in one.extensions and one.is_one(lambda size: _first(content, size), name, reading.settings)), None)
+    found = next(
+        (
+            one
+            for one in _FORMATS
+            if member.extension in one.extensions
+            and one.is_one(lambda size: _first(content, size), name, reading.settings)
+        ),
+        None,
+    )
     return InnerTable(member, found, reading) if found is not None else None
 
 
@@ -171,7 +197,8 @@ def _first(content: Content, size_bytes: int) -> bytes:
 
 
 def may_be_tables(group: list[Member]) -> bool:
-    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of every archive asks."""
+    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of
+    every archive asks."""
     extensions = _EXTENSIONS if len(group) == 1 else _SOCIABLE
     for member in group:  # noqa: SIM110 - a generator takes twice as long
         if not member.is_media and member.extension in extensions:

@@ -33,7 +33,15 @@ File = Entry | Packed
 
 def packed(archive: Entry, place: int, member: ZipMember) -> Packed:
     """A member as a file. place: where its entry stands in the archive's directory."""
-    return Packed(unpacked_path(archive, member), member.size_bytes, archive.modified_ns, archive.version, archive.path, label_of(member.name), place)
+    return Packed(
+        unpacked_path(archive, member),
+        member.size_bytes,
+        archive.modified_ns,
+        archive.version,
+        archive.path,
+        label_of(member.name),
+        place,
+    )
 
 
 def unpacked_path(archive: Entry, member: ZipMember) -> str:
@@ -44,4 +52,8 @@ def unpacked_path(archive: Entry, member: ZipMember) -> str:
 
 def locate(file: File, pointer: str) -> SourceRef:
     """The locator of what stands at the pointer in the file."""
-    return SourceRef(file.archive, f"{file.member}#{pointer}") if isinstance(file, Packed) else SourceRef(file.path, f"#{pointer}")
+    return (
+        SourceRef(file.archive, f"{file.member}#{pointer}")
+        if isinstance(file, Packed)
+        else SourceRef(file.path, f"#{pointer}")
+    )

@@ -1,7 +1,8 @@
 """A tar archive, header by header: ustar, old Unix, GNU long names and base-256 sizes, PAX records.
 
-Strict where the standard library is lenient: a header whose checksum fails, a member that is cut, and a missing end mark raise, where
-`tarfile` just ends (51 % of single-bit flips in a header then lose members silently). Nothing is ever extracted by name.
+Strict where the standard library is lenient: a header whose checksum fails, a member that is cut, and a missing end
+mark raise, where `tarfile` just ends (51 % of single-bit flips in a header then lose members silently). Nothing is ever
+extracted by name.
 A million headers are walked per shard: what runs once per header is written for speed, figures in benchmarks/README.md.
 """
 
@@ -24,24 +25,33 @@ _ZEROS = bytes(BLOCK)
 _MAX_EXTENSION_BYTES = 1 << 20  # of a long name or a PAX record
 _FILE = ord("0")
 _REGULAR = b"0\x007"
-_LINKS = {ord("1"): "hard link", ord("2"): "symbolic link", ord("3"): "character device", ord("4"): "block device", ord("6"): "pipe"}
+_LINKS = {
+    ord("1"): "hard link",
+    ord("2"): "symbolic link",
+    ord("3"): "character device",
+    ord("4"): "block device",
+    ord("6"): "pipe",
+}
 _HARD_LINK = ord("1")
 _SKIPPED = b"VD"  # volume label, GNU directory listing: no member of their own
 _MAX_TAIL_BYTES = 1 << 20  # zeros behind the end mark; archives are padded to 10,240 bytes
 _NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
-_LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15  # the same of a file on this machine, whose calls cost little, at first and at most
+# the same of a file on this machine, whose calls cost little, at first and at most
+_LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
 _SUM_DIGITS = 6  # of a checksum as nearly every program writes it, before a zero and a space
 _ONES = np.ones(BLOCK, np.float32)
 _OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
 _DIRECTORY = ord("5")
 _IN_RUNS = b"0\x005"  # the types of headers that runs are made of
 _TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be heeded
-_LOOK_BYTES = 1 << 13  # read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
+# read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
+_LOOK_BYTES = 1 << 13
 
 
 class Window:
-    """The part of a file that was read last, so that headers and the first bytes of small members cost one read for many."""
+    """The part of a file that was read last, so that headers and the first bytes of small members cost one read for
+    many."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.size_bytes = file, file.seek(0, io.SEEK_END)
@@ -58,7 +68,8 @@ class Window:
             is_near, self._last = 0 <= at - self._last <= _NEAR_BYTES, at
             self._start, begin, end = at, 0, size_bytes
             if self._handle is not None:  # pread takes a third of the time of seek and read
-                # A header far from the last read costs a small one, which a record behind it fits into; many small bodies behind one another cost few.
+                # A header far from the last read costs a small one, which a record behind it fits into; many small
+                # bodies behind one another cost few.
                 self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if is_near else _LOCAL_LOOK_BYTES
                 self._data = os.pread(self._handle, max(size_bytes, self._ahead), at)
             else:
@@ -98,7 +109,8 @@ class Run:
     names: str  # with a zero between each two: no name holds one
     offsets: list[int]
     sizes: list[int]  # bytes
-    heads: list[bytes]  # the first bytes of each, as many as were asked for where the archive has them; of small members perhaps all
+    # the first bytes of each, as many as were asked for where the archive has them; of small members perhaps all
+    heads: list[bytes]
 
 
 class RunSize(NamedTuple):
@@ -113,11 +125,13 @@ SHORT = RunSize(32, 1 << 20)  # for those who stop early: a run is read to its e
 
 
 def walk(window: Window, *, head_bytes: int, whole_bytes: int = 0, most: RunSize = LONG) -> Iterator[Run | TarMember]:
-    """The members in order, directories left out. window: of the archive. head_bytes: of each member in a run that are read along. most: of a run.
+    """The members in order, directories left out. window: of the archive. head_bytes: of each member in a run that are
+    read along. most: of a run.
 
     whole_bytes: members of a run up to this size are read along whole where that costs no read of its own.
 
-    Raises, after the last whole member, UnreadableItem 1002 where the archive is cut (CutMember inside a member) and 1001 where it is damaged.
+    Raises, after the last whole member, UnreadableItem 1002 where the archive is cut (CutMember inside a member) and
+    1001 where it is damaged.
     """
     end = window.size_bytes
     at = 0
@@ -151,7 +165,10 @@ def walk(window: Window, *, head_bytes: int, whole_bytes: int = 0, most: RunSize
         size = _number(fields["size"], at) if "size" in fields else size
         member, body, size = _member(window, header, fields, body, size, end)
         if body + size > end:
-            raise CutMember(f"the archive ends at byte {end}, inside a member that reaches byte {body + size}", member.name if member else "")
+            raise CutMember(
+                f"the archive ends at byte {end}, inside a member that reaches byte {body + size}",
+                member.name if member else "",
+            )
         if member is not None:
             yield member
         at = body + _padded(size)
@@ -164,12 +181,21 @@ class _Runs:
     def __init__(self, window: Window, head_bytes: int, whole_bytes: int, most: RunSize) -> None:
         self._window, self._end, self._width, self._most = window, window.size_bytes, BLOCK + head_bytes, most
         self._whole_bytes = whole_bytes
-        self._has_times = False  # whether a record with nothing but a time stands before members, as the webdataset library writes it
+        # whether a record with nothing but a time stands before members, as the webdataset library writes it
+        self._has_times = False
 
     def from_(self, at: int) -> tuple[Run | None, int]:
-        """(the members from there on that are of the plainest forms, None where the first is not; where the next header stands)."""
-        read, held, end, width, whole_bytes = self._window.read, self._window.held, self._end, self._width, self._whole_bytes
-        blocks, places, sizes, heads, start = list[bytes](), list[int](), list[int](), list[bytes](), at  # a size below 0: no member
+        """(the members from there on that are of the plainest forms, None where the first is not; where the next
+        header stands)."""
+        read, held, end, width, whole_bytes = (
+            self._window.read,
+            self._window.held,
+            self._end,
+            self._width,
+            self._whole_bytes,
+        )
+        # a size below 0: no member
+        blocks, places, sizes, heads, start = list[bytes](), list[int](), list[int](), list[bytes](), at
         num_headers, last = self._most.num_headers, min(end - BLOCK, at + self._most.size_bytes)
         while len(blocks) < num_headers and at <= last:
             block = read(at, width + 2 * BLOCK if self._has_times else width)
@@ -188,7 +214,8 @@ class _Runs:
             elif len(block) > width:
                 block = block[:width]
             digits = block[124:135]
-            if len(block) < BLOCK or block[156] not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit():  # sizes from 8 GiB on have other forms
+            # sizes from 8 GiB on have other forms
+            if len(block) < BLOCK or block[156] not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit():
                 break
             try:
                 size = 0 if block[156] == _DIRECTORY else int(digits, 8)
@@ -220,15 +247,24 @@ class _Runs:
 
 
 def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
-    """What the headers at the start of the blocks call their members, up to the first whose sum does not hold or whose name is unsafe. sizes: below 0 for no member."""
+    """What the headers at the start of the blocks call their members, up to the first whose sum does not hold or
+    whose name is unsafe. sizes: below 0 for no member."""
     if len(blocks[-1]) < width:  # where the archive ends
         blocks = [*blocks[:-1], blocks[-1].ljust(width, b"\0")]
     headers = np.frombuffer(b"".join(blocks), np.uint8).reshape(len(blocks), width)
     digits = headers[:, 148 : 148 + _SUM_DIGITS] - ord("0")  # what is below "0" wraps to far above 7
     blanks = headers[:, 154:156]
     # A product of floats, which hold sums of 512 bytes exactly, takes a third of the time of a sum of bytes.
-    sums = (headers[:, :BLOCK].astype(np.float32) @ _ONES).astype(np.int64) - headers[:, 148:156].sum(axis=1, dtype=np.int64) + 8 * 32
-    is_plain = (sums == digits.astype(np.int64) @ _OCTAL_PLACES) & (digits <= 7).all(axis=1) & ((blanks == 0) | (blanks == 32)).all(axis=1)
+    sums = (
+        (headers[:, :BLOCK].astype(np.float32) @ _ONES).astype(np.int64)
+        - headers[:, 148:156].sum(axis=1, dtype=np.int64)
+        + 8 * 32
+    )
+    is_plain = (
+        (sums == digits.astype(np.int64) @ _OCTAL_PLACES)
+        & (digits <= 7).all(axis=1)
+        & ((blanks == 0) | (blanks == 32)).all(axis=1)
+    )
     num_plain = len(blocks) if is_plain.all() else int(is_plain.argmin())
     raw = np.ascontiguousarray(headers[:num_plain, :100]).view("S100")[:, 0].tolist()
     text = b"\0".join(raw)
@@ -236,10 +272,14 @@ def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
         names = [plain_name(block) for block in blocks[:num_plain]]
     else:
         names = _text(text).split("\0") if raw else []
-    return names[: next((at for at, name in enumerate(names) if sizes[at] >= 0 and _unsafe_name(name) is not None), num_plain)]
+    return names[
+        : next((at for at, name in enumerate(names) if sizes[at] >= 0 and _unsafe_name(name) is not None), num_plain)
+    ]
 
 
-def _member(window: Window, header: bytes, fields: dict[str, str], body: int, size: int, end: int) -> tuple[TarMember | None, int, int]:
+def _member(
+    window: Window, header: bytes, fields: dict[str, str], body: int, size: int, end: int
+) -> tuple[TarMember | None, int, int]:
     """(the member or None for what is none, offset of its data, bytes of data that follow)."""
     flag, name = header[156], fields.get("path") or plain_name(header)
     if flag == ord("5") or (flag in b"0\0" and name.endswith("/") and (not size or not flag)):
@@ -248,9 +288,17 @@ def _member(window: Window, header: bytes, fields: dict[str, str], body: int, si
         return None, body, size
     if flag in _LINKS:
         if flag != _HARD_LINK or (unsafe := _unsafe_name(name)) is not None:
-            return TarMember(name, body, 0, unsafe if flag == _HARD_LINK else f"the member is a {_LINKS[flag]}"), body, 0
+            return (
+                TarMember(name, body, 0, unsafe if flag == _HARD_LINK else f"the member is a {_LINKS[flag]}"),
+                body,
+                0,
+            )
         link = fields.get("linkpath") or _text(header[157:257].partition(b"\0")[0])
-        return TarMember(name, body, 0, "the member is a hard link to what the archive does not hold before it", link), body, 0
+        return (
+            TarMember(name, body, 0, "the member is a hard link to what the archive does not hold before it", link),
+            body,
+            0,
+        )
     if flag == ord("S"):
         more = header[482]  # whether a block with the rest of the map follows
         while more:
@@ -284,7 +332,9 @@ def _check_end(window: Window, at: int, end: int) -> None:
         raise UnreadableItem(1001, f"a single zero block stands at byte {at}, where two close an archive")
     tail = window.read(at + 2 * BLOCK, _MAX_TAIL_BYTES)
     if tail.strip(b"\0") or at + 2 * BLOCK + len(tail) < end:
-        raise UnreadableItem(1001, f"{end - at - 2 * BLOCK} bytes that are not all zero follow the archive's end mark at byte {at}")
+        raise UnreadableItem(
+            1001, f"{end - at - 2 * BLOCK} bytes that are not all zero follow the archive's end mark at byte {at}"
+        )
 
 
 def _check_sum(header: bytes, at: int) -> None:
@@ -294,13 +344,16 @@ def _check_sum(header: bytes, at: int) -> None:
         stored = int(digits, 8) if digits.isdigit() else -1
     except ValueError:  # 8 and 9
         stored = -1
-    # The low half of Adler-32 is 1 + the sum of the bytes modulo 65,521, which only a header full of high bytes reaches.
+    # The low half of Adler-32 is 1 + the sum of the bytes modulo 65,521, which only a header full of high bytes
+    # reaches.
     if stored == (adler32(header) & 0xFFFF) - (adler32(field) & 0xFFFF) + 8 * 32:
         return
     unsigned = sum(header) - sum(field) + 8 * 32
     # Some old programs summed signed characters.
     if stored not in (unsigned, unsigned - 256 * sum(byte > 127 for byte in header[:148] + header[156:])):
-        raise UnreadableItem(1001, f"the header at byte {at} sums to {unsigned}, its checksum field says {digits[:8]!r}")
+        raise UnreadableItem(
+            1001, f"the header at byte {at} sums to {unsigned}, its checksum field says {digits[:8]!r}"
+        )
 
 
 def _octal(field: bytes, at: int) -> int:
@@ -327,7 +380,9 @@ def _number(text: str, at: int) -> int:
 
 def _extension(window: Window, body: int, size: int, end: int, at: int) -> bytes:
     if size > _MAX_EXTENSION_BYTES:
-        raise UnreadableItem(1001, f"the extension header at byte {at} has size_bytes={size} not in [0, {_MAX_EXTENSION_BYTES}]")
+        raise UnreadableItem(
+            1001, f"the extension header at byte {at} has size_bytes={size} not in [0, {_MAX_EXTENSION_BYTES}]"
+        )
     if body + _padded(size) > end:
         raise UnreadableItem(1002, f"the archive ends at byte {end}, inside the extension header at byte {at}")
     return window.read(body, size)
@@ -346,14 +401,19 @@ def _pax(data: bytes, at: int) -> dict[str, str]:
             raise UnreadableItem(1001, f"the PAX record {start} bytes into the header at byte {at} does not parse")
         fields[_text(key)] = _text(value[:-1])
         start += length
-    return {key: value for key, value in fields.items() if key in ("path", "size", "linkpath") or key.startswith("GNU.sparse.")}
+    return {
+        key: value
+        for key, value in fields.items()
+        if key in ("path", "size", "linkpath") or key.startswith("GNU.sparse.")
+    }
 
 
 def plain_name(header: bytes) -> str:
     """The name that the header says by itself."""
     end = header.find(b"\0", 0, 100)
     name = header[: end if end >= 0 else 100]
-    if header[345] and header[257:263] == b"ustar\0":  # only POSIX headers have a prefix; GNU headers keep times in its place
+    # only POSIX headers have a prefix; GNU headers keep times in its place
+    if header[345] and header[257:263] == b"ustar\0":
         name = header[345:500].partition(b"\0")[0] + b"/" + name
     return name.decode("utf-8", "surrogateescape")
 
@@ -367,7 +427,8 @@ def _padded(size: int) -> int:
 
 
 def name_and_size(header: bytes) -> tuple[str, int]:
-    """What the header of a regular member says by itself, without the records before it. Raises UnreadableItem 1001 where it is no such header."""
+    """What the header of a regular member says by itself, without the records before it. Raises UnreadableItem 1001
+    where it is no such header."""
     if len(header) != BLOCK or header[156] not in _REGULAR:
         raise UnreadableItem(1001, "the block is no header of a regular member")
     _check_sum(header, 0)

@@ -1,4 +1,5 @@
-"""What zips would put into a directory if they were unpacked where they lie: as far as annotations and the images that they speak of go.
+"""What zips would put into a directory if they were unpacked where they lie: as far as annotations and the images that
+they speak of go.
 
 Enters: zips and the directories around them. Leaves: entries that can be opened, of files that are never written.
 """
@@ -58,15 +59,24 @@ class Unpacked:
         self._plain = Around(landing)
 
     def files(self, directory: str) -> list[File]:
-        """What the zips near would put into the directory: images, and annotations of those that may hold them by their names."""
+        """What the zips near would put into the directory: images, and annotations of those that may hold them by
+        their names."""
         found: list[File] = []
         for base in _bases(directory):
             archives = {entry.path: entry for entry in self._plain.archives(base)}
-            if self._own is not None and (self._own.rpartition("/")[0] or ".") == base and (own := self._landing.stat(self._own)) is not None:
+            if (
+                self._own is not None
+                and (self._own.rpartition("/")[0] or ".") == base
+                and (own := self._landing.stat(self._own)) is not None
+            ):
                 archives[own.path] = own
             for path, archive in archives.items():
                 is_telling = path == self._own or is_speaking_archive(path)
-                found += [entry for entry in _listing(self._landing, archive).get(directory, ()) if is_telling or not may_be_annotations(entry.path)]
+                found += [
+                    entry
+                    for entry in _listing(self._landing, archive).get(directory, ())
+                    if is_telling or not may_be_annotations(entry.path)
+                ]
         return found
 
 
@@ -87,7 +97,10 @@ def _listing(landing: Landing, archive: Entry) -> dict[str, list[File]]:
         if key not in _LISTINGS:
             _LISTINGS[key] = _listed(landing, archive)
         _LISTINGS.move_to_end(key)
-        while len(_LISTINGS) > 1 and sum(len(entries) + 1 for listing in _LISTINGS.values() for entries in listing.values()) > _ENTRIES_KEPT:
+        while (
+            len(_LISTINGS) > 1
+            and sum(len(entries) + 1 for listing in _LISTINGS.values() for entries in listing.values()) > _ENTRIES_KEPT
+        ):
             _LISTINGS.popitem(last=False)
         return _LISTINGS[key]
 
@@ -102,7 +115,9 @@ def _listed(landing: Landing, archive: Entry) -> dict[str, list[File]]:
                 if member.refused is not None:
                     continue
                 if holds_images([member.name]):
-                    entry: File = Entry(unpacked_path(archive, member), member.size_bytes, archive.modified_ns, None, archive.version)
+                    entry: File = Entry(
+                        unpacked_path(archive, member), member.size_bytes, archive.modified_ns, None, archive.version
+                    )
                 elif may_be_annotations(member.name) and member.name not in seen:
                     seen.add(member.name)  # what repeats a name is a row of the zip
                     entry = packed(archive, place, member)

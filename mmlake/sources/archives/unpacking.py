@@ -1,4 +1,5 @@
-"""The bytes of a zip's member, expanded in bounded pieces and held against the size and the CRC-32 that the archive states."""
+"""The bytes of a zip's member, expanded in bounded pieces and held against the size and the CRC-32 that the archive
+states."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from mmlake.sources.archives.compression import MAX_WINDOW_BYTES, expanded
 from mmlake.sources.archives.zips import ZipMember
 from mmlake.streams import Seekable, Slice
 
-_INPUT_BYTES = 1 << 14  # packed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB, which are asked for in pieces
+# packed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB, which are asked for in pieces
+_INPUT_BYTES = 1 << 14
 _SKIP_BYTES = 1 << 18
 _BUFFER_BYTES = 8192
 _MARKED = 2  # flag: the LZMA stream has a mark at its end
@@ -23,7 +25,8 @@ _MARKED = 2  # flag: the LZMA stream has a mark at its end
 def opened(file: IO[bytes], member: ZipMember, start: int) -> io.BufferedReader:
     """The member's bytes, for reading and seeking. start: where they begin in the file, as they are packed.
 
-    Reading raises UnreadableItem: 1003 where the packed bytes are damaged, 1010 where they are not what the archive states, 1002 where the file ends.
+    Reading raises UnreadableItem: 1003 where the packed bytes are damaged, 1010 where they are not what the archive
+    states, 1002 where the file ends.
     """
     return io.BufferedReader(_Body(file, member, start), _BUFFER_BYTES)
 
@@ -84,13 +87,20 @@ class _Body(Seekable):
         data = self._file.read(min(size, max(0, self._size - self._at)))
         self._is_checked = self._at + len(data) >= self._size
         if not data and not self._is_checked:
-            raise UnreadableItem(1002, f"the archive ends at byte {self._start + self._at}, inside a member: it became shorter while it was read")
+            raise UnreadableItem(
+                1002,
+                f"the archive ends at byte {self._start + self._at}, inside a member: it became shorter while it "
+                "was read",
+            )
         return data
 
     def _expanded(self, size: int) -> bytes:
         if self._source is None or self._given > self._at:
             try:
-                self._source, self._given = _unpacker(Slice(self._file, self._start, self._member.packed_bytes), self._member), 0
+                self._source, self._given = (
+                    _unpacker(Slice(self._file, self._start, self._member.packed_bytes), self._member),
+                    0,
+                )
             except _Damaged as error:
                 raise _damaged(0) from error
         while self._given < self._at:
@@ -121,7 +131,9 @@ class _Damaged(Exception):
 
 def _check_size(size: int, member: ZipMember, *, is_whole: bool) -> None:
     if size > member.size_bytes or (is_whole and size < member.size_bytes):
-        raise UnreadableItem(1010, f"size_bytes{'=' if is_whole else '>='}{size} is not {member.size_bytes}, which the archive states")
+        raise UnreadableItem(
+            1010, f"size_bytes{'=' if is_whole else '>='}{size} is not {member.size_bytes}, which the archive states"
+        )
 
 
 def _other_crc(crc: int, member: ZipMember) -> UnreadableItem:
@@ -155,7 +167,8 @@ class _Deflated:
             self._input = self._input or self._packed.read(_INPUT_BYTES)
             has_more = bool(self._input)
             try:
-                data = self._unpacker.decompress(self._input, size)  # also of nothing: it may hold bytes back when it has taken all
+                # also of nothing: it may hold bytes back when it has taken all
+                data = self._unpacker.decompress(self._input, size)
             except zlib.error as error:
                 raise _Damaged from error
             self._input = self._unpacker.unconsumed_tail
@@ -180,7 +193,8 @@ class _Chunked:
                 return b""
             try:
                 data = self._unpacker.decompress(more, size)
-            except (lzma.LZMAError, OSError, ValueError) as error:  # of these the file behind raises none: it is read before
+            # of these the file behind raises none: it is read before
+            except (lzma.LZMAError, OSError, ValueError) as error:
                 raise _Damaged from error
         self.eof = self._unpacker.eof and not self._unpacker.unused_data and not self._packed.read(1)
         return data
@@ -210,7 +224,13 @@ def _lzma(packed: Slice) -> Any:
         raise _Damaged
     if window > MAX_WINDOW_BYTES:
         raise UnreadableItem(1008, f"window_bytes={window} not in [0, {MAX_WINDOW_BYTES}]")
-    shape = {"id": lzma.FILTER_LZMA1, "dict_size": max(window, 4096), "lc": packing[0] % 9, "lp": packing[0] // 9 % 5, "pb": packing[0] // 45}
+    shape = {
+        "id": lzma.FILTER_LZMA1,
+        "dict_size": max(window, 4096),
+        "lc": packing[0] % 9,
+        "lp": packing[0] // 9 % 5,
+        "pb": packing[0] // 45,
+    }
     try:
         return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[shape])
     except (lzma.LZMAError, ValueError) as error:

@@ -1,12 +1,14 @@
 """WebDataset shards: tars, plain or compressed, whose members with one stem are one sample.
 
-The stem is the path up to the first dot of the file name, folder included: `a/000.jpg` and `b/000.jpg` are two samples. A compressed
-tar is expanded to a temporary file; its rows have no byte range, since a range of the compressed file is not the item.
+The stem is the path up to the first dot of the file name, folder included: `a/000.jpg` and `b/000.jpg` are two samples.
+A compressed tar is expanded to a temporary file; its rows have no byte range, since a range of the compressed file is
+not the item.
 
-An archive is walked twice: first for the names and places of its members, of which the name and 34 bytes each are noted, then sample by
-sample. So memory holds one sample, however many the archive has, and members of one sample may lie apart. Under a limit the first walk ends a
-margin behind the first samples (`beginning.Reach`), and no more of a compressed tar is expanded than that takes. Where one of these samples
-lacks what its record names, the rest may lie further behind: then the walk goes on until it is found or the archive ends.
+An archive is walked twice: first for the names and places of its members, of which the name and 34 bytes each are
+noted, then sample by sample. So memory holds one sample, however many the archive has, and members of one sample may
+lie apart. Under a limit the first walk ends a margin behind the first samples (`beginning.Reach`), and no more of a
+compressed tar is expanded than that takes. Where one of these samples lacks what its record names, the rest may lie
+further behind: then the walk goes on until it is found or the archive ends.
 """
 
 from __future__ import annotations
@@ -26,7 +28,16 @@ import numpy as np
 from mmlake.errors import UnreadableItem
 from mmlake.records import SourceRef
 from mmlake.sources.archives.compression import compression_of, expanded
-from mmlake.sources.archives.grouping import by_first, by_sample, is_mixed, label_of, labels_alone, labels_of, stem_of, stems_of
+from mmlake.sources.archives.grouping import (
+    by_first,
+    by_sample,
+    is_mixed,
+    label_of,
+    labels_alone,
+    labels_of,
+    stem_of,
+    stems_of,
+)
 from mmlake.sources.archives.tars import LONG, SHORT, CutMember, Run, TarMember, Window, walk
 from mmlake.sources.beginning import Reach
 from mmlake.sources.corpora import transcripts
@@ -39,11 +50,14 @@ from mmlake.sources.rows import Content, Fault, RawItem, Reading, printable
 from mmlake.streams import Slice
 
 _BUFFER_BYTES = 8192  # a look at a member costs one read of this size
-_PEEK_BYTES = 64  # of each member, read along with its header: they tell most media, which then need no look of their own
-_SMALL_BYTES, _KEPT_BYTES = 1536, 4 << 20  # records up to here are kept from the first walk, as long as they take no more in all: each spares a read
+# of each member, read along with its header: they tell most media, which then need no look of their own
+_PEEK_BYTES = 64
+# records up to here are kept from the first walk, as long as they take no more in all: each spares a read
+_SMALL_BYTES, _KEPT_BYTES = 1536, 4 << 20
 _JOINED_NAMES = 512
 _MEMORY_BYTES = 32 << 20  # a compressed tar up to here is expanded in memory
-_FIRST_BYTES = 4 << 20  # of a compressed tar that are expanded at first under a limit; twice as many each time that they do not suffice
+# of a compressed tar that are expanded at first under a limit; twice as many each time that they do not suffice
+_FIRST_BYTES = 4 << 20
 _FURTHER = 8  # times as far goes a walk that did not find all that the first samples name
 
 
@@ -66,11 +80,20 @@ def _samples(reading: Reading) -> Iterator[Samples]:
         file.seek(0)
         compression = compression_of(head)
         if not head:
-            yield Samples(lambda: iter(()), reading, faults=[reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open))])
+            yield Samples(
+                lambda: iter(()),
+                reading,
+                faults=[
+                    reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open))
+                ],
+            )
         elif compression is None:
             yield _begun(lambda reach: _Archive(file, reading, is_ranged=True, reach=reach), reading)
         else:
-            with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool, expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) as stream:
+            with (
+                tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool,
+                expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) as stream,
+            ):
                 expansion = _Expansion(stream, spool)
                 yield _begun(lambda reach: _expanded_archive(expansion, reading, reach), reading)
 
@@ -101,15 +124,30 @@ def _is_lacking(samples: Samples, limit: int) -> bool:
 
 def _grouped(archive: _Archive, reading: Reading) -> Samples:
     if not archive.may_hold_tables:
-        return Samples(lambda: archive.groups(is_listed=archive.is_mixed), reading, faults=archive.faults, is_mixed=archive.is_mixed, is_archive=True)
+        return Samples(
+            lambda: archive.groups(is_listed=archive.is_mixed),
+            reading,
+            faults=archive.faults,
+            is_mixed=archive.is_mixed,
+            is_archive=True,
+        )
     # What a table says is looked up by stem, so that the stems of all samples must be known.
     members = list(archive.members(is_listed=True))
     tables = tables_among(members)
     groups: dict[str, list[Member]] = {}
     for member in without(members, tables):
         groups.setdefault(member.stem, []).append(member)
-    tellers = [Transcripts(tables, reading, stems=frozenset(groups), speakers=speakers_among(members))] if tables else []
-    return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=archive.is_mixed, is_archive=True)
+    tellers = (
+        [Transcripts(tables, reading, stems=frozenset(groups), speakers=speakers_among(members))] if tables else []
+    )
+    return Samples(
+        lambda: iter(groups.values()),
+        reading,
+        faults=archive.faults,
+        tellers=tellers,
+        is_mixed=archive.is_mixed,
+        is_archive=True,
+    )
 
 
 class _Expansion:
@@ -145,15 +183,18 @@ def _expanded_archive(expansion: _Expansion, reading: Reading, reach: Reach | No
             break
         expansion.grow(2 * expansion.size_bytes)  # what ended there is what was expanded of it
     if archive.is_whole and expansion.fault is not None:
-        archive.faults = [reading.fault(expansion.fault.code, expansion.fault.reason, modality="text")]  # the tar's own end is then a consequence
+        # the tar's own end is then a consequence
+        archive.faults = [reading.fault(expansion.fault.code, expansion.fault.reason, modality="text")]
     return archive
 
 
 class _Archive:
-    """The members of a tar by their places. faults: why the archive ends before its time, where it does. is_whole: whether all its members are listed."""
+    """The members of a tar by their places. faults: why the archive ends before its time, where it does. is_whole:
+    whether all its members are listed."""
 
     def __init__(self, file: IO[bytes], reading: Reading, *, is_ranged: bool, reach: Reach | None) -> None:
-        """is_ranged: whether a range of the file is a range of the shard as it lies. reach: how far the members are listed; None: to the end."""
+        """is_ranged: whether a range of the file is a range of the shard as it lies. reach: how far the members are
+        listed; None: to the end."""
         self._window, self._reading, self._is_ranged = Window(file), reading, is_ranged
         self._names, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
         self._unsafe: dict[int, str] = {}  # why members are refused
@@ -165,7 +206,9 @@ class _Archive:
         self._endings = record_endings(reading.settings)
         stems, names, records = array("q"), array("q"), array("b")
         try:
-            for found in walk(self._window, head_bytes=_PEEK_BYTES, whole_bytes=_SMALL_BYTES, most=LONG if reach is None else SHORT):
+            for found in walk(
+                self._window, head_bytes=_PEEK_BYTES, whole_bytes=_SMALL_BYTES, most=LONG if reach is None else SHORT
+            ):
                 run = found if isinstance(found, Run) else self._alone(found)
                 within = run if reach is None else _within(run, reach)
                 if within.offsets:
@@ -178,7 +221,8 @@ class _Archive:
             self.faults.append(reading.fault(error.code, error.reason, modality="text", member=member))
         self._order = by_first(np.frombuffer(stems, np.int64))
         self.is_mixed = is_mixed(np.frombuffer(stems, np.int64), np.frombuffer(records, np.int8))
-        self._labels = labels_of(np.frombuffer(names, np.int64), lambda at: self._names.named(at)[1])  # of those whose names meet
+        # of those whose names meet
+        self._labels = labels_of(np.frombuffer(names, np.int64), lambda at: self._names.named(at)[1])
         if self._links:
             self._follow_links()
 
@@ -191,7 +235,8 @@ class _Archive:
         return Run(member.name, [member.offset], [member.size_bytes], [b""])
 
     def _note(self, run: Run, stems: array[int], names: array[int], records: array[int]) -> None:
-        """Keep the places, names and kinds of the members, and give the hashes of their stems and of their names in locators, and whether they are called records."""
+        """Keep the places, names and kinds of the members, and give the hashes of their stems and of their names in
+        locators, and whether they are called records."""
         called, first = _called(run), len(self._offsets)
         self._names.add(called, run.names)
         self._offsets.extend(run.offsets)
@@ -205,7 +250,11 @@ class _Archive:
         stems.extend(map(hash, stems_of(called, run.names)))
         names.extend(map(hash, labels_alone(called, run.names)))
         lower = run.names.lower()
-        records.extend([name.lower().endswith(self._endings) for name in called] if any(map(lower.__contains__, self._endings)) else bytes(len(called)))
+        records.extend(
+            [name.lower().endswith(self._endings) for name in called]
+            if any(map(lower.__contains__, self._endings))
+            else bytes(len(called))
+        )
         if not self.may_hold_tables and ".txt" in lower:
             self.may_hold_tables = any(transcripts.prefix_of(name) is not None for name in called)
 
@@ -214,36 +263,61 @@ class _Archive:
         wanted, found = set(self._links.values()), dict[str, int]()
         for at, name, _, _ in self._names.all():
             if at in self._links and (target := found.get(self._links[at])) is not None:
-                self._offsets[at], self._sizes[at], self._kinds[at] = self._offsets[target], self._sizes[target], self._kinds[target]
+                self._offsets[at], self._sizes[at], self._kinds[at] = (
+                    self._offsets[target],
+                    self._sizes[target],
+                    self._kinds[target],
+                )
                 del self._unsafe[at]
             if name in wanted and at not in self._unsafe:
                 found[name] = at
 
     def groups(self, *, is_listed: bool = False) -> Iterator[list[Member]]:
-        """The members of each sample. What they hold can be read as long as the file is open. is_listed: as for `members`."""
+        """The members of each sample. What they hold can be read as long as the file is open. is_listed: as for
+        `members`."""
         return by_sample(self.members(self._order, is_listed=is_listed))
 
     def members(self, order: Iterable[int] | None = None, *, is_listed: bool) -> Iterator[Member]:
-        """All members, in the order of the archive or in another one. is_listed: whether all are kept, so that none may hold its first bytes."""
+        """All members, in the order of the archive or in another one. is_listed: whether all are kept, so that none
+        may hold its first bytes."""
         offsets, sizes, kinds, odd, links = self._offsets, self._sizes, self._kinds, self._labels, self._links
-        file, path, is_ranged, max_bytes = self._window.file, self._reading.path, self._is_ranged, self._reading.settings.max_item_bytes
+        file, path, is_ranged, max_bytes = (
+            self._window.file,
+            self._reading.path,
+            self._is_ranged,
+            self._reading.settings.max_item_bytes,
+        )
         for at, name, stem, label in self._names.all() if order is None else map(self._names.named, order):
             size, number, is_repeated = sizes[at], kinds[at], False
             if at in odd:
                 label, is_repeated = odd[at]
-            stored = _Stored(file, path, label, offsets[at], size, is_ranged and at not in links)  # no header of a link stands before its bytes
+            # no header of a link stands before its bytes
+            stored = _Stored(file, path, label, offsets[at], size, is_ranged and at not in links)
             if number >= 0 and size <= max_bytes:  # its first bytes were seen when it was listed
-                yield Member(name, stem, size_bytes=size, kind=sniff.PREFIX_KINDS[number], content=stored, locate=stored.locate, duplicate=is_repeated)
+                yield Member(
+                    name,
+                    stem,
+                    size_bytes=size,
+                    kind=sniff.PREFIX_KINDS[number],
+                    content=stored,
+                    locate=stored.locate,
+                    duplicate=is_repeated,
+                )
             else:
                 yield self._looked_at(at, name, stem, stored, is_repeated=is_repeated, is_listed=is_listed)
 
-    def _looked_at(self, at: int, name: str, stem: str, stored: _Stored, *, is_repeated: bool, is_listed: bool) -> Member:
+    def _looked_at(
+        self, at: int, name: str, stem: str, stored: _Stored, *, is_repeated: bool, is_listed: bool
+    ) -> Member:
         size, settings = self._sizes[at], self._reading.settings
         kind, content, fault, extension = None, None, None, sniff.extension_of(name)
         if at in self._unsafe:
             fault = Fault(1007, self._unsafe[at])
         elif size > settings.max_item_bytes:
-            kind, fault = sniff.kind_of(b"", name), Fault(1008, f"size_bytes={size} not in [0, {settings.max_item_bytes}]")
+            kind, fault = (
+                sniff.kind_of(b"", name),
+                Fault(1008, f"size_bytes={size} not in [0, {settings.max_item_bytes}]"),
+            )
         else:
             looked = min(size, sniff.HEAD_BYTES)
             head = stored.peek(self._window, looked) if (known := self._small.get(at)) is None else stored.keep(known)
@@ -254,7 +328,17 @@ class _Archive:
         stored.is_range &= content is stored
         if is_listed:
             stored.forget()
-        return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=stored.locate, fault=fault, duplicate=is_repeated, extension=extension)
+        return Member(
+            name,
+            stem,
+            size_bytes=size,
+            kind=kind,
+            content=content,
+            locate=stored.locate,
+            fault=fault,
+            duplicate=is_repeated,
+            extension=extension,
+        )
 
 
 def _called(run: Run) -> list[str]:
@@ -265,7 +349,9 @@ def _within(run: Run, reach: Reach) -> Run:
     """The members that are within reach: the same run where all of them are."""
     called = _called(run)
     num = reach.num_within(map(hash, stems_of(called, run.names)), run.offsets)
-    return run if num == len(called) else Run("\0".join(called[:num]), run.offsets[:num], run.sizes[:num], run.heads[:num])
+    return (
+        run if num == len(called) else Run("\0".join(called[:num]), run.offsets[:num], run.sizes[:num], run.heads[:num])
+    )
 
 
 _Named = tuple[int, str, str, str]  # a member's number, name, stem, and name in locators, were it the only one of it
@@ -275,7 +361,8 @@ class _Names:
     """The names of all members, those of a run in one object."""
 
     def __init__(self) -> None:
-        self._starts, self._texts = array("q"), list[str]()  # number of the first member of each run, its names with a zero between each two
+        # number of the first member of each run, its names with a zero between each two
+        self._starts, self._texts = array("q"), list[str]()
         self._waiting = list[str]()  # single names that are to be joined
         self._odd = dict[int, str]()  # names that hold a zero themselves
         self._size = 0
@@ -308,7 +395,13 @@ class _Names:
             names = joined.split("\0")
             if self._odd:
                 names = [name or self._odd.get(at, "") for at, name in enumerate(names, start)]
-            yield from zip(range(start, start + len(names)), names, stems_of(names, joined), labels_alone(names, joined), strict=True)
+            yield from zip(
+                range(start, start + len(names)),
+                names,
+                stems_of(names, joined),
+                labels_alone(names, joined),
+                strict=True,
+            )
 
     def named(self, at: int) -> _Named:
         """The member of that number."""
@@ -344,7 +437,14 @@ class _Stored(Content):
 
     def __init__(self, file: IO[bytes], path: str, label: str, offset: int, size_bytes: int, is_range: bool) -> None:
         """is_range: whether this range of the shard as it lies on disk is the item."""
-        self._file, self._path, self._label, self._offset, self._size, self._head = file, path, label, offset, size_bytes, b""
+        self._file, self._path, self._label, self._offset, self._size, self._head = (
+            file,
+            path,
+            label,
+            offset,
+            size_bytes,
+            b"",
+        )
         self.is_range = is_range
 
     def peek(self, window: Window, size_bytes: int) -> bytes:

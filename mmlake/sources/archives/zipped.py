@@ -1,8 +1,9 @@
 """Zip archives as shards: members with one stem are one sample, as in a tar.
 
-A member that is stored as it is has a byte range in its locator; a packed one is read by its name. The archive's directory is walked once for
-the places of the members, of which 25 bytes each are noted; memory holds one sample. An archive whose directory is lost or damaged is read
-header by header, and a row says so. COCO's annotations inside are taken out of the samples; see `cocozips.py`.
+A member that is stored as it is has a byte range in its locator; a packed one is read by its name. The archive's
+directory is walked once for the places of the members, of which 25 bytes each are noted; memory holds one sample. An
+archive whose directory is lost or damaged is read header by header, and a row says so. COCO's annotations inside are
+taken out of the samples; see `cocozips.py`.
 """
 
 from __future__ import annotations
@@ -40,23 +41,35 @@ _LAPPED, _BEYOND = 1, 2  # marks: the member shares bytes with another; the arch
 # What names and first members of files say that are zip archives inside, and one thing outside.
 _DOCUMENTS = frozenset(
     (
-        "docx docm dotx dotm xlsx xlsm xlsb xltx pptx pptm potx ppsx vsdx odt ods odp odg odf ott epub idml pages numbers key xps oxps kmz 3mf usdz cbz ora kra sketch "
-        "jar war ear aar apk aab apks xapk ipa xpi crx nupkg vsix appx msix whl egg npz pt pth ckpt safetensors keras mlpackage onnx pk3 sb3 love swc"
+        "docx docm dotx dotm xlsx xlsm xlsb xltx pptx pptm potx ppsx vsdx odt ods odp odg odf ott epub idml "
+        "pages numbers key xps oxps kmz 3mf usdz cbz ora kra sketch "
+        "jar war ear aar apk aab apks xapk ipa xpi crx nupkg vsix appx msix whl egg npz pt pth ckpt "
+        "safetensors keras mlpackage onnx pk3 sb3 love swc"
     ).split()
 )
 _FIRST_MEMBERS = ("[Content_Types].xml", "META-INF/", "AndroidManifest.xml")
-_FIRST_ENDINGS = ("/data.pkl", ".npy", "/.data/serialization_id", "/.format_version")  # arrays of NumPy, weights of PyTorch
+# arrays of NumPy, weights of PyTorch
+_FIRST_ENDINGS = ("/data.pkl", ".npy", "/.data/serialization_id", "/.format_version")
 
 
 def claims(head: bytes, name: str) -> bool:
-    """Whether a file with these first bytes is a plain archive: not a document, a program or weights that are kept in one."""
+    """Whether a file with these first bytes is a plain archive: not a document, a program or weights that are kept
+    in one."""
     if head[:4] not in (zips.HEADER, zips.END):
         return False
     extension = sniff.extension_of(name)
     if extension != "zip" and (extension in _DOCUMENTS or sniff.kind_of(b"", name) is not None):
         return False
-    first = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace") if head[:4] == zips.HEADER else ""
-    return first != "mimetype" and not first.startswith(_FIRST_MEMBERS) and (extension == "zip" or not first.endswith(_FIRST_ENDINGS))
+    first = (
+        head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
+        if head[:4] == zips.HEADER
+        else ""
+    )
+    return (
+        first != "mimetype"
+        and not first.startswith(_FIRST_MEMBERS)
+        and (extension == "zip" or not first.endswith(_FIRST_ENDINGS))
+    )
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -72,7 +85,8 @@ def items(reading: Reading) -> Iterator[RawItem | Plain]:
 
 
 def some(reading: Reading, members: Collection[str]) -> Iterator[RawItem | Plain]:
-    """The rows whose locators name these members, and perhaps others, without reading samples that have none of them."""
+    """The rows whose locators name these members, and perhaps others, without reading samples that have none of
+    them."""
     with reading.open() as file:
         archive = _Archive(file, reading)
         told, left = archive.told(), set(members)
@@ -91,15 +105,25 @@ def _samples(reading: Reading) -> Iterator[Samples]:
         yield _grouped(archive, reading, archive.told())
 
 
-def _grouped(archive: _Archive, reading: Reading, told: PackedCoco | None, *, wanted: Collection[str] | None = None) -> Samples:
-    """wanted: labels of members, with what locators have behind them; only samples that they may be in, as far as these can be told apart."""
+def _grouped(
+    archive: _Archive, reading: Reading, told: PackedCoco | None, *, wanted: Collection[str] | None = None
+) -> Samples:
+    """wanted: labels of members, with what locators have behind them; only samples that they may be in, as far as
+    these can be told apart."""
     tellers: list[Teller] = [told] if told is not None else []
     left_out = told.own if told is not None else ()
     mixed, order = archive.is_mixed(left_out), archive.order
     if not archive.may_hold_tables:
         if wanted is not None and not mixed:
             order = archive.holding(wanted)
-        return Samples(lambda: by_sample(archive.members(order, left_out, is_listed=mixed)), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed, is_archive=True)
+        return Samples(
+            lambda: by_sample(archive.members(order, left_out, is_listed=mixed)),
+            reading,
+            faults=archive.faults,
+            tellers=tellers,
+            is_mixed=mixed,
+            is_archive=True,
+        )
     # What a table says is looked up by stem, so that the stems of all samples must be known.
     members = list(archive.members(order, left_out, is_listed=True))
     tables = tables_among(members)
@@ -108,7 +132,9 @@ def _grouped(archive: _Archive, reading: Reading, told: PackedCoco | None, *, wa
         groups.setdefault(member.stem, []).append(member)
     if tables:
         tellers.insert(0, Transcripts(tables, reading, stems=frozenset(groups), speakers=speakers_among(members)))
-    return Samples(lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed, is_archive=True)
+    return Samples(
+        lambda: iter(groups.values()), reading, faults=archive.faults, tellers=tellers, is_mixed=mixed, is_archive=True
+    )
 
 
 class _Archive:
@@ -124,7 +150,9 @@ class _Archive:
         self._folders: set[str] | None = set()  # those that hold images by their names; None: too many
         self._stems, names, self._records = array("q"), array("q"), array("b")
         if not self._window.size_bytes:
-            self.faults.append(reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open)))
+            self.faults.append(
+                reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open))
+            )
         else:
             self._list(names)
         self.order = by_first(np.frombuffer(self._stems, np.int64))
@@ -137,13 +165,18 @@ class _Archive:
         return is_mixed(np.frombuffer(self._stems, np.int64)[kept], np.frombuffer(self._records, np.int8)[kept])
 
     def _list(self, names: array[int]) -> None:
-        """Note the places of all members: those of their entries in the directory, or of their headers where there is none."""
+        """Note the places of all members: those of their entries in the directory, or of their headers where there
+        is none."""
         try:
             self._directory = zips.directory_of(self._entries)
             if self._directory.fault is not None:
                 self._fail(UnreadableItem(*self._directory.fault))
             self._note(zips.walk(self._entries, self._directory), names)
-            if not self._places and self._window.read(0, 4) == zips.HEADER and self._directory.stop == self._directory.start:
+            if (
+                not self._places
+                and self._window.read(0, 4) == zips.HEADER
+                and self._directory.stop == self._directory.start
+            ):
                 raise UnreadableItem(1001, "the archive's directory is empty, and members stand before it")
             return
         except UnreadableItem as error:
@@ -154,7 +187,8 @@ class _Archive:
         try:
             self._note(zips.walk_headers(self._entries), names)
         except UnreadableItem as error:
-            if isinstance(error, CutMember) or (self._places and error.code != 1002):  # else the fault above says the same
+            # else the fault above says the same
+            if isinstance(error, CutMember) or (self._places and error.code != 1002):
                 self._fail(error)
 
     def _fail(self, error: UnreadableItem) -> None:
@@ -177,7 +211,9 @@ class _Archive:
                 self._records.append(lower.endswith(endings))
                 names.append(hash(label_of(name)))
                 headers.append(member.header)
-                stops.append(min(member.header + len(member.spelling) + member.packed_bytes + 30, self._window.size_bytes + 1))
+                stops.append(
+                    min(member.header + len(member.spelling) + member.packed_bytes + 30, self._window.size_bytes + 1)
+                )
                 if member.refused is None and member.size_bytes <= settings.max_item_bytes:
                     growth += max(0, member.size_bytes - member.packed_bytes)
                 self._marks.append(_BEYOND if growth > settings.max_shard_bytes else 0)
@@ -187,7 +223,8 @@ class _Archive:
             self._bound(np.frombuffer(headers, np.int64), np.frombuffer(stops, np.int64))
 
     def _bound(self, headers: np.ndarray, stops: np.ndarray) -> None:
-        """Note where the next thing behind each member begins, and which share bytes. stops: the least byte at which the members end."""
+        """Note where the next thing behind each member begins, and which share bytes. stops: the least byte at which
+        the members end."""
         end = self._directory.start if self._directory is not None else self._window.size_bytes
         bounds, lapped = _bounds(headers, stops, end)
         if lapped.any():
@@ -196,7 +233,9 @@ class _Archive:
             headers[[at for at in np.flatnonzero(lapped).tolist() if not self._has_header(at)]] = -1
             bounds, lapped = _bounds(headers, stops, end)
         self._stops = array("q", bounds.tobytes())
-        self._marks = array("b", np.where(lapped, _LAPPED, np.frombuffer(self._marks, np.int8)).astype(np.int8).tobytes())
+        self._marks = array(
+            "b", np.where(lapped, _LAPPED, np.frombuffer(self._marks, np.int8)).astype(np.int8).tobytes()
+        )
 
     def _has_header(self, at: int) -> bool:
         try:
@@ -211,20 +250,34 @@ class _Archive:
         return zips.entry_at(self._entries, self._places[at], self._directory)
 
     def told(self) -> PackedCoco | None:
-        """What annotations say of images in the archive, or images outside leave of annotations in it; None where there are no such."""
+        """What annotations say of images in the archive, or images outside leave of annotations in it; None where
+        there are no such."""
         archive = self._reading.landing.stat(self._reading.path)
         if archive is None or self._directory is None:
             return None
         speaking = self._speaking if len(self._speaking) <= MAX_SPEAKING else ()
-        may_be = ((at, self._entry(at)) for at in speaking if self._marks[at] != _LAPPED and not self._labels.get(at, ("", False))[1])
-        return PackedCoco.of(self._reading, {at: packed(archive, self._places[at], member) for at, member in may_be if member.refused is None}, self._folders)
+        may_be = (
+            (at, self._entry(at))
+            for at in speaking
+            if self._marks[at] != _LAPPED and not self._labels.get(at, ("", False))[1]
+        )
+        return PackedCoco.of(
+            self._reading,
+            {at: packed(archive, self._places[at], member) for at, member in may_be if member.refused is None},
+            self._folders,
+        )
 
     def holding(self, wanted: Collection[str]) -> list[int]:
         """The members of the samples that members with these labels may be in."""
         stems = {hash(stem_of(name)) for one in wanted for name in (one, one.partition("#")[0])}
-        # Labels are names but for those that could meet or that tables cannot hold: where one of these is wanted, all are looked through.
+        # Labels are names but for those that could meet or that tables cannot hold: where one of these is wanted, all
+        # are looked through.
         odd = any("%" in one or "\\" in one or not one.isascii() for one in wanted)
-        return [at for at in (range(len(self._stems)) if self.order is None else self.order) if odd or self._stems[at] in stems]
+        return [
+            at
+            for at in (range(len(self._stems)) if self.order is None else self.order)
+            if odd or self._stems[at] in stems
+        ]
 
     def members(self, order: Iterable[int] | None, left_out: Collection[int], *, is_listed: bool) -> Iterator[Member]:
         """The members in that order. is_listed: whether all are kept, so that none may hold its bytes."""
@@ -238,7 +291,14 @@ class _Archive:
             if fault is None:
                 try:
                     stored.find(self._window, self._stops[at])
-                    kind, content, fault = look(stored, entry.name, entry.size_bytes, self._reading, head=stored.first(sniff.HEAD_BYTES), extension=extension)
+                    kind, content, fault = look(
+                        stored,
+                        entry.name,
+                        entry.size_bytes,
+                        self._reading,
+                        head=stored.first(sniff.HEAD_BYTES),
+                        extension=extension,
+                    )
                     stored.is_range = entry.method == zips.STORED and content is stored
                 except UnreadableItem as error:
                     kind, content, fault = None, None, Fault.of(error)
@@ -267,12 +327,15 @@ class _Archive:
         if entry.size_bytes > limits.max_item_bytes:
             return Fault(1008, f"size_bytes={entry.size_bytes} not in [0, {limits.max_item_bytes}]")
         if self._marks[at] == _BEYOND:
-            return Fault(1008, f"the archive's members expand by more than {limits.max_shard_bytes} bytes up to this one")
+            return Fault(
+                1008, f"the archive's members expand by more than {limits.max_shard_bytes} bytes up to this one"
+            )
         return None
 
 
 def _bounds(headers: np.ndarray, stops: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
-    """(where the next header behind that of each member stands, or the end; whether its bytes and another's are the same). Headers below 0 do not count."""
+    """(where the next header behind that of each member stands, or the end; whether its bytes and another's are the
+    same). Headers below 0 do not count."""
     bounds, lapped = np.full(len(headers), end, np.int64), np.zeros(len(headers), bool)
     order = np.argsort(headers, kind="stable")
     order = order[headers[order] >= 0]

@@ -1,7 +1,8 @@
 """A zip archive, entry by entry (APPNOTE 6.3): zip64, data descriptors, comments, bytes before the archive.
 
-Enters: a file. Leaves: its members and where their bytes lie. What the central directory says of a member is held against the header before
-its bytes; where both differ, or members share bytes, the member is refused. Nothing is expanded here, and nothing is extracted by name.
+Enters: a file. Leaves: its members and where their bytes lie. What the central directory says of a member is held
+against the header before its bytes; where both differ, or members share bytes, the member is refused. Nothing is
+expanded here, and nothing is extracted by name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ HEADER, ENTRY, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
 _DESCRIPTOR = b"PK\7\10"
 
 _HEADER = struct.Struct("<4x5H3L2H")  # needed, flags, method, time, date, crc, packed, size, name, extra
-_ENTRY = struct.Struct("<4x6H3L5H2L")  # made by, needed, flags, method, time, date, crc, packed, size, name, extra, comment, disk, internal, external, offset
+# made by, needed, flags, method, time, date, crc, packed, size, name, extra, comment, disk, internal, external, offset
+_ENTRY = struct.Struct("<4x6H3L5H2L")
 _END = struct.Struct("<4x4H2LH")  # disk, disk of the directory, entries here, entries, size, offset, comment
 _END64 = struct.Struct("<4x12x2L4Q")
 _LOCATOR_BYTES = 20
@@ -60,7 +62,8 @@ class Directory(NamedTuple):
 
 
 def directory_of(window: Window) -> Directory:
-    """Where the archive's directory lies. Raises UnreadableItem: 1002 where its end is missing, 1001 where that leads nowhere."""
+    """Where the archive's directory lies. Raises UnreadableItem: 1002 where its end is missing, 1001 where that
+    leads nowhere."""
     size = window.size_bytes
     begin = max(0, size - _END.size - _MAX_COMMENT_BYTES)
     tail = window.read(begin, size - begin)
@@ -76,7 +79,11 @@ def directory_of(window: Window) -> Directory:
         at = tail.rfind(END, 0, at)
     for at, over in candidates[:_TRIED]:
         if (found := _directory_at(window, at, tail[at - begin :])) is not None:
-            behind = f"{over} bytes follow the archive's end record" if over > 0 else f"the comment ends {-over} bytes behind the file"
+            behind = (
+                f"{over} bytes follow the archive's end record"
+                if over > 0
+                else f"the comment ends {-over} bytes behind the file"
+            )
             return found._replace(fault=(1001 if over > 0 else 1002, behind)) if over else found
     if not candidates:
         raise UnreadableItem(1002, f"the archive ends at byte {size} without the directory that closes it")
@@ -101,24 +108,32 @@ def _directory_at(window: Window, at: int, record: bytes) -> Directory | None:
                 break
     for start in (stop - size, offset):
         if start >= 0 and start + size <= stop and (window.read(start, 4) == ENTRY if size else not num_entries):
-            return Directory(start, start + size, num_entries, _shift(window, start, start - offset) if size else 0, is_long)
+            return Directory(
+                start, start + size, num_entries, _shift(window, start, start - offset) if size else 0, is_long
+            )
     return None
 
 
 def _shift(window: Window, start: int, shift: int) -> int:
-    """What is added to the offsets: what the directory's own place says, or nothing where only that leads to a header."""
+    """What is added to the offsets: what the directory's own place says, or nothing where only that leads to a
+    header."""
     if shift:
         try:
             header = _entry(window, start, window.size_bytes, 0)[0].header
         except UnreadableItem:
             return shift
-        if header >= 0 and window.read(header, 4) == HEADER and (header + shift < 0 or window.read(header + shift, 4) != HEADER):
+        if (
+            header >= 0
+            and window.read(header, 4) == HEADER
+            and (header + shift < 0 or window.read(header + shift, 4) != HEADER)
+        ):
             return 0
     return shift
 
 
 def walk(window: Window, directory: Directory) -> Iterator[tuple[int, ZipMember]]:
-    """(where its entry stands, member) of all in the directory, folders left out. Raises UnreadableItem 1001 where the directory is damaged."""
+    """(where its entry stands, member) of all in the directory, folders left out. Raises UnreadableItem 1001 where
+    the directory is damaged."""
     at, num = directory.start, 0
     while at < directory.stop:
         member, length, is_folder = _entry(window, at, directory.stop, directory.shift)
@@ -127,7 +142,9 @@ def walk(window: Window, directory: Directory) -> Iterator[tuple[int, ZipMember]
         at += length
         num += 1
     if num != directory.num_entries and (directory.is_counted_long or num & 0xFFFF != directory.num_entries):
-        raise UnreadableItem(1001, f"num_members={num} is not {directory.num_entries}, which the archive's end record states")
+        raise UnreadableItem(
+            1001, f"num_members={num} is not {directory.num_entries}, which the archive's end record states"
+        )
 
 
 def entry_at(window: Window, at: int, directory: Directory) -> ZipMember:
@@ -140,7 +157,9 @@ def _entry(window: Window, at: int, stop: int, shift: int) -> tuple[ZipMember, i
     head = window.read(at, _ENTRY.size)
     if head[:4] != ENTRY or at + _ENTRY.size > stop or len(head) < _ENTRY.size:
         raise UnreadableItem(1001, f"the archive's directory breaks at byte {at}")
-    made_by, _, flags, method, _, _, crc, packed, size, num_name, num_extra, num_comment, disk, _, external, header = _ENTRY.unpack(head)
+    made_by, _, flags, method, _, _, crc, packed, size, num_name, num_extra, num_comment, disk, _, external, header = (
+        _ENTRY.unpack(head)
+    )
     length = _ENTRY.size + num_name + num_extra + num_comment
     body = window.read(at + _ENTRY.size, num_name + num_extra)
     if at + length > stop or len(body) < num_name + num_extra:
@@ -156,14 +175,18 @@ def _entry(window: Window, at: int, stop: int, shift: int) -> tuple[ZipMember, i
         refused = (1007, "the member lies in another volume of the archive")
     header += shift
     if not 0 <= header < window.size_bytes:
-        header, refused = -1, refused or (1001, f"the member's header stands at byte {header}, the archive has {window.size_bytes}")
+        header, refused = (
+            -1,
+            refused or (1001, f"the member's header stands at byte {header}, the archive has {window.size_bytes}"),
+        )
     return ZipMember(name, raw, header, packed, min(size, _MOST), method, flags, crc, refused), length, is_folder
 
 
 def walk_headers(window: Window) -> Iterator[tuple[int, ZipMember]]:
     """(where its header stands, member) of all from the start on, for archives without a usable directory.
 
-    Raises, after the last whole member, UnreadableItem 1002 where the archive is cut (CutMember inside a member) and 1001 where no header follows.
+    Raises, after the last whole member, UnreadableItem 1002 where the archive is cut (CutMember inside a member) and
+    1001 where no header follows.
     """
     at = 4 if window.read(0, 4) in (_DESCRIPTOR, b"PK00") else 0
     while True:
@@ -171,14 +194,26 @@ def walk_headers(window: Window) -> Iterator[tuple[int, ZipMember]]:
         if head in _BEHIND:
             return
         if len(head) < 4:
-            raise UnreadableItem(1002, f"the archive ends at byte {window.size_bytes} without the directory that closes it")
+            raise UnreadableItem(
+                1002, f"the archive ends at byte {window.size_bytes} without the directory that closes it"
+            )
         member, start = header_at(window, at)
-        is_told = not member.flags & _DESCRIBED or member.packed_bytes or window.read(start, 4) in (HEADER, *_BEHIND, _DESCRIPTOR)
+        is_told = (
+            not member.flags & _DESCRIBED
+            or member.packed_bytes
+            or window.read(start, 4) in (HEADER, *_BEHIND, _DESCRIPTOR)
+        )
         if not is_told:
-            raise CutMember(f"the size of the member at byte {at} stands behind its bytes: without the archive's directory nothing from there on is read", member.name)
+            raise CutMember(
+                f"the size of the member at byte {at} stands behind its bytes: without the archive's directory "
+                "nothing from there on is read",
+                member.name,
+            )
         stop = start + member.packed_bytes
         if stop > window.size_bytes:
-            raise CutMember(f"the archive ends at byte {window.size_bytes}, inside a member that reaches byte {stop}", member.name)
+            raise CutMember(
+                f"the archive ends at byte {window.size_bytes}, inside a member that reaches byte {stop}", member.name
+            )
         if not (member.name.endswith("/") and not member.size_bytes):
             yield at, member
         at = stop + (_descriptor_bytes(window.read(stop, 28)) if member.flags & _DESCRIBED else 0)
@@ -187,14 +222,19 @@ def walk_headers(window: Window) -> Iterator[tuple[int, ZipMember]]:
 def _descriptor_bytes(data: bytes) -> int:
     """How long the record behind a member's bytes is: with or without a mark, with short sizes or long ones."""
     mark = 4 if data[:4] == _DESCRIPTOR else 0
-    return next((mark + length for length in (12, 20) if data[mark + length : mark + length + 4] in (HEADER, *_BEHIND)), mark + 12)
+    return next(
+        (mark + length for length in (12, 20) if data[mark + length : mark + length + 4] in (HEADER, *_BEHIND)),
+        mark + 12,
+    )
 
 
 def header_at(window: Window, at: int) -> tuple[ZipMember, int]:
     """(the member as the header there says it, where its bytes begin). Raises UnreadableItem 1001 and 1002."""
     flags, method, crc, packed, size, raw, extra = _header(window, at)
     name = _name(raw, extra, flags)
-    return ZipMember(name, raw, at, packed, min(size, _MOST), method, flags, crc, _refused(name, flags, method, packed, size)), at + _HEADER.size + len(raw) + len(extra)
+    return ZipMember(
+        name, raw, at, packed, min(size, _MOST), method, flags, crc, _refused(name, flags, method, packed, size)
+    ), at + _HEADER.size + len(raw) + len(extra)
 
 
 def _header(window: Window, at: int) -> tuple[int, int, int, int, int, bytes, bytes]:
@@ -217,21 +257,36 @@ def _header(window: Window, at: int) -> tuple[int, int, int, int, int, bytes, by
 def data_of(window: Window, member: ZipMember, stop: int) -> int:
     """Where the member's bytes begin. stop: where the next thing in the archive begins.
 
-    Raises UnreadableItem: 1001 where the header there speaks of another member, 1007 where the bytes reach into what follows, 1002 where the file ends.
+    Raises UnreadableItem: 1001 where the header there speaks of another member, 1007 where the bytes reach into what
+    follows, 1002 where the file ends.
     """
     flags, method, crc, packed, size, raw, extra = _header(window, member.header)
     start = member.header + _HEADER.size + len(raw) + len(extra)
     told, said = (member.spelling, member.method, member.flags & _ENCRYPTED), (raw, method, flags & _ENCRYPTED)
     if told != said:
-        what = next(name for name, one, other in zip(("name", "method", "encryption"), told, said, strict=True) if one != other)
-        raise UnreadableItem(1001, f"the archive's directory and the header at byte {member.header} say another {what} of the member")
+        what = next(
+            name for name, one, other in zip(("name", "method", "encryption"), told, said, strict=True) if one != other
+        )
+        raise UnreadableItem(
+            1001, f"the archive's directory and the header at byte {member.header} say another {what} of the member"
+        )
     sizes = (member.packed_bytes, packed), (member.size_bytes, size), (member.crc, crc)
     if any(one != other and not (flags & _DESCRIBED and not other) for one, other in sizes):
-        raise UnreadableItem(1001, f"the archive's directory and the header at byte {member.header} say other sizes or another CRC of the member")
+        raise UnreadableItem(
+            1001,
+            f"the archive's directory and the header at byte {member.header} say other sizes or another CRC of "
+            "the member",
+        )
     if start + member.packed_bytes > window.size_bytes:
-        raise UnreadableItem(1002, f"the archive ends at byte {window.size_bytes}, inside a member that reaches byte {start + member.packed_bytes}")
+        raise UnreadableItem(
+            1002,
+            f"the archive ends at byte {window.size_bytes}, inside a member that reaches byte "
+            f"{start + member.packed_bytes}",
+        )
     if start + member.packed_bytes > stop:
-        raise UnreadableItem(1007, f"the member's bytes reach byte {start + member.packed_bytes}, into what begins at byte {stop}")
+        raise UnreadableItem(
+            1007, f"the member's bytes reach byte {start + member.packed_bytes}, into what begins at byte {stop}"
+        )
     return start
 
 
@@ -285,7 +340,8 @@ def _refused(name: str, flags: int, method: int, packed: int, size: int) -> tupl
 
 
 def _special(mode: int, system: int) -> tuple[int, str] | None:
-    """Why a member that is no regular file is refused: systems other than Unix (3) and macOS (19) have no such modes."""
+    """Why a member that is no regular file is refused: systems other than Unix (3) and macOS (19) have no such
+    modes."""
     kind = stat.S_IFMT(mode)
     if system not in (3, 19) or kind in (0, stat.S_IFREG):
         return None

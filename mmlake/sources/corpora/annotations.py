@@ -1,7 +1,9 @@
-"""COCO annotation files, read as a stream into a temporary table on disk: `captions_*.json`, `instances_*.json` and their like.
+"""COCO annotation files, read as a stream into a temporary table on disk: `captions_*.json`, `instances_*.json` and
+their like.
 
-Enters: a JSON object with the lists images, annotations, licenses and categories in any order, of any size. Leaves: an index that
-answers what is said of an image. Memory holds one element at a time; polygons and key points are passed over unread.
+Enters: a JSON object with the lists images, annotations, licenses and categories in any order, of any size. Leaves: an
+index that answers what is said of an image. Memory holds one element at a time; polygons and key points are passed over
+unread.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from mmlake.sources.settings import SourceSettings
 
 SECTIONS = ("images", "annotations", "licenses", "categories")
 _ABOUT_THE_FILE = frozenset({"info", "type"})  # known, and without items
-_UNREAD = frozenset({"segmentation", "keypoints", "counts", "segments_info"})  # nine tenths of a file of instances, and no part of a row
+# nine tenths of a file of instances, and no part of a row
+_UNREAD = frozenset({"segmentation", "keypoints", "counts", "segments_info"})
 _CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary directory
 _INDEXES_KEPT = 4  # captions, instances, key points of one split and one more
 _ANSWERS_KEPT = 64
 _BATCH_ROWS = 1000
-_MAX_PER_IMAGE = 10_000  # captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
+# captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
+_MAX_PER_IMAGE = 10_000
 _BOM = b"\xef\xbb\xbf"
 _TABLES = """
 CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, is_first INTEGER);
@@ -50,7 +54,9 @@ CREATE INDEX category_ids ON categories (id);
 UPDATE images SET is_first = NOT EXISTS (SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
 UPDATE annotations SET is_first = NOT EXISTS (SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
 """
-_LISTED = "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
+_LISTED = (
+    "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +91,12 @@ class Index:
 
     def __init__(self, landing: Landing, entry: File, settings: SourceSettings) -> None:
         self._lock = threading.Lock()
-        # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the cache.
+        # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the
+        # cache.
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-        self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}")
+        self._database.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}"
+        )
         self.fault: Fault | None = None  # where the file stopped being readable
         try:
             self._fill(elements(landing, entry, settings))
@@ -122,7 +131,8 @@ class Index:
         return self._select(sql, *values)[0][0]
 
     def _pages(self, sql: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query over `number`, some at a time, so that others may ask in between and memory stays small."""
+        """The rows of a query over `number`, some at a time, so that others may ask in between and memory stays
+        small."""
         last = -1
         while rows := self._select(f"{sql} AND number > ? ORDER BY number LIMIT {_BATCH_ROWS}", *values, last):
             yield from rows
@@ -135,7 +145,10 @@ class Index:
 
     def images_named(self, name: str) -> list[Image]:
         """The entries for a file of that name, in the file's order."""
-        rows = self._select("SELECT number, id, name, body FROM images WHERE name = ? AND is_first AND reason IS NULL ORDER BY number", name)
+        rows = self._select(
+            "SELECT number, id, name, body FROM images WHERE name = ? AND is_first AND reason IS NULL ORDER BY number",
+            name,
+        )
         return [Image(number, identity, name, json.loads(body)) for number, identity, name, body in rows]
 
     def names(self) -> Iterator[tuple[int, str, str]]:
@@ -150,22 +163,33 @@ class Index:
     def beyond(self) -> Iterator[tuple[Annotation, str]]:
         """(annotation, reason) of what is said of images of which more is said than one sample may hold."""
         # Written down first: the pages of a query each make its inner ones anew.
-        self._select("CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image HAVING count(*) > ?", _MAX_PER_IMAGE)
+        self._select(
+            "CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image HAVING "
+            "count(*) > ?",
+            _MAX_PER_IMAGE,
+        )
         counts = Counter[tuple[str | None, str]]()
         sql = f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded) AND {_LISTED}"
         for found in (Annotation(*row) for row in self._pages(sql)):
             counts[found.image, found.kind] += 1
             if counts[found.image, found.kind] > _MAX_PER_IMAGE:
-                yield found, f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {str(found.image)[:60]}"
+                yield (
+                    found,
+                    f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {str(found.image)[:60]}",
+                )
 
     def broken_images(self) -> Iterator[tuple[int, str, str]]:
         """(number, reason, JSON) of entries that say nothing usable, or repeat an id."""
-        for number, body, reason, identity in self._pages("SELECT number, body, reason, id FROM images WHERE (NOT is_first OR reason IS NOT NULL)"):
+        for number, body, reason, identity in self._pages(
+            "SELECT number, body, reason, id FROM images WHERE (NOT is_first OR reason IS NOT NULL)"
+        ):
             yield number, reason or f"images/{number} repeats the id {identity[:60]}", body
 
     def broken_annotations(self) -> Iterator[tuple[Annotation, str]]:
         """(annotation, reason) of those that say nothing usable, or repeat an id."""
-        for row in self._pages("SELECT number, id, image, kind, body, reason FROM annotations WHERE (NOT is_first OR kind = 'broken')"):
+        for row in self._pages(
+            "SELECT number, id, image, kind, body, reason FROM annotations WHERE (NOT is_first OR kind = 'broken')"
+        ):
             found = Annotation(*row)
             yield found, found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
 
@@ -179,7 +203,8 @@ class Index:
         return int(self._value("SELECT count(*) FROM annotations WHERE kind = 'other'"))
 
     def unread_sections(self) -> Iterator[tuple[int, str]]:
-        """(place among the file's sections, reason) of every list that is not read, and of images and annotations that are none."""
+        """(place among the file's sections, reason) of every list that is not read, and of images and annotations
+        that are none."""
         return self._pages("SELECT number, reason FROM unread WHERE TRUE")
 
     def licence(self, identity: object) -> dict[str, Any] | None:
@@ -195,7 +220,9 @@ class Index:
 
     def body(self, section: str, number: int) -> str | None:
         """The caption, or the element as JSON, at that place of images or annotations."""
-        rows = self._select(f"SELECT body FROM {'images' if section == 'images' else 'annotations'} WHERE number = ?", number)
+        rows = self._select(
+            f"SELECT body FROM {'images' if section == 'images' else 'annotations'} WHERE number = ?", number
+        )
         return rows[0][0] if rows else None
 
 
@@ -223,8 +250,22 @@ def _annotation_row(number: int, element: Any) -> tuple[Any, ...]:
     if "caption" in fields:
         if isinstance(caption, str) and caption.strip():
             return number, identity, image, "caption", caption, None
-        return number, identity, image, "broken", canonical_json(element), f"annotations/{number} has an empty caption, or one that is no text"
-    return number, identity, image, "object" if isinstance(fields.get("bbox"), list) else "other", canonical_json(element), None
+        return (
+            number,
+            identity,
+            image,
+            "broken",
+            canonical_json(element),
+            f"annotations/{number} has an empty caption, or one that is no text",
+        )
+    return (
+        number,
+        identity,
+        image,
+        "object" if isinstance(fields.get("bbox"), list) else "other",
+        canonical_json(element),
+        None,
+    )
 
 
 def _named_row(number: int, element: Any) -> tuple[Any, ...]:
@@ -232,8 +273,20 @@ def _named_row(number: int, element: Any) -> tuple[Any, ...]:
     return number, _identity(fields.get("id")), canonical_json(fields)
 
 
-_ROWS = {"images": _image_row, "annotations": _annotation_row, "licenses": _named_row, "categories": _named_row, "unread": lambda number, reason: (number, reason)}
-_MARKS = {"images": "?,?,?,?,?,NULL", "annotations": "?,?,?,?,?,?,NULL", "licenses": "?,?,?", "categories": "?,?,?", "unread": "?,?"}
+_ROWS = {
+    "images": _image_row,
+    "annotations": _annotation_row,
+    "licenses": _named_row,
+    "categories": _named_row,
+    "unread": lambda number, reason: (number, reason),
+}
+_MARKS = {
+    "images": "?,?,?,?,?,NULL",
+    "annotations": "?,?,?,?,?,?,NULL",
+    "licenses": "?,?,?",
+    "categories": "?,?,?",
+    "unread": "?,?",
+}
 
 
 class _Source:
@@ -257,7 +310,8 @@ class _Source:
 
 
 def elements(landing: Landing, entry: File, settings: SourceSettings) -> Iterator[tuple[str, int, Any]]:
-    """(section, place in it, element) of the file's lists; ("unread", place among the sections, reason) of one that is not read. Raises UnreadableItem where it breaks."""
+    """(section, place in it, element) of the file's lists; ("unread", place among the sections, reason) of one that
+    is not read. Raises UnreadableItem where it breaks."""
     import ijson
 
     with open_entry(landing, entry) as file:
@@ -301,11 +355,19 @@ def _walk(events: Iterator[tuple[str, Any]], source: _Source, max_depth: int) ->
                 num_unread += 1
             source.mark()
         if is_known and key in seen:
-            yield "unread", place, f"the section {key} stands in the file before; the {num_unread} elements of this one are not read"
+            yield (
+                "unread",
+                place,
+                f"the section {key} stands in the file before; the {num_unread} elements of this one are not read",
+            )
         elif is_known:
             seen.add(key)
         elif key not in _ABOUT_THE_FILE:
-            yield "unread", place, f"the section {key[:60]!r} is none that COCO has; its {num_unread} elements are not read"
+            yield (
+                "unread",
+                place,
+                f"the section {key[:60]!r} is none that COCO has; its {num_unread} elements are not read",
+            )
 
 
 def _next(events: Iterator[tuple[str, Any]]) -> tuple[str, Any]:

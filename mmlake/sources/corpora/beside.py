@@ -49,8 +49,17 @@ class Transcripts:
 
     has_texts = True
 
-    def __init__(self, tables: Sequence[Member], reading: Reading, *, stems: frozenset[str], speakers: Opener | None, borrowed: Sequence[Member] = ()) -> None:
-        """stems: of all samples, folders included. borrowed: tables of another part of the directory, whose own lines that part tells."""
+    def __init__(
+        self,
+        tables: Sequence[Member],
+        reading: Reading,
+        *,
+        stems: frozenset[str],
+        speakers: Opener | None,
+        borrowed: Sequence[Member] = (),
+    ) -> None:
+        """stems: of all samples, folders included. borrowed: tables of another part of the directory, whose own
+        lines that part tells."""
         self._reading, self._stems, self._owned = reading, stems, list(tables)
         self._by_folder: dict[str, list[Member]] = {}
         for table in (*tables, *borrowed):
@@ -82,15 +91,35 @@ class Transcripts:
                     raise UnreadableItem(1006, "num_lines=0 not in [1, inf)")
             except UnreadableItem as error:
                 name = f"{self._reading.key}/{printable(table.stem)}"
-                yield RawItem(modality="text", role="transcript", ref=table.locate(""), sample_id=name, content=table.content, fault=Fault.of(error), size_bytes=table.size_bytes)
+                yield RawItem(
+                    modality="text",
+                    role="transcript",
+                    ref=table.locate(""),
+                    sample_id=name,
+                    content=table.content,
+                    fault=Fault.of(error),
+                    size_bytes=table.size_bytes,
+                )
                 continue
             for line in lines:
                 stem = f"{folder}/{line.name}" if folder else line.name
                 if line.fault is not None:
-                    yield replace(self._blank(table, line), sample_id=f"{self._reading.key}/{printable(table.stem)}!line:{line.number}", fault=line.fault)
+                    yield replace(
+                        self._blank(table, line),
+                        sample_id=f"{self._reading.key}/{printable(table.stem)}!line:{line.number}",
+                        fault=line.fault,
+                    )
                 elif stem not in self._stems:
-                    fault = Fault(1011, f"line {line.number} is of {line.name}, and no file of that name stands beside {prefix}.trans.txt")
-                    yield replace(text_item(self._blank(table, line), line.text, "transcript"), sample_id=f"{self._reading.key}/{printable(stem)}", fault=fault)
+                    fault = Fault(
+                        1011,
+                        f"line {line.number} is of {line.name}, and no file of that name stands beside "
+                        f"{prefix}.trans.txt",
+                    )
+                    yield replace(
+                        text_item(self._blank(table, line), line.text, "transcript"),
+                        sample_id=f"{self._reading.key}/{printable(stem)}",
+                        fault=fault,
+                    )
 
     def _read(self, folder: str, at: int) -> dict[str, Line]:
         """The good lines of a table by stem; none where it cannot be read, which `rest` tells."""
@@ -113,19 +142,40 @@ class Transcripts:
         ref = table.locate(f"line:{line.number}")
         whole = table.locate("")
         # A range only where the table's bytes lie in the file as they are read.
-        start = whole.byte_offset if whole.byte_offset is not None else 0 if whole.member is None and table.content is not None and table.content.raw is None else None
+        start = (
+            whole.byte_offset
+            if whole.byte_offset is not None
+            else 0
+            if whole.member is None and table.content is not None and table.content.raw is None
+            else None
+        )
         if start is not None:
             ref = ref._replace(byte_offset=start + line.offset, byte_size=len(line.data))
         content = Content.of_bytes(line.data)
-        return RawItem(modality="text", role="transcript", ref=ref, sample_id="", content_type="text/plain", extension="txt", content=content, size_bytes=len(line.data))
+        return RawItem(
+            modality="text",
+            role="transcript",
+            ref=ref,
+            sample_id="",
+            content_type="text/plain",
+            extension="txt",
+            content=content,
+            size_bytes=len(line.data),
+        )
 
 
 def tables_among(members: Sequence[Member]) -> list[Member]:
     """The members that are tables of transcripts, by their name and what they speak of."""
-    named = [member for member in members if transcripts.prefix_of(member.name) is not None and member.modality == "text" and member.fault is None]
+    named = [
+        member
+        for member in members
+        if transcripts.prefix_of(member.name) is not None and member.modality == "text" and member.fault is None
+    ]
     if not named:
         return []
-    spoken = {member.stem[: max(member.stem.rfind("-"), member.stem.rfind("_"))] for member in members if member.is_media}
+    spoken = {
+        member.stem[: max(member.stem.rfind("-"), member.stem.rfind("_"))] for member in members if member.is_media
+    }
     tables = []
     for member in named:
         folder, prefix = _folder(member.name), transcripts.prefix_of(member.name) or ""
@@ -153,7 +203,12 @@ def _speaks_of_many(member: Member, prefix: str) -> bool:
 def speakers_among(members: Sequence[Member]) -> Opener | None:
     """A way to the table of speakers, where one is among the members of an archive."""
     for member in members:
-        if member.name.rpartition("/")[2] == transcripts.SPEAKERS and member.modality == "text" and member.content is not None and member.fault is None:
+        if (
+            member.name.rpartition("/")[2] == transcripts.SPEAKERS
+            and member.modality == "text"
+            and member.content is not None
+            and member.fault is None
+        ):
             return member.content.open
     return None
 

@@ -1,8 +1,9 @@
 """COCO: images in one directory, what is said of them in JSON files of another.
 
-The images are the shards of their directory, and their captions and objects are looked up in the annotation files that belong to it
-(`around.py`). An annotation file is a shard of its own, whose rows are what no image took: captions of missing images, repeated ids,
-broken records, lists under names that COCO does not have. Polygons are not kept; other fields at the top describe the file.
+The images are the shards of their directory, and their captions and objects are looked up in the annotation files that
+belong to it (`around.py`). An annotation file is a shard of its own, whose rows are what no image took: captions of
+missing images, repeated ids, broken records, lists under names that COCO does not have. Polygons are not kept; other
+fields at the top describe the file.
 """
 
 from __future__ import annotations
@@ -32,14 +33,20 @@ _POINTER = re.compile(r"#/(images|annotations)/([0-9]{1,18})(?:/caption)?")
 
 
 def claims(head: bytes, name: str) -> bool:
-    """Whether these are the first bytes of a COCO annotation file: its keys at the top, and an element as COCO has it."""
+    """Whether these are the first bytes of a COCO annotation file: its keys at the top, and an element as COCO has
+    it."""
     head = head.removeprefix(b"\xef\xbb\xbf")
     if sniff.extension_of(name) != "json" or not _START.match(head):
         return False
     top, inner = _keys(head)
-    if {"file_name", "id"} <= inner.get("images", set()) or inner.get("annotations", set()) & {"image_id", "segmentation"}:
+    if {"file_name", "id"} <= inner.get("images", set()) or inner.get("annotations", set()) & {
+        "image_id",
+        "segmentation",
+    }:
         return True
-    return len(top & {"info", *SECTIONS}) >= 2 and bool(inner.get("licenses", set()) & {"url", "name"} or inner.get("categories", set()) & {"supercategory", "name"})
+    return len(top & {"info", *SECTIONS}) >= 2 and bool(
+        inner.get("licenses", set()) & {"url", "name"} or inner.get("categories", set()) & {"supercategory", "name"}
+    )
 
 
 def _keys(head: bytes) -> tuple[set[str], dict[str, set[str]]]:
@@ -70,7 +77,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def rest(reading: Reading, entry: File, around: Around) -> Iterator[RawItem]:
-    """A row for everything in an annotation file of the shard that no image took. entry: the shard's file, or a member of it."""
+    """A row for everything in an annotation file of the shard that no image took. entry: the shard's file, or a
+    member of it."""
     index = index_of(reading.landing, entry, reading.settings)
     for number, reason, body in index.broken_images():
         yield _row(reading, entry, f"/images/{number}", body, Fault(1003, reason))
@@ -83,7 +91,13 @@ def rest(reading: Reading, entry: File, around: Around) -> Iterator[RawItem]:
         yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1008, reason), annotation)
     yield from _missing(reading, entry, index, around)
     if num_other := index.num_other():
-        yield _fault(reading, entry, 1003, f"{num_other} annotations have neither a caption nor a bbox and are not read", "annotations")
+        yield _fault(
+            reading,
+            entry,
+            1003,
+            f"{num_other} annotations have neither a caption nor a bbox and are not read",
+            "annotations",
+        )
     for place, reason in index.unread_sections():
         yield _fault(reading, entry, 1003, reason, f"section:{place}")
     if index.fault is not None:
@@ -104,7 +118,9 @@ def texts_at(reading: Reading, entry: File, pointers: Iterable[str]) -> Iterator
         found = _POINTER.fullmatch(pointer)
         body = index_of(reading.landing, entry, reading.settings).body(found[1], int(found[2])) if found else None
         if body is not None:
-            yield RawItem(modality="text", ref=locate(entry, pointer[1:]), sample_id="", content=Content.of_bytes(body.encode()))
+            yield RawItem(
+                modality="text", ref=locate(entry, pointer[1:]), sample_id="", content=Content.of_bytes(body.encode())
+            )
 
 
 def _entry(reading: Reading) -> Entry:
@@ -127,9 +143,18 @@ def _missing(reading: Reading, entry: File, index: Index, around: Around) -> Ite
         num_missing += 1
         missing.extend([name] if num_missing <= _TOLD_MISSING else [])
         for annotation in index.annotations_of(identity, "caption"):
-            yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1011, f"the image {name} {where}"), annotation)
+            yield _row(
+                reading,
+                entry,
+                annotation.pointer,
+                annotation.body,
+                Fault(1011, f"the image {name} {where}"),
+                annotation,
+            )
     if num_missing:
-        reason = f"num_missing={num_missing} of {index.num_images} image files not in [0, 0]: {', '.join(missing)} {where}"
+        reason = (
+            f"num_missing={num_missing} of {index.num_images} image files not in [0, 0]: {', '.join(missing)} {where}"
+        )
         yield _fault(reading, entry, 1011, reason, "images")
 
 
@@ -140,7 +165,9 @@ def _fault(reading: Reading, entry: File, code: int, reason: str, member: str | 
     return reading.fault(code, reason, modality="text", member=member)
 
 
-def _row(reading: Reading, entry: File, pointer: str, body: str, fault: Fault, annotation: Annotation | None = None) -> RawItem:
+def _row(
+    reading: Reading, entry: File, pointer: str, body: str, fault: Fault, annotation: Annotation | None = None
+) -> RawItem:
     image = annotation.image if annotation is not None else None
     file = f"{reading.key}/{entry.member}" if isinstance(entry, Packed) else reading.key
     name = f"{file}/{image}" if image is not None and len(image) <= 200 else f"{file}{pointer}"
@@ -181,7 +208,12 @@ class Annotated:
         said: set[tuple[str | None, str]] = set()  # captions, by annotation id
         for entry in self._entries:
             index = index_of(self._reading.landing, entry, self._reading.settings)
-            for image in (image for member in members if member.is_media for image in index.images_named(member.name.rpartition("/")[2])):
+            for image in (
+                image
+                for member in members
+                if member.is_media
+                for image in index.images_named(member.name.rpartition("/")[2])
+            ):
                 metadata.setdefault("image_id", _number(image.id))
                 media = {**_about(index, image), **media}
                 captions = index.annotations_of(image.id, "caption")
@@ -232,7 +264,9 @@ def is_coco(landing: Landing, entry: File) -> bool:
 
 def _about(index: Index, image: Image) -> dict[str, Any]:
     """The fields of the image as they came; its licence with name and address in place of its number."""
-    fields = {name: value for name, value in image.fields.items() if name not in ("id", "file_name") and value is not None}
+    fields = {
+        name: value for name, value in image.fields.items() if name not in ("id", "file_name") and value is not None
+    }
     licence = index.licence(fields.get("license"))
     return {**fields, "license": licence} if licence is not None else fields
 
@@ -245,5 +279,9 @@ def _caption(entry: File, annotation: Annotation) -> RawItem:
 
 def _object(index: Index, annotation: Annotation) -> dict[str, Any]:
     fields = json.loads(annotation.body)
-    found = {"category": index.category(fields.get("category_id")), "bbox": fields.get("bbox"), "iscrowd": fields.get("iscrowd")}
+    found = {
+        "category": index.category(fields.get("category_id")),
+        "bbox": fields.get("bbox"),
+        "iscrowd": fields.get("iscrowd"),
+    }
     return {name: value for name, value in found.items() if value is not None}

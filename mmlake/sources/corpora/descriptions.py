@@ -1,8 +1,9 @@
-"""Tables that describe the files beside and below them: `metadata.csv`, `metadata.tsv` and `metadata.jsonl`, as folders of images or recordings for
-the library `datasets` have them, and those of some corpora (`dialects.py`).
+"""Tables that describe the files beside and below them: `metadata.csv`, `metadata.tsv` and `metadata.jsonl`, as folders
+of images or recordings for the library `datasets` have them, and those of some corpora (`dialects.py`).
 
-A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the file's sample, its other
-fields metadata. Such a table is a shard of its own, whose rows are what no file took: records whose file is missing, and broken ones.
+A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the
+file's sample, its other fields metadata. Such a table is a shard of its own, whose rows are what no file took: records
+whose file is missing, and broken ones.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _ENDINGS = ("file_name", "file_names")
 
 
 def claims(head: bytes, name: str) -> bool:
-    """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a field for files."""
+    """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a
+    field for files."""
     if dialect_of(head, name) is not None:
         return True
     if name not in DESCRIPTIONS:
@@ -42,7 +44,14 @@ def claims(head: bytes, name: str) -> bool:
         if name.endswith(".jsonl"):
             fields = json.loads(first)
             return isinstance(fields, dict) and bool(_naming(fields))
-        return bool(_naming([cell.strip() for cell in next(csv.reader([first], delimiter="\t" if name.endswith(".tsv") else ","), [])]))
+        return bool(
+            _naming(
+                [
+                    cell.strip()
+                    for cell in next(csv.reader([first], delimiter="\t" if name.endswith(".tsv") else ","), [])
+                ]
+            )
+        )
     except (ValueError, RecursionError, csv.Error):
         return False
 
@@ -57,7 +66,12 @@ def items(reading: Reading) -> Iterator[RawItem]:
     index = _index_of(reading, _form_of(reading))
     index.tell_missing(_missing(index, reading))
     for record in index.records():
-        blank = RawItem(modality="text", ref=SourceRef(path=reading.path, member=record.label), sample_id=f"{reading.key}/{record.label}", role="document")
+        blank = RawItem(
+            modality="text",
+            ref=SourceRef(path=reading.path, member=record.label),
+            sample_id=f"{reading.key}/{record.label}",
+            role="document",
+        )
         if record.fault is not None:
             yield blank.but(fault=record.fault, **kept(record.body))
         elif not record.paths:
@@ -67,12 +81,17 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
-    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no longer has it."""
+    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no
+    longer has it."""
     label, hash_mark, pointer = (ref.member or "").partition("#")
     body = _index_of(reading, _form_of(reading)).body(label)
     if body and not hash_mark:
         return body if isinstance(body, bytes) else body.encode()
-    for field in record_fields.text_fields(json.loads(body), (), settings=reading.settings) if isinstance(body, str) and body else ():
+    for field in (
+        record_fields.text_fields(json.loads(body), (), settings=reading.settings)
+        if isinstance(body, str) and body
+        else ()
+    ):
         if field.pointer == pointer:
             return field.text.encode()
     raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
@@ -86,20 +105,30 @@ class Described:
         self.has_texts = any(table.has_texts for table in self._tables)
 
     def tell(self, stem: str, members: Sequence[Member]) -> Told:
-        """The texts of the records as texts, everything else as metadata of the sample. What a table repeats of another one is told once."""
+        """The texts of the records as texts, everything else as metadata of the sample. What a table repeats of
+        another one is told once."""
         texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str]]()
         present = {member.modality for member in members if member.is_media and member.modality}
         for table in self._tables:
             said = set[tuple[str, str]]()
             for record in table.records_of(members):
                 fields = json.loads(record.body)
-                found = record_fields.text_fields(fields, present, settings=self._reading.settings) if table.has_texts else []
+                found = (
+                    record_fields.text_fields(fields, present, settings=self._reading.settings)
+                    if table.has_texts
+                    else []
+                )
                 for field in found:
                     said.add((field.role, field.text))
                     if (field.role, field.text) not in before:
                         ref = SourceRef(path=table.entry.path, member=f"{record.label}#{field.pointer}")
-                        texts.append(become_text(RawItem(modality="text", ref=ref, sample_id=""), field.text, field.role))
-                metadata = {**record_fields.without(fields, {*_naming(fields), *record_fields.taken(found)}), **metadata}
+                        texts.append(
+                            become_text(RawItem(modality="text", ref=ref, sample_id=""), field.text, field.role)
+                        )
+                metadata = {
+                    **record_fields.without(fields, {*_naming(fields), *record_fields.taken(found)}),
+                    **metadata,
+                }
                 licence = licence or licence_field(fields, self._reading.settings)
             before |= said
         return Told(texts=tuple(texts), metadata=metadata, licence=licence)
@@ -118,7 +147,9 @@ class _Table:
         self._form = _form_of(self._reading)
         self._below = posixpath.relpath(reading.path, entry.path.rpartition("/")[0] or ".")
         first = next((record for record in self._index().records() if record.fault is None), None)
-        self.has_texts = first is not None and bool(record_fields.text_fields(json.loads(first.body), (), settings=reading.settings))
+        self.has_texts = first is not None and bool(
+            record_fields.text_fields(json.loads(first.body), (), settings=reading.settings)
+        )
 
     def _index(self) -> Index:
         return _index_of(self._reading, self._form)
@@ -132,7 +163,11 @@ class _Table:
 
 def described(reading: Reading) -> Described | None:
     """What is said of the files that are read, or None where no table describes them."""
-    tables = [entry for entry in reading.around if _may_describe(entry) and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name)]
+    tables = [
+        entry
+        for entry in reading.around
+        if _may_describe(entry) and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name)
+    ]
     return Described(reading, tables) if tables else None
 
 
@@ -180,12 +215,22 @@ def _naming(fields: Mapping[str, Any] | Sequence[str]) -> list[str]:
 
 def _paths(fields: Mapping[str, Any]) -> list[str]:
     """The files that a record names, each once."""
-    given = [value for name in _naming(fields) for value in (fields[name] if isinstance(fields[name], list) else [fields[name]])]
-    paths = [posixpath.normpath(value.strip().replace("\\", "/")) for value in given if isinstance(value, str) and value.strip()]
+    given = [
+        value
+        for name in _naming(fields)
+        for value in (fields[name] if isinstance(fields[name], list) else [fields[name]])
+    ]
+    paths = [
+        posixpath.normpath(value.strip().replace("\\", "/"))
+        for value in given
+        if isinstance(value, str) and value.strip()
+    ]
     return list(dict.fromkeys(path.encode("utf-8", "backslashreplace").decode() for path in paths))
 
 
 def _index_of(reading: Reading, form: Form) -> Index:
     """The index of the table, made once for all directories that this process reads one after the other."""
     entry = reading.landing.stat(reading.path)
-    return index_of((entry, form), reading, lambda: Index((line, _paths(line.fields)) for line in _lines(reading, form)))
+    return index_of(
+        (entry, form), reading, lambda: Index((line, _paths(line.fields)) for line in _lines(reading, form))
+    )

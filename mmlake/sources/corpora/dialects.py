@@ -1,4 +1,5 @@
-"""How corpora write the tables that describe their files: Common Voice's `train.tsv`, LJSpeech's `metadata.csv`, Flickr's `captions.txt`.
+"""How corpora write the tables that describe their files: Common Voice's `train.tsv`, LJSpeech's `metadata.csv`,
+Flickr's `captions.txt`.
 
 Each becomes records with a field `file_name`, as the library `datasets` has them.
 """
@@ -34,7 +35,12 @@ class Dialect:
         cells = _cells(first_line, self.delimiter)
         if not self.names:
             return {self.file_field, self.text_field} <= set(cells)
-        return len(cells) in (2, len(self.names)) and bool(cells[0]) and cells[0].isprintable() and not set(cells[0]) & set(" ,;\"'/\\")
+        return (
+            len(cells) in (2, len(self.names))
+            and bool(cells[0])
+            and cells[0].isprintable()
+            and not set(cells[0]) & set(" ,;\"'/\\")
+        )
 
 
 _COMMON_VOICE = Dialect(
@@ -56,7 +62,9 @@ class Form(NamedTuple):
     def file_name(self, given: str) -> str:
         """The file that a record names, as seen from the table."""
         assert self.dialect is not None
-        return posixpath.join(self.directory, given if "." in given.rpartition("/")[2] else given + self.dialect.extension)
+        return posixpath.join(
+            self.directory, given if "." in given.rpartition("/")[2] else given + self.dialect.extension
+        )
 
 
 def dialect_of(head: bytes, name: str) -> Dialect | None:
@@ -76,7 +84,14 @@ def form_of(landing: Landing, path: str, head: bytes) -> Form:
         return Form()
     given = next(_files(head, dialect), "")
     forms = [Form(dialect, directory) for directory in dialect.directories]
-    return next((form for form in forms if given and landing.stat(posixpath.normpath(posixpath.join(home, form.file_name(given)))) is not None), forms[0])
+    return next(
+        (
+            form
+            for form in forms
+            if given and landing.stat(posixpath.normpath(posixpath.join(home, form.file_name(given)))) is not None
+        ),
+        forms[0],
+    )
 
 
 def _files(head: bytes, dialect: Dialect) -> Iterator[str]:
@@ -96,6 +111,14 @@ def _first_line(head: bytes) -> str:
 
 def _cells(line: str, delimiter: str) -> list[str]:
     try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE), [])]
+        return [
+            cell.strip()
+            for cell in next(
+                csv.reader(
+                    [line], delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
+                ),
+                [],
+            )
+        ]
     except csv.Error:
         return []

@@ -1,6 +1,8 @@
-"""Records by the files that they name: what a table or a manifest says, in a temporary table on disk, so that memory stays small however many there are.
+"""Records by the files that they name: what a table or a manifest says, in a temporary table on disk, so that memory
+stays small however many there are.
 
-Enters: records and the paths in them. Leaves: an index that answers what is said of a file, and which records no file took.
+Enters: records and the paths in them. Leaves: an index that answers what is said of a file, and which records no file
+took.
 """
 
 from __future__ import annotations
@@ -39,9 +41,12 @@ class Index:
     def __init__(self, lines: Iterable[tuple[Line, list[str]]]) -> None:
         """lines: each record, and the files that it names."""
         self._lock = threading.Lock()
-        # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the cache.
+        # An empty name: a database of this connection alone, in the temporary directory as soon as it outgrows the
+        # cache.
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
-        self._database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}")
+        self._database.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}"
+        )
         waiting: list[tuple[int, Line, list[str]]] = []
         for at, (line, paths) in enumerate(lines):
             waiting.append((at, line, paths))
@@ -49,13 +54,18 @@ class Index:
                 self._write(waiting)
                 waiting = []
         self._write(waiting)
-        self._database.executescript("CREATE INDEX paths ON files (path); CREATE INDEX numbers ON files (number); CREATE INDEX labels ON records (label);")
+        self._database.executescript(
+            "CREATE INDEX paths ON files (path); CREATE INDEX numbers ON files (number); CREATE INDEX labels ON "
+            "records (label);"
+        )
 
     def _write(self, waiting: list[tuple[int, Line, list[str]]]) -> None:
         records, files = [], []
         for number, line, paths in waiting:
             fault = line.fault or Fault(0, "")
-            records.append((number, line.name, line.data or json_of(line.fields), fault.code or None, fault.reason or None))
+            records.append(
+                (number, line.name, line.data or json_of(line.fields), fault.code or None, fault.reason or None)
+            )
             files += [(path, number) for path in paths]
         self._database.execute("BEGIN")
         self._database.executemany("INSERT INTO records VALUES (?,?,?,?,?)", records)
@@ -69,11 +79,21 @@ class Index:
     def records(self) -> Iterator[Record]:
         """All of them in the table's order, some at a time, so that others may ask in between."""
         last = -1
-        while rows := self._select("SELECT number, label, body, code, reason FROM records WHERE number > ? ORDER BY number LIMIT ?", last, _BATCH_ROWS):
+        while rows := self._select(
+            "SELECT number, label, body, code, reason FROM records WHERE number > ? ORDER BY number LIMIT ?",
+            last,
+            _BATCH_ROWS,
+        ):
             for last, label, body, code, reason in rows:
                 fault = Fault(code, reason) if code is not None else self._beyond(last)
                 files = self._select("SELECT path, reason FROM files WHERE number = ? ORDER BY rowid", last)
-                yield Record(label, body, tuple(path for path, _ in files), fault, next((reason for _, reason in files if reason is not None), None))
+                yield Record(
+                    label,
+                    body,
+                    tuple(path for path, _ in files),
+                    fault,
+                    next((reason for _, reason in files if reason is not None), None),
+                )
 
     def _beyond(self, number: int) -> Fault | None:
         """Why a record is not told: more stand before it that name the same file than one sample may hold."""
@@ -81,7 +101,11 @@ class Index:
             return None
         sql = "SELECT max((SELECT count(*) FROM files AS earlier WHERE earlier.path = files.path AND earlier.number < files.number)) FROM files WHERE number = ?"
         before = self._select(sql, number)[0][0] or 0
-        return Fault(1008, f"num_records={before + 1} of one file not in [0, {_MAX_PER_FILE}]") if before >= _MAX_PER_FILE else None
+        return (
+            Fault(1008, f"num_records={before + 1} of one file not in [0, {_MAX_PER_FILE}]")
+            if before >= _MAX_PER_FILE
+            else None
+        )
 
     def of(self, path: str) -> list[Record]:
         """The records that name the file, in the table's order."""
@@ -97,7 +121,9 @@ class Index:
     def paths(self) -> Iterator[str]:
         """Every file that is named, once, sorted."""
         last = ""
-        while rows := self._select("SELECT DISTINCT path FROM files WHERE path > ? ORDER BY path LIMIT ?", last, _BATCH_ROWS):
+        while rows := self._select(
+            "SELECT DISTINCT path FROM files WHERE path > ? ORDER BY path LIMIT ?", last, _BATCH_ROWS
+        ):
             for (last,) in rows:
                 yield last
 
@@ -108,7 +134,9 @@ class Index:
     def names_below(self, directory: str) -> bool:
         """Whether a file in that directory, or below it, is named."""
         # "0" is the character behind "/": all paths below one lie together.
-        return bool(self._select("SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1", f"{directory}/", f"{directory}0"))
+        return bool(
+            self._select("SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1", f"{directory}/", f"{directory}0")
+        )
 
     def body(self, label: str) -> str | bytes | None:
         """The fields of the record of that name as JSON."""
@@ -119,7 +147,11 @@ class Index:
 def json_of(fields: Mapping[str, Any]) -> str:
     """The fields as JSON; "" where there are none. Half of a surrogate pair stays escaped: no database holds it."""
     text = canonical_json(fields) if fields else ""
-    return text if text.isascii() or text.encode("utf-8", "replace").decode() == text else json.dumps(fields, sort_keys=True)
+    return (
+        text
+        if text.isascii() or text.encode("utf-8", "replace").decode() == text
+        else json.dumps(fields, sort_keys=True)
+    )
 
 
 def kept(body: str | bytes) -> dict[str, Any]:
@@ -127,7 +159,12 @@ def kept(body: str | bytes) -> dict[str, Any]:
     if not body:
         return {}
     data = body if isinstance(body, bytes) else body.encode()
-    return {"content": Content.of_bytes(data), "content_type": "application/json", "extension": "json", "size_bytes": len(data)}
+    return {
+        "content": Content.of_bytes(data),
+        "content_type": "application/json",
+        "extension": "json",
+        "size_bytes": len(data),
+    }
 
 
 _INDEXES: OrderedDict[tuple[object, ...], Index] = OrderedDict()
@@ -135,7 +172,8 @@ _INDEXING = threading.Lock()
 
 
 def index_of(what: tuple[object, ...], reading: Reading, make: Callable[[], Index]) -> Index:
-    """The index of what is told by that key, made once for all directories that this process reads one after the other."""
+    """The index of what is told by that key, made once for all directories that this process reads one after the
+    other."""
     settings = reading.settings
     key = (reading.landing.location, *what, settings.max_line_bytes, settings.max_json_values, settings.max_shard_bytes)
     with _INDEXING:

@@ -1,7 +1,9 @@
-"""Kaldi's data directories: recordings in `wav.scp`, what is said in `text`, by whom in `utt2spk`, and when in `segments`.
+"""Kaldi's data directories: recordings in `wav.scp`, what is said in `text`, by whom in `utt2spk`, and when in
+`segments`.
 
-Enters: the four files, of any size. Leaves: one record per recording, with the words, or with the segments that it has, and one for every
-line that belongs to none. Nothing that stands in them is run: a recording that is the output of a command is a record with a fault.
+Enters: the four files, of any size. Leaves: one record per recording, with the words, or with the segments that it has,
+and one for every line that belongs to none. Nothing that stands in them is run: a recording that is the output of a
+command is a record with a fault.
 """
 
 from __future__ import annotations
@@ -50,10 +52,13 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def lines(reading: Reading) -> Iterator[Line]:
-    """A record for each line of `wav.scp`, `audio` naming its file; then one with a fault for what no recording took."""
+    """A record for each line of `wav.scp`, `audio` naming its file; then one with a fault for what no recording
+    took."""
     database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
     try:
-        database.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}")
+        database.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -{_CACHE_KIB};{_TABLES}"
+        )
         has_segments = False
         for entry in companions_of(reading):
             has_segments = has_segments or entry.name == "segments"
@@ -76,11 +81,19 @@ def _read(reading: Reading, prefix: str) -> Iterator[Line]:
             for number, data in enumerate(lines_of(stream, reading.settings.max_line_bytes), 1):
                 label = f"{prefix}line:{number}"
                 if isinstance(data, int):
-                    yield Line(label, number, fault=Fault(1008, f"line_bytes={data} not in [0, {reading.settings.max_line_bytes}]"))
+                    yield Line(
+                        label,
+                        number,
+                        fault=Fault(1008, f"line_bytes={data} not in [0, {reading.settings.max_line_bytes}]"),
+                    )
                 elif data.strip():
                     yield _parsed(data, label, number)
     except UnreadableItem as error:
-        yield Line(f"{prefix}line:{number + 1}", number + 1, fault=Fault(error.code, f"{error.reason}; {number} lines were read"))
+        yield Line(
+            f"{prefix}line:{number + 1}",
+            number + 1,
+            fault=Fault(error.code, f"{error.reason}; {number} lines were read"),
+        )
 
 
 def _parsed(data: bytes, label: str, number: int) -> Line:
@@ -100,7 +113,11 @@ def _fill(database: sqlite3.Connection, reading: Reading, name: str) -> Iterator
         if line.fault is None:
             row = _segment(line) if name == "segments" else (line.number, line.fields["id"], line.fields["rest"])
         if row is None or (name == "utt2spk" and not row[2]):
-            yield line if line.fault is not None else replace(line, fault=Fault(1003, f"the line of {name} is not of the form {_FORMS[name]}"))
+            yield (
+                line
+                if line.fault is not None
+                else replace(line, fault=Fault(1003, f"the line of {name} is not of the form {_FORMS[name]}"))
+            )
             continue
         waiting.append(row)
         if len(waiting) == _BATCH_ROWS:
@@ -114,7 +131,9 @@ _FORMS = {"segments": "<utterance> <recording> <start> <end>", "utt2spk": "<utte
 def _write(database: sqlite3.Connection, name: str, rows: list[tuple[Any, ...]]) -> None:
     columns = "number, id, recording, start_s, end_s" if name == "segments" else "number, id, body"
     database.execute("BEGIN")
-    database.executemany(f"INSERT INTO {name} ({columns}) VALUES ({','.join('?' * (5 if name == 'segments' else 3))})", rows)
+    database.executemany(
+        f"INSERT INTO {name} ({columns}) VALUES ({','.join('?' * (5 if name == 'segments' else 3))})", rows
+    )
     database.execute("COMMIT")
     rows.clear()
 
@@ -127,7 +146,13 @@ def _segment(line: Line) -> tuple[Any, ...] | None:
     except (IndexError, ValueError):
         return None
     # A fourth number is the channel; -1 as the end is the recording's own.
-    is_span = math.isfinite(start_s) and math.isfinite(end_s) and start_s >= 0 and (end_s > start_s or end_s == -1) and len(cells) <= 4
+    is_span = (
+        math.isfinite(start_s)
+        and math.isfinite(end_s)
+        and start_s >= 0
+        and (end_s > start_s or end_s == -1)
+        and len(cells) <= 4
+    )
     return (line.number, line.fields["id"], recording, start_s, end_s) if is_span else None
 
 
@@ -137,25 +162,40 @@ def _recording(database: sqlite3.Connection, line: Line, *, has_segments: bool) 
         return line
     identity, path = line.fields["id"], line.fields["rest"]
     if not database.execute("INSERT OR IGNORE INTO recordings VALUES (?)", (identity,)).rowcount:
-        return Line(line.name, line.number, {"audio": path, "recording_id": identity}, Fault(1003, f"the line repeats the id {identity[:60]}"))
+        return Line(
+            line.name,
+            line.number,
+            {"audio": path, "recording_id": identity},
+            Fault(1003, f"the line repeats the id {identity[:60]}"),
+        )
     fields: dict[str, Any] = {"recording_id" if has_segments else "utterance_id": identity, "audio": path}
     if has_segments:
-        found = database.execute("SELECT number, id, start_s, end_s FROM segments WHERE recording = ? ORDER BY number LIMIT ?", (identity, _MAX_SEGMENTS)).fetchall()
+        found = database.execute(
+            "SELECT number, id, start_s, end_s FROM segments WHERE recording = ? ORDER BY number LIMIT ?",
+            (identity, _MAX_SEGMENTS),
+        ).fetchall()
         database.executemany("UPDATE segments SET is_taken = 1 WHERE number = ?", [row[:1] for row in found])
-        fields["segments"] = [_told(database, {"utterance_id": name, "start_s": start_s, "end_s": end_s if end_s >= 0 else None}, name) for _, name, start_s, end_s in found]
+        fields["segments"] = [
+            _told(database, {"utterance_id": name, "start_s": start_s, "end_s": end_s if end_s >= 0 else None}, name)
+            for _, name, start_s, end_s in found
+        ]
     else:
         _told(database, fields, identity)
     if not path:
         return Line(line.name, line.number, fields, Fault(1003, "the line is not of the form <recording> <file>"))
     if path.endswith("|") or path.startswith("|"):
-        return Line(line.name, line.number, fields, Fault(1007, "the recording is the output of a command, which is never run"))
+        return Line(
+            line.name, line.number, fields, Fault(1007, "the recording is the output of a command, which is never run")
+        )
     return Line(line.name, line.number, fields)
 
 
 def _told(database: sqlite3.Connection, fields: dict[str, Any], utterance: str) -> dict[str, Any]:
     """The fields, with the first words and the first speaker of the utterance."""
     for table, name in _SAID:
-        found = database.execute(f"SELECT number, body FROM {table} WHERE id = ? ORDER BY number LIMIT 1", (utterance,)).fetchall()
+        found = database.execute(
+            f"SELECT number, body FROM {table} WHERE id = ? ORDER BY number LIMIT 1", (utterance,)
+        ).fetchall()
         for number, body in found:
             database.execute(f"UPDATE {table} SET is_taken = 1 WHERE number = ?", (number,))
             fields |= {name: body} if body else {}
@@ -165,12 +205,23 @@ def _told(database: sqlite3.Connection, fields: dict[str, Any], utterance: str) 
 def _left(database: sqlite3.Connection, last: int) -> Iterator[Line]:
     """What no recording took: words and segments whose recording is not in `wav.scp`, or that repeat an id."""
     for table, name in _SAID:
-        for number, identity, body in _pages(database, f"SELECT number, id, body FROM {table} WHERE NOT is_taken AND number > ?"):
+        for number, identity, body in _pages(
+            database, f"SELECT number, id, body FROM {table} WHERE NOT is_taken AND number > ?"
+        ):
             reason = f"{table} speaks of the utterance {identity[:60]}, which no recording has, or repeats it"
-            yield Line(f"{table}:line:{number}", last + number, {"utterance_id": identity, name: body}, Fault(1011, reason))
-    for number, identity, recording, start_s, end_s in _pages(database, "SELECT number, id, recording, start_s, end_s FROM segments WHERE NOT is_taken AND number > ?"):
+            yield Line(
+                f"{table}:line:{number}", last + number, {"utterance_id": identity, name: body}, Fault(1011, reason)
+            )
+    for number, identity, recording, start_s, end_s in _pages(
+        database, "SELECT number, id, recording, start_s, end_s FROM segments WHERE NOT is_taken AND number > ?"
+    ):
         reason = f"the segment {identity[:60]} is of the recording {recording[:60]}, which wav.scp does not have, or which has more than {_MAX_SEGMENTS}"
-        yield Line(f"segments:line:{number}", last + number, {"utterance_id": identity, "recording_id": recording, "start_s": start_s, "end_s": end_s}, Fault(1011, reason))
+        yield Line(
+            f"segments:line:{number}",
+            last + number,
+            {"utterance_id": identity, "recording_id": recording, "start_s": start_s, "end_s": end_s},
+            Fault(1011, reason),
+        )
 
 
 def _pages(database: sqlite3.Connection, sql: str) -> Iterator[tuple[Any, ...]]:

@@ -1,7 +1,9 @@
-"""Images and the label files that lie in another directory (`labels.py`): objects as metadata of the image, in place of a document per file.
+"""Images and the label files that lie in another directory (`labels.py`): objects as metadata of the image, in place of
+a document per file.
 
-A label file is a file of its directory's shard, as ever; it has a row there where its image is missing (1011), where something of it cannot
-be read (1003, 1007, 1008), or where it is no label file at all: then it is the document that it was.
+A label file is a file of its directory's shard, as ever; it has a row there where its image is missing (1011), where
+something of it cannot be read (1003, 1007, 1008), or where it is no label file at all: then it is the document that it
+was.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class Labelled:
 
 
 class Labelling:
-    """The label files among those of one directory. taken: paths of those that are told of here or by their images, and are no documents."""
+    """The label files among those of one directory. taken: paths of those that are told of here or by their images,
+    and are no documents."""
 
     has_texts = False
 
@@ -57,8 +60,16 @@ class Labelling:
         self.taken: set[str] = set()
         self._reading, self._faults = reading, list[tuple[Entry, Fault]]()
         for directory, ending in _places(reading, labels.image_directories(reading.path)):
-            mine = [entry for entry in entries if entry.path not in self.taken and entry.refused is None and entry.name.endswith(ending)]
-            stems = {_stem_of(entry.name) for entry in reading.landing.files(directory) if _is_image(entry.name)} if mine else set()
+            mine = [
+                entry
+                for entry in entries
+                if entry.path not in self.taken and entry.refused is None and entry.name.endswith(ending)
+            ]
+            stems = (
+                {_stem_of(entry.name) for entry in reading.landing.files(directory) if _is_image(entry.name)}
+                if mine
+                else set()
+            )
             classes = _classes_of(reading, directory) if mine else Classes()
             for entry in mine:
                 said = _read(reading, entry.path, ending, classes)
@@ -68,7 +79,11 @@ class Labelling:
                 if not said.objects and not is_there and said.fault is None:
                     continue  # an empty text, which speaks of nothing
                 self.taken.add(entry.path)
-                fault = said.fault if is_there else Fault(1011, f"no image of the name {entry.name.removesuffix(ending)[:200]} is in {directory}")
+                fault = (
+                    said.fault
+                    if is_there
+                    else Fault(1011, f"no image of the name {entry.name.removesuffix(ending)[:200]} is in {directory}")
+                )
                 if fault is not None:
                     self._faults.append((entry, fault))
         self.has_texts = bool(self._faults)
@@ -97,7 +112,11 @@ def labelled(reading: Reading) -> Labelled | None:
     """What is said of the images that are read, or None where no label files belong to them."""
     found = []
     for directory, ending in _places(reading, labels.label_directories(reading.path)):
-        names = frozenset(entry.name for entry in reading.landing.files(directory) if entry.name.endswith(ending) and entry.refused is None)
+        names = frozenset(
+            entry.name
+            for entry in reading.landing.files(directory)
+            if entry.name.endswith(ending) and entry.refused is None
+        )
         if names:
             found.append((directory, ending, names))
     return Labelled(reading, found) if found else None
@@ -129,7 +148,11 @@ def _read(reading: Reading, path: str, ending: str, classes: Classes) -> Labels 
 def _classes_of(reading: Reading, directory: str) -> Classes:
     """What the numbers of classes mean; nothing where no file says so."""
     for place in labels.class_directories(directory):
-        for entry in sorted(entry for entry in reading.landing.files(place) if labels.is_of_classes(entry.name) and entry.refused is None):
+        for entry in sorted(
+            entry
+            for entry in reading.landing.files(place)
+            if labels.is_of_classes(entry.name) and entry.refused is None
+        ):
             try:
                 data = reading.landing.head(entry.path, labels.MAX_BYTES + 1)
             except UnreadableItem:

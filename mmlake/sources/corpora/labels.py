@@ -1,7 +1,8 @@
-"""Label files, one for each image of another directory: YOLO's `labels/a.txt` for `images/a.jpg`, Pascal VOC's `Annotations/a.xml` for `JPEGImages/a.jpg`.
+"""Label files, one for each image of another directory: YOLO's `labels/a.txt` for `images/a.jpg`, Pascal VOC's
+`Annotations/a.xml` for `JPEGImages/a.jpg`.
 
-Enters: names of directories, and the bytes of a label file. Leaves: where its image lies, and the objects that it tells of. XML is read
-without document types, so that no entity is ever made or fetched.
+Enters: names of directories, and the bytes of a label file. Leaves: where its image lies, and the objects that it tells
+of. XML is read without document types, so that no entity is ever made or fetched.
 """
 
 from __future__ import annotations
@@ -81,11 +82,14 @@ def class_directories(directory: str) -> list[str]:
     """Where the names of the classes of a directory of images may stand, likeliest first."""
     before = f"/{directory}/".rpartition("/images/")[0].strip("/")
     above = before.rpartition("/")[0]
-    return list(dict.fromkeys([*(place for place, _ in label_directories(directory)), directory, before or ".", above or "."]))
+    return list(
+        dict.fromkeys([*(place for place, _ in label_directories(directory)), directory, before or ".", above or "."])
+    )
 
 
 def yolo_of(data: bytes, classes: Classes) -> Labels | None:
-    """The objects of a text of lines `class cx cy w h`, in fractions of the picture; None where its first lines have another form. No lines: no objects."""
+    """The objects of a text of lines `class cx cy w h`, in fractions of the picture; None where its first lines have
+    another form. No lines: no objects."""
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError:
@@ -101,7 +105,9 @@ def yolo_of(data: bytes, classes: Classes) -> Labels | None:
         if found is None and num_seen <= _FIRST_LINES:
             return None
         if found is None:
-            fault = fault or Fault(1003, f"line {number} is not of the form <class> <cx> <cy> <w> <h> with fractions of the picture")
+            fault = fault or Fault(
+                1003, f"line {number} is not of the form <class> <cx> <cy> <w> <h> with fractions of the picture"
+            )
         elif len(objects) == _MAX_OBJECTS:
             fault = fault or Fault(1008, f"num_objects>{_MAX_OBJECTS} not in [0, {_MAX_OBJECTS}] from line {number} on")
         else:
@@ -132,7 +138,8 @@ def _around(corners: list[float]) -> list[float] | None:
 
 
 def classes_of(data: bytes, name: str) -> Classes | None:
-    """What the file says of the classes; None where it says nothing of them. Raises nothing: it is a document of its own besides."""
+    """What the file says of the classes; None where it says nothing of them. Raises nothing: it is a document of its
+    own besides."""
     if name == CLASS_FILES[0]:
         names = [line.strip() for line in data.decode("utf-8-sig", "replace").splitlines()]
         while names and not names[-1]:
@@ -143,7 +150,8 @@ def classes_of(data: bytes, name: str) -> Classes | None:
     import yaml
 
     try:
-        # Strings, lists and dicts alone: nothing is constructed, and no key merges others, which could grow without bounds.
+        # Strings, lists and dicts alone: nothing is constructed, and no key merges others, which could grow without
+        # bounds.
         fields = yaml.load(data, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
@@ -154,10 +162,15 @@ def classes_of(data: bytes, name: str) -> Classes | None:
 
 
 def voc_of(data: bytes) -> Labels | None:
-    """The objects of a Pascal VOC annotation, in pixels; None where the XML is none. One with a document type, or that breaks, has a fault."""
+    """The objects of a Pascal VOC annotation, in pixels; None where the XML is none. One with a document type, or
+    that breaks, has a fault."""
     reader = _Reader()
     parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = reader.start, reader.end, reader.words
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
+        reader.start,
+        reader.end,
+        reader.words,
+    )
     parser.StartDoctypeDeclHandler = reader.refuse
     try:
         parser.Parse(data, True)
@@ -168,7 +181,11 @@ def voc_of(data: bytes) -> Labels | None:
             return None
         return Labels([], fault=Fault(1003, f"the XML breaks at line {parser.CurrentLineNumber}"))
     fields = reader.found
-    if reader.root != "annotation" or not isinstance(fields, dict) or not fields.keys() & {"object", "size", "filename"}:
+    if (
+        reader.root != "annotation"
+        or not isinstance(fields, dict)
+        or not fields.keys() & {"object", "size", "filename"}
+    ):
         return None
     given = fields.pop("object", [])
     objects: list[dict[str, Any]] = []

@@ -1,8 +1,9 @@
-"""Media and what manifests say of them (`manifests.py`): LLaVA's instructions, NeMo's and other lists of recordings, Kaldi's `wav.scp`.
+"""Media and what manifests say of them (`manifests.py`): LLaVA's instructions, NeMo's and other lists of recordings,
+Kaldi's `wav.scp`.
 
-The media are the rows of their own directories, which ask here what is said of them. A manifest is a shard of its own, whose rows are what
-no file took: records of missing files (1011), broken ones, and those that name no file, which are texts as in any list of records. A manifest
-none of whose files is there is such a list.
+The media are the rows of their own directories, which ask here what is said of them. A manifest is a shard of its own,
+whose rows are what no file took: records of missing files (1011), broken ones, and those that name no file, which are
+texts as in any list of records. A manifest none of whose files is there is such a list.
 """
 
 from __future__ import annotations
@@ -46,8 +47,12 @@ def items(reading: Reading) -> Iterator[RawItem]:
     index.tell_missing(_missing(index, reading))
     is_joined = index.is_any_there()
     for record in index.records():
-        # A record that has words is itself at the pointer that names the whole of it: without one the locator is that of its first text.
-        ref = SourceRef(path=reading.path, member=f"{record.label}#" if isinstance(record.body, str) and record.body else record.label)
+        # A record that has words is itself at the pointer that names the whole of it: without one the locator is that
+        # of its first text.
+        ref = SourceRef(
+            path=reading.path,
+            member=f"{record.label}#" if isinstance(record.body, str) and record.body else record.label,
+        )
         blank = RawItem(modality="text", ref=ref, sample_id=f"{reading.key}/{record.label}", role="document")
         if record.fault is not None:
             yield blank.but(fault=record.fault, **kept(record.body))
@@ -59,7 +64,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
-    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no longer has it."""
+    """The UTF-8 of the text, or of the record, that the locator names. Raises UnreadableItem where the file no
+    longer has it."""
     label, hash_mark, pointer = (ref.member or "").partition("#")
     body = _index_of(reading).body(label)
     if isinstance(body, str) and body and (pointer or not hash_mark):
@@ -82,7 +88,8 @@ class Manifested:
         self.has_texts = any(one.has_texts for one in found)
 
     def tell(self, stem: str, members: Sequence[Member]) -> Told:
-        """The words of the records as texts, each with the fields of its record; other fields as metadata of the sample, those of the first record before all others."""
+        """The words of the records as texts, each with the fields of its record; other fields as metadata of the
+        sample, those of the first record before all others."""
         texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str, str]]()
         further: list[dict[str, Any]] = []
         present = {member.modality for member in members if member.is_media and member.modality}
@@ -101,11 +108,17 @@ class Manifested:
                     said.add((field.role, field.text, as_text))
                     if (field.role, field.text, as_text) not in before:
                         ref = SourceRef(path=manifest.entry.path, member=f"{record.label}#{field.pointer}")
-                        texts.append(become_text(RawItem(modality="text", ref=ref, sample_id="", own=own), field.text, field.role))
+                        texts.append(
+                            become_text(
+                                RawItem(modality="text", ref=ref, sample_id="", own=own), field.text, field.role
+                            )
+                        )
                 metadata = {**record_fields.without(own, {field.name for field in found}), **metadata}
                 licence = licence or licence_field(fields, self._reading.settings)
             before |= said
-        return Told(texts=tuple(texts), metadata={**metadata, **({_FURTHER: further} if further else {})}, licence=licence)
+        return Told(
+            texts=tuple(texts), metadata={**metadata, **({_FURTHER: further} if further else {})}, licence=licence
+        )
 
     def rest(self) -> Iterator[RawItem]:
         """Nothing: what no file took is told by the manifest's own shard."""
@@ -119,10 +132,15 @@ class _Manifest:
         self.entry, self._reading = entry, replace(reading, path=entry.path)
         self._below = posixpath.relpath(reading.path, entry.path.rpartition("/")[0] or ".")
         # What lies in `images/coco` is `images/coco/a.jpg` to some manifests, and `coco/a.jpg` to others.
-        self._places = [self._below, *(posixpath.relpath(self._below, base) for base in _BASES[1:] if f"{self._below}/".startswith(f"{base}/"))]
+        self._places = [
+            self._below,
+            *(posixpath.relpath(self._below, base) for base in _BASES[1:] if f"{self._below}/".startswith(f"{base}/")),
+        ]
         index = self._index()
         self.speaks = any(place == "." or index.names_below(place) for place in self._places)
-        first = (record for _, record in zip(range(_FIRST_RECORDS), index.records(), strict=False) if record.fault is None)
+        first = (
+            record for _, record in zip(range(_FIRST_RECORDS), index.records(), strict=False) if record.fault is None
+        )
         self.has_texts = self.speaks and any(_texts(json.loads(record.body), set(), reading) for record in first)
 
     def _index(self) -> Index:
@@ -138,13 +156,18 @@ class _Manifest:
 
 def manifested(reading: Reading) -> Manifested | None:
     """What is said of the files that are read, or None where no manifest speaks of them."""
-    found = [_Manifest(reading, entry) for entry in reading.around if manifests.may_be(entry.name) and manifests.is_manifest(reading.landing, entry)]
+    found = [
+        _Manifest(reading, entry)
+        for entry in reading.around
+        if manifests.may_be(entry.name) and manifests.is_manifest(reading.landing, entry)
+    ]
     found = [one for one in found if one.speaks]
     return Manifested(reading, found) if found else None
 
 
 def _texts(fields: dict[str, Any], present: set[str], reading: Reading) -> list[TextField]:
-    """The texts of a record; where it has no other, its dialogue, also beside media: that is what it was written for."""
+    """The texts of a record; where it has no other, its dialogue, also beside media: that is what it was written
+    for."""
     found = record_fields.text_fields(fields, present, settings=reading.settings)
     if not found and (told := dialogue_of(fields, settings=reading.settings)) is not None:
         return [TextField(told[0], None, told[1], "document", is_kept=True)]
@@ -155,7 +178,9 @@ def _index_of(reading: Reading) -> Index:
     """The index of the manifest, made once for all directories that this process reads one after the other."""
     entry = reading.landing.stat(reading.path)
     companions = kaldi.companions_of(reading) if reading.path.rpartition("/")[2] == manifests.SCP else []
-    return index_of(("manifest", entry, *companions), reading, lambda: Index((line, _paths(line)) for line in _lines(reading)))
+    return index_of(
+        ("manifest", entry, *companions), reading, lambda: Index((line, _paths(line)) for line in _lines(reading))
+    )
 
 
 def _lines(reading: Reading) -> Iterator[Line]:
@@ -178,14 +203,22 @@ def _paths(line: Line) -> list[str]:
 
 
 def _named(line: Line) -> list[str]:
-    if "audio" in line.fields and ("utterance_id" in line.fields or "recording_id" in line.fields) and isinstance(line.fields["audio"], str):
+    if (
+        "audio" in line.fields
+        and ("utterance_id" in line.fields or "recording_id" in line.fields)
+        and isinstance(line.fields["audio"], str)
+    ):
         return [line.fields["audio"]]  # of Kaldi, whose files may have any name
     return manifests.paths_of(line.fields)
 
 
 def _missing(index: Index, reading: Reading) -> Iterator[tuple[str, str]]:
     """(path in the manifest, why it is none of the files that it speaks of)."""
-    home, entry, around = reading.path.rpartition("/")[0] or ".", reading.landing.stat(reading.path), Around(reading.landing)
+    home, entry, around = (
+        reading.path.rpartition("/")[0] or ".",
+        reading.landing.stat(reading.path),
+        Around(reading.landing),
+    )
     names: dict[str, frozenset[str]] = {}
     bases = list(_BASES)
     for path in index.paths():

@@ -1,7 +1,8 @@
-"""Which files are manifests: JSON lists and JSON lines whose records name media and say something of them, and Kaldi's `wav.scp`.
+"""Which files are manifests: JSON lists and JSON lines whose records name media and say something of them, and Kaldi's
+`wav.scp`.
 
-Enters: first bytes. Leaves: whether all of the first records have the form, and which files a record names. LLaVA's instructions, NeMo's
-manifests and their like have it. Nothing of a file beyond its first records is read here.
+Enters: first bytes. Leaves: whether all of the first records have the form, and which files a record names. LLaVA's
+instructions, NeMo's manifests and their like have it. Nothing of a file beyond its first records is read here.
 """
 
 from __future__ import annotations
@@ -28,7 +29,18 @@ _EXTENSIONS = ("json", "jsonl", "ndjson")
 MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifest may have, in lower case
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
 _DIALOGUES = ("conversations", "messages")
-_WORDS = (*_DIALOGUES, "text", "sentence", "transcription", "transcript", "caption", "question", "instruction", "duration")  # fields that say something of them
+# fields that say something of them
+_WORDS = (
+    *_DIALOGUES,
+    "text",
+    "sentence",
+    "transcription",
+    "transcript",
+    "caption",
+    "question",
+    "instruction",
+    "duration",
+)
 _HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages)"')
 _LOOKS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are looked at
@@ -50,7 +62,8 @@ def claims(head: bytes, name: str) -> bool:
 
 
 def tells(look: Callable[[int], bytes], name: str) -> bool:
-    """Whether a file that is claimed is one by all of its first whole records. look: gives so many of its first bytes."""
+    """Whether a file that is claimed is one by all of its first whole records. look: gives so many of its first
+    bytes."""
     if name == SCP:
         return True
     for size_bytes in _LOOKS_BYTES:
@@ -69,7 +82,8 @@ def is_list(head: bytes) -> bool:
 
 
 def paths_of(fields: Mapping[str, Any]) -> list[str]:
-    """The files that a record names, each once, as they are spelled. Addresses, and names that tell no medium, are none."""
+    """The files that a record names, each once, as they are spelled. Addresses, and names that tell no medium, are
+    none."""
     found: list[str] = []
     for name in names_of(fields):
         value = fields[name]
@@ -96,7 +110,9 @@ def _has_form(record: Any) -> bool:
     """Whether the record names media and says something of them, or is a dialogue among others that do."""
     if not isinstance(record, dict):
         return False
-    return any(isinstance(record.get(name), list) for name in _DIALOGUES) or (bool(paths_of(record)) and any(name in record for name in _WORDS))
+    return any(isinstance(record.get(name), list) for name in _DIALOGUES) or (
+        bool(paths_of(record)) and any(name in record for name in _WORDS)
+    )
 
 
 def _first_records(head: bytes, *, is_whole: bool) -> Iterator[Any]:
@@ -161,7 +177,11 @@ def _is_manifest(landing: Landing, entry: Entry) -> bool:
             if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
                 return raw[:size_bytes]
             with landing.open(entry.path) as file:
-                return read_up_to(file, size_bytes) if compression is None else expanded_head(file, compression, size_bytes=size_bytes)
+                return (
+                    read_up_to(file, size_bytes)
+                    if compression is None
+                    else expanded_head(file, compression, size_bytes=size_bytes)
+                )
 
         return claims(look(sniff.HEAD_BYTES), entry.name) and tells(look, entry.name)
     except UnreadableItem:

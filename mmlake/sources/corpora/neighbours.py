@@ -1,4 +1,5 @@
-"""What the other files of a directory say of one that may be a list of records: `a.json` beside `a.jpg` speaks of that image, whatever is in it.
+"""What the other files of a directory say of one that may be a list of records: `a.json` beside `a.jpg` speaks of that
+image, whatever is in it.
 
 Told by names alone, so that it changes with the listing and with nothing else.
 """
@@ -13,7 +14,9 @@ from mmlake.sources.files import sniff
 from mmlake.sources.files.folder import stem_of
 from mmlake.sources.settings import SourceSettings
 
-_MAX_JSON = 256  # files; a directory with more has one per image or recording of another directory, and a shard for each would be a lake of shards
+# files; a directory with more has one per image or recording of another directory, and a shard for each would be a lake
+# of shards
+_MAX_JSON = 256
 
 
 class Neighbours:
@@ -31,7 +34,8 @@ class Neighbours:
         return frozenset(stem_of(name) for name in names if _may_be_medium(name)), num_json
 
     def leave_alone(self, name: str) -> bool:
-        """Whether no medium is called like the file, nor are there so many like it that each is of one medium elsewhere."""
+        """Whether no medium is called like the file, nor are there so many like it that each is of one medium
+        elsewhere."""
         stems, num_json = self._names
         stem = stem_of(name)
         if {stem, stem.rpartition(".")[0]} & stems:  # "talk.en.json" belongs to "talk.mp4"

@@ -1,7 +1,7 @@
 """Transcripts of many recordings in one file, and who speaks in them, as LibriSpeech and corpora of its layout have it.
 
-Enters: `84-121123.trans.txt`, whose lines `84-121123-0000 GO DO YOU HEAR` name files beside it, and `SPEAKERS.TXT`, a table with
-bars. Leaves: what each line says, good or bad, with its place in the file.
+Enters: `84-121123.trans.txt`, whose lines `84-121123-0000 GO DO YOU HEAR` name files beside it, and `SPEAKERS.TXT`, a
+table with bars. Leaves: what each line says, good or bad, with its place in the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Line:
 
 
 def prefix_of(name: str) -> str | None:
-    """What the stems of the recordings begin with that a table of this name speaks of; None for the name of something else."""
+    """What the stems of the recordings begin with that a table of this name speaks of; None for the name of
+    something else."""
     if name[-4:].lower() != ".txt":  # soon told of nearly every file
         return None
     base = name.rpartition("/")[2]
@@ -70,9 +71,17 @@ def _line(line: bytes, number: int, start: int, prefix: str, seen: dict[str, int
         name = head.decode()
         words.decode()
     except UnicodeDecodeError as error:
-        return Line(number, "", line, start, Fault(1004, f"line {number} is not UTF-8 at byte {error.start} of its words"))
+        return Line(
+            number, "", line, start, Fault(1004, f"line {number} is not UTF-8 at byte {error.start} of its words")
+        )
     if not is_of(name, prefix):
-        return Line(number, "", line, start, Fault(1003, f"line {number} begins with {name[:60]!r}, expected the name of a recording of {prefix}"))
+        return Line(
+            number,
+            "",
+            line,
+            start,
+            Fault(1003, f"line {number} begins with {name[:60]!r}, expected the name of a recording of {prefix}"),
+        )
     if not words:
         return Line(number, name, line, start, Fault(1003, f"line {number} has no words behind {name}"))
     if seen.setdefault(name, number) != number:
@@ -90,7 +99,8 @@ def about(stem: str, prefix: str) -> dict[str, Any]:
 
 
 def speakers_of(data: bytes) -> dict[int, dict[str, Any]]:
-    """What a table of speakers says, by id. Lines that do not have its form say nothing: the table is a document of its own."""
+    """What a table of speakers says, by id. Lines that do not have its form say nothing: the table is a document of
+    its own."""
     found = {}
     for line in data.decode("utf-8-sig", "replace").splitlines():
         cells = [cell.strip() for cell in line.split("|", 4)]

@@ -24,7 +24,8 @@ _RATES_HZ = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 1200
 
 
 def iso_streams(stream: Callable[[], IO[bytes]]) -> frozenset[str]:
-    """Of "video" and "audio", those that the movie's tracks name (ISO 14496-12 `hdlr`); empty where no index was found."""
+    """Of "video" and "audio", those that the movie's tracks name (ISO 14496-12 `hdlr`); empty where no index was
+    found."""
     with stream() as file:
         for _ in range(_MAX_BOXES):
             header = file.read(8)

@@ -1,4 +1,5 @@
-"""Loose files: those of one directory are one shard, and files with one stem are one sample (a medium and its sidecars).
+"""Loose files: those of one directory are one shard, and files with one stem are one sample (a medium and its
+sidecars).
 
 Samples follow from the names alone, so that a file is opened when its sample's turn comes, and a small one only once.
 """
@@ -24,7 +25,8 @@ from mmlake.sources.files.samples import Samples, record_endings
 from mmlake.sources.rows import Content, Fault, Opener, RawItem, Reading, read_up_to
 
 _SIDECARS = ("txt", "srt", "vtt", "json", "caption", "transcript")
-_ONCE_BYTES = 1 << 15  # files up to here are read whole when they are looked at: to open a file again costs as much as to read this
+# files up to here are read whole when they are looked at: to open a file again costs as much as to read this
+_ONCE_BYTES = 1 << 15
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -45,21 +47,42 @@ def _samples(reading: Reading) -> Samples:
     names = [entry.name for entry in entries]
     joined = "\0".join(names).lower()  # what none of very many names holds is soon told
     stems = _stems(entries, names, joined, reading)
-    is_mixed = any(ending in joined for ending in record_endings(reading.settings)) and _is_mixed(entries, stems, reading)
+    is_mixed = any(ending in joined for ending in record_endings(reading.settings)) and _is_mixed(
+        entries, stems, reading
+    )
     has_tables = transcripts.SUFFIX in joined and any(transcripts.prefix_of(name) is not None for name in names)
     here = {entry.path for entry in entries} if reading.around else set[str]()
-    borrowed = [entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None]
-    speaking = (coco.annotated(reading), descriptions.described(reading), manifested.manifested(reading), labelled.labelled(reading), labelling) if reading.around else ()
+    borrowed = [
+        entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None
+    ]
+    speaking = (
+        (
+            coco.annotated(reading),
+            descriptions.described(reading),
+            manifested.manifested(reading),
+            labelled.labelled(reading),
+            labelling,
+        )
+        if reading.around
+        else ()
+    )
     tellers: list[Teller] = [teller for teller in speaking if teller is not None]
     if not has_tables and not borrowed:
-        return Samples(lambda: _groups(entries, stems, reading, is_listed=is_mixed), reading, tellers=tellers, is_mixed=is_mixed)
+        return Samples(
+            lambda: _groups(entries, stems, reading, is_listed=is_mixed), reading, tellers=tellers, is_mixed=is_mixed
+        )
     # What a table says is looked up by stem, and what is a table by what the others are: all are looked at first.
-    members = sorted((member for group in _groups(entries, stems, reading, is_listed=True) for member in group), key=lambda member: member.name)
+    members = sorted(
+        (member for group in _groups(entries, stems, reading, is_listed=True) for member in group),
+        key=lambda member: member.name,
+    )
     found = tables_among(members)
     groups: dict[str, list[Member]] = {}
     for member in without(members, found):
         groups.setdefault(member.stem, []).append(member)
-    told = tables_among([*_looked_at(borrowed, reading, is_listed=True), *(member for group in groups.values() for member in group)])
+    told = tables_among(
+        [*_looked_at(borrowed, reading, is_listed=True), *(member for group in groups.values() for member in group)]
+    )
     if found or borrowed:
         all_stems = frozenset([*groups, *(stem_of(entry.name) for entry in reading.siblings)])
         tellers.insert(0, Transcripts(found, reading, stems=all_stems, speakers=_speakers(reading), borrowed=told))
@@ -68,7 +91,11 @@ def _samples(reading: Reading) -> Samples:
 
 def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading: Reading) -> list[str]:
     """What the sample of each file is called. joined: the names in lower case."""
-    stems = [stem_of(name) for name in names] if any(suffix in joined for suffix in SUFFIXES) else [_uncompressed_stem(name) for name in names]
+    stems = (
+        [stem_of(name) for name in names]
+        if any(suffix in joined for suffix in SUFFIXES)
+        else [_uncompressed_stem(name) for name in names]
+    )
     by_stem: dict[str, list[Entry]] | None = None
     for at, name in enumerate(names) if "." in "\0".join(stems) else ():
         # "talk.en.srt" belongs to "talk.mp4" although its stem is longer.
@@ -79,7 +106,11 @@ def _stems(entries: Sequence[Entry], names: Sequence[str], joined: str, reading:
             by_stem = {}
             for stem, one in zip(stems, entries, strict=True):
                 by_stem.setdefault(stem, []).append(one)
-        if shorter in by_stem and _holds_media(by_stem[shorter], reading) and not _holds_media(by_stem[stem_of(name)], reading):
+        if (
+            shorter in by_stem
+            and _holds_media(by_stem[shorter], reading)
+            and not _holds_media(by_stem[stem_of(name)], reading)
+        ):
             stems[at] = shorter
     return stems
 
@@ -95,7 +126,9 @@ def _holds_media(entries: Iterable[Entry], reading: Reading) -> bool:
     return any(member.is_media for member in _looked_at(entries, reading, is_listed=False))
 
 
-def _groups(entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *, is_listed: bool) -> Iterator[list[Member]]:
+def _groups(
+    entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *, is_listed: bool
+) -> Iterator[list[Member]]:
     groups: dict[str, list[Entry]] = {}
     for entry, stem in zip(entries, stems, strict=True):
         if stem in groups:
@@ -110,8 +143,11 @@ def _groups(entries: Sequence[Entry], stems: Sequence[str], reading: Reading, *,
             yield members
 
 
-def _looked_at(entries: Iterable[Entry], reading: Reading, *, stem: str | None = None, is_listed: bool) -> Iterator[Member]:
-    """The files that are loose indeed; containers are shards of their own. is_listed: whether all are kept, so that none may hold its bytes."""
+def _looked_at(
+    entries: Iterable[Entry], reading: Reading, *, stem: str | None = None, is_listed: bool
+) -> Iterator[Member]:
+    """The files that are loose indeed; containers are shards of their own. is_listed: whether all are kept, so that
+    none may hold its bytes."""
     for entry in entries:
         member = _member(entry, stem_of(entry.name) if stem is None else stem, reading, is_listed=is_listed)
         if member is not None:
@@ -157,11 +193,18 @@ def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Me
     """The file by its first bytes; None for a container."""
     name, size, locate, limit = entry.name, entry.size_bytes, _Place(entry.path).locate, reading.settings.max_item_bytes
     if entry.refused is not None:
-        return Member(name, stem, size_bytes=0, kind=None, content=None, locate=locate, fault=Fault(1007, entry.refused))
+        return Member(
+            name, stem, size_bytes=0, kind=None, content=None, locate=locate, fault=Fault(1007, entry.refused)
+        )
     try:
         file = _File(reading.landing, entry)
         head = file.first(sniff.HEAD_BYTES)
-        if size <= limit and (number := sniff.prefix_number(head)) >= 0 and sniff.PREFIX_KINDS[number].modality is not None:  # a medium, which no shard begins like
+        # a medium, which no shard begins like
+        if (
+            size <= limit
+            and (number := sniff.prefix_number(head)) >= 0
+            and sniff.PREFIX_KINDS[number].modality is not None
+        ):
             if is_listed:
                 file.forget()
             return Member(name, stem, size_bytes=size, kind=sniff.PREFIX_KINDS[number], content=file, locate=locate)
@@ -169,17 +212,22 @@ def _member(entry: Entry, stem: str, reading: Reading, *, is_listed: bool) -> Me
             return None
         if size > limit:
             packed = sniff.kind_by_magic(head)
-            if packed is not None and packed.content_type in ARCHIVES:  # what to do about an archive is to unpack it, however large it is
+            # what to do about an archive is to unpack it, however large it is
+            if packed is not None and packed.content_type in ARCHIVES:
                 return Member(name, stem, size_bytes=size, kind=packed, content=None, locate=locate)
             fault: Fault | None = Fault(1008, f"size_bytes={size} not in [0, {limit}]")
-            return Member(name, stem, size_bytes=size, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=fault)
+            return Member(
+                name, stem, size_bytes=size, kind=sniff.kind_of(b"", name), content=None, locate=locate, fault=fault
+            )
         extension = sniff.extension_of(name)
         kind, content, fault = look(file, name, size, reading, head=head, extension=extension)
         if is_listed:
             file.forget()
     except UnreadableItem as error:
         return Member(name, stem, size_bytes=size, kind=None, content=None, locate=locate, fault=Fault.of(error))
-    return Member(name, stem, size_bytes=size, kind=kind, content=content, locate=locate, fault=fault, extension=extension)
+    return Member(
+        name, stem, size_bytes=size, kind=kind, content=content, locate=locate, fault=fault, extension=extension
+    )
 
 
 def stem_of(name: str) -> str:

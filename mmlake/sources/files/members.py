@@ -12,7 +12,8 @@ from mmlake.sources.files import sniff
 from mmlake.sources.files.sniff import Kind
 from mmlake.sources.rows import Content, Fault, Reading
 
-ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")  # packed files whose members are not read
+# packed files whose members are not read
+ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -21,7 +22,22 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class Member:
     """One file of a sample. What follows from its kind is found once: a shard has up to millions."""
 
-    __slots__ = ("_extension", "content", "duplicate", "fault", "is_json", "is_label", "is_media", "kind", "locate", "modality", "name", "notes", "size_bytes", "stem")
+    __slots__ = (
+        "_extension",
+        "content",
+        "duplicate",
+        "fault",
+        "is_json",
+        "is_label",
+        "is_media",
+        "kind",
+        "locate",
+        "modality",
+        "name",
+        "notes",
+        "size_bytes",
+        "stem",
+    )
 
     def __init__(
         self,
@@ -36,10 +52,12 @@ class Member:
         duplicate: bool = False,
         extension: str | None = None,
     ) -> None:
-        """name: with its folder. stem: what its sample is called. locate: "" -> the member's own bytes; a JSON pointer -> a text inside it. extension: of the name, where it is known."""
+        """name: with its folder. stem: what its sample is called. locate: "" -> the member's own bytes; a JSON
+        pointer -> a text inside it. extension: of the name, where it is known."""
         self.name, self.stem, self.size_bytes, self.kind, self.content = name, stem, size_bytes, kind, content
         self.locate, self.fault, self.duplicate = locate, fault, duplicate
-        self.notes: Mapping[str, Any] = {"duplicate_member": True} if duplicate else _NOTHING  # what its row says of itself
+        # what its row says of itself
+        self.notes: Mapping[str, Any] = {"duplicate_member": True} if duplicate else _NOTHING
         self._extension = extension
         self.modality = modality = None if kind is None else kind.modality
         self.is_media = modality is not None and modality != "text"
@@ -61,10 +79,19 @@ class Member:
         return self._extension
 
 
-def look(raw: Content, name: str, size_bytes: int, reading: Reading, *, head: bytes | None = None, extension: str | None = None) -> tuple[Kind | None, Content, Fault | None]:
+def look(
+    raw: Content,
+    name: str,
+    size_bytes: int,
+    reading: Reading,
+    *,
+    head: bytes | None = None,
+    extension: str | None = None,
+) -> tuple[Kind | None, Content, Fault | None]:
     """(kind, way to the bytes, fault) of a file by its first bytes; a compressed one counts as what it holds.
 
-    raw: the way to the bytes as they lie. head: the first HEAD_BYTES, where they were read already. extension: as for `sniff.kind_of`.
+    raw: the way to the bytes as they lie. head: the first HEAD_BYTES, where they were read already. extension: as for
+    `sniff.kind_of`.
     """
     if head is None:
         head = raw.head(sniff.HEAD_BYTES)
@@ -79,6 +106,10 @@ def look(raw: Content, name: str, size_bytes: int, reading: Reading, *, head: by
 
         return sniff.kind_of(inner, name), Content(open_expanded, open_raw), None
     kind = sniff.kind_of(head, name, stream=raw.open, extension=extension)
-    if size_bytes == 0 and (kind is None or kind.modality != "text") and (sniff.extension_of(name) if extension is None else extension) not in LABELS:
+    if (
+        size_bytes == 0
+        and (kind is None or kind.modality != "text")
+        and (sniff.extension_of(name) if extension is None else extension) not in LABELS
+    ):
         return kind, raw, Fault(1006, "size_bytes=0 not in [1, inf)")
     return kind, raw, None

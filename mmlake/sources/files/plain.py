@@ -1,7 +1,9 @@
-"""Samples of the plainest form, all rows of one at once: what `Sample` makes of them item by item, at a fraction of its cost.
+"""Samples of the plainest form, all rows of one at once: what `Sample` makes of them item by item, at a fraction of its
+cost.
 
-Plain are whole members of known types with at most one record among them, whose lists name texts and members outright. Whatever is odd in
-any way is left to `Sample`, which is the rule for both: tests hold the rows of one against those of the other.
+Plain are whole members of known types with at most one record among them, whose lists name texts and members outright.
+Whatever is odd in any way is left to `Sample`, which is the rule for both: tests hold the rows of one against those of
+the other.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _POSITION = itemgetter(0)
 _BESIDE = ("caption", "transcript")  # the roles of texts that belong to media
 _NOTHING: Mapping[str, Any] = {}
 
-# position, modality, role, content type, extension, locator as JSON, path in the landing zone, text (None: the member's bytes tell), size in bytes, member
+# position, modality, role, content type, extension, locator as JSON, path in the landing zone, text (None: the member's
+# bytes tell), size in bytes, member
 Row = tuple[int, str, str, str | None, str, str, str, str | None, int, Member]
 
 
@@ -50,9 +53,12 @@ class Plain:
         return len(self.rows) > 1 and any(row[2] in _BESIDE for row in self.rows)
 
     def beside(self, modality: str, *, settings: SourceSettings) -> str | None:
-        """All captions for an image that differ, a line each, or its transcripts where there are none; for sound and video the first readable transcript, or caption, one with times first."""
+        """All captions for an image that differ, a line each, or its transcripts where there are none; for sound and
+        video the first readable transcript, or caption, one with times first."""
         for role in _BESIDE if modality == "image" else reversed(_BESIDE):
-            rows = sorted((row for row in self.rows if row[2] == role), key=lambda row: row[7] is not None or row[3] not in TIMED)
+            rows = sorted(
+                (row for row in self.rows if row[2] == role), key=lambda row: row[7] is not None or row[3] not in TIMED
+            )
             if rows:
                 found = (text for row in rows if (text := _read_text(row, settings)) is not None)
                 return ("\n".join(dict.fromkeys(found)) or None) if modality == "image" else next(found, None)
@@ -72,7 +78,9 @@ class PlainSamples:
 
     def __init__(self, samples: Samples, settings: SourceSettings) -> None:
         self._samples, self._settings = samples, settings
-        self._is_possible = settings.json_extensions == ("json",) and not settings.per_image_fields and not settings.per_text_fields
+        self._is_possible = (
+            settings.json_extensions == ("json",) and not settings.per_image_fields and not settings.per_text_fields
+        )
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         self._first_text = record_fields.pointer(settings.texts_field, 0)
 
@@ -132,7 +140,8 @@ class PlainSamples:
         for member in members:
             if member is record:
                 for field in told:
-                    if field.index is None or field.name != settings.texts_field:  # the texts of the list have their positions
+                    # the texts of the list have their positions
+                    if field.index is None or field.name != settings.texts_field:
                         rows.append(_field(position, record, field, is_undoubted=is_undoubted))
                         position += 1
             elif id(member) not in placed:
@@ -142,21 +151,32 @@ class PlainSamples:
             raise _Odd
         licence = first_of(fields, shape.licences) if shape.licences else None
         metadata = {name: value for name, value in fields.items() if name not in used}
-        return Plain(self._id_of(members[0].stem, fields), rows, metadata=metadata, licence=None if licence is None else str(fields[licence]))
+        return Plain(
+            self._id_of(members[0].stem, fields),
+            rows,
+            metadata=metadata,
+            licence=None if licence is None else str(fields[licence]),
+        )
 
     def _id_of(self, stem: str, fields: Mapping[str, Any]) -> str:
         """The sample's id. Counts those that records name, so that it is asked for once everything else is known."""
         if not self._settings.sample_id_field:
             return self._samples.id_of(stem)
         given = fields.get(self._settings.sample_id_field)
-        return self._samples.named(given if isinstance(given, (str, int)) and not isinstance(given, bool) and str(given) else printable(stem))
+        return self._samples.named(
+            given if isinstance(given, (str, int)) and not isinstance(given, bool) and str(given) else printable(stem)
+        )
 
     def _shape_of(self, names: tuple[str, ...]) -> _Shape:
         shape = self._shapes.get(names)
         if shape is None:
             settings = self._settings
             (licences,) = spellings(names, settings.licence_fields)
-            shape = _Shape(not any(name in names for name in _MEDIA_LISTS), record_fields.may_hold_texts(names, settings=settings), licences)
+            shape = _Shape(
+                not any(name in names for name in _MEDIA_LISTS),
+                record_fields.may_hold_texts(names, settings=settings),
+                licences,
+            )
             if len(self._shapes) < _MAX_SHAPES:
                 self._shapes[names] = shape
         return shape
@@ -169,7 +189,20 @@ class PlainSamples:
                 if type(text) is not str:
                     raise _Odd
                 content_type, extension, size_bytes = _told(text, is_undoubted=is_undoubted)
-                rows.append((position, "text", "document", content_type, extension, f'{before}{position}"{behind}', ref.path, text, size_bytes, record))
+                rows.append(
+                    (
+                        position,
+                        "text",
+                        "document",
+                        content_type,
+                        extension,
+                        f'{before}{position}"{behind}',
+                        ref.path,
+                        text,
+                        size_bytes,
+                        record,
+                    )
+                )
 
 
 class _Odd(Exception):
@@ -194,29 +227,65 @@ def _list_images(rows: list[Row], placed: set[int], members: list[Member], token
     for position, token in enumerate(tokens):
         if token is not None:
             member = by_name.get(token) if type(token) is str else None
-            if member is None or member.modality != "image" or (kind := member.kind) is None or kind.content_type == "image/tiff":
+            if (
+                member is None
+                or member.modality != "image"
+                or (kind := member.kind) is None
+                or kind.content_type == "image/tiff"
+            ):
                 raise _Odd
             placed.add(id(member))
             locator, path = member.locator()
-            rows.append((position, "image", "media", kind.content_type, kind.extension, locator, path, None, member.size_bytes, member))
+            rows.append(
+                (
+                    position,
+                    "image",
+                    "media",
+                    kind.content_type,
+                    kind.extension,
+                    locator,
+                    path,
+                    None,
+                    member.size_bytes,
+                    member,
+                )
+            )
 
 
 def _field(position: int, record: Member, field: TextField, *, is_undoubted: bool) -> Row:
     ref = record.locate(field.pointer)
     content_type, extension, size_bytes = _told(field.text, is_undoubted=is_undoubted)
-    return position, "text", field.role, content_type, extension, ref.to_json(), ref.path, field.text, size_bytes, record
+    return (
+        position,
+        "text",
+        field.role,
+        content_type,
+        extension,
+        ref.to_json(),
+        ref.path,
+        field.text,
+        size_bytes,
+        record,
+    )
 
 
 def _file(position: int, member: Member, media: set[str]) -> Row:
     """The row of a member by itself. media: the modalities of those in the sample."""
     (locator, path), kind, modality = member.locator(), member.kind, member.modality
     assert kind is not None and modality is not None
-    role = "media" if modality != "text" else "transcript" if media and kind.content_type in TIMED else record_fields.role_beside(media)
+    role = (
+        "media"
+        if modality != "text"
+        else "transcript"
+        if media and kind.content_type in TIMED
+        else record_fields.role_beside(media)
+    )
     return position, modality, role, kind.content_type, kind.extension, locator, path, None, member.size_bytes, member
 
 
 def _told(text: str, *, is_undoubted: bool) -> tuple[str, str, int]:
-    """(content type, extension, size in bytes) of a text. is_undoubted: whether its characters are ASCII and none of them a mark of another encoding."""
+    """(content type, extension, size in bytes) of a text. is_undoubted: whether its characters are ASCII and none of
+    them a mark of another encoding."""
     if is_undoubted:
         if text[:1].isalpha() and not text.startswith("WEBVTT"):
             return "text/plain", "txt", len(text)

@@ -15,7 +15,17 @@ from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import texts
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.spreading import is_spread, not_lists, spread
-from mmlake.sources.rows import TIMED, Fault, RawItem, Reading, TextReader, become_text, licence_field, printable, reader_of
+from mmlake.sources.rows import (
+    TIMED,
+    Fault,
+    RawItem,
+    Reading,
+    TextReader,
+    become_text,
+    licence_field,
+    printable,
+    reader_of,
+)
 
 if TYPE_CHECKING:
     from mmlake.sources.files.samples import Samples
@@ -50,7 +60,9 @@ class Sample:
             if self._samples.is_json(member):
                 self._read_json(at, member)
             else:
-                text = texts.decode_text(self._read(member, self._settings.max_small_member_bytes), settings=self._settings)[0]
+                text = texts.decode_text(
+                    self._read(member, self._settings.max_small_member_bytes), settings=self._settings
+                )[0]
                 self._metadata.setdefault(member.extension, text.strip())
         except UnreadableItem as error:
             self._broken[at] = Fault.of(error)
@@ -66,8 +78,15 @@ class Sample:
                 used.add(name)
         used.update(self._tokens.media_lists(fields))
         if settings.per_image_fields or settings.per_text_fields:
-            lists = (settings.per_image_fields, self._image_tokens(fields)), (settings.per_text_fields, self._list(fields, settings.texts_field))
-            used.update(name for name in {*lists[0][0], *lists[1][0]} if is_spread(fields, name, [tokens for names, tokens in lists if name in names]))
+            lists = (
+                (settings.per_image_fields, self._image_tokens(fields)),
+                (settings.per_text_fields, self._list(fields, settings.texts_field)),
+            )
+            used.update(
+                name
+                for name in {*lists[0][0], *lists[1][0]}
+                if is_spread(fields, name, [tokens for names, tokens in lists if name in names])
+            )
         rest = record_fields.without(fields, used)
         if len(self._records) == 1:
             self._metadata = {**rest, **self._metadata}
@@ -76,10 +95,15 @@ class Sample:
         self._licence = self._licence or licence_field(fields, settings)
 
     def _rename(self) -> None:
-        """Call the sample by the field that the settings name, where its record has it; by its stem, still unlike all others, where not."""
+        """Call the sample by the field that the settings name, where its record has it; by its stem, still unlike
+        all others, where not."""
         if name := self._settings.sample_id_field:
             given = (fields.get(name) for fields in self._records.values())
-            usable = (identity for identity in given if isinstance(identity, (str, int)) and not isinstance(identity, bool) and str(identity))
+            usable = (
+                identity
+                for identity in given
+                if isinstance(identity, (str, int)) and not isinstance(identity, bool) and str(identity)
+            )
             self._id = self._samples.named(next(usable, printable(self._members[0].stem)))
 
     def _read(self, member: Member, limit_bytes: int) -> bytes:
@@ -90,7 +114,8 @@ class Sample:
         return data
 
     def items(self) -> list[RawItem]:
-        """The sample's rows, positions counted from 0 in the order of the members; interleaved lists give their own positions."""
+        """The sample's rows, positions counted from 0 in the order of the members; interleaved lists give their own
+        positions."""
         self._rename()
         rows = [*self._listed_texts(), *self._listed_images(), *self._listed_media()] if self._records else []
         behind = max(map(_POSITION, rows)) + 1 if rows else 0
@@ -102,7 +127,11 @@ class Sample:
             elif at in self._records:
                 others.extend(self._record_texts(at, readers))
                 if self._settings.per_image_fields or self._settings.per_text_fields:
-                    faults = not_lists(self._records[at], per_image=self._settings.per_image_fields, per_text=self._settings.per_text_fields)
+                    faults = not_lists(
+                        self._records[at],
+                        per_image=self._settings.per_image_fields,
+                        per_text=self._settings.per_text_fields,
+                    )
                     others.extend(self._unread(member, fault) for fault in faults)
             elif not member.is_label and id(member) not in self._placed:
                 others.append(self._file(member, readers))
@@ -110,7 +139,10 @@ class Sample:
             others.extend(self._told_texts(readers))
         if not rows and not others:
             self._samples.is_lacking = True
-            others = [self._unread(member, Fault(1003, "metadata without any text or media beside it")) for member in self._members]
+            others = [
+                self._unread(member, Fault(1003, "metadata without any text or media beside it"))
+                for member in self._members
+            ]
         for at, item in enumerate(others, behind):
             item.position = at
         rows += others
@@ -126,7 +158,13 @@ class Sample:
             content = item.content
             if item.fault is None and content is not None:
                 # A dialogue was written for the medium: it is what stands beside it.
-                readers.append(("caption" if item.role == "document" else item.role, False, lambda content=content: content.open().read().decode()))  # type: ignore[misc]
+                readers.append(
+                    (
+                        "caption" if item.role == "document" else item.role,
+                        False,
+                        lambda content=content: content.open().read().decode(),
+                    )
+                )  # type: ignore[misc]
             yield item.but(sample_id=self._id, metadata=self._metadata)
 
     def json_texts(self) -> list[RawItem]:
@@ -150,14 +188,22 @@ class Sample:
 
     def _unread(self, member: Member, fault: Fault) -> RawItem:
         home = self._samples.home
-        return self._blank(member).but(modality=home, role="document" if home == "text" else "media", content=member.content, fault=fault)
+        return self._blank(member).but(
+            modality=home, role="document" if home == "text" else "media", content=member.content, fault=fault
+        )
 
     def _absent(self, at: int, pointer: str, position: int, reason: str, *, modality: str) -> RawItem:
         """The row of something of that modality that a record names and the sample does not have."""
         self._samples.is_lacking = True
         home = modality if modality in self._samples.modalities else self._samples.home
         blank = self._blank(self._members[at], pointer)
-        return blank.but(modality=home, role="document" if home == "text" else "media", size_bytes=0, position=position, fault=Fault(1003, reason))
+        return blank.but(
+            modality=home,
+            role="document" if home == "text" else "media",
+            size_bytes=0,
+            position=position,
+            fault=Fault(1003, reason),
+        )
 
     def _file(self, member: Member, readers: list[tuple[str, bool, TextReader]], *, position: int = 0) -> RawItem:
         item = self._samples.file(member, self._id, metadata=self._metadata, licence=self._licence)
@@ -167,7 +213,10 @@ class Sample:
         if item.modality != "text":
             for teller in self._told:
                 both = [*item.own.get("objects", ()), *teller.media.get("objects", ())]  # of COCO's and of label files
-                item.licence, item.own = item.licence or teller.licence, {**item.own, **teller.media, **({"objects": both} if both else {})}
+                item.licence, item.own = (
+                    item.licence or teller.licence,
+                    {**item.own, **teller.media, **({"objects": both} if both else {})},
+                )
             return item
         timed = item.content_type in TIMED
         item.role = "transcript" if timed and self._media else record_fields.role_beside(self._media)
@@ -197,7 +246,10 @@ class Sample:
         """Give the media among the rows the texts that came beside them."""
         chosen: dict[bool, tuple[TextReader, ...]] = {}  # by whether it is an image
         for is_image, order in ((True, ("caption", "transcript")), (False, ("transcript", "caption"))):
-            ranked = sorted((reader for reader in readers if reader[0] in order), key=lambda reader: (order.index(reader[0]), not reader[1]))
+            ranked = sorted(
+                (reader for reader in readers if reader[0] in order),
+                key=lambda reader: (order.index(reader[0]), not reader[1]),
+            )
             chosen[is_image] = tuple(read for role, _, read in ranked if role == ranked[0][0])
         for item in rows:
             if item.role == "media" and item.fault is None:
@@ -212,7 +264,11 @@ class Sample:
             own = spread(fields, self._settings.per_text_fields, tokens) if self._settings.per_text_fields else ()
             for position, value in enumerate(tokens):
                 if value is not None:
-                    item = become_text(self._blank(member, record_fields.pointer(name, position)), value if isinstance(value, str) else canonical_json(value), "document")
+                    item = become_text(
+                        self._blank(member, record_fields.pointer(name, position)),
+                        value if isinstance(value, str) else canonical_json(value),
+                        "document",
+                    )
                     item.position = position
                     if own and own[position]:
                         item.own = {**item.own, **own[position]}
@@ -220,7 +276,8 @@ class Sample:
         return rows
 
     def _listed_images(self) -> list[RawItem]:
-        """The rows of the list `images`: null skipped, everything else at its index in the list; frames of a TIFF are counted per file."""
+        """The rows of the list `images`: null skipped, everything else at its index in the list; frames of a TIFF
+        are counted per file."""
         rows: list[RawItem] = []
         for at, fields in self._records.items():
             frames: dict[str, int] = {}
@@ -235,7 +292,8 @@ class Sample:
         return rows
 
     def _image_tokens(self, fields: dict[str, Any]) -> list[Any]:
-        """What has a value in a field per image: the entries of the list of images or, without one, the images in the order of the members."""
+        """What has a value in a field per image: the entries of the list of images or, without one, the images in
+        the order of the members."""
         listed = self._list(fields, self._settings.images_field)
         return listed or [member for member in self._members if member.modality == "image"]
 
@@ -257,7 +315,11 @@ class Sample:
     def listed_images(self) -> Iterator[Member]:
         """The images that the lists name, whichever sample they belong to."""
         for fields in self._records.values():
-            found = (self._tokens.image(token, at, fields) for at, token in enumerate(self._list(fields, self._settings.images_field)) if token is not None)
+            found = (
+                self._tokens.image(token, at, fields)
+                for at, token in enumerate(self._list(fields, self._settings.images_field))
+                if token is not None
+            )
             yield from (member for member in found if member is not None)
 
     def _image(self, at: int, position: int, token: Any, frames: dict[str, int]) -> RawItem:
@@ -282,11 +344,19 @@ class Sample:
         rows: list[RawItem] = []
         for at, fields in self._records.items():
             for name in self._tokens.media_lists(fields):
-                for position, token in ((position, token) for position, token in enumerate(fields[name]) if token is not None):
+                for position, token in (
+                    (position, token) for position, token in enumerate(fields[name]) if token is not None
+                ):
                     member = self._tokens.by_file_name.get(token)
                     if member is None:
                         rows.append(
-                            self._absent(at, record_fields.pointer(name, position), position, f"the member {token[:80]} is named but the sample has none", modality=name[:-1])
+                            self._absent(
+                                at,
+                                record_fields.pointer(name, position),
+                                position,
+                                f"the member {token[:80]} is named but the sample has none",
+                                modality=name[:-1],
+                            )
                         )
                     else:
                         self._placed.add(id(member))

@@ -1,7 +1,8 @@
 """Files that belong together: the members of a tar or the files of a directory, grouped by stem and turned into rows.
 
-Enters: members whose first bytes were looked at, sample by sample. Leaves: `RawItem`s in the order of the samples' first members. The
-same code serves tars and directories, so that a tar of a directory gives the rows of the directory. One sample is in memory at a time.
+Enters: members whose first bytes were looked at, sample by sample. Leaves: `RawItem`s in the order of the samples'
+first members. The same code serves tars and directories, so that a tar of a directory gives the rows of the directory.
+One sample is in memory at a time.
 """
 
 from __future__ import annotations
@@ -30,26 +31,37 @@ from mmlake.sources.settings import SourceSettings
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-Groups = Callable[[], Iterator[list[Member]]]  # the members of each sample, in the order of first members; as often as it is called
+# the members of each sample, in the order of first members; as often as it is called
+Groups = Callable[[], Iterator[list[Member]]]
 
 
 class Samples:
     """The samples of one shard."""
 
     def __init__(
-        self, groups: Groups, reading: Reading, *, faults: Iterable[RawItem] = (), tellers: Sequence[Teller] = (), is_mixed: bool = False, is_archive: bool = False
+        self,
+        groups: Groups,
+        reading: Reading,
+        *,
+        faults: Iterable[RawItem] = (),
+        tellers: Sequence[Teller] = (),
+        is_mixed: bool = False,
+        is_archive: bool = False,
     ) -> None:
-        """faults: what else went wrong while its members were listed, told after everything else. tellers: what other files say.
+        """faults: what else went wrong while its members were listed, told after everything else. tellers: what other
+        files say.
 
-        is_mixed: whether some samples have a record and others none, or some have several, as names tell: then records may name images of other
-        samples, or speak of samples of their own. All members are listed for that, so that their contents must not hold their bytes.
+        is_mixed: whether some samples have a record and others none, or some have several, as names tell: then records
+        may name images of other samples, or speak of samples of their own. All members are listed for that, so that
+        their contents must not hold their bytes.
         is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
         self._groups, self._reading, self._faults, self.tellers = groups, reading, list(faults), tellers
         self._names, self._num_named = SampleNames(reading.key), 0
         self._extensions = record_endings(reading.settings)
         self.pictures, self._num_claimed, self._is_archive = Pictures(), 0, is_archive
-        self.is_lacking = False  # whether a sample that was told lacks what its record names, or has nothing but a record
+        # whether a sample that was told lacks what its record names, or has nothing but a record
+        self.is_lacking = False
         if is_mixed:
             self._settle([part for group in groups() for part in self._apart(group)])
 
@@ -60,10 +72,14 @@ class Samples:
         for group in self._first_groups():
             tables, members = self._tables_apart(group)
             found.update(modality for table in tables for modality in table.modalities)
-            found.update(self.modality(member) for member in members if not self.is_json(member) and not member.is_label)
+            found.update(
+                self.modality(member) for member in members if not self.is_json(member) and not member.is_label
+            )
         found |= {"image"} if self._num_claimed else set()
         found |= {modality for fault in self._faults if (modality := _named_modality(fault.ref.member)) is not None}
-        if any(teller.has_texts for teller in self.tellers) or ("text" not in found and any(self._has_texts(group) for group in self._first_groups())):
+        if any(teller.has_texts for teller in self.tellers) or (
+            "text" not in found and any(self._has_texts(group) for group in self._first_groups())
+        ):
             found.add("text")
         return shards.ordered(found) or (self._reading.hint or "text",)
 
@@ -79,7 +95,8 @@ class Samples:
         return [table for _, table in found if table is not None], [member for member, table in found if table is None]
 
     def _apart(self, group: list[Member]) -> list[list[Member]]:
-        """The group, or one per record where several list texts or images: ids with dots, written as they are, make stems that end too early."""
+        """The group, or one per record where several list texts or images: ids with dots, written as they are, make
+        stems that end too early."""
         records = {self.base_of(member): member for member in group if self.is_json(member) and not member.duplicate}
         if len(records) < 2 or sum(map(self._lists, records.values())) < 2:
             return [group]
@@ -97,11 +114,16 @@ class Samples:
 
     def base_of(self, member: Member) -> str:
         """The name of a record without what makes it one."""
-        return next((member.name[: -len(one)] for one in self._extensions if member.name.lower().endswith(one)), member.name).removeprefix("./")
+        return next(
+            (member.name[: -len(one)] for one in self._extensions if member.name.lower().endswith(one)), member.name
+        ).removeprefix("./")
 
     def bases_of(self, members: Sequence[Member]) -> set[str]:
         """What the names of one sample's members begin with: its stem, and what its records are called."""
-        return {members[0].stem.rpartition("/")[2], *(self.base_of(member).rpartition("/")[2] for member in members if self.is_json(member))}
+        return {
+            members[0].stem.rpartition("/")[2],
+            *(self.base_of(member).rpartition("/")[2] for member in members if self.is_json(member)),
+        }
 
     def _settle(self, groups: list[list[Member]]) -> None:
         """Give records the images that they name. One whose own sample has no record is then a row of theirs alone."""
@@ -109,7 +131,12 @@ class Samples:
         if 0 < len(described) < len(groups):
             self.pictures = Pictures(member for group in groups for member in group)
             known = {id(member) for group in described for member in group}
-            claimed = {id(member) for group in described for member in Sample(self, self._reading, group, ()).listed_images() if id(member) not in known}
+            claimed = {
+                id(member)
+                for group in described
+                for member in Sample(self, self._reading, group, ()).listed_images()
+                if id(member) not in known
+            }
             self._num_claimed = len(claimed)
             groups = [left for group in groups if (left := [member for member in group if id(member) not in claimed])]
         self._groups = lambda: iter(groups)
@@ -117,7 +144,11 @@ class Samples:
     @cached_property
     def _common(self) -> str | None:
         members = (member for group in self._first_groups() for member in group)
-        counts = Counter(member.modality for member in members if member.modality and not self.is_json(member) and not member.is_label)
+        counts = Counter(
+            member.modality
+            for member in members
+            if member.modality and not self.is_json(member) and not member.is_label
+        )
         return max(MODALITIES, key=lambda modality: counts[modality]) if counts else None
 
     def named(self, identity: str | int) -> str:
@@ -130,20 +161,30 @@ class Samples:
         if self._extensions == (".json",):
             return member.is_json
         # An extension of a person's choice says nothing to `sniff`.
-        return member.name.lower().endswith(self._extensions) and member.modality in (None, "text") and member.fault is None
+        return (
+            member.name.lower().endswith(self._extensions)
+            and member.modality in (None, "text")
+            and member.fault is None
+        )
 
     def modality(self, member: Member) -> str:
         """The modality whose table gets the member's row."""
         if member.modality is not None:
             return member.modality
         named = sniff.kind_of(b"", member.name)
-        return named.modality if named and named.modality else home_of_unknown(member.name, hint=self._reading.hint, common=self._common)
+        return (
+            named.modality
+            if named and named.modality
+            else home_of_unknown(member.name, hint=self._reading.hint, common=self._common)
+        )
 
     def id_of(self, stem: str) -> str:
         """The id of a sample that is called by its stem."""
         return f"{self._reading.key}/{stem if stem.isascii() else printable(stem)}"
 
-    def file(self, member: Member, sample_id: str, *, metadata: Mapping[str, Any] = _NOTHING, licence: str | None = None) -> RawItem:
+    def file(
+        self, member: Member, sample_id: str, *, metadata: Mapping[str, Any] = _NOTHING, licence: str | None = None
+    ) -> RawItem:
         """The row of a member by itself: a medium, or a document."""
         kind, modality = member.kind, member.modality or self.modality(member)
         return RawItem(
@@ -168,7 +209,11 @@ class Samples:
 
     def _has_texts(self, group: list[Member]) -> bool:
         described = (member for member in self._tables_apart(group)[1] if self.is_json(member))
-        return any(item.modality == "text" for member in described for item in Sample(self, self._reading, [member], self.tellers).json_texts())
+        return any(
+            item.modality == "text"
+            for member in described
+            for item in Sample(self, self._reading, [member], self.tellers).json_texts()
+        )
 
     def items(self) -> Iterator[RawItem | Plain]:
         """The rows of all samples, then the faults of the shard."""
@@ -184,8 +229,15 @@ class Samples:
             member = group[0]
             if (found := plain(group)) is not None:
                 yield found
-            elif len(group) == 1 and not is_told and not settings.sample_id_field and not member.is_label and not self.is_json(member):
-                yield self.file(member, self.id_of(member.stem))  # as `Sample` would have it, for directories and tars of single files
+            elif (
+                len(group) == 1
+                and not is_told
+                and not settings.sample_id_field
+                and not member.is_label
+                and not self.is_json(member)
+            ):
+                # as `Sample` would have it, for directories and tars of single files
+                yield self.file(member, self.id_of(member.stem))
             else:
                 yield from Sample(self, self._reading, group, self.tellers).items()
         for teller in self.tellers:
@@ -214,5 +266,9 @@ def _unknown(member: Member) -> Fault:
     told = member.kind.content_type if member.kind else None
     if told in ARCHIVES:
         return Fault(1012, f"content is {told}, an archive that is not read as one; unpack it")
-    reason = f"content is {told}, which no modality takes" if told else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} tell a type"
+    reason = (
+        f"content is {told}, which no modality takes"
+        if told
+        else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} tell a type"
+    )
     return Fault(1005, reason)

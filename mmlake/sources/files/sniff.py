@@ -17,7 +17,8 @@ HEAD_BYTES = 4096  # enough for every magic number here, two MP3 frames and thre
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of content. modality is None for what no modality takes (PDF, archives, arrays): such items are unreadable rows."""
+    """A type of content. modality is None for what no modality takes (PDF, archives, arrays): such items are
+    unreadable rows."""
 
     content_type: str | None
     modality: str | None
@@ -27,7 +28,11 @@ class Kind:
 
 def _kind(content_type: str, extension: str | None = None) -> Kind:
     family, _, subtype = content_type.partition("/")
-    return Kind(content_type, family if family in ("text", "image", "video", "audio") else None, extension or subtype.removeprefix("x-"))
+    return Kind(
+        content_type,
+        family if family in ("text", "image", "video", "audio") else None,
+        extension or subtype.removeprefix("x-"),
+    )
 
 
 _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
@@ -86,14 +91,34 @@ for _number, (_prefix, _found) in enumerate(_PREFIXES):
     if _found.content_type not in _LOOKED_INTO:
         _NUMBERS.setdefault(_prefix[:1], []).append((_prefix, _number))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
-_IMAGE_BRANDS = {b"avif": "avif", b"avis": "avif", b"heic": "heic", b"heix": "heic", b"hevc": "heic", b"mif1": "heic", b"msf1": "heic"}
+_IMAGE_BRANDS = {
+    b"avif": "avif",
+    b"avis": "avif",
+    b"heic": "heic",
+    b"heix": "heic",
+    b"hevc": "heic",
+    b"mif1": "heic",
+    b"msf1": "heic",
+}
 _AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ", b"F4A ")
-_TAR, _PLAIN, _PAGE, _VTT = _kind("application/x-tar"), _kind("text/plain", "txt"), _kind("text/html"), _kind("text/vtt")
+_TAR, _PLAIN, _PAGE, _VTT = (
+    _kind("application/x-tar"),
+    _kind("text/plain", "txt"),
+    _kind("text/html"),
+    _kind("text/vtt"),
+)
 _SUBTITLES = Kind("application/x-subrip", "text", "srt")
-_BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")  # what a file of markup may begin with: a mark, white space, a byte order mark
-_BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))  # the same of text that tells its type, subtitles included
-_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL)
-_SVG = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg\b[^>\[]*(?:\[.*?\]\s*)?>\s*)*<svg[\s/>]", re.IGNORECASE | re.DOTALL)
+# what a file of markup may begin with: a mark, white space, a byte order mark
+_BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")
+# the same of text that tells its type, subtitles included
+_BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))
+_HTML = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
+)
+_SVG = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*|<!doctype svg\b[^>\[]*(?:\[.*?\]\s*)?>\s*)*<svg[\s/>]",
+    re.IGNORECASE | re.DOTALL,
+)
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
 _MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no telling name are numbers rather than text
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
@@ -108,7 +133,8 @@ _TEXT_NAMES = {
     "jsonl": "application/jsonl", "ndjson": "application/jsonl",
 }  # fmt: skip
 _MEDIA_NAMES = {
-    "image": "jpg jpeg jpe png gif webp tif tiff bmp avif heic heif jp2 jxl ppm pgm pnm pbm pam pfm tga ico dds sgi pcx j2k qoi icns fits",
+    "image": "jpg jpeg jpe png gif webp tif tiff bmp avif heic heif jp2 jxl ppm pgm pnm pbm pam pfm tga ico dds sgi "
+    "pcx j2k qoi icns fits",
     "audio": "wav wave flac mp3 ogg oga opus m4a m4b aac amr aif aiff au mka weba wma ac3 eac3",
     "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
 }
@@ -122,37 +148,59 @@ _NAME_TYPES = {  # of names whose extension is not the end of their type
     "flv": "video/x-flv", "wmv": "video/x-ms-wmv", "ogv": "video/ogg", "3gp": "video/3gpp", "asf": "video/x-ms-asf",
 }  # fmt: skip
 _NAMES: dict[str, Kind] = {
-    **{extension: Kind(content_type, "text", extension, by_name=True) for extension, content_type in _TEXT_NAMES.items()},
+    **{
+        extension: Kind(content_type, "text", extension, by_name=True)
+        for extension, content_type in _TEXT_NAMES.items()
+    },
     **{
         extension: Kind(_NAME_TYPES.get(extension, f"{modality}/{extension}"), modality, extension, by_name=True)
         for modality, extensions in _MEDIA_NAMES.items()
         for extension in extensions.split()
     },
 }
-MEDIA_NAMES = frozenset(extension for extensions in _MEDIA_NAMES.values() for extension in extensions.split())  # extensions of images, sound and films
-_NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)  # what stands before its first tag may be longer than what is looked at
+# extensions of images, sound and films
+MEDIA_NAMES = frozenset(extension for extensions in _MEDIA_NAMES.values() for extension in extensions.split())
+# what stands before its first tag may be longer than what is looked at
+_NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)
 _ALSO_TEXT = frozenset(["ts", "mts"])  # TypeScript's names, too
 _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"])
 
 
 def extension_of(name: str) -> str:
-    """The last extension in lower case without its dot, looking through one compression suffix; "" where there is none."""
+    """The last extension in lower case without its dot, looking through one compression suffix; "" where there is
+    none."""
     stem, dot, extension = name.rpartition("/")[2].lower().rpartition(".")
     if extension in ("gz", "zst", "bz2", "xz"):
         # ".gz.zst" and no more: the same one or two suffixes as compression is looked through
-        stem, dot, extension = (f"{stem}{dot}{extension}").removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2").removesuffix(".xz").rpartition(".")
+        stem, dot, extension = (
+            (f"{stem}{dot}{extension}")
+            .removesuffix(".gz")
+            .removesuffix(".zst")
+            .removesuffix(".bz2")
+            .removesuffix(".xz")
+            .rpartition(".")
+        )
     return extension if dot and stem else ""
 
 
-def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = None, extension: str | None = None) -> Kind | None:
+def kind_of(
+    head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = None, extension: str | None = None
+) -> Kind | None:
     """The kind of some content, or None where neither bytes nor name tell it.
 
-    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is told to be sound. extension: of
-    the name, where it was taken from it already.
+    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is told to be
+    sound. extension: of the name, where it was taken from it already.
     """
     if extension is None:
         extension = extension_of(name)
-    if extension == "json" and head[:1] == b"{" and head[4:8] != b"ftyp" and head[4:5] != b"G" and head[1:5] != b"\\rtf" and not is_tar_header(head):
+    if (
+        extension == "json"
+        and head[:1] == b"{"
+        and head[4:8] != b"ftyp"
+        and head[4:5] != b"G"
+        and head[1:5] != b"\\rtf"
+        and not is_tar_header(head)
+    ):
         return _NAMES["json"]  # nothing else begins like a record and has no such mark
     if (kind := kind_by_magic(head, extension, stream)) is not None:
         return kind
@@ -163,7 +211,9 @@ def kind_of(head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = 
         return named
     if named is not None and (extension not in ("txt", "text", "html", "htm") or head[:1] not in _BEFORE_MARKED):
         return named
-    if (text := _text_kind(head)) is not None and (named is not None or _is_utf8(head) or len(head) >= _MIN_UNNAMED_BYTES):
+    if (text := _text_kind(head)) is not None and (
+        named is not None or _is_utf8(head) or len(head) >= _MIN_UNNAMED_BYTES
+    ):
         return text if named is None or text.content_type != "text/plain" else named
     return named
 
@@ -193,7 +243,11 @@ def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[byte
     if four == b"\x1a\x45\xdf\xa3":
         return _matroska_kind(head, extension, stream)
     if four == b"OggS":
-        return _kind("video/ogg", "ogv") if b"\x80theora" in head or b"\x01video" in head else _kind("audio/ogg", "opus" if b"OpusHead" in head else "ogg")
+        return (
+            _kind("video/ogg", "ogv")
+            if b"\x80theora" in head or b"\x01video" in head
+            else _kind("audio/ogg", "opus" if b"OpusHead" in head else "ogg")
+        )
     if is_tar_header(head):
         return _TAR
     return _weak_magic(head)
@@ -205,7 +259,11 @@ def _iso_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] | Non
         return _kind(f"image/{_IMAGE_BRANDS[brand]}")
     if brand not in _AUDIO_BRANDS:
         streams = containers.iso_streams(stream) if stream else frozenset()
-        if "video" in streams or (not streams and extension not in _AUDIO_ONLY_NAMES) or (streams and "audio" not in streams):
+        if (
+            "video" in streams
+            or (not streams and extension not in _AUDIO_ONLY_NAMES)
+            or (streams and "audio" not in streams)
+        ):
             return _kind("video/quicktime", "mov") if brand == b"qt  " else _kind("video/mp4")
     return _kind("audio/mp4", "m4a")
 
@@ -214,11 +272,20 @@ def _matroska_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] 
     webm = b"webm" in head[:64]
     streams = containers.matroska_streams(stream) if stream else frozenset()
     sound = streams == {"audio"} or (not streams and extension in _AUDIO_ONLY_NAMES)
-    return _kind(f"{'audio' if sound else 'video'}/{'webm' if webm else 'x-matroska'}", ("weba" if webm else "mka") if sound else ("webm" if webm else "mkv"))
+    return _kind(
+        f"{'audio' if sound else 'video'}/{'webm' if webm else 'x-matroska'}",
+        ("weba" if webm else "mka") if sound else ("webm" if webm else "mkv"),
+    )
 
 
 def _weak_magic(head: bytes) -> Kind | None:
-    if head[:2] == b"BM" and len(head) >= 18 and head[6:10] == b"\0\0\0\0" and head[14] in (12, 40, 52, 56, 64, 108, 124) and head[15:18] == b"\0\0\0":
+    if (
+        head[:2] == b"BM"
+        and len(head) >= 18
+        and head[6:10] == b"\0\0\0\0"
+        and head[14] in (12, 40, 52, 56, 64, 108, 124)
+        and head[15:18] == b"\0\0\0"
+    ):
         return _kind("image/bmp")
     first = head[0]
     if first == 0x47 and len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):

@@ -1,4 +1,5 @@
-"""Which member a token of an interleaved list names: one of its sample, or an image that lies in the shard under a stem of its own."""
+"""Which member a token of an interleaved list names: one of its sample, or an image that lies in the shard under a
+stem of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import Any
 from mmlake.sources.files.members import Member
 from mmlake.sources.settings import SourceSettings
 
-_MEDIA_LISTS = ("audios", "videos")  # beside `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
+# beside `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
+_MEDIA_LISTS = ("audios", "videos")
 
 
 class Pictures:
@@ -41,7 +43,14 @@ class Pictures:
 class Tokens:
     """The names that one sample's lists may use."""
 
-    def __init__(self, members: Sequence[Member], bases_of: Callable[[Sequence[Member]], set[str]], *, shard: Pictures, settings: SourceSettings) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        bases_of: Callable[[Sequence[Member]], set[str]],
+        *,
+        shard: Pictures,
+        settings: SourceSettings,
+    ) -> None:
         """bases_of: what the names of these members begin with before the position."""
         self._members, self._bases_of, self._shard, self._settings = members, bases_of, shard, settings
 
@@ -50,12 +59,13 @@ class Tokens:
         return self._bases_of(self._members)
 
     def image(self, token: Any, position: int, fields: Mapping[str, Any]) -> Member | None:
-        """The image that a token of the record's list names: one of the sample's own by its whole name, its file name, or what follows the stem; else one of the shard by its
-        whole name, or by its path from the record's directory.
+        """The image that a token of the record's list names: one of the sample's own by its whole name, its file name,
+        or what follows the stem; else one of the shard by its whole name, or by its path from the record's directory.
 
-        A token that names none stands for the image of `default_image_field`, else for the sample's first image, else for the first image of the
-        shard that the list names, else for the image that is called like the sample. None where the token names a member outright, or is
-        `<stem>.<position>.<extension>` as writers of interleaved rows name members, and there is none of that name: no other may stand in for it.
+        A token that names none stands for the image of `default_image_field`, else for the sample's first image, else
+        for the first image of the shard that the list names, else for the image that is called like the sample. None
+        where the token names a member outright, or is `<stem>.<position>.<extension>` as writers of interleaved rows
+        name members, and there is none of that name: no other may stand in for it.
         """
         settings = self._settings
         if isinstance(token, str) and token:
@@ -72,13 +82,17 @@ class Tokens:
             return self._own[""]
         beside = fields.get(settings.images_field)
         in_list = (self._named(one) for one in beside) if isinstance(beside, list) else iter(())
-        return next((one for one in in_list if one is not None), None) or (self._shard.called(fields.get(settings.sample_id_field)) if settings.sample_id_field else None)
+        return next((one for one in in_list if one is not None), None) or (
+            self._shard.called(fields.get(settings.sample_id_field)) if settings.sample_id_field else None
+        )
 
     def _named(self, name: object) -> Member | None:
         """The image of the shard that has this whole name, or that lies there as seen from the record's directory."""
         found = self._shard.named(name)
         if found is None and isinstance(name, str) and name:
-            found = self._shard.named(posixpath.normpath(posixpath.join(self._members[0].stem.rpartition("/")[0], name)))
+            found = self._shard.named(
+                posixpath.normpath(posixpath.join(self._members[0].stem.rpartition("/")[0], name))
+            )
         return found
 
     def _listed(self, name: str) -> Member | None:
@@ -102,13 +116,18 @@ class Tokens:
         return found
 
     def media_lists(self, fields: Mapping[str, Any]) -> list[str]:
-        """Which of the lists `audios` and `videos` name members at their positions, as the writer of interleaved rows leaves them."""
+        """Which of the lists `audios` and `videos` name members at their positions, as the writer of interleaved
+        rows leaves them."""
         return [name for name in _MEDIA_LISTS if name in fields and self._are_places(fields[name])]
 
     def _are_places(self, tokens: Any) -> bool:
         if not isinstance(tokens, list) or not any(tokens):
             return False
-        return all(isinstance(one, str) and any(one.startswith(f"{base}.{at}.") for base in self._bases) for at, one in enumerate(tokens) if one is not None)
+        return all(
+            isinstance(one, str) and any(one.startswith(f"{base}.{at}.") for base in self._bases)
+            for at, one in enumerate(tokens)
+            if one is not None
+        )
 
     @cached_property
     def by_file_name(self) -> dict[str, Member]:
@@ -117,7 +136,8 @@ class Tokens:
 
 
 def separated(members: Iterable[Member], bases: Sequence[str]) -> list[list[Member]]:
-    """One group per base, which becomes its stem; a member goes with the longest base that its name begins with, others with the first."""
+    """One group per base, which becomes its stem; a member goes with the longest base that its name begins with,
+    others with the first."""
     groups: dict[str, list[Member]] = {base: [] for base in bases}
     by_length = sorted(bases, key=len, reverse=True)
     for member in members:

@@ -1,8 +1,10 @@
-"""Records of dialogues and instructions as one text: what is deduplicated, filtered by language and searched for is the whole of a conversation.
+"""Records of dialogues and instructions as one text: what is deduplicated, filtered by language and searched for is the
+whole of a conversation.
 
-A list of turns (`messages`, `conversations`) becomes a paragraph per turn, "role: words"; fields of a prompt and its answer become one each,
-"field: words". A pair of preferences (`chosen`, `rejected`) is two texts, each the whole conversation as it went in one way. The fields themselves
-stay in the metadata, so that nothing of their structure is lost.
+A list of turns (`messages`, `conversations`) becomes a paragraph per turn, "role: words"; fields of a prompt and its
+answer become one each, "field: words". A pair of preferences (`chosen`, `rejected`) is two texts, each the whole
+conversation as it went in one way. The fields themselves stay in the metadata, so that nothing of their structure is
+lost.
 """
 
 from __future__ import annotations
@@ -17,31 +19,49 @@ _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat in
 
 
 def dialogue_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> tuple[str, str] | None:
-    """(the field that the dialogue begins in, its text), or None where the record holds none. A prompt without an answer is none."""
-    lists, prompts, answers = spellings(tuple(fields), settings.conversation_fields, settings.prompt_fields, settings.answer_fields)
+    """(the field that the dialogue begins in, its text), or None where the record holds none. A prompt without an
+    answer is none."""
+    lists, prompts, answers = spellings(
+        tuple(fields), settings.conversation_fields, settings.prompt_fields, settings.answer_fields
+    )
     for name in lists:
         if isinstance(fields[name], list) and (turns := [turn for value in fields[name] for turn in _turn(value)]):
             return name, "\n\n".join(turns)
-    asked, answered = (([name for name in names if isinstance(fields[name], str) and fields[name].strip()]) for names in (prompts, answers))
+    asked, answered = (
+        ([name for name in names if isinstance(fields[name], str) and fields[name].strip()])
+        for names in (prompts, answers)
+    )
     if not asked or not answered:
         return None
     return asked[0], "\n\n".join(f"{name}: {fields[name].strip()}" for name in (*asked, *answered))
 
 
 def preferences_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> list[tuple[str, str, str]]:
-    """(field, text, `chosen` or `rejected`) of each side of a pair; none where the record has no such pair, or no words in it.
+    """(field, text, `chosen` or `rejected`) of each side of a pair; none where the record has no such pair, or no words
+    in it.
 
-    What is asked stands before an answer that does not repeat it, as those do that are whole conversations (hh-rlhf, UltraFeedback).
+    What is asked stands before an answer that does not repeat it, as those do that are whole conversations (hh-rlhf,
+    UltraFeedback).
     """
-    chosen, rejected, prompts = spellings(tuple(fields), settings.chosen_fields, settings.rejected_fields, settings.prompt_fields)
+    chosen, rejected, prompts = spellings(
+        tuple(fields), settings.chosen_fields, settings.rejected_fields, settings.prompt_fields
+    )
     if not chosen or not rejected:
         return []
-    sides = {"chosen": (chosen[0], _paragraphs(fields[chosen[0]], "")), "rejected": (rejected[0], _paragraphs(fields[rejected[0]], ""))}
+    sides = {
+        "chosen": (chosen[0], _paragraphs(fields[chosen[0]], "")),
+        "rejected": (rejected[0], _paragraphs(fields[rejected[0]], "")),
+    }
     found = []
     for preference, (name, paragraphs) in sides.items():
         if paragraphs:
             every = [other for _, other in sides.values() if other]
-            asked = [paragraph for one in prompts for paragraph in _paragraphs(fields[one], one) if not _is_repeated(fields[one], paragraph, paragraphs, every)]
+            asked = [
+                paragraph
+                for one in prompts
+                for paragraph in _paragraphs(fields[one], one)
+                if not _is_repeated(fields[one], paragraph, paragraphs, every)
+            ]
             said = [f"{name}: {paragraphs[0]}"] if asked and isinstance(fields[name], str) else paragraphs
             found.append((name, "\n\n".join([*asked, *said]), preference))
     return found
@@ -56,7 +76,8 @@ def _paragraphs(value: Any, name: str) -> list[str]:
 
 
 def _is_repeated(asked: Any, paragraph: str, paragraphs: list[str], sides: list[list[str]]) -> bool:
-    """Whether a side has what was asked in it already: a text as the words of a turn or as what all sides begin with, a turn as it is."""
+    """Whether a side has what was asked in it already: a text as the words of a turn or as what all sides begin
+    with, a turn as it is."""
     if not isinstance(asked, str):
         return paragraph in paragraphs
     words = asked.strip()
@@ -66,7 +87,12 @@ def _is_repeated(asked: Any, paragraph: str, paragraphs: list[str], sides: list[
 def may_be_dialogue(names: Collection[str], *, settings: SourceSettings) -> bool:
     """Whether a record with fields of these names may hold a dialogue."""
     lists, prompts, answers, *sides = spellings(
-        tuple(names), settings.conversation_fields, settings.prompt_fields, settings.answer_fields, settings.chosen_fields, settings.rejected_fields
+        tuple(names),
+        settings.conversation_fields,
+        settings.prompt_fields,
+        settings.answer_fields,
+        settings.chosen_fields,
+        settings.rejected_fields,
     )
     return bool(lists or (prompts and answers) or all(sides))
 

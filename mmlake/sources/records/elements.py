@@ -1,4 +1,5 @@
-"""The elements of a JSON list, cut at their ends without being parsed: what is broken inside of one is its own matter, and memory holds one at a time."""
+"""The elements of a JSON list, cut at their ends without being parsed: what is broken inside of one is its own
+matter, and memory holds one at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from mmlake.errors import UnreadableItem
 
 BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
-_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)  # faster than a step per string
+# faster than a step per string
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _OUTSIDE = re.compile(rb'["\[\]{}]')
 _INSIDE = re.compile(rb'["\\]')
 _SCALAR_END = re.compile(rb'[",\]]')
@@ -26,7 +28,8 @@ class CutElement(UnreadableItem):
 
 
 def elements_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
-    """The bytes of each element, or the size of one that is over the limit. Raises UnreadableItem behind the whole ones where the list breaks, CutElement where it ends within one."""
+    """The bytes of each element, or the size of one that is over the limit. Raises UnreadableItem behind the whole
+    ones where the list breaks, CutElement where it ends within one."""
     window = _Window(stream, limit_bytes)
     if window.next_byte() == BOM[:1]:
         window.take(len(BOM))
@@ -53,7 +56,8 @@ class _Window:
     def __init__(self, stream: IO[bytes], limit_bytes: int) -> None:
         # At most one read of what lies below: a cut stream gives what it has before it raises.
         self._next, self._limit = getattr(stream, "read1", stream.read), limit_bytes
-        self._held, self._at, self._before = bytearray(), 0, 0  # _at: up to where it was taken; _before: bytes of the stream before it
+        # _at: up to where it was taken; _before: bytes of the stream before it
+        self._held, self._at, self._before = bytearray(), 0, 0
 
     @property
     def place(self) -> int:
@@ -102,9 +106,11 @@ class _Window:
         self._before += num_bytes
 
     def element(self) -> bytes | int:
-        """The element that begins here: up to the bracket that closes it, or where it opens none, up to what can only stand behind it."""
+        """The element that begins here: up to the bracket that closes it, or where it opens none, up to what can
+        only stand behind it."""
         self._drop(self._at)
-        depth, at, num_dropped, is_string, is_tail = 0, 0, 0, False, False  # is_tail: whether no bracket outside of strings follows in what was read
+        # is_tail: whether no bracket outside of strings follows in what was read
+        depth, at, num_dropped, is_string, is_tail = 0, 0, 0, False, False
         is_scalar = self._held[:1] not in (b"{", b"[")
         while True:
             found = None

@@ -1,4 +1,5 @@
-"""The texts inside a JSON record or a Parquet row: which field is a text, in what role, and what is left over as metadata."""
+"""The texts inside a JSON record or a Parquet row: which field is a text, in what role, and what is left over as
+metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class TextField:
     text: str
     role: str
     own: Mapping[str, Any] = field(default_factory=dict)  # what the record says of this text alone
-    is_kept: bool = False  # whether the field stays in the metadata: the text is made from it, and it cannot be made again from the text
+    # whether the field stays in the metadata: the text is made from it, and it cannot be made again from the text
+    is_kept: bool = False
 
     @property
     def pointer(self) -> str:
@@ -36,14 +38,18 @@ def pointer(name: str, index: int | None = None) -> str:
 
 
 def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: SourceSettings) -> list[TextField]:
-    """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same sample.
+    """Every text of a record: its own, then captions, then transcripts. media: the modalities that stand in the same
+    sample.
 
-    A transcript with times is the only one: without them the same words stand in the metadata. A record of nothing else may be a dialogue; one
-    about media that stand beside it is no text of theirs. A record that lists texts and images both has said all its texts in their order.
+    A transcript with times is the only one: without them the same words stand in the metadata. A record of nothing else
+    may be a dialogue; one about media that stand beside it is no text of theirs. A record that lists texts and images
+    both has said all its texts in their order.
     """
     if is_interleaved(fields, settings=settings):
         return []
-    own_names, timed_names, captions, transcripts = spellings(tuple(fields), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields)
+    own_names, timed_names, captions, transcripts = spellings(
+        tuple(fields), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields
+    )
     found: list[TextField] = []
     if not (own_names or timed_names or captions or transcripts):
         return _dialogue(fields, media, settings)
@@ -68,21 +74,30 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
 def is_interleaved(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
     """Whether the record lists texts, of which there are some, and images."""
     listed = fields.get(settings.texts_field)
-    return isinstance(listed, list) and isinstance(fields.get(settings.images_field), list) and any(text is not None for text in listed)
+    return (
+        isinstance(listed, list)
+        and isinstance(fields.get(settings.images_field), list)
+        and any(text is not None for text in listed)
+    )
 
 
 def _dialogue(fields: Mapping[str, Any], media: Collection[str], settings: SourceSettings) -> list[TextField]:
     if media or settings.texts_field in fields:
         return []
     if pair := preferences_of(fields, settings=settings):
-        return [TextField(name, None, text, "document", own={"preference": preference}, is_kept=True) for name, text, preference in pair]
+        return [
+            TextField(name, None, text, "document", own={"preference": preference}, is_kept=True)
+            for name, text, preference in pair
+        ]
     found = dialogue_of(fields, settings=settings)
     return [TextField(found[0], None, found[1], "document", is_kept=True)] if found is not None else []
 
 
 def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
     """Whether a record with fields of these names may have texts."""
-    found = spellings(tuple(names), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields)
+    found = spellings(
+        tuple(names), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields
+    )
     return any(found) or may_be_dialogue(names, settings=settings)
 
 
@@ -97,7 +112,8 @@ def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
 
 
 def role_beside(media: Collection[str]) -> str:
-    """The role of a text beside these modalities: a caption for an image, a transcript for sound or video, else a document."""
+    """The role of a text beside these modalities: a caption for an image, a transcript for sound or video, else a
+    document."""
     if "image" in media:
         return "caption"
     return "transcript" if "audio" in media or "video" in media else "document"

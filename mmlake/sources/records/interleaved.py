@@ -1,7 +1,9 @@
-"""Interleaved records as corpora publish them: texts and images in one order, where the images are addresses of the web or names of files.
+"""Interleaved records as corpora publish them: texts and images in one order, where the images are addresses of the web
+or names of files.
 
-Two forms are known: the lists `texts` and `images`, in each of which null stands where the other has something (OBELICS, MINT-1T); sentences in
-`text_list` and images in `image_info`, each of which names the sentence that it goes with (MMC4). Nothing is fetched here.
+Two forms are known: the lists `texts` and `images`, in each of which null stands where the other has something
+(OBELICS, MINT-1T); sentences in `text_list` and images in `image_info`, each of which names the sentence that it goes
+with (MMC4). Nothing is fetched here.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from mmlake.sources.web.naming import shown
 SENTENCES: Final = "text_list"
 MATCHED: Final = "image_info"  # MMC4: objects with `raw_url`, `matched_text_index` and more
 _MATCH: Final = "matched_text_index"
-_ADDRESSES: Final = ("raw_url", "url", "src", "image_url", "path")  # of an image that is an object, the first that it has
+# of an image that is an object, the first that it has
+_ADDRESSES: Final = ("raw_url", "url", "src", "image_url", "path")
 _WEB: Final = ("http://", "https://")
 
 
@@ -36,7 +39,10 @@ def is_listed(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
     """Whether the record lists texts and images both."""
     if settings.texts_field not in fields and SENTENCES not in fields:  # asked of every record
         return False
-    return any(isinstance(fields.get(texts), list) and isinstance(fields.get(images), list) for texts, images in forms(settings))
+    return any(
+        isinstance(fields.get(texts), list) and isinstance(fields.get(images), list)
+        for texts, images in forms(settings)
+    )
 
 
 def used_lists(fields: Mapping[str, Any], *, settings: SourceSettings) -> set[str]:
@@ -44,10 +50,17 @@ def used_lists(fields: Mapping[str, Any], *, settings: SourceSettings) -> set[st
     found: set[str] = set()
     for texts, images in forms(settings):
         if isinstance(fields.get(texts), list):
-            tokens = {kind: fields[name] if isinstance(fields.get(name), list) else [] for kind, name in (("image", images), ("text", texts))}
+            tokens = {
+                kind: fields[name] if isinstance(fields.get(name), list) else []
+                for kind, name in (("image", images), ("text", texts))
+            }
             found |= {texts, *([images] if isinstance(fields.get(images), list) or fields.get(images) is None else [])}
             lists = (settings.per_image_fields, tokens["image"]), (settings.per_text_fields, tokens["text"])
-            found |= {name for name in {*lists[0][0], *lists[1][0]} if is_spread(fields, name, [entries for names, entries in lists if name in names])}
+            found |= {
+                name
+                for name in {*lists[0][0], *lists[1][0]}
+                if is_spread(fields, name, [entries for names, entries in lists if name in names])
+            }
             break
     return found
 
@@ -58,22 +71,47 @@ def parts_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> list[Par
         if isinstance(fields.get(texts), list):
             given = fields.get(images)
             tokens = given if isinstance(given, list) else []
-            said = spread(fields, settings.per_text_fields, fields[texts]), spread(fields, settings.per_image_fields, tokens)
-            places = _matched(fields[texts], tokens) if texts == SENTENCES else (range(len(fields[texts])), range(len(tokens)))
-            found = [_text(place, f"{texts}/{at}", value, own) for at, (place, value, own) in enumerate(zip(places[0], fields[texts], said[0], strict=True)) if value is not None]
-            found += [_image(place, f"{images}/{at}", token, own) for at, (place, token, own) in enumerate(zip(places[1], tokens, said[1], strict=True)) if token is not None]
+            said = (
+                spread(fields, settings.per_text_fields, fields[texts]),
+                spread(fields, settings.per_image_fields, tokens),
+            )
+            places = (
+                _matched(fields[texts], tokens)
+                if texts == SENTENCES
+                else (range(len(fields[texts])), range(len(tokens)))
+            )
+            found = [
+                _text(place, f"{texts}/{at}", value, own)
+                for at, (place, value, own) in enumerate(zip(places[0], fields[texts], said[0], strict=True))
+                if value is not None
+            ]
+            found += [
+                _image(place, f"{images}/{at}", token, own)
+                for at, (place, token, own) in enumerate(zip(places[1], tokens, said[1], strict=True))
+                if token is not None
+            ]
             return sorted(found, key=lambda part: part.position)
     return []
 
 
-def items_of_parts(parts: Sequence[Part], blank: RawItem, *, locate: Callable[[str], SourceRef], image_home: str = "image") -> Iterator[tuple[Part, RawItem]]:
-    """The parts with their rows. Images have no bytes, and a reason that says where they lie. blank: a row of the record. locate: pointer -> locator. image_home: whose table gets the images' rows."""
+def items_of_parts(
+    parts: Sequence[Part], blank: RawItem, *, locate: Callable[[str], SourceRef], image_home: str = "image"
+) -> Iterator[tuple[Part, RawItem]]:
+    """The parts with their rows. Images have no bytes, and a reason that says where they lie. blank: a row of the
+    record. locate: pointer -> locator. image_home: whose table gets the images' rows."""
     for part in parts:
         item = blank.but(ref=locate(part.pointer), position=part.position, own=part.own)
         if part.text is not None:
             yield part, text_item(item, part.text, "document")
         else:
-            yield part, item.but(modality=image_home, role="document" if image_home == "text" else "media", fault=_fault(part.address))
+            yield (
+                part,
+                item.but(
+                    modality=image_home,
+                    role="document" if image_home == "text" else "media",
+                    fault=_fault(part.address),
+                ),
+            )
 
 
 def forms(settings: SourceSettings) -> tuple[tuple[str, str], ...]:
@@ -106,9 +144,13 @@ def _shown(value: Any) -> Any:
 
 
 def _matched(sentences: Sequence[Any], images: Sequence[Any]) -> tuple[list[int], list[int]]:
-    """The positions of sentences and of images: images before the sentence that they name, as OpenFlamingo reads them; those that name none at the end."""
+    """The positions of sentences and of images: images before the sentence that they name, as OpenFlamingo reads
+    them; those that name none at the end."""
     named = [image.get(_MATCH) if isinstance(image, Mapping) else None for image in images]
-    before = [at if isinstance(at, int) and not isinstance(at, bool) and 0 <= at < len(sentences) else len(sentences) for at in named]
+    before = [
+        at if isinstance(at, int) and not isinstance(at, bool) and 0 <= at < len(sentences) else len(sentences)
+        for at in named
+    ]
     order = sorted([(at, 1, at) for at in range(len(sentences))] + [(place, 0, at) for at, place in enumerate(before)])
     places: tuple[list[int], list[int]] = ([0] * len(sentences), [0] * len(images))
     for position, (_, is_text, at) in enumerate(order):
@@ -118,7 +160,14 @@ def _matched(sentences: Sequence[Any], images: Sequence[Any]) -> tuple[list[int]
 
 def _fault(address: str) -> Fault:
     if address.startswith(_WEB):
-        return Fault(1111, f"the image lies at {shown(address)[:200]} and was not fetched, since the name of the file does not say that it is a list of URLs")
+        return Fault(
+            1111,
+            f"the image lies at {shown(address)[:200]} and was not fetched, since the name of the file does not "
+            "say that it is a list of URLs",
+        )
     return Fault(
-        1011, f"the image {address[:200]} is named, and the file holds no bytes of it" if address else "an image is listed, and neither its bytes nor its address are there"
+        1011,
+        f"the image {address[:200]} is named, and the file holds no bytes of it"
+        if address
+        else "an image is listed, and neither its bytes nor its address are there",
     )

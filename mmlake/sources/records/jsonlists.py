@@ -1,7 +1,9 @@
-"""A JSON file that is one list of objects, as instructions and dialogues come (Alpaca, ShareGPT, LLaVA): one text record per element.
+"""A JSON file that is one list of objects, as instructions and dialogues come (Alpaca, ShareGPT, LLaVA): one text
+record per element.
 
-The list is cut at the ends of its elements without being parsed, so that a broken element is a row with its bytes, and memory holds one at a
-time. What stands in an element is read as a line of JSON lines is. Lists whose elements name media are manifests (`manifests.py`).
+The list is cut at the ends of its elements without being parsed, so that a broken element is a row with its bytes, and
+memory holds one at a time. What stands in an element is read as a line of JSON lines is. Lists whose elements name
+media are manifests (`manifests.py`).
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def modalities(reading: Reading) -> tuple[str, ...]:
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
-    """The rows of the elements in order. Where the list breaks, a last row says so, with what is there of a record that is cut."""
+    """The rows of the elements in order. Where the list breaks, a last row says so, with what is there of a record
+    that is cut."""
     names, number = SampleNames(reading.key), 0
     try:
         with stream_of(reading) as stream:

@@ -1,4 +1,5 @@
-"""UTF-16 with its mark as UTF-8, a piece at a time: what spreadsheets save as "Unicode text". Halves of surrogate pairs stay broken bytes."""
+"""UTF-16 with its mark as UTF-8, a piece at a time: what spreadsheets save as "Unicode text". Halves of surrogate
+pairs stay broken bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def decoded_head(head: bytes) -> str:
 
 
 def as_utf_8(stream: IO[bytes]) -> IO[bytes]:
-    """The stream itself, or what it says in UTF-8 where it begins with the mark of UTF-16. For reading in order, once."""
+    """The stream itself, or what it says in UTF-8 where it begins with the mark of UTF-16. For reading in order,
+    once."""
     mark = stream.read(len(UTF_16[0]))
     whole = io.BufferedReader(_Ahead(mark, stream), _READ_BYTES)
     return io.BufferedReader(_Recoded(whole), _READ_BYTES) if mark in UTF_16 else whole
@@ -51,7 +53,12 @@ class _Recoded(io.RawIOBase):
     """UTF-16 as UTF-8."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream, self._decoder, self._held, self._is_ended = stream, codecs.getincrementaldecoder("utf-16")("surrogatepass"), b"", False
+        self._stream, self._decoder, self._held, self._is_ended = (
+            stream,
+            codecs.getincrementaldecoder("utf-16")("surrogatepass"),
+            b"",
+            False,
+        )
         self._next = stream.read1
 
     def readable(self) -> bool:

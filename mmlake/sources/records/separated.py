@@ -1,7 +1,8 @@
-"""Separated values whose line of names has a text: one text record per row, other cells as its metadata, all of them strings.
+"""Separated values whose line of names has a text: one text record per row, other cells as its metadata, all of them
+strings.
 
-`.tsv` is separated by tabs, `.csv` by commas, or by semicolons or bars where the line of names says so and no comma would do. A table without
-the name of a text is a document, as is one beside a medium that is called like it.
+`.tsv` is separated by tabs, `.csv` by commas, or by semicolons or bars where the line of names says so and no comma
+would do. A table without the name of a text is a document, as is one beside a medium that is called like it.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def holds_records(look: Callable[[int], bytes], name: str, settings: SourceSetti
 def delimiter_of(head: bytes, name: str, *, settings: SourceSettings) -> str | None:
     """What separates the cells, where one of the names in the first line is that of a text; None where none is.
 
-    A comma where it gives such a name, whatever else would. Else the one of the others that gives such a name among several, and a first row of
-    as many cells, as far as the bytes go; none where both do.
+    A comma where it gives such a name, whatever else would. Else the one of the others that gives such a name among
+    several, and a first row of as many cells, as far as the bytes go; none where both do.
     """
     first, _, behind = decoded_head(head).lstrip("\r\n").partition("\n")
     is_tabbed = sniff.extension_of(name) == "tsv"
@@ -57,14 +58,23 @@ def delimiter_of(head: bytes, name: str, *, settings: SourceSettings) -> str | N
         row, newline, _ = behind.partition("\n")
         # A quote may go on over several lines: such a row is not counted.
         is_counted = bool(newline) and bool(row.strip()) and '"' not in row
-        if len(names) > 1 and record_fields.may_hold_texts(names, settings=settings) and (not is_counted or len(_cells(row, delimiter)) == len(names)):
+        if (
+            len(names) > 1
+            and record_fields.may_hold_texts(names, settings=settings)
+            and (not is_counted or len(_cells(row, delimiter)) == len(names))
+        ):
             found.append(delimiter)
     return found[0] if len(found) == 1 else None
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
     """The cells of one line; none where its quotes do not close."""
-    reader = csv.reader([line.rstrip("\r")], delimiter=delimiter, strict=True, quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL)
+    reader = csv.reader(
+        [line.rstrip("\r")],
+        delimiter=delimiter,
+        strict=True,
+        quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
+    )
     try:
         return [cell.strip() for cell in next(reader, [])]
     except csv.Error:

@@ -1,4 +1,5 @@
-"""List fields of a record that hold one value per image or per text of the sample, told apart into the values of each row."""
+"""List fields of a record that hold one value per image or per text of the sample, told apart into the values of
+each row."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def as_list(value: object) -> list[Any] | None:
 
 
 def spread(fields: Mapping[str, Any], names: Iterable[str], tokens: Sequence[Any]) -> list[dict[str, Any]]:
-    """Per entry of the list, the values that belong to it; none for an entry that is null, and no value that is null."""
+    """Per entry of the list, the values that belong to it; none for an entry that is null, and no value that is
+    null."""
     values: list[dict[str, Any]] = [{} for _ in tokens]
     places = [at for at, token in enumerate(tokens) if token is not None]
     for name in names:
@@ -35,7 +37,8 @@ def spread(fields: Mapping[str, Any], names: Iterable[str], tokens: Sequence[Any
 
 
 def is_spread(fields: Mapping[str, Any], name: str, lists: Sequence[Sequence[Any]]) -> bool:
-    """Whether every value of the list field has a row, so that the field says no more of the whole sample. lists: those of whose entries it has values."""
+    """Whether every value of the list field has a row, so that the field says no more of the whole sample. lists:
+    those of whose entries it has values."""
     given = as_list(fields.get(name))
     if given is None:
         return False
@@ -51,5 +54,11 @@ def not_lists(fields: Mapping[str, Any], *, per_image: Iterable[str], per_text: 
         for name in names:
             value = fields.get(name)
             if value is not None and as_list(value) is None:
-                found.append(Fault(1003, f"the field {name!r} is a JSON {type(value).__name__}, expected a list with one value per {kind}"))
+                found.append(
+                    Fault(
+                        1003,
+                        f"the field {name!r} is a JSON {type(value).__name__}, expected a list with one value per "
+                        f"{kind}",
+                    )
+                )
     return found

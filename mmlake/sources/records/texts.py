@@ -1,7 +1,7 @@
 """Bytes to text and text to JSON, strictly: what cannot be told for certain raises UnreadableItem.
 
-UTF-8 first, then byte order marks, then a guess by charset-normalizer that must be a good one. JSON has no NaN, no infinity, no lone
-surrogates, and a fixed depth.
+UTF-8 first, then byte order marks, then a guess by charset-normalizer that must be a good one. JSON has no NaN, no
+infinity, no lone surrogates, and a fixed depth.
 """
 
 from __future__ import annotations
@@ -18,14 +18,22 @@ from mmlake.records import canonical_json
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.web.charsets import markup_charset
 
-_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_BOMS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
 _FIRST_OF_BOMS = frozenset(mark[:1] for mark, _ in _BOMS)
 _GUESS_BYTES = 1 << 16  # a guess needs no more; the whole text must then decode
 _COMMONEST = "cp1252"
 _BEFORE_VALUES = (b",", b"[", b"{")
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _LONG_BYTES = 8 << 20  # of a record; shorter ones take less than the bounds in whatever way they are written
-_LONG_CHARS = 1 << 20  # of a string in metadata, from which on it matters how often it is copied; of a field's name, which is compared in lower case
+# of a string in metadata, from which on it matters how often it is copied; of a field's name, which is compared in
+# lower case
+_LONG_CHARS = 1 << 20
 _ESCAPED_CHARS = 12  # of a character beyond the first 65,536, as JSON escapes it
 _VALUE_BYTES = 200  # of a number with its name in an object, or of an object around one; measured
 _CONTINUING = bytes(range(0x80, 0xC0))  # the bytes of UTF-8 that begin no character
@@ -37,7 +45,8 @@ _MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
 def decode_text(data: bytes, *, settings: SourceSettings, declared: str | None = None) -> tuple[str, str]:
     """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
 
-    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without it, the one that markup names itself.
+    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without
+    it, the one that markup names itself.
     """
     if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # soon told of most texts
         return data.decode("ascii"), "utf-8"
@@ -64,7 +73,9 @@ def _decoded(data: bytes, encoding: str) -> str:
         text.encode()
         return text
     except UnicodeError as error:
-        raise UnreadableItem(1004, f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not") from error
+        raise UnreadableItem(
+            1004, f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not"
+        ) from error
 
 
 def _declared(data: bytes, encoding: str) -> str | None:
@@ -75,7 +86,8 @@ def _declared(data: bytes, encoding: str) -> str | None:
 
 
 def _wide_encoding(data: bytes) -> str | None:
-    """utf-16-le or -be where every other byte of an even-sized text is mostly zero: UTF-16 without its mark is valid UTF-8."""
+    """utf-16-le or -be where every other byte of an even-sized text is mostly zero: UTF-16 without its mark is valid
+    UTF-8."""
     if len(data) < 4 or len(data) % 2 or b"\0" not in data[:64]:
         return None
     half = len(data) // 2
@@ -84,7 +96,8 @@ def _wide_encoding(data: bytes) -> str | None:
 
 
 def _escaped_encoding(data: bytes) -> str | None:
-    """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for UTF-8."""
+    """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for
+    UTF-8."""
     if b"\x1b" not in data:  # one look for one byte, which hardly any text has
         return None
     if b"\x1b$)C" in data[:1024]:
@@ -99,20 +112,29 @@ def _guess(data: bytes, settings: SourceSettings) -> str:
     if wide:
         return wide
     if len(data) < _MIN_GUESS_BYTES:
-        raise UnreadableItem(1004, f"not UTF-8, and num_bytes={len(data)} not in [{_MIN_GUESS_BYTES}, inf), too few to tell another encoding")
+        raise UnreadableItem(
+            1004,
+            f"not UTF-8, and num_bytes={len(data)} not in [{_MIN_GUESS_BYTES}, inf), too few to tell another encoding",
+        )
     matches = from_bytes(data[:_GUESS_BYTES])
     best = matches.best()
     if best is None:
         raise UnreadableItem(1004, "not UTF-8, and no other encoding gives text")
     if best.chaos > settings.max_charset_mess_fraction:
-        raise UnreadableItem(1004, f"not UTF-8; mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, {settings.max_charset_mess_fraction}]")
-    # Western texts without rare letters tie between a dozen code pages; the one that the web is written in is then meant.
+        raise UnreadableItem(
+            1004,
+            f"not UTF-8; mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, "
+            f"{settings.max_charset_mess_fraction}]",
+        )
+    # Western texts without rare letters tie between a dozen code pages; the one that the web is written in is then
+    # meant.
     tied = {match.encoding for match in matches if match.chaos <= best.chaos and match.coherence >= best.coherence}
     return _COMMONEST if _COMMONEST in tied else best.encoding
 
 
 def parse_object(data: bytes, *, settings: SourceSettings) -> dict[str, Any]:
-    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1008 more values or memory than the settings allow, 1003 everything else."""
+    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1008 more values or memory than the
+    settings allow, 1003 everything else."""
     if len(data) > settings.max_json_values:
         _check_values(data, settings)
     if len(data) > _LONG_BYTES:
@@ -148,7 +170,8 @@ def _value_of(text: str) -> Any:
 
 
 def _check_values(data: bytes, settings: SourceSettings) -> None:
-    """A value is behind a comma or begins a list or an object: where the record has many of these, those inside of strings are left out."""
+    """A value is behind a comma or begins a list or an object: where the record has many of these, those inside of
+    strings are left out."""
     limit, num_strings = settings.max_json_values, 0
     num_values = sum(map(data.count, _BEFORE_VALUES))
     for found in _STRINGS.finditer(data) if num_values > limit else ():
@@ -161,7 +184,8 @@ def _check_values(data: bytes, settings: SourceSettings) -> None:
 
 
 def _check_memory(data: bytes, settings: SourceSettings) -> None:
-    """One emoji makes a text take four bytes per character: as a line, as its values, and as the JSON that they are written as again."""
+    """One emoji makes a text take four bytes per character: as a line, as its values, and as the JSON that they are
+    written as again."""
     num_chars = len(data.translate(None, delete=_CONTINUING))
     decoded = num_chars * (4 if _WIDE.search(data) else 2 if _BROAD.search(data) else 1)
     num_escaped = num_chars - len(data.translate(None, delete=bytes(range(0x80, 0x100))))
@@ -186,13 +210,19 @@ def _finite(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)  # json.loads would make one per record
+# json.loads would make one per record
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _check_depth(value: Any, settings: SourceSettings) -> None:
     level = [value]
     for _ in range(settings.max_json_depth):
-        level = [child for node in level for child in (node.values() if isinstance(node, dict) else node) if isinstance(child, (dict, list))]
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
         if not level:
             return
     raise UnreadableItem(1003, _depth_reason(settings))
@@ -203,9 +233,11 @@ def _depth_reason(settings: SourceSettings) -> str:
 
 
 def metadata_text(metadata: dict[str, Any]) -> str | None:
-    """The metadata as its one JSON spelling, None where there is none. Lone surrogates, which no table holds, stay escaped.
+    """The metadata as its one JSON spelling, None where there is none. Lone surrogates, which no table holds, stay
+    escaped.
 
-    Escaped is also what is long and would take more memory otherwise: a few wide characters widen every copy of the whole.
+    Escaped is also what is long and would take more memory otherwise: a few wide characters widen every copy of the
+    whole.
     """
     if not metadata:
         return None
@@ -220,7 +252,8 @@ def metadata_text(metadata: dict[str, Any]) -> str | None:
 
 
 def _is_widened(values: Iterable[Any]) -> bool:
-    """Whether a long string is among the values, however deep, of which escapes would take less memory. Every row with metadata asks: 1 us for nine fields."""
+    """Whether a long string is among the values, however deep, of which escapes would take less memory. Every row
+    with metadata asks: 1 us for nine fields."""
     for value in values:
         kind = type(value)
         if kind is str:

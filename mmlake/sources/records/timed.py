@@ -1,4 +1,5 @@
-"""Times as corpora write them, and transcripts whose lines have them: a list of {start, end, text} becomes WebVTT, which later stages read."""
+"""Times as corpora write them, and transcripts whose lines have them: a list of {start, end, text} becomes WebVTT,
+which later stages read."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _NOTE = "NOTE without usable times: "
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A transcript with times. Lines without usable ones stand in its text as notes, which no reader of WebVTT shows or times."""
+    """A transcript with times. Lines without usable ones stand in its text as notes, which no reader of WebVTT shows
+    or times."""
 
     text: str
     num_cues: int
@@ -47,7 +49,9 @@ def seconds_of(value: object) -> float | None:
 
 def transcript_of(lines: object) -> Transcript | None:
     """The list of {start, end, text} as WebVTT; None for what is no such list. Lines without words are left out."""
-    if not isinstance(lines, list) or not any(isinstance(line, Mapping) and _first(line, _WORDS) is not None for line in lines):
+    if not isinstance(lines, list) or not any(
+        isinstance(line, Mapping) and _first(line, _WORDS) is not None for line in lines
+    ):
         return None
     cues, broken, reason = [], [], ""
     for number, line in enumerate(lines):
@@ -69,7 +73,8 @@ def transcript_of(lines: object) -> Transcript | None:
 
 
 def with_seconds(value: Any) -> Any:
-    """The value with `start_s` and `end_s` in every object that has `start_timestamp` and `end_timestamp`, as far as those are times."""
+    """The value with `start_s` and `end_s` in every object that has `start_timestamp` and `end_timestamp`, as far as
+    those are times."""
     if isinstance(value, list):
         return [with_seconds(child) for child in value]
     if not isinstance(value, Mapping):

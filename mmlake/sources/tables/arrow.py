@@ -1,8 +1,9 @@
-"""Arrow IPC: files (`.arrow`, Feather of version 2) and streams, as the library `datasets` writes them. Which column is what is told by name and type.
+"""Arrow IPC: files (`.arrow`, Feather of version 2) and streams, as the library `datasets` writes them. Which column is
+what is told by name and type.
 
-A record batch that cannot be read is one row that says so, and the next batch is read. Before Arrow sees a batch, its message has told what
-it would expand to; before its values are made, every offset in it is checked. Arrow keeps no checksums: wrong bits that still decode are
-not noticed, except inside compressed buffers.
+A record batch that cannot be read is one row that says so, and the next batch is read. Before Arrow sees a batch, its
+message has told what it would expand to; before its values are made, every offset in it is checked. Arrow keeps no
+checksums: wrong bits that still decode are not noticed, except inside compressed buffers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from mmlake.sources.tables.messages import Broken, Buffer, Messages, Part, is_ar
 from mmlake.sources.tables.tabular import ROW_BYTES, record_items, schema_faults
 
 NAMES = (".arrow", ".feather", ".arrows", ".ipc")  # endings of files
-_BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError)  # pyarrow's ways to say that a message is damaged
+# pyarrow's ways to say that a message is damaged
+_BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError)
 _FLOOR_BYTES = 64 << 20  # a batch that decodes to less is read, however small it is in the file
 _STATED_BYTES = 8  # of a compressed buffer: what it expands to, or -1 where it is as it is
 _SLICE_ROWS = 1024
@@ -67,7 +69,11 @@ def _items(reading: Reading, wanted: set[int] | None) -> Iterator[RawItem]:
         except UnreadableItem as error:
             entry = reading.landing.stat(reading.path)
             is_empty = entry is not None and not entry.size_bytes
-            fault = (1006, "size_bytes=0 not in [1, inf)") if is_empty else (1001 if error.code == 1003 else error.code, error.reason)
+            fault = (
+                (1006, "size_bytes=0 not in [1, inf)")
+                if is_empty
+                else (1001 if error.code == 1003 else error.code, error.reason)
+            )
             yield reading.fault(*fault, modality=home, content=Content(reading.open) if is_empty else None)
             return
         try:
@@ -108,15 +114,27 @@ class _Table:
                     return
         except UnreadableItem as error:
             code = 1001 if error.code == 1003 else error.code
-            yield self._reading.fault(code, f"{error.reason}; {self._number} rows were read", modality=self._columns.modalities[0])
+            yield self._reading.fault(
+                code, f"{error.reason}; {self._number} rows were read", modality=self._columns.modalities[0]
+            )
             return
         if not is_told:
-            yield self._reading.fault(1006, "num_rows=0 not in [1, inf)", modality=self._columns.modalities[0], content=Content(self._reading.open))
+            yield self._reading.fault(
+                1006,
+                "num_rows=0 not in [1, inf)",
+                modality=self._columns.modalities[0],
+                content=Content(self._reading.open),
+            )
 
     def _fault(self, code: int, reason: str, part: Part | Broken) -> RawItem:
         count = "" if self._messages.num_batches is None or part.is_dictionary else f" of {self._messages.num_batches}"
         what = "dictionary" if part.is_dictionary else "batch"
-        return self._reading.fault(code, f"{what} {part.number}{count}: {reason}", modality=self._columns.modalities[0], member=f"{what}:{part.number}")
+        return self._reading.fault(
+            code,
+            f"{what} {part.number}{count}: {reason}",
+            modality=self._columns.modalities[0],
+            member=f"{what}:{part.number}",
+        )
 
     def _dictionary(self, part: Part) -> Iterator[RawItem]:
         try:
@@ -154,28 +172,39 @@ class _Table:
                 raise UnreadableItem(1008, f"decoded_bytes>={decoded} not in [0, {limit_bytes}]")
 
         for start in range(0, batch.num_rows, _SLICE_ROWS):
-            for fields in cells_of(batch.slice(start, _SLICE_ROWS), self._columns, settings=self._reading.settings, meter=meter):
+            for fields in cells_of(
+                batch.slice(start, _SLICE_ROWS), self._columns, settings=self._reading.settings, meter=meter
+            ):
                 self._number += 1
                 yield from record_items(fields, self._number, self._reading, self._columns, self._names)
                 del fields  # before the next one is made
 
 
 def _check(part: Part, body: Buffer, settings: SourceSettings, dictionary_bytes: int) -> int:
-    """What the part may come to as values. Raises UnreadableItem: 1008 where it would expand without end or take more memory than it may."""
+    """What the part may come to as values. Raises UnreadableItem: 1008 where it would expand without end or take
+    more memory than it may."""
     expanded = 0
     for start, size in part.buffers if part.is_compressed else ():
         if size:
-            stated = int.from_bytes(body[start : start + _STATED_BYTES], "little", signed=True) if size >= _STATED_BYTES else -2
+            stated = (
+                int.from_bytes(body[start : start + _STATED_BYTES], "little", signed=True)
+                if size >= _STATED_BYTES
+                else -2
+            )
             if stated < -1:
                 raise UnreadableItem(1001, "a compressed buffer says what cannot be")
             expanded += size if stated < 0 else stated
     held = dictionary_bytes if part.is_dictionary else 0
     limit = max(_FLOOR_BYTES, (part.body_bytes + len(part.head) + dictionary_bytes) * settings.max_expansion)
     if (decoded := expanded + (0 if part.is_dictionary else part.num_rows * ROW_BYTES)) > limit:
-        raise UnreadableItem(1008, f"decoded_bytes={decoded} not in [0, {limit}] for {part.body_bytes} bytes in the file")
+        raise UnreadableItem(
+            1008, f"decoded_bytes={decoded} not in [0, {limit}] for {part.body_bytes} bytes in the file"
+        )
     if (needed := held + expanded + (part.body_bytes if part.is_dictionary else 0)) > settings.max_decoded_bytes:
         raise UnreadableItem(
-            1008, f"memory_bytes={needed} not in [0, {settings.max_decoded_bytes}], which sources.max_decoded_bytes sets; write smaller record batches, or none that are compressed"
+            1008,
+            f"memory_bytes={needed} not in [0, {settings.max_decoded_bytes}], which sources.max_decoded_bytes "
+            "sets; write smaller record batches, or none that are compressed",
         )
     return limit
 
@@ -207,7 +236,9 @@ class _Decoder:
         try:
             found = self._reader.read_next_batch()
             if found.num_rows != part.num_rows or self._feed.parts:
-                raise UnreadableItem(1001, f"num_rows={found.num_rows} not in [{part.num_rows}, {part.num_rows}], as its message says")
+                raise UnreadableItem(
+                    1001, f"num_rows={found.num_rows} not in [{part.num_rows}, {part.num_rows}], as its message says"
+                )
             found.validate()
             for column in found.columns:
                 validate(column)
@@ -255,7 +286,10 @@ class _Feed:
 
 def _bare(schema: pa.Schema) -> pa.Schema:
     """The schema with extension types as what they are stored as, but for UUIDs, which have a spelling."""
-    fields = [pa.field(field.name, field.type.storage_type, field.nullable) if _is_extended(field.type) else field for field in schema]
+    fields = [
+        pa.field(field.name, field.type.storage_type, field.nullable) if _is_extended(field.type) else field
+        for field in schema
+    ]
     return pa.schema(fields, metadata=schema.metadata)
 
 
@@ -268,7 +302,8 @@ def _is_extended(kind: pa.DataType) -> bool:
 
 
 def validate(column: pa.Array) -> None:
-    """Raises ArrowInvalid where an offset, a length or an index leads out of the column. Texts that are no UTF-8 cost their own rows, later."""
+    """Raises ArrowInvalid where an offset, a length or an index leads out of the column. Texts that are no UTF-8
+    cost their own rows, later."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     try:

@@ -1,4 +1,5 @@
-"""What the library `datasets` writes beside its Arrow files for itself: names, sizes and fingerprints, and tables that it computed. None of it is a sample."""
+"""What the library `datasets` writes beside its Arrow files for itself: names, sizes and fingerprints, and tables
+that it computed. None of it is a sample."""
 
 from __future__ import annotations
 
@@ -11,13 +12,15 @@ from mmlake.landing import Entry, Landing
 
 _INFO, _STATE, _SPLITS = "dataset_info.json", "state.json", "dataset_dict.json"
 _ARROW = ".arrow"
-_COMPUTED = re.compile(r"cache-[0-9a-f]{8,}(?:_\d+_of_\d+)?\.arrow")  # results of `map`, `filter` and `shuffle`: the same samples once more
+# results of `map`, `filter` and `shuffle`: the same samples once more
+_COMPUTED = re.compile(r"cache-[0-9a-f]{8,}(?:_\d+_of_\d+)?\.arrow")
 _MAX_BYTES = 1 << 16  # of the list of splits
 _NAMES = frozenset((_INFO, _STATE))
 
 
 def without_bookkeeping(directory: str, entries: list[Entry], landing: Landing) -> list[Entry]:
-    """The files of a directory that are not about others: all of them, but where Arrow files lie beside their description."""
+    """The files of a directory that are not about others: all of them, but where Arrow files lie beside their
+    description."""
     names = {entry.name for entry in entries}
     if _SPLITS in names:
         entries = [entry for entry in entries if entry.name != _SPLITS or not _lists_splits(directory, entry, landing)]
@@ -32,7 +35,11 @@ def _lists_splits(directory: str, entry: Entry, landing: Landing) -> bool:
         listed = json.loads(landing.head(entry.path, _MAX_BYTES))["splits"]
     except (UnreadableItem, ValueError, KeyError, TypeError, RecursionError):
         return False
-    return isinstance(listed, list) and bool(listed) and all(isinstance(name, str) and _is_split(directory, name, landing) for name in listed[:100])
+    return (
+        isinstance(listed, list)
+        and bool(listed)
+        and all(isinstance(name, str) and _is_split(directory, name, landing) for name in listed[:100])
+    )
 
 
 def _is_split(directory: str, name: str, landing: Landing) -> bool:

@@ -33,9 +33,16 @@ _VIEWED_BYTES = 4 << 20  # a row of more stays in the arrays that it was decoded
 _INLINE_BYTES = 4096  # bytes of an unmapped binary cell that metadata keep; longer ones are named by digest
 
 
-def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings: SourceSettings, meter: Callable[[int], None] | None = None) -> Iterator[dict[str, Any] | Fault]:
-    """The rows as Python values, some at a time. Faults of their own are rows whose cells have none (bytes in a text column, times beyond
-    the calendar) and rows whose cells, those of media left out, would take twice the bytes that a line of JSON may have.
+def cells_of(
+    batch: pa.RecordBatch,
+    columns: Columns | None = None,
+    *,
+    settings: SourceSettings,
+    meter: Callable[[int], None] | None = None,
+) -> Iterator[dict[str, Any] | Fault]:
+    """The rows as Python values, some at a time. Faults of their own are rows whose cells have none (bytes in a text
+    column, times beyond the calendar) and rows whose cells, those of media left out, would take twice the bytes that a
+    line of JSON may have.
 
     meter: told before some rows are made how many bytes they will take; what it raises ends the iteration."""
     media = set(columns.media) if columns is not None else set()
@@ -46,7 +53,10 @@ def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings:
         if part.num_rows > 1 and sum(weights.values()) > settings.batch_bytes:
             half = part.num_rows // 2
             pending += [part.slice(half), part.slice(0, half)]
-        elif part.num_rows == 1 and (size := sum(weight for name, weight in weights.items() if name not in media)) > settings.max_line_bytes:
+        elif (
+            part.num_rows == 1
+            and (size := sum(weight for name, weight in weights.items() if name not in media)) > settings.max_line_bytes
+        ):
             yield Fault(1008, f"row_bytes={size} not in [0, {settings.max_line_bytes}] as values in memory")
         else:
             if meter is not None:
@@ -58,7 +68,10 @@ def cells_of(batch: pa.RecordBatch, columns: Columns | None = None, *, settings:
 def _values(batch: pa.RecordBatch, media: Collection[str]) -> Iterator[dict[str, Any] | Fault]:
     try:
         if batch.num_rows == 1 and batch.nbytes > _VIEWED_BYTES:
-            yield {name: (_viewed(column) if name in media else column.to_pylist())[0] for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+            yield {
+                name: (_viewed(column) if name in media else column.to_pylist())[0]
+                for name, column in zip(batch.schema.names, batch.columns, strict=True)
+            }
             return
         yield from batch.to_pylist()
         return
@@ -72,67 +85,147 @@ def _values(batch: pa.RecordBatch, media: Collection[str]) -> Iterator[dict[str,
 
 
 def _viewed(array: pa.Array) -> list[Any]:
-    """The values of an array of media, bytes as views of it: a film is not to be in memory once more, and a scalar of pyarrow is a copy."""
+    """The values of an array of media, bytes as views of it: a film is not to be in memory once more, and a scalar
+    of pyarrow is a copy."""
     kind, is_valid = array.type, array.is_valid().to_pylist()
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         _, ends, data = array.buffers()
-        stops = memoryview(ends).cast("B").cast("i" if pa.types.is_binary(kind) else "q")[array.offset : array.offset + len(array) + 1]
+        stops = (
+            memoryview(ends)
+            .cast("B")
+            .cast("i" if pa.types.is_binary(kind) else "q")[array.offset : array.offset + len(array) + 1]
+        )
         view = memoryview(data or b"").cast("B")
         return [view[stops[at] : stops[at + 1]] if valid else None for at, valid in enumerate(is_valid)]
     if pa.types.is_struct(kind) and len({field.name for field in kind}) == kind.num_fields:
         fields = {field.name: _viewed(array.field(at)) for at, field in enumerate(kind)}
-        return [{name: values[at] for name, values in fields.items()} if valid else None for at, valid in enumerate(is_valid)]
+        return [
+            {name: values[at] for name, values in fields.items()} if valid else None
+            for at, valid in enumerate(is_valid)
+        ]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         values = iter(_viewed(array.flatten()))
-        return [None if length is None else list(islice(values, length)) for length in array.value_lengths().to_pylist()]
+        return [
+            None if length is None else list(islice(values, length)) for length in array.value_lengths().to_pylist()
+        ]
     return array.to_pylist()
 
 
-def items_of(fields: dict[str, Any], columns: Columns, *, sample_id: str, locate: Locate, settings: SourceSettings) -> Iterator[RawItem]:
-    """The rows of one record: media in the order of the columns, then texts, then what is wrong. A record without any is one row that says so.
+def items_of(
+    fields: dict[str, Any], columns: Columns, *, sample_id: str, locate: Locate, settings: SourceSettings
+) -> Iterator[RawItem]:
+    """The rows of one record: media in the order of the columns, then texts, then what is wrong. A record without any
+    is one row that says so.
 
-    Where a list of texts stands beside a list of images, both are interleaved: their rows stand at their places in the lists, before all others.
+    Where a list of texts stands beside a list of images, both are interleaved: their rows stand at their places in the
+    lists, before all others.
     """
     record, faults = _record(fields, columns, settings)
-    blank = RawItem(modality=columns.modalities[0], ref=locate(""), sample_id=sample_id, licence=licence_field({**record, **fields}, settings))
+    blank = RawItem(
+        modality=columns.modalities[0],
+        ref=locate(""),
+        sample_id=sample_id,
+        licence=licence_field({**record, **fields}, settings),
+    )
     media = list(_media_of(fields, columns))
     present = {medium.modality for medium in media}
     readable, unreadable = _decoded(fields, columns, settings)
-    own = record_fields.text_fields({name: value for name, value in readable.items() if name in columns.texts}, present, settings=settings)
+    own = record_fields.text_fields(
+        {name: value for name, value in readable.items() if name in columns.texts}, present, settings=settings
+    )
     inner = record_fields.text_fields(record, present, settings=settings)
-    found = [*((field, field.pointer[1:]) for field in own), *((field, f"{columns.record}{field.pointer}") for field in inner)]
-    listed = columns.listed_texts if columns.listed_texts is not None and isinstance(fields[columns.listed_texts], list) else None
+    found = [
+        *((field, field.pointer[1:]) for field in own),
+        *((field, f"{columns.record}{field.pointer}") for field in inner),
+    ]
+    listed = (
+        columns.listed_texts
+        if columns.listed_texts is not None and isinstance(fields[columns.listed_texts], list)
+        else None
+    )
     # A guessed column whose cell holds no medium is metadata.
-    taken = {name for name in columns.media if name not in columns.guessed or fields[name] is None} | {medium.column for medium in media}
+    taken = {name for name in columns.media if name not in columns.guessed or fields[name] is None} | {
+        medium.column for medium in media
+    }
     is_named = columns.listed_images is not None and isinstance(fields[columns.listed_images], list)
     parts, told = _parts(fields, columns, settings) if listed is not None or is_named else ([], set())
-    metadata = metadata_of(fields, {*taken, *record_fields.taken(own), *unreadable, *told, *(name for name in (columns.record,) if name is not None)})
-    metadata.update({name: rest for name in columns.media if name in taken and (rest := _beside_bytes(fields[name])) is not None})
-    blank.metadata = _merged(metadata, columns.record, timed.with_seconds(metadata_of(record, record_fields.taken(inner))))
-    inside = [medium for medium in media if listed is not None and medium.at is not None and medium.column == settings.images_field]
+    metadata = metadata_of(
+        fields,
+        {
+            *taken,
+            *record_fields.taken(own),
+            *unreadable,
+            *told,
+            *(name for name in (columns.record,) if name is not None),
+        },
+    )
+    metadata.update(
+        {name: rest for name in columns.media if name in taken and (rest := _beside_bytes(fields[name])) is not None}
+    )
+    blank.metadata = _merged(
+        metadata, columns.record, timed.with_seconds(metadata_of(record, record_fields.taken(inner)))
+    )
+    inside = [
+        medium
+        for medium in media
+        if listed is not None and medium.at is not None and medium.column == settings.images_field
+    ]
     rows = [_media(blank.but(ref=locate(medium.pointer)), medium) for medium in media if medium not in inside]
-    rows.extend(text_item(blank.but(ref=locate(column), own=field.own), field.text, field.role) for field, column in found)
+    rows.extend(
+        text_item(blank.but(ref=locate(column), own=field.own), field.text, field.role) for field, column in found
+    )
     for name, fault in unreadable.items():
         content = Content.of_bytes(fields[name])
-        rows.append(blank.but(modality="text", role="document", ref=locate(name), content=content, size_bytes=len(fields[name]), fault=fault))
+        rows.append(
+            blank.but(
+                modality="text",
+                role="document",
+                ref=locate(name),
+                content=content,
+                size_bytes=len(fields[name]),
+                fault=fault,
+            )
+        )
     rows.extend(_unexpected(fields, columns, blank, locate))
     held = {medium.pointer: medium for medium in inside}
-    placed = [_media(item.but(fault=None), held[part.pointer]) if part.pointer in held else item for part, item in interleaved.items_of_parts(parts, blank, locate=locate)]
+    placed = [
+        _media(item.but(fault=None), held[part.pointer]) if part.pointer in held else item
+        for part, item in interleaved.items_of_parts(parts, blank, locate=locate)
+    ]
     if not rows and not placed and not faults:
         role = "document" if blank.modality == "text" else "media"
-        rows.append(blank.but(role=role, fault=Fault(1003, f"the cells of {sorted({*columns.media, *columns.texts, *([listed] if listed else [])})} are all null")))
-    rows.extend(item.but(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata) for column, item in faults)
+        rows.append(
+            blank.but(
+                role=role,
+                fault=Fault(
+                    1003,
+                    f"the cells of {sorted({*columns.media, *columns.texts, *([listed] if listed else [])})} "
+                    "are all null",
+                ),
+            )
+        )
+    rows.extend(
+        item.but(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata)
+        for column, item in faults
+    )
     yield from _in_order(placed, rows, [field for field, _ in found])
 
 
-def _parts(fields: Mapping[str, Any], columns: Columns, settings: SourceSettings) -> tuple[list[interleaved.Part], set[str]]:
-    """(the texts and images of an interleaved record, the columns that they are the whole of). Images whose bytes are there say nothing else."""
+def _parts(
+    fields: Mapping[str, Any], columns: Columns, settings: SourceSettings
+) -> tuple[list[interleaved.Part], set[str]]:
+    """(the texts and images of an interleaved record, the columns that they are the whole of). Images whose bytes
+    are there say nothing else."""
     said = {name: plain_of(value) for name, value in fields.items() if name not in columns.media}
     if columns.listed_texts is not None and said[columns.listed_texts] is None:
         said[columns.listed_texts] = []
     if isinstance(cell := fields.get(settings.images_field), list) and settings.images_field in columns.lists:
-        said[settings.images_field] = [{} if _bytes_of(one) is not None else {"path": path} if (path := _path_of(one)) else None for one in cell]
-    return interleaved.parts_of(said, settings=settings), interleaved.used_lists(said, settings=settings) - columns.media.keys()
+        said[settings.images_field] = [
+            {} if _bytes_of(one) is not None else {"path": path} if (path := _path_of(one)) else None for one in cell
+        ]
+    return interleaved.parts_of(said, settings=settings), interleaved.used_lists(
+        said, settings=settings
+    ) - columns.media.keys()
 
 
 def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]) -> Iterator[RawItem]:
@@ -142,7 +235,10 @@ def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]
     behind = placed[-1].position + 1 if placed else 0
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         beside = captions if item.modality == "image" else transcripts
-        yield item.but(position=position, beside=tuple(reader_of(text) for text in beside) if item.role == "media" and item.fault is None else ())
+        yield item.but(
+            position=position,
+            beside=tuple(reader_of(text) for text in beside) if item.role == "media" and item.fault is None else (),
+        )
 
 
 class _Medium(NamedTuple):
@@ -165,7 +261,11 @@ def _media_of(fields: Mapping[str, Any], columns: Columns) -> Iterator[_Medium]:
     for name, modality in columns.media.items():
         cell = fields[name]
         elements = list(enumerate(cell or ())) if name in columns.lists else [(None, cell)]
-        found = [_Medium(name, at, modality, data, _path_of(element)) for at, element in elements if (data := _bytes_of(element)) is not None]
+        found = [
+            _Medium(name, at, modality, data, _path_of(element))
+            for at, element in elements
+            if (data := _bytes_of(element)) is not None
+        ]
         if name not in columns.guessed or any(_is_media(medium.data) for medium in found):
             yield from found
 
@@ -183,7 +283,13 @@ def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, loc
             if kind is None or kind.modality in (None, "text"):
                 continue
             content = Content.of_bytes(data)
-            item = blank.but(ref=locate(pointer), content=content, content_type=kind.content_type, extension=kind.extension, size_bytes=len(data))
+            item = blank.but(
+                ref=locate(pointer),
+                content=content,
+                content_type=kind.content_type,
+                extension=kind.extension,
+                size_bytes=len(data),
+            )
             if kind.modality in columns.modalities:
                 yield media_item(item, kind, content)
             else:
@@ -203,7 +309,9 @@ def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, bytes]]:
             yield from _leaves(child, f"{pointer}/{at}")
 
 
-def _record(fields: Mapping[str, Any], columns: Columns, settings: SourceSettings) -> tuple[dict[str, Any], list[tuple[str, RawItem]]]:
+def _record(
+    fields: Mapping[str, Any], columns: Columns, settings: SourceSettings
+) -> tuple[dict[str, Any], list[tuple[str, RawItem]]]:
     """(the fields inside the record column, rows that tell what is wrong with it by column)."""
     if columns.record is None:
         return {}, []
@@ -223,7 +331,19 @@ def _record(fields: Mapping[str, Any], columns: Columns, settings: SourceSetting
             cell = texts.parse_object(data, settings=settings)
         except UnreadableItem as error:
             content = Content.of_bytes(data)
-            return {}, [*faults, (name, blank.but(content=content, content_type="application/json", extension="json", size_bytes=len(data), fault=Fault.of(error)))]
+            return {}, [
+                *faults,
+                (
+                    name,
+                    blank.but(
+                        content=content,
+                        content_type="application/json",
+                        extension="json",
+                        size_bytes=len(data),
+                        fault=Fault.of(error),
+                    ),
+                ),
+            ]
     column = first_field(cell, settings.timed_fields)
     spoken = timed.transcript_of(cell[column]) if column is not None else None
     if spoken is not None and spoken.broken and columns.record_texts:
@@ -250,14 +370,21 @@ def _path_of(cell: Any) -> str | None:
 
 
 def _beside_bytes(cell: Any) -> Any:
-    """What the metadata keep of a cell of media: the path and whatever else stands beside the bytes; None where nothing does."""
+    """What the metadata keep of a cell of media: the path and whatever else stands beside the bytes; None where
+    nothing does."""
     if isinstance(cell, list):
         found = [_beside_bytes(element) for element in cell]
         return found if any(one is not None for one in found) else None
-    return {name: plain_of(value) for name, value in cell.items() if name != "bytes" and value not in (None, "")} or None if isinstance(cell, dict) else None
+    return (
+        {name: plain_of(value) for name, value in cell.items() if name != "bytes" and value not in (None, "")} or None
+        if isinstance(cell, dict)
+        else None
+    )
 
 
-def _decoded(fields: dict[str, Any], columns: Columns, settings: SourceSettings) -> tuple[dict[str, Any], dict[str, Fault]]:
+def _decoded(
+    fields: dict[str, Any], columns: Columns, settings: SourceSettings
+) -> tuple[dict[str, Any], dict[str, Fault]]:
     """(the row with its binary texts decoded, why those that are no text are not)."""
     readable, broken = dict(fields), {}
     for name in columns.raw_texts:
@@ -280,7 +407,11 @@ def _media(item: RawItem, medium: _Medium) -> RawItem:
         return item
     if kind.modality == modality:
         return media_item(item, kind, content)
-    return item.but(content_type=kind.content_type, extension=kind.extension, fault=Fault(1003, f"the cell of a column of {modality} holds {kind.content_type}"))
+    return item.but(
+        content_type=kind.content_type,
+        extension=kind.extension,
+        fault=Fault(1003, f"the cell of a column of {modality} holds {kind.content_type}"),
+    )
 
 
 def metadata_of(fields: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
@@ -289,13 +420,18 @@ def metadata_of(fields: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
 
 
 def plain_of(value: Any) -> Any:
-    """The value as JSON has it: times in ISO 8601, exact decimals as text, short bytes in base64 and long ones by digest."""
+    """The value as JSON has it: times in ISO 8601, exact decimals as text, short bytes in base64 and long ones by
+    digest."""
     if isinstance(value, dict):
         return {str(key): plain_of(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain_of(child) for child in value]
     if isinstance(value, (bytes, memoryview)):
-        return {"base64": base64.b64encode(value).decode()} if len(value) <= _INLINE_BYTES else {"digest": digest_of(value), "size_bytes": len(value)}
+        return (
+            {"base64": base64.b64encode(value).decode()}
+            if len(value) <= _INLINE_BYTES
+            else {"digest": digest_of(value), "size_bytes": len(value)}
+        )
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
@@ -304,4 +440,10 @@ def plain_of(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, uuid.UUID):
         return str(value)
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value) if isinstance(value, decimal.Decimal) else repr(value)
+    return (
+        value
+        if isinstance(value, (str, int, float, bool)) or value is None
+        else str(value)
+        if isinstance(value, decimal.Decimal)
+        else repr(value)
+    )

@@ -1,7 +1,9 @@
-"""Thrift's compact protocol, in which Parquet writes its footers and page headers: fields are read or passed over, and nothing is taken on trust.
+"""Thrift's compact protocol, in which Parquet writes its footers and page headers: fields are read or passed over, and
+nothing is taken on trust.
 
-Everything raises IndexError where the bytes end before the value does, and Malformed where they are none. Stricter than Thrift, so that
-no reader sees other values than we do: a field stands once, has a number above 0, and no number is cut to fewer bits.
+Everything raises IndexError where the bytes end before the value does, and Malformed where they are none. Stricter than
+Thrift, so that no reader sees other values than we do: a field stands once, has a number above 0, and no number is cut
+to fewer bits.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ class Malformed(Exception):
 
 
 def read_field(data: bytes, at: int, number: int) -> tuple[int, int, int]:
-    """(number, kind, where the value begins) of the field there; kind 0: the struct has ended. number: of the field before it, 0 for none."""
+    """(number, kind, where the value begins) of the field there; kind 0: the struct has ended. number: of the field
+    before it, 0 for none."""
     head = data[at]
     if not head:
         return number, 0, at + 1

@@ -1,4 +1,5 @@
-"""FlatBuffers, in which Arrow writes its messages: numbers, tables and vectors of structs are found by offsets, none of which is taken on trust."""
+"""FlatBuffers, in which Arrow writes its messages: numbers, tables and vectors of structs are found by offsets, none
+of which is taken on trust."""
 
 from __future__ import annotations
 

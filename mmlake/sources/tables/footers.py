@@ -1,8 +1,8 @@
 """Where the columns of a Parquet file lie, told by its footer.
 
-Enters: the file. Leaves: a `Chunk` for every column of every row group. pyarrow tells the same of a footer without contradictions; asking
-it about one with some (a histogram of levels that the column does not have) ends the process, so that the few numbers needed are read
-here (parquet-format, `FileMetaData`).
+Enters: the file. Leaves: a `Chunk` for every column of every row group. pyarrow tells the same of a footer without
+contradictions; asking it about one with some (a histogram of levels that the column does not have) ends the process, so
+that the few numbers needed are read here (parquet-format, `FileMetaData`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,25 @@ from functools import partial
 from typing import IO
 
 from mmlake.errors import UnreadableItem
-from mmlake.sources.tables.compact import BINARY, INT32, INT64, LIST, STRUCT, Malformed, Readers, passed, read_fields, read_integer, read_list, read_varint
+from mmlake.sources.tables.compact import (
+    BINARY,
+    INT32,
+    INT64,
+    LIST,
+    STRUCT,
+    Malformed,
+    Readers,
+    passed,
+    read_fields,
+    read_integer,
+    read_list,
+    read_varint,
+)
 
 _TAIL_BYTES = 8  # length of the footer, and a mark
 _CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
-_CODEC, _STORED_BYTES, _DATA_AT, _DICTIONARY_AT, _ELSEWHERE, _ENCRYPTED = range(6)  # what is kept of a chunk, in this order
+# what is kept of a chunk, in this order
+_CODEC, _STORED_BYTES, _DATA_AT, _DICTIONARY_AT, _ELSEWHERE, _ENCRYPTED = range(6)
 _NUMBERS = 6
 
 
@@ -52,15 +66,25 @@ class Footer:
         stream.seek(self._start)
         self._numbers = array("q")
         self._ends = array("q", [0])  # of the row groups, in chunks
-        about: Readers = {4: (INT32, self._keep(_CODEC)), 7: (INT64, self._keep(_STORED_BYTES)), 9: (INT64, self._keep(_DATA_AT)), 11: (INT64, self._keep(_DICTIONARY_AT))}
-        self._column: Readers = {1: (BINARY, self._file_path), 3: (STRUCT, partial(read_fields, readers=about)), 8: (STRUCT, self._crypto)}
+        about: Readers = {
+            4: (INT32, self._keep(_CODEC)),
+            7: (INT64, self._keep(_STORED_BYTES)),
+            9: (INT64, self._keep(_DATA_AT)),
+            11: (INT64, self._keep(_DICTIONARY_AT)),
+        }
+        self._column: Readers = {
+            1: (BINARY, self._file_path),
+            3: (STRUCT, partial(read_fields, readers=about)),
+            8: (STRUCT, self._crypto),
+        }
         try:
             read_fields(stream.read(size), 0, {4: (LIST, partial(_read_structs, read=self._read_group))})
         except (IndexError, Malformed) as error:
             raise UnreadableItem(1001, "the footer does not say where its columns lie") from error
 
     def chunks(self, group: int) -> list[Chunk]:
-        """The columns of the row group in the order of the schema. Raises UnreadableItem 1001 where there is no such group, or a column does not lie before the footer."""
+        """The columns of the row group in the order of the schema. Raises UnreadableItem 1001 where there is no such
+        group, or a column does not lie before the footer."""
         if group + 1 >= len(self._ends):
             raise UnreadableItem(1001, f"group={group} not in [0, {len(self._ends) - 2}], the row groups of the footer")
         found = []
@@ -68,8 +92,16 @@ class Footer:
             codec, stored, start, dictionary, elsewhere, encrypted = self._numbers[at : at + _NUMBERS]
             start = min((offset for offset in (dictionary, start) if offset), default=0)
             if start <= 0 or stored < 0 or start + stored > self._start:
-                raise UnreadableItem(1001, f"a column chunk is said to have {stored} bytes at byte {start} of the file, whose footer begins at byte {self._start}")
-            found.append(Chunk(start, stored, _CODECS[codec] if 0 <= codec < len(_CODECS) else "", bool(elsewhere), bool(encrypted)))
+                raise UnreadableItem(
+                    1001,
+                    f"a column chunk is said to have {stored} bytes at byte {start} of the file, whose footer "
+                    f"begins at byte {self._start}",
+                )
+            found.append(
+                Chunk(
+                    start, stored, _CODECS[codec] if 0 <= codec < len(_CODECS) else "", bool(elsewhere), bool(encrypted)
+                )
+            )
         return found
 
     def _read_group(self, data: bytes, at: int) -> int:

@@ -1,8 +1,10 @@
-"""Lance datasets: a directory `name.lance` with manifests in `_versions` is one shard, read one fragment and one batch of rows at a time.
+"""Lance datasets: a directory `name.lance` with manifests in `_versions` is one shard, read one fragment and one batch
+of rows at a time.
 
-Rows that cannot be read are one row that says so, and those behind them are read. Lance runs in another process (`lancereader.py`), since damage may
-end the one that it runs in. It keeps no checksums: wrong bits that still decode are not noticed here. The rows are those of one version, which their locators name. From a remote landing zone the manifests are
-copied first and then one fragment at a time, so that no more than one lies on the local disk.
+Rows that cannot be read are one row that says so, and those behind them are read. Lance runs in another process
+(`lancereader.py`), since damage may end the one that it runs in. It keeps no checksums: wrong bits that still decode
+are not noticed here. The rows are those of one version, which their locators name. From a remote landing zone the
+manifests are copied first and then one fragment at a time, so that no more than one lies on the local disk.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ from mmlake.sources.tables.lancereader import Fragment, Reader, Step, Unread
 
 SUFFIX = ".lance"
 
-_ADDRESSED = "lance.blob"  # the extension type of blobs that may name an address in place of bytes; blobs without it are bytes
+# the extension type of blobs that may name an address in place of bytes; blobs without it are bytes
+_ADDRESSED = "lance.blob"
 _MANIFESTS = "_versions"
 _OLD_MANIFEST = "_latest.manifest"  # a copy of the newest manifest beside its directory, written by Lance before 0.10
 _BATCH_ROWS = 1024
-_COPIES = 4  # of a fragment, or of an item as large as may be, that may be in memory at once besides batches and buffers
+# of a fragment, or of an item as large as may be, that may be in memory at once besides batches and buffers
+_COPIES = 4
 _MAX_FAILURES = 64  # readings in a row: what a manifest says of a file may be rows without end
 _MAX_ENDS = 2  # processes that a fragment may cost, half a second each
 _OURS = ("_rowid", "_rowaddr")
@@ -41,7 +45,8 @@ _MEMBER = re.compile(r"version:(\d+)/row:(\d+)(?:/(.*))?", re.DOTALL)
 
 
 def root_of(directory: str) -> str | None:
-    """The dataset that the directory is, or is a part of, going by names alone: its outermost part that ends in `.lance`."""
+    """The dataset that the directory is, or is a part of, going by names alone: its outermost part that ends in
+    `.lance`."""
     parts = directory.split("/")
     return next(("/".join(parts[: at + 1]) for at, part in enumerate(parts) if part.lower().endswith(SUFFIX)), None)
 
@@ -52,7 +57,8 @@ def is_dataset(landing: Landing, path: str) -> bool:
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
-    """The modalities that the columns can have; those of the path where the dataset does not open. Only manifests are read."""
+    """The modalities that the columns can have; those of the path where the dataset does not open. Only manifests
+    are read."""
     with _opened(reading) as dataset:
         return dataset.columns.modalities or (reading.hint or "text",)
 
@@ -62,13 +68,24 @@ def items(reading: Reading) -> Iterator[RawItem]:
     home = reading.hint or "text"
     for entry in reading.landing.files(reading.path):
         if entry.name != _OLD_MANIFEST:
-            yield reading.fault(1005, "the file lies inside a Lance dataset but is no part of it", modality=home, member=entry.name)
+            yield reading.fault(
+                1005, "the file lies inside a Lance dataset but is no part of it", modality=home, member=entry.name
+            )
     with _opened(reading) as dataset:
         if dataset.unread:
             reason = f"the columns {dataset.unread[:12]} are of a type whose values may be addresses outside of the dataset, and are not read; write them as plain bytes"
-            yield reading.fault(1007, reason, modality=dataset.columns.modalities[0] if dataset.columns.modalities else home, member=f"version:{dataset.version}/columns")
+            yield reading.fault(
+                1007,
+                reason,
+                modality=dataset.columns.modalities[0] if dataset.columns.modalities else home,
+                member=f"version:{dataset.version}/columns",
+            )
         if not dataset.columns.modalities:
-            yield reading.fault(1003, f"none of the columns {dataset.schema.names[:12]} holds a text, image, video or audio", modality=home)
+            yield reading.fault(
+                1003,
+                f"none of the columns {dataset.schema.names[:12]} holds a text, image, video or audio",
+                modality=home,
+            )
             return
         names, first = SampleNames(reading.key), 0
         for fragment in dataset.fragments():
@@ -78,7 +95,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
-    """The bytes of the item that the locator names, by a random take from its version. Raises UnreadableItem where it is gone."""
+    """The bytes of the item that the locator names, by a random take from its version. Raises UnreadableItem where
+    it is gone."""
     parts = _MEMBER.fullmatch(ref.member or "")
     if parts is None:
         raise UnreadableItem(1001, f"the locator {ref.member!r} names no version and row of a Lance dataset")
@@ -94,7 +112,9 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 class _Dataset:
     """One version of a dataset and the directory where its files lie."""
 
-    def __init__(self, reader: Reader, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]) -> None:
+    def __init__(
+        self, reader: Reader, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]
+    ) -> None:
         self.reader, self.reading = reader, reading
         self.version: int = reader.head["version"]
         self.schema: pa.Schema = pa.schema([field for field in reader.schema if not _may_lead_outside(field)])
@@ -113,7 +133,8 @@ class _Dataset:
                 self._forget(path)
 
     def fragment(self, at: int) -> Fragment:
-        """The fragment at that place, without files where it does not tell them. Raises UnreadableItem 1007 where one lies outside of the dataset."""
+        """The fragment at that place, without files where it does not tell them. Raises UnreadableItem 1007 where
+        one lies outside of the dataset."""
         try:
             fragment = self.reader.fragment(at)
         except Unread:
@@ -121,7 +142,9 @@ class _Dataset:
         size_bytes = 0
         for path in fragment.paths:
             if path.startswith("/") or ".." in PurePosixPath(path).parts or "\0" in path:
-                raise UnreadableItem(1007, f"fragment {fragment.number} names the file {path[:200]!r}, which lies outside of the dataset")
+                raise UnreadableItem(
+                    1007, f"fragment {fragment.number} names the file {path[:200]!r}, which lies outside of the dataset"
+                )
             _check_refused(entry := self.reading.landing.stat(f"{self.reading.path}/{path}"))
             size_bytes += entry.size_bytes if entry is not None else 0
         return fragment._replace(size_bytes=size_bytes)
@@ -132,14 +155,16 @@ class _Dataset:
             self._fetch(path)
 
     def count(self, fragment: Fragment) -> tuple[int, int] | None:
-        """(rows, rows before some were deleted); None where that cannot be told: rows behind it are counted as if it had none."""
+        """(rows, rows before some were deleted); None where that cannot be told: rows behind it are counted as if it
+        had none."""
         try:
             return self.reader.count(fragment)
         except Unread:
             return None
 
     def step(self, fragment: Fragment, offset: int, step_rows: int, num_rows: int) -> Step:
-        """So many rows of the fragment, to be read. The last ones of all its rows with one more, to see that there is none."""
+        """So many rows of the fragment, to be read. The last ones of all its rows with one more, to see that there
+        is none."""
         step_rows = min(step_rows, num_rows - offset) + (offset + step_rows >= num_rows)
         settings = self.reading.settings
         memory_bytes = _memory_bytes(settings) + _COPIES * min(fragment.size_bytes, settings.max_item_bytes)
@@ -172,16 +197,26 @@ def _memory_bytes(settings: SourceSettings) -> int:
 
 
 def _may_lead_outside(field: pa.Field) -> bool:
-    """Whether values of the column may be addresses that Lance itself would open: any file of this machine, any host, with our credentials."""
+    """Whether values of the column may be addresses that Lance itself would open: any file of this machine, any
+    host, with our credentials."""
     kind = field.type
-    name = kind.extension_name if isinstance(kind, pa.BaseExtensionType) else (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("ascii", "replace")
+    name = (
+        kind.extension_name
+        if isinstance(kind, pa.BaseExtensionType)
+        else (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("ascii", "replace")
+    )
     storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     return name.startswith(_ADDRESSED) or any(_may_lead_outside(storage.field(at)) for at in range(storage.num_fields))
 
 
 def _unblobbed(schema: pa.Schema) -> pa.Schema:
     """The schema with blob columns as the bytes that are read from them, not as Lance keeps them."""
-    fields = [pa.field(field.name, pa.large_binary()) if (field.metadata or {}).get(b"lance-encoding:blob") == b"true" else field for field in schema]
+    fields = [
+        pa.field(field.name, pa.large_binary())
+        if (field.metadata or {}).get(b"lance-encoding:blob") == b"true"
+        else field
+        for field in schema
+    ]
     return pa.schema(fields)
 
 
@@ -213,7 +248,10 @@ def pinned(path: str, settings: SourceSettings) -> int | None:
     for pin in settings.lance_versions:
         name, _, number = pin.rpartition("@")
         if not name or not number.isdigit() or not int(number):
-            raise SettingsError(f"sources.lance_versions holds {pin!r}; write the dataset's path in the landing zone and its version, such as 'images/pets.lance@7'")
+            raise SettingsError(
+                f"sources.lance_versions holds {pin!r}; write the dataset's path in the landing zone and its "
+                "version, such as 'images/pets.lance@7'"
+            )
         if name == path:
             return int(number)
     return None
@@ -247,14 +285,18 @@ def _check_refused(entry: Entry | None) -> None:
         raise UnreadableItem(1007, f"{entry.name[:200]!r} inside the dataset is {entry.refused}")
 
 
-def _fragment(dataset: _Dataset, fragment: Fragment, first: int, counted: tuple[int, int] | None, names: SampleNames) -> Iterator[RawItem]:
-    """The rows of a fragment, so many at a time, each time alone: what cannot be read costs no others, and the same ones whenever it is read."""
+def _fragment(
+    dataset: _Dataset, fragment: Fragment, first: int, counted: tuple[int, int] | None, names: SampleNames
+) -> Iterator[RawItem]:
+    """The rows of a fragment, so many at a time, each time alone: what cannot be read costs no others, and the same
+    ones whenever it is read."""
     member = f"version:{dataset.version}/fragment:{fragment.number}"
     if counted is None:
         yield _broken(dataset, f"fragment {fragment.number}: its rows cannot be counted", member)
         return
     num_rows, step_rows = counted[0], _step_rows(fragment, counted[1], dataset.reading.settings)
-    missing, failures, ends, num_found = list[tuple[int, int, bool]](), 0, 0, 0  # (before the first, last, whether it ended the process) of rows that were not read
+    # (before the first, last, whether it ended the process) of rows that were not read
+    missing, failures, ends, num_found = list[tuple[int, int, bool]](), 0, 0, 0
     step = dataset.step(fragment, 0, step_rows, num_rows) if num_rows else None
     while step is not None:
         start, stop = step.offset, min(step.offset + step_rows, num_rows)
@@ -285,10 +327,18 @@ def _fragment(dataset: _Dataset, fragment: Fragment, first: int, counted: tuple[
     for start, stop, has_ended in missing:
         reason = f"fragment {fragment.number}: rows {first + start + 1} to {first + stop} cannot be read"
         reason += f" (num_rows={stop - start}): the process that reads Lance did not survive them" if has_ended else ""
-        yield _broken(dataset, reason, member if (start, stop) == (0, num_rows) else f"{member}/rows:{first + start + 1}-{first + stop}")
+        yield _broken(
+            dataset,
+            reason,
+            member if (start, stop) == (0, num_rows) else f"{member}/rows:{first + start + 1}-{first + stop}",
+        )
     if num_found != num_rows - sum(stop - start for start, stop, _ in missing):
         found = f"num_rows={num_found}" if num_found < num_rows else f"num_rows>={num_found}"
-        yield _broken(dataset, f"fragment {fragment.number} has {found} not in [{num_rows}, {num_rows}], as its manifest says", f"{member}/rows")
+        yield _broken(
+            dataset,
+            f"fragment {fragment.number} has {found} not in [{num_rows}, {num_rows}], as its manifest says",
+            f"{member}/rows",
+        )
 
 
 def _step_rows(fragment: Fragment, physical_rows: int, settings: SourceSettings) -> int:
@@ -309,10 +359,18 @@ def _rows(dataset: _Dataset, batch: pa.RecordBatch, number: int, names: SampleNa
             yield reading.fault(fields.code, fields.reason, modality=dataset.columns.modalities[0], member=member)
             continue
         row_id, address = (fields.pop(name) for name in _OURS)
-        fields.setdefault("lance", {"version": dataset.version, "fragment": address >> 32, "row_id": row_id, "row_address": address})
+        fields.setdefault(
+            "lance", {"version": dataset.version, "fragment": address >> 32, "row_id": row_id, "row_address": address}
+        )
         identity = first_field(fields, reading.settings.id_fields)
         sample_id = names.of(fields[identity] if identity else None, at)
-        yield from items_of(fields, dataset.columns, sample_id=sample_id, locate=_locator(reading.path, member), settings=reading.settings)
+        yield from items_of(
+            fields,
+            dataset.columns,
+            sample_id=sample_id,
+            locate=_locator(reading.path, member),
+            settings=reading.settings,
+        )
 
 
 def _locator(path: str, member: str) -> Callable[[str], SourceRef]:

@@ -1,7 +1,9 @@
-"""The program that reads Lance in a process of its own. Enters: requests, a line of JSON each. Leaves: for each its answer, JSON and Arrow.
+"""The program that reads Lance in a process of its own. Enters: requests, a line of JSON each. Leaves: for each its
+answer, JSON and Arrow.
 
-Run by its path, so that it imports nothing of this package: it starts once per process that reads Lance, and again after each dataset that
-ends it. An answer is four bytes with the length of its head, the head, and so many bytes as the head's `size_bytes` says.
+Run by its path, so that it imports nothing of this package: it starts once per process that reads Lance, and again
+after each dataset that ends it. An answer is four bytes with the length of its head, the head, and so many bytes as the
+head's `size_bytes` says.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 PANICKED, ABSENT = 70, 69  # exit codes: Rust gave up what it was doing; Lance cannot be imported
-_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # told to whole groups and services: our parent decides when to end, and this ends with it
+# told to whole groups and services: our parent decides when to end, and this ends with it
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Answer = tuple[dict[str, Any], list[Any], Any]  # (head, batches, their schema)
 
@@ -41,7 +44,12 @@ def main() -> None:
     # OSError and the others are pylance's ways to say that a file is damaged.
     broken = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RuntimeError, NotImplementedError)
     dataset = Dataset()
-    asks: dict[str, Callable[..., Answer]] = {"open": dataset.open, "fragment": dataset.fragment, "count": dataset.count, "rows": dataset.rows}
+    asks: dict[str, Callable[..., Answer]] = {
+        "open": dataset.open,
+        "fragment": dataset.fragment,
+        "count": dataset.count,
+        "rows": dataset.rows,
+    }
     with open(pipes[0], "rb") as requests, open(pipes[1], "wb") as answers:
         for line in requests:
             request = json.loads(line)
@@ -50,7 +58,8 @@ def main() -> None:
                 size_bytes = _size(batches, schema)
             except broken:
                 head, batches, schema, size_bytes = {"is_unreadable": True}, [], None, 0
-            except BaseException:  # noqa: BLE001 - PanicException derives from it and cannot be imported; what it leaves behind is not to be used
+            # PanicException derives from it and cannot be imported; what it leaves behind is not to be used
+            except BaseException:  # noqa: BLE001
                 os._exit(PANICKED)
             data = json.dumps({**head, "size_bytes": size_bytes}).encode()
             answers.write(len(data).to_bytes(4, "little") + data)
@@ -99,7 +108,11 @@ class Dataset:
         self._handle, self._fragments = None, []
         handle = lance.dataset(root, version=version)
         self._handle, self._fragments = handle, handle.get_fragments()
-        head = {"version": handle.version, "num_fragments": len(self._fragments), "is_elsewhere": bool(handle.base_paths())}
+        head = {
+            "version": handle.version,
+            "num_fragments": len(self._fragments),
+            "is_elsewhere": bool(handle.base_paths()),
+        }
         return head, [], handle.schema
 
     def fragment(self, at: int) -> Answer:
@@ -115,7 +128,9 @@ class Dataset:
         fragment = self._fragments[at]
         return {"num_rows": fragment.count_rows(), "physical_rows": fragment.physical_rows}, [], None
 
-    def rows(self, at: int, columns: list[str], offset: int, limit: int, *, buffer_bytes: int, memory_bytes: int) -> Answer:
+    def rows(
+        self, at: int, columns: list[str], offset: int, limit: int, *, buffer_bytes: int, memory_bytes: int
+    ) -> Answer:
         """So many rows of the fragment."""
         _limit_memory(memory_bytes)
         scanner = self._fragments[at].scanner(
@@ -134,13 +149,16 @@ class Dataset:
 
 
 def _limit_memory(size_bytes: int) -> None:
-    """Let this process take so much more than it has now. Not by its address space, of which threads and pools reserve what they never use."""
+    """Let this process take so much more than it has now. Not by its address space, of which threads and pools
+    reserve what they never use."""
     with contextlib.suppress(OSError, ValueError, IndexError):  # systems without /proc have no limit
         with open("/proc/self/statm", "rb") as statm:
             taken_bytes = int(statm.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         wanted = taken_bytes + size_bytes
-        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
 
 
 if __name__ == "__main__":

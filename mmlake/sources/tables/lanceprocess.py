@@ -1,7 +1,9 @@
-"""A process that reads Lance for this one. Lance ends the process that it runs in over some damaged files, which nothing can catch.
+"""A process that reads Lance for this one. Lance ends the process that it runs in over some damaged files, which
+nothing can catch.
 
-Enters: requests. Leaves: answers of `lancechild.py`, read one at a time. A process that did as it was asked, or said that it
-could not, is kept for the next dataset for a while. None outlives this process: each ends when the pipe of its requests is closed.
+Enters: requests. Leaves: answers of `lancechild.py`, read one at a time. A process that did as it was asked, or said
+that it could not, is kept for the next dataset for a while. None outlives this process: each ends when the pipe of its
+requests is closed.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ _STALL_S = 300.0  # seconds without a byte of an answer; it reads at most some h
 _EXIT_S = 5.0  # seconds; an abort takes milliseconds
 _PIPE_BYTES = 1 << 20
 _MAX_HEAD_BYTES = 64 << 20  # names of a fragment's files
-_ENVIRONMENT = {"RUST_BACKTRACE": "0", "ARROW_DEFAULT_MEMORY_POOL": "system"}  # traces take longer than reading; other pools reserve 1 GiB, which counts as taken
+# traces take longer than reading; other pools reserve 1 GiB, which counts as taken
+_ENVIRONMENT = {"RUST_BACKTRACE": "0", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 _lock = threading.Lock()
 _idle: list[tuple[LanceProcess, threading.Timer]] = []
@@ -43,7 +46,8 @@ class Ended(Exception):
 
     def __init__(self, *, may_pass: bool) -> None:
         super().__init__()
-        self.may_pass = may_pass  # somebody else killed it, for want of memory or by hand, or it came from another dataset: a new one may answer
+        # somebody else killed it, for want of memory or by hand, or it came from another dataset: a new one may answer
+        self.may_pass = may_pass
 
 
 class Answer(NamedTuple):
@@ -65,7 +69,13 @@ class LanceProcess:
         command = [sys.executable, "-P", "-W", "ignore", str(_PROGRAM)]
         # A group of its own: an interrupt at the terminal is for us, and a process that it ends would look like damage.
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, process_group=0, env={**os.environ, **_ENVIRONMENT}
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            process_group=0,
+            env={**os.environ, **_ENVIRONMENT},
         )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
@@ -128,7 +138,10 @@ class LanceProcess:
         self.end()
         if code == ABSENT:
             need("lance", extra="lance", purpose="reading a Lance dataset")
-            raise MissingExtra(f"reading a Lance dataset needs the library 'lance', which does not load in a process started as {sys.executable}; run: pip install 'mmlake[lance]'")
+            raise MissingExtra(
+                "reading a Lance dataset needs the library 'lance', which does not load in a process started as "
+                f"{sys.executable}; run: pip install 'mmlake[lance]'"
+            )
         return Ended(may_pass=self._is_kept or code == -signal.SIGKILL)
 
     def end(self) -> None:

@@ -55,7 +55,12 @@ class Reader:
     """An open version. Every method raises Unread."""
 
     def __init__(self, root: Path, version: int | None, memory_bytes: int) -> None:
-        self._opening: dict[str, Any] = {"do": "open", "root": str(root), "version": version, "memory_bytes": memory_bytes}
+        self._opening: dict[str, Any] = {
+            "do": "open",
+            "root": str(root),
+            "version": version,
+            "memory_bytes": memory_bytes,
+        }
         self._process: LanceProcess | None = None
         self._is_sound = True  # all that it gave was: others may use the process
         self._asked: Step | None = None
@@ -106,7 +111,8 @@ class Reader:
             raise Unread(has_ended=False) from error
 
     def _answer(self, request: dict[str, Any] | None, *, max_bytes: int, is_asked: bool = False) -> Answer:
-        """The answer to the request, of a new process where there is none any more. None: the opening is the request."""
+        """The answer to the request, of a new process where there is none any more. None: the opening is the
+        request."""
         for tries_left in reversed(range(_TRIES)):
             try:
                 return self._once(request, max_bytes, is_asked)

@@ -1,7 +1,9 @@
-"""The messages of an Arrow IPC file or stream, one after another: what each holds and how much it would expand to, before Arrow sees any of it.
+"""The messages of an Arrow IPC file or stream, one after another: what each holds and how much it would expand to,
+before Arrow sees any of it.
 
-Enters: a stream, forward only where it cannot seek. Leaves: the schema's message, then one `Part` per dictionary and record batch. A file
-with a sound footer is read by that, so that a damaged part costs no other; everything else in the order in which it stands.
+Enters: a stream, forward only where it cannot seek. Leaves: the schema's message, then one `Part` per dictionary and
+record batch. A file with a sound footer is read by that, so that a damaged part costs no other; everything else in the
+order in which it stands.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _MAX_PADDING_BYTES = 64  # up to where a writer may align the first message
 _MAX_BLOCKS = 1 << 20  # parts of one file
 _HELD_BYTES = 64 << 20  # bodies up to here are held in memory, larger ones lie in a temporary file
 _COPY_BYTES = 1 << 20
-_LEGACY_SCHEMA_BYTES = 1 << 20  # a stream from before Arrow 0.15 begins with a length alone, which other bytes may look like
+# a stream from before Arrow 0.15 begins with a length alone, which other bytes may look like
+_LEGACY_SCHEMA_BYTES = 1 << 20
 
 Buffer = bytes | memoryview
 
@@ -52,7 +55,8 @@ class Broken(NamedTuple):
 
 
 def is_arrow(head: bytes, *, is_named: bool) -> bool:
-    """Whether these are the first bytes of a file or a stream. is_named: whether the file is called like one, which the oldest streams need."""
+    """Whether these are the first bytes of a file or a stream. is_named: whether the file is called like one, which
+    the oldest streams need."""
     return head.startswith((MAGIC, FEATHER_1)) or ((is_named or head.startswith(_CONTINUES)) and _is_stream(head))
 
 
@@ -64,7 +68,12 @@ def _is_stream(head: bytes) -> bool:
         return False
     try:
         table = Table.root(head[start : start + size])
-        return table.number(1, "B") == _SCHEMA and table.number(0, "h") in (2, 3, 4) and table.number(3, "q") == 0 and table.table(2) is not None
+        return (
+            table.number(1, "B") == _SCHEMA
+            and table.number(0, "h") in (2, 3, 4)
+            and table.number(3, "q") == 0
+            and table.table(2) is not None
+        )
     except Malformed:
         return False
 
@@ -80,7 +89,9 @@ class Messages:
         mark = stream.read(8)
         self._at = len(mark)
         if mark.startswith(FEATHER_1):
-            raise UnreadableItem(1005, "content is Feather of version 1, which is not read; write it as Arrow IPC (Feather of version 2)")
+            raise UnreadableItem(
+                1005, "content is Feather of version 1, which is not read; write it as Arrow IPC (Feather of version 2)"
+            )
         self.is_file = mark.startswith(MAGIC)
         self._ahead = b"" if self.is_file else mark
         self._blocks = self._footer() if self.is_file else None
@@ -102,11 +113,13 @@ class Messages:
         return None if self._blocks is None else len(self._blocks[1])
 
     def parts(self) -> Iterator[Part | Broken]:
-        """The dictionaries and record batches. Raises UnreadableItem behind the last whole one where the stream ends before its end or cannot be followed further."""
+        """The dictionaries and record batches. Raises UnreadableItem behind the last whole one where the stream ends
+        before its end or cannot be followed further."""
         return self._in_order() if self._blocks is None else self._by_blocks(*self._blocks)
 
     def _pass_padding(self, seen: bytes) -> None:
-        """Go to the first message, which begins with anything but zero; the last bytes that were read may be its own."""
+        """Go to the first message, which begins with anything but zero; the last bytes that were read may be its
+        own."""
         padding = seen
         while not padding.strip(b"\0") and self._at < _MAX_PADDING_BYTES + len(MAGIC):
             padding = self._stream.read(8)
@@ -116,7 +129,8 @@ class Messages:
         self._ahead = padding.lstrip(b"\0") if padding.strip(b"\0") else b""
 
     def _footer(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]] | None:
-        """(dictionaries, record batches) as (place, bytes of the head, bytes of the body); None where the stream cannot seek or no footer can be read."""
+        """(dictionaries, record batches) as (place, bytes of the head, bytes of the body); None where the stream
+        cannot seek or no footer can be read."""
         stream = self._stream
         if not stream.seekable():
             return None
@@ -131,8 +145,14 @@ class Messages:
             self._stop = end - 10 - size
             stream.seek(self._stop)
             table = Table.root(stream.read(size))
-            found: list[list[tuple[int, ...]]] = [[(place, head, body) for place, head, _, body in table.structs(field, "qiiq")] for field in (2, 3)]
-            sound = all(place >= 8 and 8 <= head <= _MAX_HEAD_BYTES and body >= 0 and place + head + body <= self._stop for blocks in found for place, head, body in blocks)
+            found: list[list[tuple[int, ...]]] = [
+                [(place, head, body) for place, head, _, body in table.structs(field, "qiiq")] for field in (2, 3)
+            ]
+            sound = all(
+                place >= 8 and 8 <= head <= _MAX_HEAD_BYTES and body >= 0 and place + head + body <= self._stop
+                for blocks in found
+                for place, head, body in blocks
+            )
             return (found[0], found[1]) if sound else None
         except Malformed:
             return None
@@ -140,7 +160,8 @@ class Messages:
             stream.seek(here)
 
     def _is_complete(self, dictionaries: list[tuple[int, ...]], batches: list[tuple[int, ...]]) -> bool:
-        """Whether nothing but the mark of the end lies between the schema, what the footer names, and the footer: else it would hide rows."""
+        """Whether nothing but the mark of the end lies between the schema, what the footer names, and the footer:
+        else it would hide rows."""
         assert self._stop is not None
         stop = self._at
         for place, head_bytes, body_bytes in sorted([*dictionaries, *batches]):
@@ -149,7 +170,9 @@ class Messages:
             stop = place + head_bytes + body_bytes
         return 0 <= self._stop - stop <= _MAX_PADDING_BYTES
 
-    def _by_blocks(self, dictionaries: list[tuple[int, ...]], batches: list[tuple[int, ...]]) -> Iterator[Part | Broken]:
+    def _by_blocks(
+        self, dictionaries: list[tuple[int, ...]], batches: list[tuple[int, ...]]
+    ) -> Iterator[Part | Broken]:
         for is_dictionary, blocks in ((True, dictionaries), (False, batches)):
             for number, (place, head_bytes, body_bytes) in enumerate(blocks):
                 self._stream.seek(place)
@@ -157,7 +180,12 @@ class Messages:
                 try:
                     head = self._head()
                     message = _parsed(head) if head is not None else None
-                    if head is None or message is None or message.kind != (_DICTIONARY if is_dictionary else _BATCH) or (len(head), message.body_bytes) != (head_bytes, body_bytes):
+                    if (
+                        head is None
+                        or message is None
+                        or message.kind != (_DICTIONARY if is_dictionary else _BATCH)
+                        or (len(head), message.body_bytes) != (head_bytes, body_bytes)
+                    ):
                         raise UnreadableItem(1001, "its message is not the one that the footer says")
                 except UnreadableItem as error:
                     yield Broken(number, is_dictionary, Fault.of(error))
@@ -177,7 +205,11 @@ class Messages:
                 numbers[message.kind] += 1
                 yield part
             else:
-                yield Broken(numbers[_BATCH], False, Fault(1001, f"a message of kind {message.kind} is neither a dictionary nor a record batch"))
+                yield Broken(
+                    numbers[_BATCH],
+                    False,
+                    Fault(1001, f"a message of kind {message.kind} is neither a dictionary nor a record batch"),
+                )
             self._skip(start + message.body_bytes - self._at)
         if self._stop is not None:
             return
@@ -198,7 +230,16 @@ class Messages:
                 self._at = start
             return self._body(message.body_bytes)
 
-        return Part(number, message.kind == _DICTIONARY, head, message.body_bytes, message.num_rows, message.buffers, message.is_compressed, body)
+        return Part(
+            number,
+            message.kind == _DICTIONARY,
+            head,
+            message.body_bytes,
+            message.num_rows,
+            message.buffers,
+            message.is_compressed,
+            body,
+        )
 
     def _head(self) -> bytes | None:
         """The next message without its body; None at the end. Raises UnreadableItem."""
@@ -214,7 +255,9 @@ class Messages:
             self._is_ended = True
             return None
         if not 0 < size <= _MAX_HEAD_BYTES:
-            raise UnreadableItem(1001 if size < 0 else 1008, f"message_bytes={size} not in [0, {_MAX_HEAD_BYTES}] before byte {self._at}")
+            raise UnreadableItem(
+                1001 if size < 0 else 1008, f"message_bytes={size} not in [0, {_MAX_HEAD_BYTES}] before byte {self._at}"
+            )
         return start + self._take(size)
 
     def _take(self, size: int, *, is_end_allowed: bool = False) -> bytes:
@@ -273,7 +316,11 @@ def _parsed(head: bytes) -> _Message:
             raise Malformed
         num_rows = about.number(0, "q") if about is not None else 0
         buffers = [(start, size) for start, size in about.structs(2, "qq")] if about is not None else []
-        if body_bytes < 0 or num_rows < 0 or any(start < 0 or size < 0 or start + size > body_bytes for start, size in buffers):
+        if (
+            body_bytes < 0
+            or num_rows < 0
+            or any(start < 0 or size < 0 or start + size > body_bytes for start, size in buffers)
+        ):
             raise Malformed
         return _Message(kind, body_bytes, num_rows, buffers, about is not None and about.table(3) is not None)
     except Malformed:
@@ -288,4 +335,8 @@ def _spooled(stream: IO[bytes], size: int) -> memoryview:
             copy.write(data)
             left -= len(data)
         copy.flush()
-        return memoryview(mmap.mmap(copy.fileno(), size - left, access=mmap.ACCESS_READ)) if size > left else memoryview(b"")
+        return (
+            memoryview(mmap.mmap(copy.fileno(), size - left, access=mmap.ACCESS_READ))
+            if size > left
+            else memoryview(b"")
+        )

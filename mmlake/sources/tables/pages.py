@@ -1,7 +1,8 @@
 """What a Parquet column chunk would decode to, told by its page headers alone: nothing is expanded.
 
-The footer's sizes cannot be used for it: dictionary and run-length encodings make gigabytes of a few hundred bytes, and a hostile footer
-says what it likes. Page headers are Thrift structs in the compact protocol (parquet-format, `PageHeader`).
+The footer's sizes cannot be used for it: dictionary and run-length encodings make gigabytes of a few hundred bytes, and
+a hostile footer says what it likes. Page headers are Thrift structs in the compact protocol (parquet-format,
+`PageHeader`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Page:
     stored_bytes: int
     expanded_bytes: int
     is_plain: bool  # whether its values stand in it one behind another
-    levels_bytes: tuple[int, int] | None = None  # of repetition and definition levels, which version 2 keeps uncompressed before the values
+    # of repetition and definition levels, which version 2 keeps uncompressed before the values
+    levels_bytes: tuple[int, int] | None = None
     is_compressed: bool = True
 
     def most_bytes(self, num_values: int) -> int:
@@ -72,7 +74,8 @@ class Weight:
 
 
 def weigh(file: IO[bytes], start: int, size_bytes: int, *, width_bytes: int | None = None) -> Weight:
-    """The weight of the column chunk that lies there. width_bytes: of its values, None where they are byte strings of any length.
+    """The weight of the column chunk that lies there. width_bytes: of its values, None where they are byte strings of
+    any length.
 
     Raises UnreadableItem: 1001 where its page headers do not parse, 1008 where there are too many.
     """
@@ -83,7 +86,14 @@ def weigh(file: IO[bytes], start: int, size_bytes: int, *, width_bytes: int | No
     while at < end:
         header, length = _header(file, at, end)
         kind, expanded, stored = (header.get(field) for field in (1, 2, 3))
-        if not isinstance(kind, int) or not isinstance(expanded, int) or not isinstance(stored, int) or expanded < 0 or stored < 0 or at + length + stored > end:
+        if (
+            not isinstance(kind, int)
+            or not isinstance(expanded, int)
+            or not isinstance(stored, int)
+            or expanded < 0
+            or stored < 0
+            or at + length + stored > end
+        ):
             raise _unreadable(at)
         largest, largest_stored = max(largest, expanded), max(largest_stored, stored)
         about = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}.get(kind, -1))
@@ -94,22 +104,46 @@ def weigh(file: IO[bytes], start: int, size_bytes: int, *, width_bytes: int | No
             dictionary, average = max(dictionary, expanded), expanded / max(1, num_values)
         elif kind in (_DATA, _DATA_V2):
             encoding = about.get(2 if kind == _DATA else 4) if isinstance(about, dict) else None
-            decoded += num_values * (_LEVEL_BYTES + int(average)) if encoding in _ENCODED else max(expanded, num_values * _LEVEL_BYTES)
+            decoded += (
+                num_values * (_LEVEL_BYTES + int(average))
+                if encoding in _ENCODED
+                else max(expanded, num_values * _LEVEL_BYTES)
+            )
             value_bytes = width_bytes or (dictionary if encoding in _ENCODED else expanded)
             everything = num_values * value_bytes if width_bytes or encoding in (*_ENCODED, _PREFIXED) else expanded
             levels = _levels(about, expanded, at) if kind == _DATA_V2 else None
             compressed = kind == _DATA or (isinstance(about, dict) and about.get(7) is not False)
-            pages.append(Page(num_values, value_bytes, everything, at + length, stored, expanded, encoding == _PLAIN, levels, compressed))
+            pages.append(
+                Page(
+                    num_values,
+                    value_bytes,
+                    everything,
+                    at + length,
+                    stored,
+                    expanded,
+                    encoding == _PLAIN,
+                    levels,
+                    compressed,
+                )
+            )
             total += num_values
         if len(pages) > _MAX_PAGES:
             raise UnreadableItem(1008, f"num_pages>={len(pages)} not in [0, {_MAX_PAGES}]")
         at += length + stored
-    return Weight(decoded + dictionary, largest, largest_stored, min(dictionary, width_bytes or dictionary), total, tuple(pages))
+    return Weight(
+        decoded + dictionary, largest, largest_stored, min(dictionary, width_bytes or dictionary), total, tuple(pages)
+    )
 
 
 def _levels(about: Any, expanded: int, at: int) -> tuple[int, int]:
     repetition, definition = (about.get(field) if isinstance(about, dict) else None for field in (6, 5))
-    if not isinstance(repetition, int) or not isinstance(definition, int) or repetition < 0 or definition < 0 or repetition + definition > expanded:
+    if (
+        not isinstance(repetition, int)
+        or not isinstance(definition, int)
+        or repetition < 0
+        or definition < 0
+        or repetition + definition > expanded
+    ):
         raise _unreadable(at)
     return repetition, definition
 

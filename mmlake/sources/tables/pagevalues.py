@@ -1,6 +1,7 @@
 """What the pages of a Parquet column hold exactly: the longest byte string, and the most values that one row has.
 
-Page headers alone leave open whether a page of 100 MB is one value or a million; here pages are expanded, one at a time, and walked.
+Page headers alone leave open whether a page of 100 MB is one value or a million; here pages are expanded, one at a
+time, and walked.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Shape:
 
 
 def looked_into(file: IO[bytes], weight: Weight, shape: Shape) -> tuple[Weight, int]:
-    """(the weight with what the pages were found to hold, the most values that one row has). Raises UnreadableItem 1001 where a page does not expand or parse."""
+    """(the weight with what the pages were found to hold, the most values that one row has). Raises UnreadableItem
+    1001 where a page does not expand or parse."""
     pages, most, open_row = [], 0, 0
     for page in weight.pages:
         if page.num_values <= 1 and not shape.max_repetition:
@@ -37,7 +39,9 @@ def looked_into(file: IO[bytes], weight: Weight, shape: Shape) -> tuple[Weight, 
         if shape.max_repetition:
             longest, open_row = _longest_row(levels, page, shape.max_repetition.bit_length(), open_row)
             most = max(most, longest, open_row)
-        pages.append(replace(page, value_bytes=_longest_value(body, page)) if shape.is_bytes and page.is_plain else page)
+        pages.append(
+            replace(page, value_bytes=_longest_value(body, page)) if shape.is_bytes and page.is_plain else page
+        )
     return replace(weight, pages=tuple(pages)), most if shape.max_repetition else 1
 
 
@@ -82,7 +86,8 @@ def _longest_value(body: memoryview, page: Page) -> int:
 
 
 def _longest_row(levels: memoryview, page: Page, width: int, open_row: int) -> tuple[int, int]:
-    """(values of the longest row that ends in the page, values so far of the row that does not). A level of 0 begins a row (RLE and bit-packed runs)."""
+    """(values of the longest row that ends in the page, values so far of the row that does not). A level of 0 begins
+    a row (RLE and bit-packed runs)."""
     import numpy as np
 
     at = longest = seen = 0

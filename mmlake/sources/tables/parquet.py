@@ -65,13 +65,20 @@ def items(reading: Reading) -> Iterator[RawItem]:
             first += num_rows
 
 
-def _group(file: File, group: int, first: int, reading: Reading, columns: Columns, names: SampleNames, stream: IO[bytes]) -> Iterator[RawItem]:
+def _group(
+    file: File, group: int, first: int, reading: Reading, columns: Columns, names: SampleNames, stream: IO[bytes]
+) -> Iterator[RawItem]:
     num_rows, home = file.metadata.row_group(group).num_rows, columns.modalities[0]
     where = f"row group {group} of {file.num_row_groups}"
     try:
         planned = plan(file, group, stream, reading.settings)
     except UnreadableItem as error:
-        yield reading.fault(error.code, f"{where}: {error.reason}; its {num_rows} rows are not read", modality=home, member=f"group:{group}")
+        yield reading.fault(
+            error.code,
+            f"{where}: {error.reason}; its {num_rows} rows are not read",
+            modality=home,
+            member=f"group:{group}",
+        )
         return
     number, broken, decoded = first, None, 0
     try:

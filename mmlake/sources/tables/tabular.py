@@ -27,7 +27,9 @@ def schema_faults(schema: pa.Schema, columns: Columns, reading: Reading) -> Iter
         yield reading.fault(1003, reason, modality=columns.modalities[0], member="columns")
 
 
-def record_items(fields: dict[str, Any] | Fault, number: int, reading: Reading, columns: Columns, names: SampleNames) -> Iterator[RawItem]:
+def record_items(
+    fields: dict[str, Any] | Fault, number: int, reading: Reading, columns: Columns, names: SampleNames
+) -> Iterator[RawItem]:
     """The items of the row with this number. Rows are counted from 1, like lines of JSONL."""
     if isinstance(fields, Fault):
         yield reading.fault(fields.code, fields.reason, modality=columns.modalities[0], member=f"row:{number}")

@@ -1,1 +1,2 @@
-"""The web as a source: addresses fetched politely, answers undone and judged. What connectors of crawls and of URL lists share."""
+"""The web as a source: addresses fetched politely, answers undone and judged. What connectors of crawls and of URL
+lists share."""

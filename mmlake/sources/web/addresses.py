@@ -1,4 +1,5 @@
-"""Which addresses may be asked: http and https, without credentials, with a host. Where on the network it may lie, `remote/networks.py` checks."""
+"""Which addresses may be asked: http and https, without credentials, with a host. Where on the network it may lie,
+`remote/networks.py` checks."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _MAX_URL_CHARS = 8192
 
 
 def parsed(text: str) -> URL:
-    """The address, fit to be asked. Raises UnreadableItem 1101 where it is not: another scheme, credentials, no host."""
+    """The address, fit to be asked. Raises UnreadableItem 1101 where it is not: another scheme, credentials, no
+    host."""
     yarl = need("yarl", extra="web", purpose="reading a list of URLs")
     if len(text) > _MAX_URL_CHARS:
         raise UnreadableItem(1101, f"url_chars={len(text)} not in [1, {_MAX_URL_CHARS}]")
@@ -37,10 +39,13 @@ def checked(url: URL) -> URL:
         raise UnreadableItem(1101, "the address holds credentials, which are never sent")
     if not url.host:
         raise UnreadableItem(1101, "the address names no host")
-    if _NUMBERS.fullmatch(url.host) and not is_numeric(url.host):  # "127.1", "2130706433": what libraries resolve by themselves, past the check
+    # "127.1", "2130706433": what libraries resolve by themselves, past the check
+    if _NUMBERS.fullmatch(url.host) and not is_numeric(url.host):
         raise UnreadableItem(1101, "the host is a number that is no address in its usual form")
     return url
 
 
 def _refused(url: URL) -> Any:
-    raise UnreadableItem(1101, f"the scheme {url.scheme[:20]!r} is none of http and https" if url.scheme else "the address has no scheme")
+    raise UnreadableItem(
+        1101, f"the scheme {url.scheme[:20]!r} is none of http and https" if url.scheme else "the address has no scheme"
+    )

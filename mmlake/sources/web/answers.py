@@ -1,4 +1,5 @@
-"""What is asked of a downloader and what it answers. The downloader itself is in `downloads.py`; connectors know only this."""
+"""What is asked of a downloader and what it answers. The downloader itself is in `downloads.py`; connectors know
+only this."""
 
 from __future__ import annotations
 
@@ -32,13 +33,15 @@ class Downloads(Protocol):
     """Fetches addresses once and remembers what came of them."""
 
     def answers(self, urls: Iterable[str | None], *, rules: SourceSettings) -> Iterator[Answer | None]:
-        """One answer per address, in the order of the addresses, None for None. What was fetched before is not fetched again."""
+        """One answer per address, in the order of the addresses, None for None. What was fetched before is not
+        fetched again."""
 
     def open(self, answer: Answer) -> IO[bytes]:
         """The bytes of an answer that has a digest."""
 
     def telling(self, name: str, modality: str, *, rules: SourceSettings) -> Downloads:
-        """The same downloads for whoever makes the table of that modality of the list of that name: they know where the other tables have its addresses."""
+        """The same downloads for whoever makes the table of that modality of the list of that name: they know where
+        the other tables have its addresses."""
 
     def home(self, answer: Answer) -> str:
         """The modality whose table has the row of the address, of which only the content tells any."""

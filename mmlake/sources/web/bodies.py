@@ -1,4 +1,5 @@
-"""HTTP bodies undone: chunks joined (RFC 9112), content encodings expanded (RFC 9110), each with a limit on what comes out."""
+"""HTTP bodies undone: chunks joined (RFC 9112), content encodings expanded (RFC 9110), each with a limit on what
+comes out."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def codings_of(header: str | None) -> tuple[str, ...]:
 def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) -> IO[bytes]:
     """The body behind its content codings, for reading in order; the source itself where there are none.
 
-    A coding that the bytes plainly do not have was undone by whoever stored them, and is passed over. Reading raises UnreadableItem:
+    A coding that the bytes plainly do not have was undone by whoever stored them, and is passed over. Reading raises
+    UnreadableItem:
     1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit. source: at its start, seekable.
     """
     if len(codings) > _MAX_CODINGS:
@@ -46,7 +48,8 @@ def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) ->
     return source
 
 
-Step = Callable[[bytes, int], tuple[bytes, bytes, bool]]  # (input, most bytes to give) -> (output, input left over, whether the end was reached)
+# (input, most bytes to give) -> (output, input left over, whether the end was reached)
+Step = Callable[[bytes, int], tuple[bytes, bytes, bool]]
 
 
 def _inflater(head: bytes) -> Step:
@@ -71,7 +74,11 @@ def _brotli() -> Step:
         try:
             taken = decompressor.can_accept_more_data()
             # What it holds back must be taken out with empty input before it accepts more.
-            return decompressor.process(data if taken else b"", output_buffer_limit=size), b"" if taken else data, decompressor.is_finished()
+            return (
+                decompressor.process(data if taken else b"", output_buffer_limit=size),
+                b"" if taken else data,
+                decompressor.is_finished(),
+            )
         except brotli.error as error:
             raise ValueError from error
 
@@ -95,12 +102,16 @@ class _Stepwise(io.RawIOBase):
             if not self._input:
                 self._input = self._source.read(_STEP_BYTES)
                 if not self._input and dry:
-                    raise UnreadableItem(1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark")
+                    raise UnreadableItem(
+                        1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
+                    )
                 dry = not self._input
             try:
                 data, self._input, self._ended = self._step(self._input, len(buffer))
             except ValueError as error:
-                raise UnreadableItem(1003, f"the {self._name} stream is damaged after {self._count} expanded bytes") from error
+                raise UnreadableItem(
+                    1003, f"the {self._name} stream is damaged after {self._count} expanded bytes"
+                ) from error
         data, self._output = data[: len(buffer)], data[len(buffer) :]
         self._count += len(data)
         if self._count > self._limit:
@@ -115,7 +126,8 @@ class _Stepwise(io.RawIOBase):
 
 
 def dechunked(source: IO[bytes]) -> IO[bytes]:
-    """The body without its chunk marks; the body as it is where it has none, since many crawlers join chunks and keep the header."""
+    """The body without its chunk marks; the body as it is where it has none, since many crawlers join chunks and
+    keep the header."""
     start = source.tell()
     first = source.readline(80)
     source.seek(start)
@@ -143,7 +155,9 @@ class _Dechunked(io.RawIOBase):
             line = self._source.readline(80)
             size = _chunk_size(line)
             if size is None:
-                raise UnreadableItem(1003 if line else 1002, f"no chunk size stands after {self._count} bytes of the chunked body")
+                raise UnreadableItem(
+                    1003 if line else 1002, f"no chunk size stands after {self._count} bytes of the chunked body"
+                )
             self._left, self._ended = size, size == 0
         data = self._source.read(min(len(buffer), self._left))
         if self._left and not data:

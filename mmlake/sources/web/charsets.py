@@ -1,4 +1,5 @@
-"""The encoding that a web page declares: in the Content-Type header, else in its first bytes (WHATWG Encoding Standard); of XML in its declaration."""
+"""The encoding that a web page declares: in the Content-Type header, else in its first bytes (WHATWG Encoding
+Standard); of XML in its declaration."""
 
 from __future__ import annotations
 
@@ -9,17 +10,21 @@ _META_BYTES = 1024  # how far the HTML standard looks for a meta tag
 _PARAMETER = re.compile(r"""charset\s*=\s*["']?\s*([A-Za-z0-9_:.+-]{1,40})""", re.IGNORECASE)
 _TAG = re.compile(rb"""<meta\b[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.+-]{1,40})""", re.IGNORECASE)
 _DECLARATION = re.compile(rb"""<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z0-9_:.-]{1,40})["']""")
-# Labels under which the web means a larger encoding than the name says (Encoding Standard, section 4.2), by Python's name.
+# Labels under which the web means a larger encoding than the name says (Encoding Standard, section 4.2), by Python's
+# name.
 _MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
           "euc_kr": "cp949", "big5": "big5hkscs"}  # fmt: skip
 _WEB = frozenset(
-    "utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u "
-    "mac-roman cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 mac-cyrillic gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949".split()
+    "utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "
+    "iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u "
+    "mac-roman cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 mac-cyrillic gb18030 "
+    "big5hkscs euc_jp iso2022_jp cp932 cp949".split()
 )
 
 
 def declared_charset(content_type: str | None, head: bytes) -> str | None:
-    """Python's name of the encoding that the header declares, else a meta tag in the first bytes; None where neither names one of the web's."""
+    """Python's name of the encoding that the header declares, else a meta tag in the first bytes; None where neither
+    names one of the web's."""
     named = _PARAMETER.search(content_type or "")
     if named and (charset := _known(named[1])):
         return charset
@@ -27,7 +32,8 @@ def declared_charset(content_type: str | None, head: bytes) -> str | None:
 
 
 def markup_charset(head: bytes) -> str | None:
-    """Python's name of the encoding that a page or an XML file names in its first bytes; None where there is no such, or these are no markup."""
+    """Python's name of the encoding that a page or an XML file names in its first bytes; None where there is no
+    such, or these are no markup."""
     head = head[:_META_BYTES].lstrip()
     return (_named_in(_DECLARATION, head) or _named_in(_TAG, head)) if head.startswith(b"<") else None
 
@@ -35,7 +41,8 @@ def markup_charset(head: bytes) -> str | None:
 def _named_in(pattern: re.Pattern[bytes], head: bytes) -> str | None:
     found = pattern.search(head[:_META_BYTES])
     charset = _known(found[1].decode("ascii")) if found else None
-    return "utf-8" if charset and charset.startswith("utf-16") else charset  # a tag that could be read as ASCII is not in UTF-16
+    # a tag that could be read as ASCII is not in UTF-16
+    return "utf-8" if charset and charset.startswith("utf-16") else charset
 
 
 def _known(label: str) -> str | None:

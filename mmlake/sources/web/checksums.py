@@ -21,7 +21,8 @@ class Checksum:
 
     @classmethod
     def of_label(cls, label: str | None) -> Checksum | None:
-        """The hash in a label such as `sha1:3I42H3S6...` (ISO 28500); None where there is none, or in words that are not known."""
+        """The hash in a label such as `sha1:3I42H3S6...` (ISO 28500); None where there is none, or in words that are
+        not known."""
         algorithm, _, text = (label or "").strip().partition(":")
         return cls.of(algorithm.lower().replace("-", ""), text)
 
@@ -29,7 +30,11 @@ class Checksum:
     def of(cls, algorithm: str, text: str) -> Checksum | None:
         """The hash that the text spells in hexadecimal, Base32 or Base64; None where it is none of that algorithm."""
         size = _SIZES.get(algorithm, 0)
-        for spelled, decode in ((2 * size, bytes.fromhex), (-(-size * 8 // 5), _base32), (-(-size // 3) * 4, base64.b64decode)):
+        for spelled, decode in (
+            (2 * size, bytes.fromhex),
+            (-(-size * 8 // 5), _base32),
+            (-(-size // 3) * 4, base64.b64decode),
+        ):
             if size and len(text.rstrip("=") if decode is _base32 else text) == spelled:
                 try:
                     value = decode(text)

@@ -1,7 +1,8 @@
-"""Many addresses fetched at once, each once: answers come in the order that was asked, bytes go into the store, outcomes into the journal.
+"""Many addresses fetched at once, each once: answers come in the order that was asked, bytes go into the store,
+outcomes into the journal.
 
-The network runs in a thread of its own; what arrives is stored and written down in groups, so that a killed run loses at most what was
-on the way. One process downloads into a lake at a time, since only then do the limits per host hold.
+The network runs in a thread of its own; what arrives is stored and written down in groups, so that a killed run loses
+at most what was on the way. One process downloads into a lake at a time, since only then do the limits per host hold.
 """
 
 from __future__ import annotations
@@ -46,7 +47,14 @@ _LOCK_POLL_S = 0.2
 class JournalledDownloads:
     """The downloads of one lake: the journal at the path, the bytes in the store."""
 
-    def __init__(self, path: str | os.PathLike[str], *, store: Blobs, settings: WebSettings | None = None, lookup: Lookup | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        store: Blobs,
+        settings: WebSettings | None = None,
+        lookup: Lookup | None = None,
+    ) -> None:
         self.path = Path(path)
         self._store, self._settings, self._lookup = store, settings or WebSettings(), lookup
 
@@ -55,7 +63,8 @@ class JournalledDownloads:
         return Journal(self.path)
 
     def answers(self, urls: Iterable[str | None], *, rules: SourceSettings) -> Iterator[Answer | None]:
-        """One answer per address, in their order, None for None; those of the journal without asking again. Waits while another process downloads."""
+        """One answer per address, in their order, None for None; those of the journal without asking again. Waits
+        while another process downloads."""
         book = _Book(self, rules)
         ahead: deque[str | None] = deque()
         asked = iter(urls)
@@ -110,17 +119,25 @@ class JournalledDownloads:
         return answer.modality or "text"
 
     def turn(self, name: str, modality: str, *, rules: SourceSettings) -> int:
-        """The turn in which the table of that modality would be made of the list of that name: one that was made in another is out of date."""
+        """The turn in which the table of that modality would be made of the list of that name: one that was made in
+        another is out of date."""
         return self.journal.turn(name, modality, policy=self.policy(rules)) if self.path.exists() else 0
 
     def policy(self, rules: SourceSettings) -> str:
         """The digest of the settings that decide which addresses have an answer."""
         return _digest_of([_manners_of(rules), rules.max_item_bytes, self._settings.reach])
 
-    def forget(self, urls: Iterable[str] | None = None, *, codes: Collection[int] = TRANSIENT_CODES, lists: Collection[str] | None = None) -> int:
+    def forget(
+        self,
+        urls: Iterable[str] | None = None,
+        *,
+        codes: Collection[int] = TRANSIENT_CODES,
+        lists: Collection[str] | None = None,
+    ) -> int:
         """How many failures were forgotten, of these addresses or of all; the next ingest asks again.
 
-        lists: names of those whose tables will all be made anew, None for all: only in these an address may move to another table.
+        lists: names of those whose tables will all be made anew, None for all: only in these an address may move to
+        another table.
         """
         self.journal.release(lists)
         return self.journal.forget(urls, codes=codes)
@@ -140,7 +157,9 @@ def _manners_of(rules: SourceSettings) -> str:
 def _counting_manners(rules: SourceSettings) -> frozenset[str]:
     """Those of the rules, and the stricter ones: whatever came under these may be used under the rules as well."""
     stricter = product({True, rules.respect_opt_out}, {True, rules.respect_robots})
-    return frozenset(_manners_of(replace(rules, respect_opt_out=opt_out, respect_robots=robots)) for opt_out, robots in stricter)
+    return frozenset(
+        _manners_of(replace(rules, respect_opt_out=opt_out, respect_robots=robots)) for opt_out, robots in stricter
+    )
 
 
 def _digest_of(values: list[Any]) -> str:
@@ -168,7 +187,11 @@ class _Book:
 
     def __init__(self, downloads: JournalledDownloads, rules: SourceSettings) -> None:
         self._rules, self._journal, self._store = rules, downloads.journal, downloads._store
-        self._manners, self._counting, self._policy = _manners_of(rules), _counting_manners(rules), downloads.policy(rules)
+        self._manners, self._counting, self._policy = (
+            _manners_of(rules),
+            _counting_manners(rules),
+            downloads.policy(rules),
+        )
         self._known: dict[str, Answer] = {}
         self.waiting: set[str] = set()  # on the way
         self.wanted = Counter[str]()  # how often each address stands in the window
@@ -195,7 +218,8 @@ class _Book:
 
     def settle(self, crowd: _Crowd) -> None:
         """Store what arrives and write down what came, as one group."""
-        # In a thread of its own: a batch of the store is durable when the thread's outermost ends, and the caller may have one open.
+        # In a thread of its own: a batch of the store is durable when the thread's outermost ends, and the caller may
+        # have one open.
         answers = crowd.writer.submit(self._written, crowd).result()
         self._known.update((answer.url, answer) for answer in answers)
         self.waiting.difference_update(answer.url for answer in answers)
@@ -274,7 +298,8 @@ class _Crowd:
             raise
 
     def take(self, *, timeout_s: float | None) -> Fetched | None:
-        """What arrives next, within that time; None where nothing does. Raises what broke the downloader itself: that is our fault and never an address's."""
+        """What arrives next, within that time; None where nothing does. Raises what broke the downloader itself:
+        that is our fault and never an address's."""
         until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while not self._stopped.is_set():
             try:

@@ -1,11 +1,13 @@
-"""What came of every address that was ever asked: one SQLite file, so that nothing is downloaded twice and a killed run goes on.
+"""What came of every address that was ever asked: one SQLite file, so that nothing is downloaded twice and a killed run
+goes on.
 
-An answer with bytes counts under the manners that it came under and under looser ones, one without until what decided it changes: the
-settings that the row `policy` is the digest of.
+An answer with bytes counts under the manners that it came under and under looser ones, one without until what decided
+it changes: the settings that the row `policy` is the digest of.
 
-Of an address that says nothing of its content, the content tells the table that has its row; and answers change. So the tables of a list
-are made in turns: in one turn, whoever makes a table finds each address in the table where it was first told. A table that is made once
-more with other settings opens the next turn, and the others of its list are out of date.
+Of an address that says nothing of its content, the content tells the table that has its row; and answers change. So the
+tables of a list are made in turns: in one turn, whoever makes a table finds each address in the table where it was
+first told. A table that is made once more with other settings opens the next turn, and the others of its list are out
+of date.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _WAIT_S = 30.0  # for another process that writes; a group of answers takes mill
 
 
 def _keep_log(connection: sqlite3.Connection) -> None:
-    """Have the database write ahead. SQLite refuses that at once, without its timeout, while somebody else opens the file for the first time."""
+    """Have the database write ahead. SQLite refuses that at once, without its timeout, while somebody else opens the
+    file for the first time."""
     deadline_s = time.monotonic() + _WAIT_S
     while True:
         try:
@@ -50,12 +53,14 @@ def _keep_log(connection: sqlite3.Connection) -> None:
 
 
 class Journal:
-    """The answers by address. One object may be used by several threads one after another, the file by several processes."""
+    """The answers by address. One object may be used by several threads one after another, the file by several
+    processes."""
 
     def __init__(self, path: Path) -> None:
         """Where nothing can be written, only reading works; the rest raises OSError."""
         self._path = path
-        self._snapshot = None if not path.parent.exists() or is_writable(path) else Snapshot(path)  # in this order: another process may make the directory in between
+        # in this order: another process may make the directory in between
+        self._snapshot = None if not path.parent.exists() or is_writable(path) else Snapshot(path)
         self._connection: sqlite3.Connection | None = None
 
     @property
@@ -70,15 +75,21 @@ class Journal:
             raise OSError(errno.EROFS, "the journal of downloads cannot be written here", str(self._path))
         if self._connection is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None)
+            self._connection = sqlite3.connect(
+                self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None
+            )
             _keep_log(self._connection)
-            self._connection.execute("PRAGMA synchronous=NORMAL")  # a lost commit is a second download, and the file stays whole
+            # a lost commit is a second download, and the file stays whole
+            self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(_SCHEMA)
         return self._connection
 
     def find(self, url: str, *, manners: Collection[str], policy: str) -> Answer | None:
-        """What came of the address, where it still counts. manners: the digests of all under which an answer with bytes counts."""
-        row = self._known.execute("SELECT manners, policy, code, answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
+        """What came of the address, where it still counts. manners: the digests of all under which an answer with
+        bytes counts."""
+        row = self._known.execute(
+            "SELECT manners, policy, code, answer FROM downloads WHERE address = ?", (_key(url),)
+        ).fetchone()
         if row is None or (row[0] not in manners if row[2] is None else row[1] != policy):
             return None
         return Answer(**{**json.loads(row[3]), "url": url})
@@ -90,21 +101,30 @@ class Journal:
 
     def keep(self, answers: Iterable[Answer], *, manners: str, policy: str, now_s: float) -> None:
         """Write the answers down, all or none. manners: the digest of what may forbid an answer although it came."""
-        rows = [(_key(answer.url), manners, policy, answer.code, answer.digest, now_s, _text(answer)) for answer in answers]
+        rows = [
+            (_key(answer.url), manners, policy, answer.code, answer.digest, now_s, _text(answer)) for answer in answers
+        ]
         with closing(self._database.cursor()) as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.executemany("INSERT OR REPLACE INTO downloads VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             cursor.execute("COMMIT")
 
     def forget(self, urls: Iterable[str] | None, *, codes: Collection[int] = TRANSIENT_CODES) -> int:
-        """How many answers with one of the codes were forgotten, of these addresses or of all: they are asked again at the next ingest."""
+        """How many answers with one of the codes were forgotten, of these addresses or of all: they are asked again
+        at the next ingest."""
         marks = ",".join("?" * len(codes))
         if urls is None:
             return self._database.execute(f"DELETE FROM downloads WHERE code IN ({marks})", (*codes,)).rowcount
-        return sum(self._database.execute(f"DELETE FROM downloads WHERE address = ? AND code IN ({marks})", (_key(url), *codes)).rowcount for url in urls)
+        return sum(
+            self._database.execute(
+                f"DELETE FROM downloads WHERE address = ? AND code IN ({marks})", (_key(url), *codes)
+            ).rowcount
+            for url in urls
+        )
 
     def turn(self, name: str, modality: str, *, policy: str) -> int:
-        """The turn, from 0, in which the table of that modality would be made of the list of that name. policy: the digest of the settings that decide its answers."""
+        """The turn, from 0, in which the table of that modality would be made of the list of that name. policy: the
+        digest of the settings that decide its answers."""
         turn, _, is_next = self._turn(name, modality, policy)
         return turn + is_next
 
@@ -116,7 +136,9 @@ class Journal:
             if is_next:
                 cursor.execute("DELETE FROM homes WHERE list = ?", (name,))
             if is_next or not made:
-                cursor.execute("INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, turn + is_next, policy, modality))
+                cursor.execute(
+                    "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, turn + is_next, policy, modality)
+                )
             elif modality not in made:
                 cursor.execute("UPDATE turns SET made = ? WHERE list = ?", (" ".join((*made, modality)), name))
             cursor.execute("COMMIT")
@@ -130,7 +152,8 @@ class Journal:
         return row[0], made, modality in made and row[1] != policy
 
     def home(self, name: str, url: str, modality: str) -> str:
-        """The modality whose table has the row of the address in this turn of the list; this one where none has it yet."""
+        """The modality whose table has the row of the address in this turn of the list; this one where none has it
+        yet."""
         key = (name, _key(url))
         asked = "SELECT modality FROM homes WHERE list = ? AND address = ?"
         row = self._known.execute(asked, key).fetchone()
@@ -140,8 +163,13 @@ class Journal:
         return str(row[0])
 
     def release(self, names: Iterable[str] | None) -> None:
-        """Let the tables of these lists, or of all, be told anew where their addresses belong. All tables of a list must then be made once more."""
-        marks = [(name,) for name in names] if names is not None else self._database.execute("SELECT list FROM turns").fetchall()
+        """Let the tables of these lists, or of all, be told anew where their addresses belong. All tables of a list
+        must then be made once more."""
+        marks = (
+            [(name,) for name in names]
+            if names is not None
+            else self._database.execute("SELECT list FROM turns").fetchall()
+        )
         self._database.executemany("DELETE FROM homes WHERE list = ?", marks)
         self._database.executemany("UPDATE turns SET made = '' WHERE list = ?", marks)
 

@@ -1,4 +1,5 @@
-"""From a fetched body to an answer: codings undone, kind told, the publisher's wishes heard, the bytes stored. Nothing withheld is stored."""
+"""From a fetched body to an answer: codings undone, kind told, the publisher's wishes heard, the bytes stored.
+Nothing withheld is stored."""
 
 from __future__ import annotations
 
@@ -19,15 +20,26 @@ from mmlake.sources.web.wishes import refusal_of
 from mmlake.store import Blobs
 from mmlake.streams import Kept
 
-KEPT_HEADERS = ("content-type", "content-language", "last-modified", "etag", "x-robots-tag", "tdm-reservation", "content-disposition")
+KEPT_HEADERS = (
+    "content-type",
+    "content-language",
+    "last-modified",
+    "etag",
+    "x-robots-tag",
+    "tdm-reservation",
+    "content-disposition",
+)
 
 _PAGE_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 20  # bodies up to here are read at once and put, which for known bytes costs no write
 
 
 def answer_of(found: Fetched, *, rules: SourceSettings, store: Blobs) -> Answer | None:
-    """The answer, whose bytes are in the store; the body is closed. None where the bytes that came earlier are damaged, and the whole must be asked for."""
-    bare = Answer(url=found.url, status=found.status, final_url=found.final_url, num_tries=found.num_tries, headers=_kept(found))
+    """The answer, whose bytes are in the store; the body is closed. None where the bytes that came earlier are
+    damaged, and the whole must be asked for."""
+    bare = Answer(
+        url=found.url, status=found.status, final_url=found.final_url, num_tries=found.num_tries, headers=_kept(found)
+    )
     if found.before is not None:
         return _kept_on(found.before, found, bare, rules=rules, store=store)
     if found.fault is not None or found.body is None:
@@ -74,7 +86,15 @@ def _stored(found: Fetched, body: IO[bytes], bare: Answer, *, rules: SourceSetti
     extension = kind.extension if kind else "bin"
     digest, size = _put(undone, store, extension)
     charset = declared_charset(declared, head) if modality == "text" else None
-    return replace(bare, digest=digest, size_bytes=size, content_type=kind.content_type if kind else None, extension=extension, modality=modality, charset=charset)
+    return replace(
+        bare,
+        digest=digest,
+        size_bytes=size,
+        content_type=kind.content_type if kind else None,
+        extension=extension,
+        modality=modality,
+        charset=charset,
+    )
 
 
 def _put(undone: Callable[[], IO[bytes]], store: Blobs, extension: str) -> tuple[str, int]:

@@ -1,4 +1,5 @@
-"""Addresses as names: of a kind of content, for where its bytes are silent, and as they may be shown, without credentials."""
+"""Addresses as names: of a kind of content, for where its bytes are silent, and as they may be shown, without
+credentials."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from urllib.parse import urlsplit
 
 from mmlake.sources.files import sniff
 
-_EXTENSIONS = {"html": "html", "xhtml+xml": "html", "plain": "txt", "jpeg": "jpg", "mpeg": "mp3", "quicktime": "mov", "x-wav": "wav", "markdown": "md"}
+_EXTENSIONS = {
+    "html": "html",
+    "xhtml+xml": "html",
+    "plain": "txt",
+    "jpeg": "jpg",
+    "mpeg": "mp3",
+    "quicktime": "mov",
+    "x-wav": "wav",
+    "markdown": "md",
+}
 _USER = re.compile(r"(?<=://)[^/?#@\s]*@")
 # What signed addresses of S3, Google, Azure and CloudFront carry, and what others call their secrets.
 _SECRET = re.compile(
@@ -18,7 +28,8 @@ _SECRET = re.compile(
 
 
 def kind_of(head: bytes, *, content_type: str, url: str, stream: Callable[[], IO[bytes]] | None) -> sniff.Kind | None:
-    """The kind of content by its first bytes; where they are silent, by the declared type, else by the path of the address.
+    """The kind of content by its first bytes; where they are silent, by the declared type, else by the path of the
+    address.
 
     Text under the name of a medium is text: most such answers are the page that says that the picture is gone.
     """
@@ -44,5 +55,6 @@ def path_of(url: str) -> str:
 
 def shown(url: str) -> str:
     """The address as rows, tables and logs may hold it: without user, password and the secrets of a signed query."""
-    found = _USER.sub("", url) if "@" in url else url  # most have neither, and this is asked of every field of every record
+    # most have neither, and this is asked of every field of every record
+    found = _USER.sub("", url) if "@" in url else url
     return _SECRET.sub(r"\1-", found) if "=" in found else found

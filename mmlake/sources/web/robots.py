@@ -18,7 +18,8 @@ _MAX_HOSTS = 100_000  # files kept in memory at once; the oldest goes first
 _KEPT_S = 86_400.0  # RFC 9309, 2.4: no longer than a day
 _FAILURE_KEPT_S = 60.0  # after a failure the host is asked again in a minute; a list may run for days
 
-Load = Callable[["URL"], Awaitable[tuple[int, bytes]]]  # address -> status, body; raises UnreadableItem where no answer came
+# address -> status, body; raises UnreadableItem where no answer came
+Load = Callable[["URL"], Awaitable[tuple[int, bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,14 @@ class Robots:
         self._rules: dict[str, tuple[float, asyncio.Task[_Rules]]] = {}  # origin -> when it was asked, what it says
 
     async def delay_s(self, url: URL) -> float:
-        """Seconds that the host asks for between two requests. Raises UnreadableItem: 1109 not allowed, 1110 cannot be told now."""
+        """Seconds that the host asks for between two requests. Raises UnreadableItem: 1109 not allowed, 1110 cannot
+        be told now."""
         origin = str(url.origin())
         now_s = asyncio.get_running_loop().time()
         asked_s, task = self._rules.get(origin, (now_s, None))
-        if task is None or (task.done() and now_s - asked_s > (_KEPT_S if task.result().fault is None else _FAILURE_KEPT_S)):
+        if task is None or (
+            task.done() and now_s - asked_s > (_KEPT_S if task.result().fault is None else _FAILURE_KEPT_S)
+        ):
             if len(self._rules) >= _MAX_HOSTS:
                 self._rules.pop(next(iter(self._rules)))
             task = asyncio.ensure_future(self._fetched(url))
@@ -58,7 +62,8 @@ class Robots:
         try:
             status, body = await self._load(url.origin() / "robots.txt")
         except UnreadableItem as error:
-            if error.code in (1101, 1102, 1106):  # the address itself then has the same fate, or the redirects led nowhere: nothing was said
+            # the address itself then has the same fate, or the redirects led nowhere: nothing was said
+            if error.code in (1101, 1102, 1106):
                 return _Rules(None)
             return _Rules(None, UnreadableItem(1110, f"robots.txt was not answered ({error.reason})"))
         if status >= 500 or status == 429:

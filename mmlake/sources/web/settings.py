@@ -1,4 +1,5 @@
-"""How the web is fetched: how much at once, how patiently, and from where. Only the latter changes what a row says: see `reach`."""
+"""How the web is fetched: how much at once, how patiently, and from where. Only the latter changes what a row says:
+see `reach`."""
 
 from __future__ import annotations
 
@@ -36,11 +37,13 @@ class WebSettings:
     max_pause_s: float = 20.0
     # seconds; the bound of a wait between two tries, and of a Retry-After that is waited for.
     allowed_networks: tuple[str, ...] = ()
-    # networks that are fetched from although they are not public ("127.0.0.0/8"). Empty: nothing inside can be reached through a list.
+    # networks that are fetched from although they are not public ("127.0.0.0/8"). Empty: nothing inside can be reached
+    # through a list.
 
     @property
     def reach(self) -> str:
-        """The digest of what decides which addresses give an answer at all: rows made with another reach are out of date."""
+        """The digest of what decides which addresses give an answer at all: rows made with another reach are out of
+        date."""
         return digest_of(canonical_json([self.allowed_networks, self.max_redirects]).encode())
 
     def __post_init__(self) -> None:
@@ -48,7 +51,17 @@ class WebSettings:
             try:
                 ipaddress.ip_network(network)
             except ValueError as error:
-                raise SettingsError(f"web.allowed_networks holds {network!r}, which is no network; write an address with its prefix length, such as '10.1.0.0/16'") from error
-        for name in ("max_parallel", "max_parallel_per_host", "tries", "total_timeout_s", "idle_timeout_s", "connect_timeout_s"):
+                raise SettingsError(
+                    f"web.allowed_networks holds {network!r}, which is no network; write an address with its "
+                    "prefix length, such as '10.1.0.0/16'"
+                ) from error
+        for name in (
+            "max_parallel",
+            "max_parallel_per_host",
+            "tries",
+            "total_timeout_s",
+            "idle_timeout_s",
+            "connect_timeout_s",
+        ):
             if getattr(self, name) <= 0:
                 raise SettingsError(f"web.{name} is {getattr(self, name)}, expected more than 0")

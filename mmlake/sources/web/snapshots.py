@@ -1,4 +1,5 @@
-"""A database of SQLite that lies where nothing may be written: read as it is, without the files that SQLite puts beside a database in WAL mode."""
+"""A database of SQLite that lies where nothing may be written: read as it is, without the files that SQLite puts
+beside a database in WAL mode."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def is_writable(path: Path) -> bool:
 
 
 class Snapshot:
-    """The database as it lies there now; opened again when its files have changed, since another machine may write them."""
+    """The database as it lies there now; opened again when its files have changed, since another machine may write
+    them."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._log = path, path.with_name(f"{path.name}-wal")
@@ -30,7 +32,9 @@ class Snapshot:
         """A connection for reading. Raises FileNotFoundError where there is no database."""
         state = _state(self._path), _state(self._log)
         if state[0] is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no journal of downloads, and none can be made here", str(self._path))
+            raise FileNotFoundError(
+                errno.ENOENT, "there is no journal of downloads, and none can be made here", str(self._path)
+            )
         if self._database is None or state != self._seen:
             self.close()
             self._database, self._seen = self._opened(), state
@@ -47,9 +51,11 @@ class Snapshot:
     def _opened(self) -> sqlite3.Connection:
         if not (self._log.exists() and self._log.stat().st_size):
             return _connected(f"{self._path.absolute().as_uri()}?mode=ro&immutable=1")
-        if self._path.with_name(f"{self._path.name}-shm").exists():  # the index of the log: somebody writes now, and with it SQLite can follow
+        # the index of the log: somebody writes now, and with it SQLite can follow
+        if self._path.with_name(f"{self._path.name}-shm").exists():
             return _connected(f"{self._path.absolute().as_uri()}?mode=ro")
-        # What a killed process left in the log counts, and nobody writes: read in a copy, since SQLite would make an index here.
+        # What a killed process left in the log counts, and nobody writes: read in a copy, since SQLite would make an
+        # index here.
         self._copy = tempfile.TemporaryDirectory(prefix="mmlake-")
         copy = Path(self._copy.name, self._path.name)
         shutil.copyfile(self._path, copy)

@@ -1,4 +1,5 @@
-"""The lines of a list of URLs, whatever it is written in: plain lines, JSON lines, comma or tab separated values, Parquet.
+"""The lines of a list of URLs, whatever it is written in: plain lines, JSON lines, comma or tab separated values,
+Parquet.
 
 Enters: a shard. Leaves: one `Line` per record, good or bad, in their order; nothing is fetched here.
 """
@@ -58,19 +59,25 @@ def lines(reading: Reading) -> Iterator[Line]:
     if name.endswith(".parquet"):
         yield from _parquet(reading)
         return
-    read = {"json": _json_list, "jsonl": _json_lines, "csv": _separated, "tsv": _separated}.get(extension_of(name), _plain)
+    read = {"json": _json_list, "jsonl": _json_lines, "csv": _separated, "tsv": _separated}.get(
+        extension_of(name), _plain
+    )
     yield from _to_the_end(reading, read)
 
 
 def json_records(reading: Reading, *, is_list: bool) -> Iterator[Line]:
-    """The records of a JSON list, or of JSON lines, whatever the file is called. Where it breaks, a last one says so."""
+    """The records of a JSON list, or of JSON lines, whatever the file is called. Where it breaks, a last one says
+    so."""
     return _to_the_end(reading, _json_list if is_list else _json_lines)
 
 
-def separated_lines(reading: Reading, delimiter: str | None = None, names: tuple[str, ...] = (), *, has_quotes: bool | None = None) -> Iterator[Line]:
+def separated_lines(
+    reading: Reading, delimiter: str | None = None, names: tuple[str, ...] = (), *, has_quotes: bool | None = None
+) -> Iterator[Line]:
     """The records of a table of separated values. Where it breaks, a last one says so.
 
-    delimiter: None takes what the name says. names: of the cells, where no line says so. has_quotes: None says that only commas do.
+    delimiter: None takes what the name says. names: of the cells, where no line says so. has_quotes: None says that
+    only commas do.
     """
     return _to_the_end(reading, lambda reading: _separated(reading, delimiter, names, has_quotes))
 
@@ -82,10 +89,16 @@ def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> 
             number = line.number
             yield line
     except UnreadableItem as error:
-        yield Line(f"line:{number + 1}", number + 1, fault=Fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read"))
+        yield Line(
+            f"line:{number + 1}",
+            number + 1,
+            fault=Fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read"),
+        )
 
 
-def _numbered(reading: Reading, as_read: Callable[[IO[bytes]], IO[bytes]] = lambda stream: stream) -> Iterator[tuple[int, bytes | int]]:
+def _numbered(
+    reading: Reading, as_read: Callable[[IO[bytes]], IO[bytes]] = lambda stream: stream
+) -> Iterator[tuple[int, bytes | int]]:
     with stream_of(reading) as stream:
         yield from enumerate(lines_of(as_read(stream), reading.settings.max_line_bytes), 1)
 
@@ -180,7 +193,8 @@ _CELL_LOCK = threading.Lock()
 
 @contextmanager
 def _long_cells(max_chars: int) -> Iterator[None]:
-    """The module csv has one limit for the whole process, 131,072 characters, less than a document may have: it is raised while tables are read, and set back behind them."""
+    """The module csv has one limit for the whole process, 131,072 characters, less than a document may have: it is
+    raised while tables are read, and set back behind them."""
     with _CELL_LOCK:
         if not _CELL_CHARS:
             _CELL_CHARS.append(csv.field_size_limit())
@@ -196,17 +210,24 @@ def _long_cells(max_chars: int) -> Iterator[None]:
                 _CELL_CHARS.clear()
 
 
-def _separated(reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = (), has_quotes: bool | None = None) -> Iterator[Line]:
-    """Comma separated values (RFC 4180), or others, which have no quotes, with a line of names; an empty cell has no value."""
+def _separated(
+    reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = (), has_quotes: bool | None = None
+) -> Iterator[Line]:
+    """Comma separated values (RFC 4180), or others, which have no quotes, with a line of names; an empty cell has no
+    value."""
     with _long_cells(reading.settings.max_text_bytes):
         yield from _records(reading, delimiter, given, has_quotes)
 
 
-def _records(reading: Reading, delimiter: str | None, given: tuple[str, ...], has_quotes: bool | None) -> Iterator[Line]:
+def _records(
+    reading: Reading, delimiter: str | None, given: tuple[str, ...], has_quotes: bool | None
+) -> Iterator[Line]:
     delimiter = delimiter or ("\t" if extension_of(reading.path) == "tsv" else ",")
     has_quotes = delimiter == "," if has_quotes is None else has_quotes
     lines = _Lines(reading, delimiter.encode())
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE)
+    reader = csv.reader(
+        lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
+    )
     names, number = list(given), 0
     while True:
         fault, cells = None, list[str]()
@@ -216,7 +237,11 @@ def _records(reading: Reading, delimiter: str | None, given: tuple[str, ...], ha
         except StopIteration:
             return
         except csv.Error:
-            fault = Fault(1003, f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer than {csv.field_size_limit()} characters")
+            fault = Fault(
+                1003,
+                f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer "
+                f"than {csv.field_size_limit()} characters",
+            )
         except _EndlessRecord:
             pass
         fault = lines.fault or fault
@@ -264,7 +289,9 @@ def _parquet(reading: Reading) -> Iterator[Line]:
             except UnreadableItem as error:
                 fault = Fault(error.code, f"{where}: {error.reason}; its {num_rows} rows are not read")
             except (DamagedGroup, pa.ArrowException):
-                fault = Fault(1001, f"{where}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum")
+                fault = Fault(
+                    1001, f"{where}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum"
+                )
             if fault is not None:
                 yield Line(f"group:{group}", number + 1, fault=fault)
             first += num_rows

@@ -1,7 +1,9 @@
-"""Lists of URLs: every address is a row, whether its content came or why it did not; texts that stand beside it are rows too.
+"""Lists of URLs: every address is a row, whether its content came or why it did not; texts that stand beside it are
+rows too.
 
-A file is a list by its name: `*.urls`, `*.urls.txt`, `*.urls.jsonl`, `*.urls.csv`, `*.urls.tsv`, `*.urls.parquet`. Rows come in the order
-of the lines, whatever the order of arrival. Nothing is fetched without the `downloads` of a lake, which fetch each address once.
+A file is a list by its name: `*.urls`, `*.urls.txt`, `*.urls.jsonl`, `*.urls.csv`, `*.urls.tsv`, `*.urls.parquet`. Rows
+come in the order of the lines, whatever the order of arrival. Nothing is fetched without the `downloads` of a lake,
+which fetch each address once.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ _EITHER = ("video", "audio")  # an mp4 or webm without pictures is sound, which 
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
-    """The modalities that rows may have, as columns, extensions and the path tell; all where one address tells none. Nothing is fetched."""
+    """The modalities that rows may have, as columns, extensions and the path tell; all where one address tells none.
+    Nothing is fetched."""
     found: set[str] = set()
     for line in lines(reading):
         urls = _urls(line.fields, reading)
-        texts = record_fields.text_fields(line.fields, _ADDRESSED, settings=reading.settings) or any(part.text is not None for part in _parts(line.fields, reading))
+        texts = record_fields.text_fields(line.fields, _ADDRESSED, settings=reading.settings) or any(
+            part.text is not None for part in _parts(line.fields, reading)
+        )
         found.update(*(expected or MODALITIES for _, _, expected in urls), ("text",) if texts or not urls else ())
         if len(found) == len(MODALITIES):
             break
@@ -51,7 +56,10 @@ def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the records in order; within a record what was fetched, then texts."""
     downloads = reading.downloads
     if downloads is None:
-        raise SettingsError(f"{reading.path} is a list of URLs, and nothing may be downloaded here; read it through a lake, or pass downloads=JournalledDownloads(...)")
+        raise SettingsError(
+            f"{reading.path} is a list of URLs, and nothing may be downloaded here; read it through a lake, or "
+            "pass downloads=JournalledDownloads(...)"
+        )
     pending: deque[Line] = deque()
 
     def asked() -> Iterator[str | None]:
@@ -70,11 +78,14 @@ def items(reading: Reading) -> Iterator[RawItem]:
             pending.popleft()
             answers, number = [], number + 1
     if not number:
-        yield reading.fault(1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open))
+        yield reading.fault(
+            1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open)
+        )
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
-    """The bytes of one item: a text from the list itself, what an address holds from the downloads. Raises UnreadableItem where it is gone."""
+    """The bytes of one item: a text from the list itself, what an address holds from the downloads. Raises
+    UnreadableItem where it is gone."""
     name, _, _ = (ref.member or "").partition("/")
     line = next((line for line in lines(reading) if line.name == name), None)
     if line is None:
@@ -96,11 +107,16 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
 
 
 def _urls(fields: dict[str, Any], reading: Reading) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(column, address, modalities that its content may have) of a record; no modalities where nothing tells. Of an interleaved one only its images: where the page lay is no content."""
+    """(column, address, modalities that its content may have) of a record; no modalities where nothing tells. Of an
+    interleaved one only its images: where the page lay is no content."""
     settings, found = reading.settings, []
     if parts := _parts(fields, reading):
         return [(part.pointer, part.address, ("image",)) for part in parts if part.address]
-    typed = (("image", settings.image_url_fields), ("video", settings.video_url_fields), ("audio", settings.audio_url_fields))
+    typed = (
+        ("image", settings.image_url_fields),
+        ("video", settings.video_url_fields),
+        ("audio", settings.audio_url_fields),
+    )
     for modality, names in (("", settings.url_fields), *typed):
         column = first_field(fields, names)
         if column is not None and isinstance(fields[column], str) and fields[column].strip():
@@ -111,19 +127,26 @@ def _urls(fields: dict[str, Any], reading: Reading) -> list[tuple[str, str, tupl
 
 def _parts(fields: dict[str, Any], reading: Reading) -> list[interleaved.Part]:
     """The texts and images of a record that lists both."""
-    return interleaved.parts_of(fields, settings=reading.settings) if interleaved.is_listed(fields, settings=reading.settings) else []
+    return (
+        interleaved.parts_of(fields, settings=reading.settings)
+        if interleaved.is_listed(fields, settings=reading.settings)
+        else []
+    )
 
 
 def _expected(url: str, hint: str | None) -> tuple[str, ...]:
     kind = sniff.kind_of(b"", path_of(url))
     if hint is not None:
         return (hint,)
-    if kind is None or kind.modality in (None, "text"):  # a page may be at an address of any name, and ".txt" says little
+    # a page may be at an address of any name, and ".txt" says little
+    if kind is None or kind.modality in (None, "text"):
         return ()
     return _EITHER if kind.modality in _EITHER else (str(kind.modality),)
 
 
-def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downloads, names: SampleNames) -> Iterator[RawItem]:
+def _rows(
+    line: Line, answers: list[Answer], reading: Reading, downloads: Downloads, names: SampleNames
+) -> Iterator[RawItem]:
     settings, fields = reading.settings, line.fields
     urls = _urls(fields, reading)
     identity = first_field(fields, settings.id_fields)
@@ -141,12 +164,17 @@ def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downlo
         fault = line.fault or Fault(1003, f"none of the fields {sorted(fields)[:12]} is an address")
         yield blank.but(metadata=_shown(fields), fault=fault)
         return
-    media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {name for _, _, expected in urls for name in expected[:1]}
+    media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {
+        name for _, _, expected in urls for name in expected[:1]
+    }
     found = _texts(line, media or _ADDRESSED, blank, reading)
     used = {item.own["field"] for item in found}
     used |= interleaved.used_lists(fields, settings=settings) if parts else set()
     metadata = _shown({name: value for name, value in fields.items() if name not in used})
-    rows = [_fetched(blank, column, expected, answer, {} if parts else fields, reading, downloads) for (column, _, expected), answer in zip(urls, answers, strict=True)]
+    rows = [
+        _fetched(blank, column, expected, answer, {} if parts else fields, reading, downloads)
+        for (column, _, expected), answer in zip(urls, answers, strict=True)
+    ]
     rows.extend(item.but(own={name: value for name, value in item.own.items() if name != "field"}) for item in found)
     if parts:
         yield from _in_order(parts, rows, metadata)
@@ -155,7 +183,11 @@ def _rows(line: Line, answers: list[Answer], reading: Reading, downloads: Downlo
     for position, item in enumerate(rows):
         role = "caption" if item.modality == "image" else "transcript"
         chosen = [one for one in captions if one.role == role] or captions
-        beside = tuple(reader_of(one.content.read().decode()) for one in chosen if one.content) if item.role == "media" and item.fault is None else ()
+        beside = (
+            tuple(reader_of(one.content.read().decode()) for one in chosen if one.content)
+            if item.role == "media" and item.fault is None
+            else ()
+        )
         yield item.but(position=position, metadata=metadata, beside=beside)
 
 
@@ -165,7 +197,11 @@ def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict
     behind, placed = parts[-1].position + 1, list[RawItem]()
     for item in rows:
         part = by_pointer.get((item.ref.member or "").partition("/")[2])
-        placed.append(item.but(position=behind, metadata=metadata) if part is None else item.but(position=part.position, metadata=metadata, own={**part.own, **item.own}))
+        placed.append(
+            item.but(position=behind, metadata=metadata)
+            if part is None
+            else item.but(position=part.position, metadata=metadata, own={**part.own, **item.own})
+        )
         behind += part is None
     yield from sorted(placed, key=lambda item: item.position)
 
@@ -183,15 +219,28 @@ def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[Raw
     """The text rows of a record; `own` names the field of each."""
     found = []
     parts = [part for part in _parts(line.fields, reading) if not part.address]
-    for part, item in interleaved.items_of_parts(parts, blank, locate=lambda pointer: SourceRef(path=reading.path, member=f"{line.name}/{pointer}")):
+    for part, item in interleaved.items_of_parts(
+        parts, blank, locate=lambda pointer: SourceRef(path=reading.path, member=f"{line.name}/{pointer}")
+    ):
         found.append(item.but(own={**part.own, "field": part.pointer}))
     for field in record_fields.text_fields(line.fields, media, settings=reading.settings):
-        item = blank.but(ref=SourceRef(path=reading.path, member=f"{line.name}/{field.pointer[1:]}"), own={**field.own, "field": field.name})
+        item = blank.but(
+            ref=SourceRef(path=reading.path, member=f"{line.name}/{field.pointer[1:]}"),
+            own={**field.own, "field": field.name},
+        )
         found.append(text_item(item, field.text, field.role))
     return found
 
 
-def _fetched(blank: RawItem, column: str, expected: tuple[str, ...], answer: Answer, fields: dict[str, Any], reading: Reading, downloads: Downloads) -> RawItem:
+def _fetched(
+    blank: RawItem,
+    column: str,
+    expected: tuple[str, ...],
+    answer: Answer,
+    fields: dict[str, Any],
+    reading: Reading,
+    downloads: Downloads,
+) -> RawItem:
     """The row of one address."""
     ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{column}")
     home = expected[0] if expected else downloads.home(answer)
@@ -199,24 +248,43 @@ def _fetched(blank: RawItem, column: str, expected: tuple[str, ...], answer: Ans
     if answer.digest is None:
         return item.but(fault=Fault(answer.code or 1103, answer.reason or "no answer"))
     content = Content(lambda: downloads.open(answer), stored=(answer.digest, answer.size_bytes))
-    item = item.but(content=content, content_type=answer.content_type, extension=answer.extension, size_bytes=answer.size_bytes)
+    item = item.but(
+        content=content, content_type=answer.content_type, extension=answer.extension, size_bytes=answer.size_bytes
+    )
     if answer.modality is None:
-        return item.but(fault=Fault(1005, f"content is {answer.content_type or 'of no known type'}, which no modality takes"))
+        return item.but(
+            fault=Fault(1005, f"content is {answer.content_type or 'of no known type'}, which no modality takes")
+        )
     if expected and answer.modality not in expected:
         return item.but(fault=Fault(1003, f"the content is {answer.content_type}, expected one of {list(expected)}"))
     if not expected and answer.modality != home:
-        return item.but(fault=Fault(1003, f"the content is {answer.content_type} now, and was told as {home} in the other tables of the list; try it again to move it"))
-    item = item.but(modality=answer.modality, role="document" if answer.modality == "text" else "media", charset=answer.charset)
+        return item.but(
+            fault=Fault(
+                1003,
+                f"the content is {answer.content_type} now, and was told as {home} in the other tables of the list; "
+                "try it again to move it",
+            )
+        )
+    item = item.but(
+        modality=answer.modality, role="document" if answer.modality == "text" else "media", charset=answer.charset
+    )
     return item.but(fault=_mismatch(answer, column, fields, content, reading.settings))
 
 
 def _about(answer: Answer) -> dict[str, Any]:
-    found: dict[str, Any] = {"http_status": answer.status, "http_headers": answer.headers or None, "final_url": answer.final_url and shown(answer.final_url)}
+    found: dict[str, Any] = {
+        "http_status": answer.status,
+        "http_headers": answer.headers or None,
+        "final_url": answer.final_url and shown(answer.final_url),
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _mismatch(answer: Answer, column: str, fields: dict[str, Any], content: Content, settings: SourceSettings) -> Fault | None:
-    """Why the content is not what its publisher hashed; `image_sha256` is the hash of `image_url`, `sha256` that of any."""
+def _mismatch(
+    answer: Answer, column: str, fields: dict[str, Any], content: Content, settings: SourceSettings
+) -> Fault | None:
+    """Why the content is not what its publisher hashed; `image_sha256` is the hash of `image_url`, `sha256` that of
+    any."""
     stem = column.lower().removesuffix("url").removesuffix("_")
     for algorithm in _ALGORITHMS:
         name = first_field(fields, ((f"{stem}_{algorithm}",) if stem else ()) + (algorithm,))

@@ -1,8 +1,8 @@
 """WARC files (ISO 28500), plain, gzip and Zstandard: one row per record that holds content or should.
 
-Rows are the records `response`, `resource`, `conversion` (WET texts), `revisit`, and those of unknown type; `request`, `metadata`,
-`warcinfo` and DNS records describe the crawl and are counted in the log. Bodies are undone (chunks, content codings), their publisher's
-digests verified. A damaged record is a row, and the next one is looked for behind it.
+Rows are the records `response`, `resource`, `conversion` (WET texts), `revisit`, and those of unknown type; `request`,
+`metadata`, `warcinfo` and DNS records describe the crawl and are counted in the log. Bodies are undone (chunks, content
+codings), their publisher's digests verified. A damaged record is a row, and the next one is looked for behind it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,15 @@ _CONTENT = ("response", "resource", "conversion", "revisit")
 _ABOUT_THE_CRAWL = ("request", "metadata", "warcinfo")
 _MAX_HTTP_HEADER_BYTES = 1 << 18
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})(?: |\r|\n|$)")
-_KEPT_HEADERS = ("content-type", "content-language", "last-modified", "x-robots-tag", "tdm-reservation", "content-disposition", "etag")
+_KEPT_HEADERS = (
+    "content-type",
+    "content-language",
+    "last-modified",
+    "x-robots-tag",
+    "tdm-reservation",
+    "content-disposition",
+    "etag",
+)
 _MEMBER = re.compile(r"record:(\d+)(?:\+\d+)?")
 
 
@@ -51,7 +59,9 @@ class _Answer:
 
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the records have, exactly: every header is read, and the start of every body."""
-    return shards.ordered(item.modality for item in first_samples(items(reading), reading.limit)) or (reading.hint or "text",)
+    return shards.ordered(item.modality for item in first_samples(items(reading), reading.limit)) or (
+        reading.hint or "text",
+    )
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -64,8 +74,16 @@ def items(reading: Reading) -> Iterator[RawItem]:
             else:
                 yield _item(found, number, reading, names)
     if not number:
-        yield reading.fault(1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open))
-    _LOG.info("%s: records=%d rows=%d about_the_crawl=%s", reading.path, number, number - skipped.total(), dict(sorted(skipped.items())))
+        yield reading.fault(
+            1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open)
+        )
+    _LOG.info(
+        "%s: records=%d rows=%d about_the_crawl=%s",
+        reading.path,
+        number,
+        number - skipped.total(),
+        dict(sorted(skipped.items())),
+    )
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -112,15 +130,26 @@ def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNa
 def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
     kind = record.field("warc-type")
     if kind not in _CONTENT:
-        raise UnreadableItem(1005, f"the record is of type {str(kind)[:40]!r}, which ISO 28500 does not have for content")
+        raise UnreadableItem(
+            1005, f"the record is of type {str(kind)[:40]!r}, which ISO 28500 does not have for content"
+        )
     if record.field("warc-segment-number") not in (None, "1") or record.field("warc-segment-total-length"):
         raise UnreadableItem(1003, "the record is one segment of several, which are not joined")
     if kind == "revisit":
-        raise UnreadableItem(1106, f"a revisit: the body is in the record {(record.field('warc-refers-to') or 'of ' + str(record.field('warc-refers-to-date')))[:100]}")
+        raise UnreadableItem(
+            1106,
+            "a revisit: the body is in the record "
+            f"{(record.field('warc-refers-to') or 'of ' + str(record.field('warc-refers-to-date')))[:100]}",
+        )
     answer = _answer(record) if kind == "response" else None
     metadata = dict(blank.metadata)
     if answer is not None:
-        metadata.update({"http_status": answer.status, "http_headers": {name: value for name in _KEPT_HEADERS if (value := answer.header(name)) is not None}})
+        metadata.update(
+            {
+                "http_status": answer.status,
+                "http_headers": {name: value for name in _KEPT_HEADERS if (value := answer.header(name)) is not None},
+            }
+        )
     return _body_item(record, answer, blank.but(metadata=metadata), reading)
 
 
@@ -135,12 +164,15 @@ def _answer(record: Record) -> _Answer:
         raise UnreadableItem(1003, f"the HTTP header has no end in its first {_MAX_HTTP_HEADER_BYTES} bytes")
     text = head[: end.start() if end else len(head)].decode("utf-8", "backslashreplace")
     lines = re.sub(r"\r?\n[ \t]+", " ", text).splitlines()[1:]
-    headers = tuple((name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon)
+    headers = tuple(
+        (name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon
+    )
     return _Answer(int(status[1]), headers, end.end() if end else len(head))
 
 
 def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: Reading) -> RawItem:
-    """The item with its bytes; those of answers that are no content, and of what its publisher withholds, are not kept."""
+    """The item with its bytes; those of answers that are no content, and of what its publisher withholds, are not
+    kept."""
     limit = reading.settings.max_item_bytes
     content = _content(record, answer, limit)
     declared = (answer.header("content-type") if answer else record.field("content-type")) or ""
@@ -149,10 +181,25 @@ def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: R
     if record.size_bytes > limit:
         return item.but(fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
     head, broken = _head(content)
-    kind = kind_of(head[: sniff.HEAD_BYTES], content_type=declared, url=record.field("warc-target-uri") or "", stream=None if broken else content.open)
+    kind = kind_of(
+        head[: sniff.HEAD_BYTES],
+        content_type=declared,
+        url=record.field("warc-target-uri") or "",
+        stream=None if broken else content.open,
+    )
     modality = kind.modality if kind else None
-    wish = refusal_of(answer.headers, agent=reading.settings.agent, modality=modality, page=head if modality == "text" else b"") if answer else None
-    placed = item.but(modality=modality or item.modality, content_type=kind.content_type if kind else None, extension=kind.extension if kind else "bin")
+    wish = (
+        refusal_of(
+            answer.headers, agent=reading.settings.agent, modality=modality, page=head if modality == "text" else b""
+        )
+        if answer
+        else None
+    )
+    placed = item.but(
+        modality=modality or item.modality,
+        content_type=kind.content_type if kind else None,
+        extension=kind.extension if kind else "bin",
+    )
     placed = placed.but(role="document" if placed.modality == "text" else "media")
     if wish is not None and reading.settings.respect_opt_out:
         return placed.but(fault=Fault(1108, wish))
@@ -162,7 +209,9 @@ def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: R
         return placed.but(fault=broken)
     if modality is None:
         told = kind.content_type if kind else None
-        return placed.but(fault=Fault(1005, f"content is {told or declared[:80] or 'of no declared type'}, which no modality takes"))
+        return placed.but(
+            fault=Fault(1005, f"content is {told or declared[:80] or 'of no declared type'}, which no modality takes")
+        )
     if not head:
         return placed.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
     return placed.but(charset=declared_charset(declared, head) if modality == "text" else None)
@@ -196,7 +245,8 @@ def _content(record: Record, answer: _Answer | None, limit_bytes: int) -> Conten
         stream = bodies.dechunked(body()) if chunked else body()
         return bodies.decoded(stream, codings, limit_bytes=limit_bytes)
 
-    # raw is what is kept where a body cannot be undone or is not what was hashed; without codings it is the body itself.
+    # raw is what is kept where a body cannot be undone or is not what was hashed; without codings it is the body
+    # itself.
     return Content(undone, body if chunked or codings or _states_digest(record) else None)
 
 

@@ -1,7 +1,9 @@
-"""The records of a WARC file, strictly: every byte of it belongs to a record or to a damage, and after a damage the next record is found.
+"""The records of a WARC file, strictly: every byte of it belongs to a record or to a damage, and after a damage the
+next record is found.
 
-A gzip WARC is one gzip member per record as a rule; each member is expanded for itself, so that a damaged one costs only itself. A
-Zstandard WARC is expanded as a whole. Expanded bytes lie in a temporary file until the next record is taken.
+A gzip WARC is one gzip member per record as a rule; each member is expanded for itself, so that a damaged one costs
+only itself. A Zstandard WARC is expanded as a whole. Expanded bytes lie in a temporary file until the next record is
+taken.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class Damage:
 class Record:
     """One record: its header, and its block to be read from the file or the expanded bytes that hold it."""
 
-    member: str  # "record:<byte of the file where it, or its gzip member, starts>", "+<byte in the expanded member>" behind it where that is not 0
+    # "record:<byte of the file where it, or its gzip member, starts>", "+<byte in the expanded member>" behind it where
+    # that is not 0
+    member: str
     fields: tuple[tuple[str, str], ...]
     file: IO[bytes]
     start: int  # of the block in `file`
@@ -80,11 +84,18 @@ class Record:
 
     def block(self, skip_bytes: int = 0) -> io.BufferedReader:
         """The block, or what follows its first bytes, for reading and seeking."""
-        return io.BufferedReader(Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16)
+        return io.BufferedReader(
+            Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16
+        )
 
     def range_of(self, ref: SourceRef, skip_bytes: int) -> SourceRef:
-        """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it is."""
-        return ref._replace(byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes)) if self.plain else ref
+        """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it
+        is."""
+        return (
+            ref._replace(byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes))
+            if self.plain
+            else ref
+        )
 
     def passed(self, member: str) -> bool:
         """Whether a record of that name can no longer come."""
@@ -104,7 +115,8 @@ def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
 def records(file: IO[bytes], *, settings: SourceSettings, start: int = 0) -> Iterator[Record | Damage]:
     """The records and the damages of the file in order. Each record can be read until the next one is taken.
 
-    start: the byte where a record, or its gzip member, is known to start; what lies before is passed over where the format allows it.
+    start: the byte where a record, or its gzip member, is known to start; what lies before is passed over where the
+    format allows it.
     """
     file.seek(0)
     compression = compression_of(file.read(MARK_BYTES))
@@ -114,7 +126,9 @@ def records(file: IO[bytes], *, settings: SourceSettings, start: int = 0) -> Ite
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(0)
             broken = _expand(file, spool, compression, settings)
-            yield from _marked(_walk(spool, 0, spool.tell(), _label(None), plain=False), broken, _label(None)(spool.tell()))
+            yield from _marked(
+                _walk(spool, 0, spool.tell(), _label(None), plain=False), broken, _label(None)(spool.tell())
+            )
     else:
         size = file.seek(0, io.SEEK_END)
         yield from _walk(file, start, size, _label(None), plain=True)
@@ -144,7 +158,9 @@ def _members(file: IO[bytes], settings: SourceSettings, start: int) -> Iterator[
         if file.read(3) != _GZIP:
             found = _next_member(file, at, size)
             if found < size or not _is_padding(file, at, size):
-                yield Damage(member=f"record:{at}", fault=Fault(1003, f"bytes {at} to {found} belong to no gzip member"))
+                yield Damage(
+                    member=f"record:{at}", fault=Fault(1003, f"bytes {at} to {found} belong to no gzip member")
+                )
             at = found
             continue
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
@@ -161,11 +177,15 @@ def _inflate(file: IO[bytes], at: int, spool: IO[bytes], limit_bytes: int) -> tu
     while not inflater.eof:
         data = data or file.read(_INPUT_BYTES)
         if not data:
-            return at, Fault(1002, f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark")
+            return at, Fault(
+                1002, f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark"
+            )
         try:
             part = inflater.decompress(data, _CHUNK_BYTES)
         except zlib.error:
-            return at, Fault(1003, f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum")
+            return at, Fault(
+                1003, f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum"
+            )
         data = inflater.unconsumed_tail
         count += len(part)
         if count > limit_bytes:
@@ -204,7 +224,8 @@ def _is_padding(file: IO[bytes], at: int, size: int) -> bool:
 
 
 def _marked(found: Iterator[Record | Damage], broken: Fault | None, member: str) -> Iterator[Record | Damage]:
-    """What was found; where the bytes are broken, the last of it, which the break is in, is told as a damage with that reason."""
+    """What was found; where the bytes are broken, the last of it, which the break is in, is told as a damage with
+    that reason."""
     if broken is None:
         yield from found
         return
@@ -239,31 +260,53 @@ def _head(file: IO[bytes], at: int) -> bytes:
         file.seek(at)
         head = file.read(size_bytes)
         inner = head.lstrip(b"\r\n")
-        if len(head) < size_bytes or size_bytes >= _MAX_HEADER_BYTES or _BLANK_LINE.search(inner) or b"\n" + MARK in inner:
+        if (
+            len(head) < size_bytes
+            or size_bytes >= _MAX_HEADER_BYTES
+            or _BLANK_LINE.search(inner)
+            or b"\n" + MARK in inner
+        ):
             return head
         size_bytes = min(8 * size_bytes, _MAX_HEADER_BYTES)
 
 
 def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, plain: bool) -> Record | Damage:
-    """The record at this byte, or why there is none. Its length must lead to the end of the file or to another record."""
+    """The record at this byte, or why there is none. Its length must lead to the end of the file or to another
+    record."""
     if not head.startswith(MARK):
         return Damage(
             member=label(at),
-            fault=Fault(1002 if MARK.startswith(head) else 1003, f"no record starts at byte {at} of the expanded file" if not plain else f"no record starts at byte {at}"),
+            fault=Fault(
+                1002 if MARK.startswith(head) else 1003,
+                f"no record starts at byte {at} of the expanded file"
+                if not plain
+                else f"no record starts at byte {at}",
+            ),
         )
     blank, other = _BLANK_LINE.search(head), head.find(b"\n" + MARK)
     if other >= 0 and (blank is None or other < blank.start()):
         count, last = _cut_headers(file, at + other + 1, size)
-        cut = f"{count} record headers from byte {at} to {last} each end" if count > 1 else f"the record header at byte {at} ends"
+        cut = (
+            f"{count} record headers from byte {at} to {last} each end"
+            if count > 1
+            else f"the record header at byte {at} ends"
+        )
         return Damage(member=label(at), fault=Fault(1003, f"{cut} where another record starts"), stop=last)
     if blank is None:
         if at + len(head) >= size:
             return Damage(member=label(at), fault=Fault(1002, f"the file ends inside the record header at byte {at}"))
-        return Damage(member=label(at), fault=Fault(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes"))
+        return Damage(
+            member=label(at),
+            fault=Fault(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes"),
+        )
     fields = _fields(head[: blank.start()])
     length = next((value for name, value in fields if name == "content-length"), "")
     if not (length.isascii() and length.isdigit() and len(length) < 20):
-        return Damage(member=label(at), fields=fields, fault=Fault(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number"))
+        return Damage(
+            member=label(at),
+            fields=fields,
+            fault=Fault(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number"),
+        )
     start = at + blank.end()
     stop = start + int(length)
     if stop > size:
@@ -272,16 +315,27 @@ def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, pla
         return Damage(member=label(at), fields=fields, fault=Fault(1003 if found < size else 1002, reason), stop=found)
     file.seek(stop)
     behind = file.read(4 + len(MARK))
-    # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or the end follows.
-    if not behind.startswith(b"\r\n\r\n") and stop < size and not (behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)])):
-        return Damage(member=label(at), fields=fields, fault=Fault(1003, f"the record at byte {at} states {length} bytes, behind which no record ends"))
+    # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or
+    # the end follows.
+    if (
+        not behind.startswith(b"\r\n\r\n")
+        and stop < size
+        and not (behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)]))
+    ):
+        return Damage(
+            member=label(at),
+            fields=fields,
+            fault=Fault(1003, f"the record at byte {at} states {length} bytes, behind which no record ends"),
+        )
     return Record(member=label(at), fields=fields, file=file, start=start, size_bytes=int(length), plain=plain)
 
 
 def _cut_headers(file: IO[bytes], at: int, size: int) -> tuple[int, int]:
-    """(headers that another one cuts, the byte where the last of this run of headers starts, whose own end comes first). at: where the second starts.
+    """(headers that another one cuts, the byte where the last of this run of headers starts, whose own end comes
+    first). at: where the second starts.
 
-    Marks may stand eight bytes apart for gigabytes, and a row for each of them would say nothing that their number does not.
+    Marks may stand eight bytes apart for gigabytes, and a row for each of them would say nothing that their number does
+    not.
     """
     count, last, begin = 1, at, at
     while begin < size:
@@ -298,8 +352,16 @@ def _cut_headers(file: IO[bytes], at: int, size: int) -> tuple[int, int]:
 
 
 def _fields(head: bytes) -> tuple[tuple[str, str], ...]:
-    lines = printable(head.decode("utf-8", "surrogateescape")).replace("\r\n", "\n").replace("\n ", " ").replace("\n\t", " ").split("\n")[1:]
-    return tuple((name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon)
+    lines = (
+        printable(head.decode("utf-8", "surrogateescape"))
+        .replace("\r\n", "\n")
+        .replace("\n ", " ")
+        .replace("\n\t", " ")
+        .split("\n")[1:]
+    )
+    return tuple(
+        (name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon
+    )
 
 
 def _next_record(file: IO[bytes], at: int, size: int) -> int:

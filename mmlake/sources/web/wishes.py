@@ -1,8 +1,8 @@
 """What a publisher asks for: not to be used for training, said in headers or in the page itself.
 
-Read are X-Robots-Tag and the robots meta tag with `noai` and `noimageai` (the convention that DeviantArt began in 2022; also behind the
-name of an agent), and tdm-reservation as a header or meta tag (W3C Community Group, TDM Reservation Protocol, 2024). `noindex` is about
-search results and is metadata only.
+Read are X-Robots-Tag and the robots meta tag with `noai` and `noimageai` (the convention that DeviantArt began in 2022;
+also behind the name of an agent), and tdm-reservation as a header or meta tag (W3C Community Group, TDM Reservation
+Protocol, 2024). `noindex` is about search results and is metadata only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 _PAGE_BYTES = 1 << 18  # a head section with inlined styles reaches 200 kB; wishes stand in it
 _META = re.compile(rb"<meta\b[^>]{0,2000}>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""([a-z][a-z0-9_:-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)  # one that never closes ends with the page: else each start of one would be searched to there
+# one that never closes ends with the page: else each start of one would be searched to there
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _AGENT = re.compile(r"\s*([a-z0-9_*-]+)\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _DIRECTIVES_WITH_COLON = ("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after")
 
@@ -23,8 +24,8 @@ Header = tuple[str, str]
 def refusal_of(headers: Iterable[Header], *, agent: str, modality: str | None, page: bytes = b"") -> str | None:
     """The wish that forbids training on the answer, in one sentence; None where there is none.
 
-    agent: the product token of our user agent. modality: of the content; `noimageai` is about images only. page: the start of an HTML
-    page, where its own meta tags are to be heard.
+    agent: the product token of our user agent. modality: of the content; `noimageai` is about images only. page: the
+    start of an HTML page, where its own meta tags are to be heard.
     """
     for name, value in headers:
         if name.lower() == "x-robots-tag" and (word := _word(_heard(value, agent), modality)):
@@ -40,7 +41,8 @@ def refusal_of(headers: Iterable[Header], *, agent: str, modality: str | None, p
 
 
 def _heard(value: str, agent: str) -> set[str]:
-    """The directives of an X-Robots-Tag that are meant for everybody or for this agent. A name holds for all that follows it."""
+    """The directives of an X-Robots-Tag that are meant for everybody or for this agent. A name holds for all that
+    follows it."""
     heard: set[str] = set()
     ours = True
     for part in value.split(","):

@@ -44,12 +44,26 @@ def _parquet(records: list[dict[str, Any]], schema: pa.Schema, **options: Any) -
 
 
 LICENCES = [
-    {"url": "http://creativecommons.org/licenses/by-nc-sa/2.0/", "id": 1, "name": "Attribution-NonCommercial-ShareAlike License"},
+    {
+        "url": "http://creativecommons.org/licenses/by-nc-sa/2.0/",
+        "id": 1,
+        "name": "Attribution-NonCommercial-ShareAlike License",
+    },
     {"url": "http://creativecommons.org/licenses/by/2.0/", "id": 4, "name": "Attribution License"},
     {"url": "http://flickr.com/commons/usage/", "id": 7, "name": "No known copyright restrictions"},
 ]
-CATEGORIES = [{"supercategory": "person", "id": 1, "name": "person"}, {"supercategory": "food", "id": 51, "name": "bowl"}]
-INFO = {"description": "COCO 2017 Dataset", "url": "http://cocodataset.org", "version": "1.0", "year": 2017, "contributor": "COCO Consortium", "date_created": "2017/09/01"}
+CATEGORIES = [
+    {"supercategory": "person", "id": 1, "name": "person"},
+    {"supercategory": "food", "id": 51, "name": "bowl"},
+]
+INFO = {
+    "description": "COCO 2017 Dataset",
+    "url": "http://cocodataset.org",
+    "version": "1.0",
+    "year": 2017,
+    "contributor": "COCO Consortium",
+    "date_created": "2017/09/01",
+}
 
 
 def coco_image(number: int, *, split: str = "train2017", licence: int = 4, **changes: Any) -> dict[str, Any]:
@@ -67,7 +81,10 @@ def coco_image(number: int, *, split: str = "train2017", licence: int = 4, **cha
 
 
 def coco_captions(number: int, *, count: int = 5) -> list[dict[str, Any]]:
-    return [{"image_id": number, "id": 1000 * number + at, "caption": f"Picture {number} told for the {at}. time."} for at in range(count)]
+    return [
+        {"image_id": number, "id": 1000 * number + at, "caption": f"Picture {number} told for the {at}. time."}
+        for at in range(count)
+    ]
 
 
 def coco_object(number: int, at: int, *, category: int = 51, iscrowd: int = 0) -> dict[str, Any]:
@@ -83,13 +100,31 @@ def coco_object(number: int, at: int, *, category: int = 51, iscrowd: int = 0) -
     }
 
 
-def coco_json(images: list[Any], annotations: list[Any] | None, *, order: str = "info licenses images annotations categories", categories: bool = False) -> bytes:
-    """An annotation file with its keys in that order; key order and spaces as Python writes them, which is how COCO was written."""
-    parts = {"info": INFO, "licenses": LICENCES, "images": images, "annotations": annotations, "categories": CATEGORIES if categories else None}
+def coco_json(
+    images: list[Any],
+    annotations: list[Any] | None,
+    *,
+    order: str = "info licenses images annotations categories",
+    categories: bool = False,
+) -> bytes:
+    """An annotation file with its keys in that order; key order and spaces as Python writes them, which is how COCO
+    was written."""
+    parts = {
+        "info": INFO,
+        "licenses": LICENCES,
+        "images": images,
+        "annotations": annotations,
+        "categories": CATEGORIES if categories else None,
+    }
     return json.dumps({name: parts[name] for name in order.split() if parts[name] is not None}).encode()
 
 
-def coco(*, split: str = "train2017", numbers: tuple[int, ...] = (9, 25, 30), order: str = "info licenses images annotations categories") -> dict[str, bytes]:
+def coco(
+    *,
+    split: str = "train2017",
+    numbers: tuple[int, ...] = (9, 25, 30),
+    order: str = "info licenses images annotations categories",
+) -> dict[str, bytes]:
     """The files of a COCO directory: images, captions, instances."""
     images = [coco_image(number, split=split) for number in numbers]
     captions = [caption for number in numbers for caption in coco_captions(number)]
@@ -110,7 +145,14 @@ FINEVIDEO_JSON = pa.struct(
             "content_metadata",
             pa.struct(
                 [
-                    ("characterList", pa.list_(pa.struct([("characterId", pa.string()), ("description", pa.string()), ("name", pa.string())]))),
+                    (
+                        "characterList",
+                        pa.list_(
+                            pa.struct(
+                                [("characterId", pa.string()), ("description", pa.string()), ("name", pa.string())]
+                            )
+                        ),
+                    ),
                     ("description", pa.string()),
                     ("fps", pa.float64()),
                     ("qAndA", pa.list_(pa.struct([("answer", pa.string()), ("question", pa.string())]))),
@@ -119,15 +161,34 @@ FINEVIDEO_JSON = pa.struct(
                         pa.list_(
                             pa.struct(
                                 [
-                                    ("activities", pa.list_(pa.struct([("description", pa.string()), ("timestamp", _SPAN)]))),
+                                    (
+                                        "activities",
+                                        pa.list_(pa.struct([("description", pa.string()), ("timestamp", _SPAN)])),
+                                    ),
                                     ("cast", _TEXTS),
                                     (
                                         "mood",
                                         pa.struct(
-                                            [("description", pa.string()), ("keyMoments", pa.list_(pa.struct([("changeDescription", pa.string()), ("timestamp", pa.string())])))]
+                                            [
+                                                ("description", pa.string()),
+                                                (
+                                                    "keyMoments",
+                                                    pa.list_(
+                                                        pa.struct(
+                                                            [
+                                                                ("changeDescription", pa.string()),
+                                                                ("timestamp", pa.string()),
+                                                            ]
+                                                        )
+                                                    ),
+                                                ),
+                                            ]
                                         ),
                                     ),
-                                    ("narrativeProgression", pa.list_(pa.struct([("description", pa.string()), ("timestamp", pa.string())]))),
+                                    (
+                                        "narrativeProgression",
+                                        pa.list_(pa.struct([("description", pa.string()), ("timestamp", pa.string())])),
+                                    ),
                                     ("props", pa.list_(pa.struct([("name", pa.string()), ("timestamp", _SPAN)]))),
                                     ("sceneId", pa.int64()),
                                     ("timestamps", _SPAN),
@@ -139,7 +200,11 @@ FINEVIDEO_JSON = pa.struct(
                     (
                         "storylines",
                         pa.struct(
-                            [("climax", pa.struct([("description", pa.string()), ("timestamp", pa.string())])), ("description", pa.string()), ("scenes", pa.list_(pa.int64()))]
+                            [
+                                ("climax", pa.struct([("description", pa.string()), ("timestamp", pa.string())])),
+                                ("description", pa.string()),
+                                ("scenes", pa.list_(pa.int64())),
+                            ]
                         ),
                     ),
                     ("title", pa.string()),
@@ -153,7 +218,10 @@ FINEVIDEO_JSON = pa.struct(
         ("resolution", pa.string()),
         ("text_to_speech", pa.string()),
         ("text_to_speech_word_count", pa.int64()),
-        ("timecoded_text_to_speech", pa.list_(pa.struct([("end", pa.string()), ("start", pa.string()), ("text", pa.string())]))),
+        (
+            "timecoded_text_to_speech",
+            pa.list_(pa.struct([("end", pa.string()), ("start", pa.string()), ("text", pa.string())])),
+        ),
         ("youtube_categories", _TEXTS),
         ("youtube_channel", pa.string()),
         ("youtube_tags", _TEXTS),
@@ -182,7 +250,11 @@ def finevideo_record(number: int, lines: list[tuple[str, str, str]] | None, **ch
         "fps": 23.976,
         "qAndA": [{"answer": "Ann", "question": "Who?"}],
         "scenes": [scene],
-        "storylines": {"climax": {"description": "arrives", "timestamp": "00:00:02.000"}, "description": "a walk", "scenes": [1]},
+        "storylines": {
+            "climax": {"description": "arrives", "timestamp": "00:00:02.000"},
+            "description": "a walk",
+            "scenes": [1],
+        },
         "title": "Walk",
     }
     return {
@@ -195,7 +267,9 @@ def finevideo_record(number: int, lines: list[tuple[str, str, str]] | None, **ch
         "resolution": "640x360",
         "text_to_speech": None if lines is None else " ".join(text for _, _, text in lines),
         "text_to_speech_word_count": 5,
-        "timecoded_text_to_speech": None if lines is None else [{"start": start, "end": end, "text": text} for start, end, text in lines],
+        "timecoded_text_to_speech": None
+        if lines is None
+        else [{"start": start, "end": end, "text": text} for start, end, text in lines],
         "youtube_categories": ["Travel & Events"],
         "youtube_channel": "Walks",
         "youtube_tags": ["walk"],
@@ -206,7 +280,11 @@ def finevideo_record(number: int, lines: list[tuple[str, str, str]] | None, **ch
 
 def finevideo(rows: list[tuple[bytes | None, Any]], *, kind: pa.DataType = FINEVIDEO_JSON) -> bytes:
     """One Parquet file of (mp4, json); kind: of the column json."""
-    return _parquet([{"mp4": mp4, "json": record} for mp4, record in rows], pa.schema([("mp4", pa.binary()), ("json", kind)]), row_group_size=2)
+    return _parquet(
+        [{"mp4": mp4, "json": record} for mp4, record in rows],
+        pa.schema([("mp4", pa.binary()), ("json", kind)]),
+        row_group_size=2,
+    )
 
 
 SPEAKERS = b"""; Some pipe(|) separated metadata about all LibriSpeech speakers, taken from
@@ -238,7 +316,9 @@ def librispeech(utterances: dict[str, list[str]], *, subset: str = "dev-clean", 
         for at in range(len(texts)):
             number += 1
             files[f"{folder}/{chapter}-{at:04d}.flac"] = sound(number)
-        files[f"{folder}/{chapter}.trans.txt"] = "".join(f"{chapter}-{at:04d} {text}\n" for at, text in enumerate(texts)).encode()
+        files[f"{folder}/{chapter}.trans.txt"] = "".join(
+            f"{chapter}-{at:04d} {text}\n" for at, text in enumerate(texts)
+        ).encode()
     return files
 
 

@@ -20,14 +20,19 @@ CAPTIONS, INSTANCES = "coco/annotations/captions_train2017.json", "coco/annotati
 
 def found(tmp_path, files):
     rows = rows_of(landed(tmp_path / "in", files))
-    return [row for row in rows if not row["sample_id"].startswith("coco/annotations")], [row for row in rows if row["sample_id"].startswith("coco/annotations")]
+    return [row for row in rows if not row["sample_id"].startswith("coco/annotations")], [
+        row for row in rows if row["sample_id"].startswith("coco/annotations")
+    ]
 
 
 def told(rows):
     return [(SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["text_content"]) for row in rows]
 
 
-@pytest.mark.parametrize("split, stem", [("train2017", "000000000009"), ("train2014", "COCO_train2014_000000000009"), ("val2017", "000000000009")])
+@pytest.mark.parametrize(
+    "split, stem",
+    [("train2017", "000000000009"), ("train2014", "COCO_train2014_000000000009"), ("val2017", "000000000009")],
+)
 def test_an_image_and_its_five_captions_are_one_sample(tmp_path, split, stem):
     rows, rest = found(tmp_path, coco(split=split))
     first = [row for row in rows if row["sample_id"] == f"coco/{split}/{stem}"]
@@ -51,23 +56,49 @@ def test_the_image_row_has_its_fields_licence_and_objects_and_a_caption_its_ids(
     rows, _ = found(tmp_path, coco())
     kept = metadata(rows[0])
     box = coco_object(9, 0)["bbox"]
-    assert kept["objects"] == [{"category": "bowl", "bbox": box, "iscrowd": 0}, {"category": "person", "bbox": box, "iscrowd": 1}]
-    assert (kept["image_id"], kept["width"], kept["height"], kept["license"]["name"]) == (9, 640, 480, "Attribution License")
+    assert kept["objects"] == [
+        {"category": "bowl", "bbox": box, "iscrowd": 0},
+        {"category": "person", "bbox": box, "iscrowd": 1},
+    ]
+    assert (kept["image_id"], kept["width"], kept["height"], kept["license"]["name"]) == (
+        9,
+        640,
+        480,
+        "Attribution License",
+    )
     assert kept["coco_url"] == coco_image(9)["coco_url"] and "segmentation" not in json.dumps(kept)
     assert metadata(rows[1]) == {"image_id": 9, "annotation_id": 9000}
 
 
-@pytest.mark.parametrize("number, spdx", [(1, "CC-BY-NC-SA-2.0"), (4, "CC-BY-2.0"), (7, "NOASSERTION"), (99, "CC0-1.0")])
+@pytest.mark.parametrize(
+    "number, spdx", [(1, "CC-BY-NC-SA-2.0"), (4, "CC-BY-2.0"), (7, "NOASSERTION"), (99, "CC0-1.0")]
+)
 def test_the_licence_is_that_of_the_image_and_the_captions_have_the_directory_s(tmp_path, number, spdx):
-    files = {"coco/_source.json": b'{"licence":"cc0"}', CAPTIONS: coco_json([coco_image(9, licence=number)], coco_captions(9, count=1)), "coco/train2017/000000000009.jpg": png()}
+    files = {
+        "coco/_source.json": b'{"licence":"cc0"}',
+        CAPTIONS: coco_json([coco_image(9, licence=number)], coco_captions(9, count=1)),
+        "coco/train2017/000000000009.jpg": png(),
+    }
     rows, _ = found(tmp_path, files)
     assert [row["licence"] for row in rows] == [spdx, "CC0-1.0"]
 
 
-@pytest.mark.parametrize("order", ["annotations images categories licenses info", "info licenses annotations images categories", "categories annotations licenses images info"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        "annotations images categories licenses info",
+        "info licenses annotations images categories",
+        "categories annotations licenses images info",
+    ],
+)
 def test_the_order_of_the_keys_does_not_matter(tmp_path, order):
-    rows = [found(tmp_path / name, coco(order=keys))[0] for name, keys in (("a", order), ("b", "info licenses images annotations categories"))]
-    assert [[row["digest"], row["metadata_json"], row["sample_text"]] for row in rows[0]] == [[row["digest"], row["metadata_json"], row["sample_text"]] for row in rows[1]]
+    rows = [
+        found(tmp_path / name, coco(order=keys))[0]
+        for name, keys in (("a", order), ("b", "info licenses images annotations categories"))
+    ]
+    assert [[row["digest"], row["metadata_json"], row["sample_text"]] for row in rows[0]] == [
+        [row["digest"], row["metadata_json"], row["sample_text"]] for row in rows[1]
+    ]
 
 
 def test_key_points_beside_do_not_repeat_the_objects_and_a_compressed_file_counts(tmp_path):
@@ -81,16 +112,24 @@ def test_key_points_beside_do_not_repeat_the_objects_and_a_compressed_file_count
 
 def test_images_without_captions_are_images(tmp_path):
     images = [coco_image(number, split="test2017") for number in (1, 2)]
-    files = {"coco/annotations/image_info_test2017.json": coco_json(images, None), "coco/annotations/image_info_test-dev2017.json": coco_json(images[:1], None)}
+    files = {
+        "coco/annotations/image_info_test2017.json": coco_json(images, None),
+        "coco/annotations/image_info_test-dev2017.json": coco_json(images[:1], None),
+    }
     files |= {f"coco/test2017/{image['file_name']}": png(image["id"]) for image in images}
     rows, rest = found(tmp_path, files)
-    assert [(row["modality"], metadata(row)["image_id"], row["sample_text"]) for row in rows] == [("image", 1, None), ("image", 2, None)] and rest == []
+    assert [(row["modality"], metadata(row)["image_id"], row["sample_text"]) for row in rows] == [
+        ("image", 1, None),
+        ("image", 2, None),
+    ] and rest == []
     assert sources.scan(tmp_path / "in", settings=SETTINGS)[-1].modalities == ("image",)
 
 
 def test_an_image_that_no_file_speaks_of_is_an_image(tmp_path):
     rows, _ = found(tmp_path, coco() | {"coco/train2017/000000000777.jpg": png(3)})
-    assert [(row["modality"], row["status"], row["metadata_json"]) for row in rows if row["sample_id"].endswith("777")] == [("image", "ok", None)]
+    assert [
+        (row["modality"], row["status"], row["metadata_json"]) for row in rows if row["sample_id"].endswith("777")
+    ] == [("image", "ok", None)]
 
 
 def test_captions_of_a_missing_image_are_rows_that_keep_their_words(tmp_path):
@@ -99,7 +138,9 @@ def test_captions_of_a_missing_image_are_rows_that_keep_their_words(tmp_path):
     rows, rest = found(tmp_path, files)
     assert len(rows) == 12 and CODES[1011].name == "media_file_missing"
     captions = [row for row in rest if row["role"] == "caption"]
-    assert [(row["error_code"], row["digest"]) for row in captions] == [(1011, sha(caption["caption"].encode())) for caption in coco_captions(25)]
+    assert [(row["error_code"], row["digest"]) for row in captions] == [
+        (1011, sha(caption["caption"].encode())) for caption in coco_captions(25)
+    ]
     assert {row["materialize_error"] for row in captions} == {"the image 000000000025.jpg is not in coco/train2017"}
     counts = [row["materialize_error"] for row in rest if row["role"] == "document"]
     assert counts == ["num_missing=1 of 3 image files not in [0, 0]: 000000000025.jpg is not in coco/train2017"] * 2
@@ -122,21 +163,41 @@ def test_annotations_without_any_images_keep_every_caption(tmp_path):
     ],
 )
 def test_a_bad_annotation_is_one_row_and_the_others_stand(tmp_path, broken, code, words):
-    rows, rest = found(tmp_path, coco() | {CAPTIONS: coco_json([coco_image(number) for number in (9, 25, 30)], [*coco_captions(9), broken])})
+    rows, rest = found(
+        tmp_path,
+        coco() | {CAPTIONS: coco_json([coco_image(number) for number in (9, 25, 30)], [*coco_captions(9), broken])},
+    )
     assert len([row for row in rows if row["role"] == "caption"]) == 5
-    assert [row["error_code"] for row in rest] == [code] and SourceRef.from_json(rest[0]["source_ref"]).member.startswith("#/annotations/5")
+    assert [row["error_code"] for row in rest] == [code] and SourceRef.from_json(
+        rest[0]["source_ref"]
+    ).member.startswith("#/annotations/5")
     assert words is None or rest[0]["digest"] == sha(words.encode())
 
 
 def test_a_repeated_image_id_is_a_row_and_the_first_entry_counts(tmp_path):
     images = [coco_image(9), coco_image(9, file_name="000000000025.jpg", width=1), {"id": 3}]
-    rows, rest = found(tmp_path, {CAPTIONS: coco_json(images, coco_captions(9)), "coco/train2017/000000000009.jpg": png(), "coco/train2017/000000000025.jpg": png(1)})
+    rows, rest = found(
+        tmp_path,
+        {
+            CAPTIONS: coco_json(images, coco_captions(9)),
+            "coco/train2017/000000000009.jpg": png(),
+            "coco/train2017/000000000025.jpg": png(1),
+        },
+    )
     assert metadata(rows[0])["width"] == 640 and metadata(rows[-1]) == {}
-    assert [row["materialize_error"] for row in rest] == ["images/1 repeats the id 9", "images/2 has no id or no file_name"]
+    assert [row["materialize_error"] for row in rest] == [
+        "images/1 repeats the id 9",
+        "images/2 has no id or no file_name",
+    ]
 
 
 @pytest.mark.parametrize(
-    "damage, code", [(lambda data: data[: len(data) * 3 // 4], 1002), (lambda data: data[:-600] + b"}}]" + data[-597:], 1001), (lambda data: data + b"x", 1001)]
+    "damage, code",
+    [
+        (lambda data: data[: len(data) * 3 // 4], 1002),
+        (lambda data: data[:-600] + b"}}]" + data[-597:], 1001),
+        (lambda data: data + b"x", 1001),
+    ],
 )
 def test_json_that_breaks_in_the_middle_keeps_what_came_before_and_all_images(tmp_path, damage, code):
     rows, rest = found(tmp_path, coco() | {CAPTIONS: damage(coco()[CAPTIONS])})
@@ -154,31 +215,55 @@ def test_captions_cut_within_the_images_leave_the_images_alone(tmp_path):
 
 def test_panoptic_annotations_are_counted_and_not_read(tmp_path):
     segments = [{"segments_info": [{"id": 1, "category_id": 1}], "file_name": "000000000009.png", "image_id": 9}]
-    _, rest = found(tmp_path, coco() | {"coco/annotations/panoptic_train2017.json": coco_json([coco_image(9)], segments, categories=True)})
-    assert [row["materialize_error"] for row in rest] == ["1 annotations have neither a caption nor a bbox and are not read"]
+    _, rest = found(
+        tmp_path,
+        coco() | {"coco/annotations/panoptic_train2017.json": coco_json([coco_image(9)], segments, categories=True)},
+    )
+    assert [row["materialize_error"] for row in rest] == [
+        "1 annotations have neither a caption nor a bbox and are not read"
+    ]
 
 
 @pytest.mark.parametrize(
     "changes, reason",
     [
-        ({"annotatins": coco_captions(9)}, "the section 'annotatins' is none that COCO has; its 5 elements are not read"),
-        ({"\u202e/~" * 40: []}, "the section '" + "\\u202e/~" * 20 + "' is none that COCO has; its 0 elements are not read"),
+        (
+            {"annotatins": coco_captions(9)},
+            "the section 'annotatins' is none that COCO has; its 5 elements are not read",
+        ),
+        (
+            {"\u202e/~" * 40: []},
+            "the section '" + "\\u202e/~" * 20 + "' is none that COCO has; its 0 elements are not read",
+        ),
         ({"annotations": {"1": coco_captions(9)}}, "the section annotations is no list and is not read"),
-        ({"annotations": None, "contributors": "many", "made": {"by": ["us"]}, "type": ["captions"], "info": [1]}, None),
+        (
+            {"annotations": None, "contributors": "many", "made": {"by": ["us"]}, "type": ["captions"], "info": [1]},
+            None,
+        ),
     ],
 )
 def test_a_list_that_is_not_read_is_a_row_and_a_field_of_the_file_is_none(tmp_path, changes, reason):
-    files = {CAPTIONS: json.dumps({"images": [coco_image(9)], "categories": [], "licenses": []} | changes).encode(), "coco/train2017/000000000009.jpg": png()}
+    files = {
+        CAPTIONS: json.dumps({"images": [coco_image(9)], "categories": [], "licenses": []} | changes).encode(),
+        "coco/train2017/000000000009.jpg": png(),
+    }
     rows, rest = found(tmp_path, files)
     assert [row["status"] for row in rows] == ["ok"]
     assert [(row["error_code"], row["materialize_error"]) for row in rest] == ([(1003, reason)] if reason else [])
 
 
 def test_a_list_that_stands_twice_counts_once_and_the_other_is_a_row(tmp_path):
-    data = coco_json([coco_image(9)], coco_captions(9, count=2))[:-1] + b', "annotations": ' + json.dumps(coco_captions(9)).encode() + b"}"
+    data = (
+        coco_json([coco_image(9)], coco_captions(9, count=2))[:-1]
+        + b', "annotations": '
+        + json.dumps(coco_captions(9)).encode()
+        + b"}"
+    )
     rows, rest = found(tmp_path, {CAPTIONS: data, "coco/train2017/000000000009.jpg": png()})
     assert len(rows) == 3
-    assert [(row["error_code"], row["materialize_error"]) for row in rest] == [(1003, "the section annotations stands in the file before; the 5 elements of this one are not read")]
+    assert [(row["error_code"], row["materialize_error"]) for row in rest] == [
+        (1003, "the section annotations stands in the file before; the 5 elements of this one are not read")
+    ]
 
 
 def test_what_is_said_of_one_image_beyond_a_sample_s_room_is_a_row_with_its_words(tmp_path, monkeypatch):
@@ -187,18 +272,31 @@ def test_what_is_said_of_one_image_beyond_a_sample_s_room_is_a_row_with_its_word
     files = {CAPTIONS: coco_json([coco_image(9), coco_image(25)], [*coco_captions(9), *coco_captions(25, count=3)])}
     rows, rest = found(tmp_path, files | {f"coco/train2017/{number:012d}.jpg": png(number) for number in (9, 25)})
     assert [row["role"] for row in rows] == ["media", *["caption"] * 3] * 2
-    assert [(row["error_code"], row["digest"]) for row in rest] == [(1008, sha(caption["caption"].encode())) for caption in coco_captions(9)[3:]]
+    assert [(row["error_code"], row["digest"]) for row in rest] == [
+        (1008, sha(caption["caption"].encode())) for caption in coco_captions(9)[3:]
+    ]
 
 
 def test_captions_of_an_image_without_a_name_are_rows_that_keep_their_words(tmp_path):
-    _, rest = found(tmp_path, {CAPTIONS: coco_json([coco_image(9), {"id": 25}], [*coco_captions(9), *coco_captions(25)]), "coco/train2017/000000000009.jpg": png()})
-    assert [row["digest"] for row in rest if row["error_code"] == 1011] == [sha(caption["caption"].encode()) for caption in coco_captions(25)]
+    _, rest = found(
+        tmp_path,
+        {
+            CAPTIONS: coco_json([coco_image(9), {"id": 25}], [*coco_captions(9), *coco_captions(25)]),
+            "coco/train2017/000000000009.jpg": png(),
+        },
+    )
+    assert [row["digest"] for row in rest if row["error_code"] == 1011] == [
+        sha(caption["caption"].encode()) for caption in coco_captions(25)
+    ]
 
 
 def test_one_huge_element_is_refused_and_what_came_before_stays(tmp_path):
     small = sources.SourceSettings(max_text_bytes=1 << 18)
     images = [coco_image(9), coco_image(25, date_captured="x" * (1 << 19))]
-    root = landed(tmp_path / "in", {CAPTIONS: coco_json(images, [], order="images annotations"), "coco/train2017/000000000009.jpg": png()})
+    root = landed(
+        tmp_path / "in",
+        {CAPTIONS: coco_json(images, [], order="images annotations"), "coco/train2017/000000000009.jpg": png()},
+    )
     assert [row["error_code"] for row in rows_of(root, settings=small)] == [1008, None]
 
 
@@ -217,10 +315,19 @@ def test_deep_nesting_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "place",
-    ["d/annotations/instances_train.json", "d/annotations/annotations.json", "d/images/_annotations.coco.json", "d/instances_default.json", "d/images/train_annotations.json"],
+    [
+        "d/annotations/instances_train.json",
+        "d/annotations/annotations.json",
+        "d/images/_annotations.coco.json",
+        "d/instances_default.json",
+        "d/images/train_annotations.json",
+    ],
 )
 def test_other_places_of_annotations_are_found(tmp_path, place):
-    files = {place: coco_json([coco_image(9, file_name="pictures/a.jpg")], [coco_object(9, 0)], categories=True), "d/images/a.jpg": png()}
+    files = {
+        place: coco_json([coco_image(9, file_name="pictures/a.jpg")], [coco_object(9, 0)], categories=True),
+        "d/images/a.jpg": png(),
+    }
     rows = rows_of(landed(tmp_path / "in", files))
     assert [metadata(row).get("image_id") for row in rows if row["modality"] == "image"] == [9] and len(rows) == 1
 
@@ -231,7 +338,14 @@ def test_the_landing_zone_may_be_the_corpus_itself(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", [{"info": {"title": "x"}, "paths": {}}, {"images": ["a.png", None], "texts": [None, "t"]}, {"annotations": [{"label": "cat"}]}, {"categories": [1, 2]}, {"images": []}]
+    "text",
+    [
+        {"info": {"title": "x"}, "paths": {}},
+        {"images": ["a.png", None], "texts": [None, "t"]},
+        {"annotations": [{"label": "cat"}]},
+        {"categories": [1, 2]},
+        {"images": []},
+    ],
 )
 def test_other_json_is_not_taken_for_annotations(tmp_path, text):
     root = landed(tmp_path / "in", {"annotations/a.json": json.dumps(text).encode(), "annotations/a.png": png()})
@@ -248,7 +362,11 @@ def test_captions_that_arrive_later_change_the_images_shard_and_new_images_the_c
     assert (first["coco/train2017"].modalities, second["coco/train2017"].modalities) == (("image",), ("text", "image"))
     landed(root, {"coco/train2017/000000000025.jpg": image})
     third = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=second)}
-    assert {key for key in third if second[key].revision != third[key].revision} == {"coco/train2017", CAPTIONS, INSTANCES}
+    assert {key for key in third if second[key].revision != third[key].revision} == {
+        "coco/train2017",
+        CAPTIONS,
+        INSTANCES,
+    }
 
 
 def test_an_unchanged_corpus_is_not_opened(tmp_path, monkeypatch):
@@ -259,19 +377,34 @@ def test_an_unchanged_corpus_is_not_opened(tmp_path, monkeypatch):
 
 
 def test_an_archive_of_a_format_that_is_not_read_is_a_row_that_says_to_unpack_it(tmp_path):
-    rows = rows_of(landed(tmp_path / "in", {"coco/images/train2017.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}), settings=sources.SourceSettings(max_item_bytes=32))
-    assert [(row["error_code"], row["modality"]) for row in rows] == [(1012, "image")] and "unpack" in rows[0]["materialize_error"] and "npack" in CODES[1012].fix
+    rows = rows_of(
+        landed(tmp_path / "in", {"coco/images/train2017.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)}),
+        settings=sources.SourceSettings(max_item_bytes=32),
+    )
+    assert (
+        [(row["error_code"], row["modality"]) for row in rows] == [(1012, "image")]
+        and "unpack" in rows[0]["materialize_error"]
+        and "npack" in CODES[1012].fix
+    )
 
 
 @settings(max_examples=30)
 @given(
-    cut=st.integers(0, 9000), at=st.integers(0, 9000), byte=st.integers(0, 255), insert=st.binary(max_size=6), order=st.sampled_from(["images annotations", "annotations images"])
+    cut=st.integers(0, 9000),
+    at=st.integers(0, 9000),
+    byte=st.integers(0, 255),
+    insert=st.binary(max_size=6),
+    order=st.sampled_from(["images annotations", "annotations images"]),
 )
-def test_whatever_a_bit_or_a_cut_does_every_image_and_every_row_is_accounted_for(tmp_path_factory, cut, at, byte, insert, order):
+def test_whatever_a_bit_or_a_cut_does_every_image_and_every_row_is_accounted_for(
+    tmp_path_factory, cut, at, byte, insert, order
+):
     """rows_of asserts the rest: each item once, in its modality, with bytes that can be fetched again."""
     files = coco(order=f"info licenses {order} categories")
     data = bytearray(files[CAPTIONS])
     data[at % len(data)] = byte
     data[at % len(data) : at % len(data)] = insert
-    rows, _ = found(tmp_path_factory.mktemp("zone"), files | {CAPTIONS: bytes(data[: len(data) if cut > 8000 else cut % len(data)])})
+    rows, _ = found(
+        tmp_path_factory.mktemp("zone"), files | {CAPTIONS: bytes(data[: len(data) if cut > 8000 else cut % len(data)])}
+    )
     assert [row["status"] for row in rows if row["modality"] == "image" and row["role"] == "media"].count("ok") == 3

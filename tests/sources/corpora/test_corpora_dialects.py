@@ -19,7 +19,9 @@ def found(tmp_path, files):
 
 
 def told(rows):
-    return [(row["sample_id"], row["role"], row["error_code"], row["text_content"] or row["sample_text"]) for row in rows]
+    return [
+        (row["sample_id"], row["role"], row["error_code"], row["text_content"] or row["sample_text"]) for row in rows
+    ]
 
 
 def metadata(row):
@@ -29,7 +31,9 @@ def metadata(row):
 @pytest.mark.parametrize("directory", ["wavs/", ""])
 def test_a_recording_of_ljspeech_has_its_line(tmp_path, directory):
     table = b'L-1|Printing, in "the 1st|Printing, in the first\nL-2|plain\n'
-    rows = found(tmp_path, {"lj/metadata.csv": table, f"lj/{directory}L-1.wav": wav(1), f"lj/{directory}L-2.wav": wav(2)})
+    rows = found(
+        tmp_path, {"lj/metadata.csv": table, f"lj/{directory}L-1.wav": wav(1), f"lj/{directory}L-2.wav": wav(2)}
+    )
     assert told(rows) == [
         (f"lj/{directory}L-1", "media", None, 'Printing, in "the 1st'),
         (f"lj/{directory}L-1", "transcript", None, 'Printing, in "the 1st'),
@@ -40,7 +44,13 @@ def test_a_recording_of_ljspeech_has_its_line(tmp_path, directory):
 
 
 def test_lines_of_ljspeech_that_no_recording_takes_are_rows(tmp_path):
-    rows = found(tmp_path, {"lj/metadata.csv": b"L-1|one|one\nL-2|two|two\n../L-3|three|three\nL-4\nL-5|a|b|c\n|x|y\n|\n\xff|x|y\n", "lj/wavs/L-1.wav": wav(1)})
+    rows = found(
+        tmp_path,
+        {
+            "lj/metadata.csv": b"L-1|one|one\nL-2|two|two\n../L-3|three|three\nL-4\nL-5|a|b|c\n|x|y\n|\n\xff|x|y\n",
+            "lj/wavs/L-1.wav": wav(1),
+        },
+    )
     assert [(row["sample_id"], row["error_code"]) for row in rows if row["error_code"]] == [
         ("lj/metadata.csv/row:2", 1011),
         ("lj/metadata.csv/row:3", 1011),
@@ -54,7 +64,16 @@ def test_lines_of_ljspeech_that_no_recording_takes_are_rows(tmp_path):
 
 def test_a_clip_of_common_voice_has_its_sentence_once_however_many_tables_repeat_it(tmp_path):
     one, two = b'c\ta.wav\tHe said "hi.\tteens\n', b"d\tb.wav\tbye\t\n"
-    rows = found(tmp_path, CLIPS | {"cv/train.tsv": VOICES + one, "cv/test.tsv": VOICES + two, "cv/validated.tsv": VOICES + one + two, "cv/other.tsv": VOICES})
+    rows = found(
+        tmp_path,
+        CLIPS
+        | {
+            "cv/train.tsv": VOICES + one,
+            "cv/test.tsv": VOICES + two,
+            "cv/validated.tsv": VOICES + one + two,
+            "cv/other.tsv": VOICES,
+        },
+    )
     assert told(rows) == [
         ("cv/clips/a", "media", None, 'He said "hi.'),
         ("cv/clips/a", "transcript", None, 'He said "hi.'),
@@ -62,13 +81,19 @@ def test_a_clip_of_common_voice_has_its_sentence_once_however_many_tables_repeat
         ("cv/clips/b", "transcript", None, "bye"),
     ]
     assert metadata(rows[0]) == {"client_id": "c", "path": "a.wav", "age": "teens"}
-    assert [SourceRef.from_json(row["source_ref"]).path for row in rows if row["modality"] == "text"] == ["cv/train.tsv", "cv/test.tsv"]
+    assert [SourceRef.from_json(row["source_ref"]).path for row in rows if row["modality"] == "text"] == [
+        "cv/train.tsv",
+        "cv/test.tsv",
+    ]
 
 
 def test_a_sentence_whose_clip_is_missing_is_a_row_of_each_table(tmp_path):
     line = b"c\tgone.mp3\tlost\t\n"
     rows = found(tmp_path, CLIPS | {"cv/train.tsv": VOICES + line, "cv/validated.tsv": VOICES + line})
-    assert [(row["sample_id"], row["error_code"]) for row in rows if row["modality"] == "text"] == [("cv/train.tsv/row:1", 1011), ("cv/validated.tsv/row:1", 1011)]
+    assert [(row["sample_id"], row["error_code"]) for row in rows if row["modality"] == "text"] == [
+        ("cv/train.tsv/row:1", 1011),
+        ("cv/validated.tsv/row:1", 1011),
+    ]
 
 
 def test_an_old_table_of_common_voice_names_clips_without_their_extension(tmp_path):
@@ -78,7 +103,13 @@ def test_an_old_table_of_common_voice_names_clips_without_their_extension(tmp_pa
 
 @pytest.mark.parametrize("directory", ["Images/", "images/", ""])
 def test_an_image_of_flickr_has_all_its_captions(tmp_path, directory):
-    rows = found(tmp_path, {"f/captions.txt": b'image,caption\nx.png,"A child, pink"\nx.png,A girl\nx.png,A girl\n', f"f/{directory}x.png": png(1)})
+    rows = found(
+        tmp_path,
+        {
+            "f/captions.txt": b'image,caption\nx.png,"A child, pink"\nx.png,A girl\nx.png,A girl\n',
+            f"f/{directory}x.png": png(1),
+        },
+    )
     assert told(rows) == [
         (f"f/{directory}x", "media", None, "A child, pink\nA girl"),
         *((f"f/{directory}x", "caption", None, text) for text in ("A child, pink", "A girl", "A girl")),
@@ -101,7 +132,9 @@ def test_an_image_of_flickr_has_all_its_captions(tmp_path, directory):
 def test_a_file_that_is_only_called_so_is_what_it_was(tmp_path, name, data, kind):
     rows = found(tmp_path, {"f/x.png": png(1), f"f/{name}": data})
     assert [row["sample_text"] for row in rows if row["modality"] == "image"] == [None]
-    assert {shard.key: shard.format for shard in sources.scan(tmp_path / "in", settings=SETTINGS)}[f"f/{name}" if kind != "folder" else "f"] == kind
+    assert {shard.key: shard.format for shard in sources.scan(tmp_path / "in", settings=SETTINGS)}[
+        f"f/{name}" if kind != "folder" else "f"
+    ] == kind
 
 
 def test_a_name_of_any_bytes_is_no_way_out(tmp_path):

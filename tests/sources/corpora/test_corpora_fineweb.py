@@ -13,15 +13,24 @@ from tests.sources.source_builders import brief, rows_of
 def test_every_row_is_a_document_named_by_its_urn_with_typed_metadata(tmp_path, path):
     records = [fineweb_record(number) for number in range(3)]
     rows = rows_of(landed(tmp_path / "in", {path: fineweb(records)}))
-    assert [(row["sample_id"], row["text_content"], row["role"], row["status"]) for row in rows] == [(f"{path}/{one['id']}", one["text"], "document", "ok") for one in records]
+    assert [(row["sample_id"], row["text_content"], row["role"], row["status"]) for row in rows] == [
+        (f"{path}/{one['id']}", one["text"], "document", "ok") for one in records
+    ]
     expected = {name: value for name, value in records[0].items() if name != "text"}
     assert metadata(rows[0]) == expected
-    assert {name: type(value) for name, value in metadata(rows[0]).items()} == {name: type(value) for name, value in expected.items()}
+    assert {name: type(value) for name, value in metadata(rows[0]).items()} == {
+        name: type(value) for name, value in expected.items()
+    }
 
 
 def test_the_licence_is_what_the_source_file_says(tmp_path):
-    files = {"fineweb-edu/_source.json": b'{"source":"FineWeb-Edu","licence":"odc-by"}', "fineweb-edu/sample/10BT/000_00000.parquet": fineweb([fineweb_record(1)])}
-    assert [(row["source"], row["licence"]) for row in rows_of(landed(tmp_path / "in", files))] == [("FineWeb-Edu", "ODC-By-1.0")]
+    files = {
+        "fineweb-edu/_source.json": b'{"source":"FineWeb-Edu","licence":"odc-by"}',
+        "fineweb-edu/sample/10BT/000_00000.parquet": fineweb([fineweb_record(1)]),
+    }
+    assert [(row["source"], row["licence"]) for row in rows_of(landed(tmp_path / "in", files))] == [
+        ("FineWeb-Edu", "ODC-By-1.0")
+    ]
 
 
 def test_the_date_of_older_dumps_is_metadata(tmp_path):

@@ -29,18 +29,27 @@ def metadata(row):
 
 
 def faults(rows):
-    return [(SourceRef.from_json(row["source_ref"]).member.rstrip("#"), row["error_code"], row["materialize_error"]) for row in rows if row["error_code"]]
+    return [
+        (SourceRef.from_json(row["source_ref"]).member.rstrip("#"), row["error_code"], row["materialize_error"])
+        for row in rows
+        if row["error_code"]
+    ]
 
 
 def test_a_recording_has_its_words_and_its_speaker(tmp_path):
     rows = [row for row in found(tmp_path, FILES) if row["sample_id"] != "d/spk2utt"]
-    assert [(row["sample_id"], row["modality"], row["role"], row["error_code"], row["text_content"] or row["sample_text"]) for row in rows] == [
+    assert [
+        (row["sample_id"], row["modality"], row["role"], row["error_code"], row["text_content"] or row["sample_text"])
+        for row in rows
+    ] == [
         ("d/wavs/u1", "audio", "media", None, "GOOD MORNING"),
         ("d/wavs/u1", "text", "transcript", None, "GOOD MORNING"),
         ("d/wavs/u2", "audio", "media", None, "GOOD  NIGHT"),
         ("d/wavs/u2", "text", "transcript", None, "GOOD  NIGHT"),
     ]
-    assert [metadata(row) for row in rows if row["modality"] == "audio"] == [{"utterance_id": f"s1-u{at}", "speaker_id": "s1"} for at in (1, 2)]
+    assert [metadata(row) for row in rows if row["modality"] == "audio"] == [
+        {"utterance_id": f"s1-u{at}", "speaker_id": "s1"} for at in (1, 2)
+    ]
 
 
 def test_segments_are_metadata_with_their_times(tmp_path):
@@ -76,7 +85,8 @@ def test_a_scp_of_commands_alone_is_read_as_one(tmp_path):
 
 def test_what_no_recording_took_is_a_row(tmp_path):
     files = FILES | {
-        "d/wav.scp": b"s1-u1 wavs/u1.wav\nu2 wavs/gone.wav\nu3 /data/u3.wav\nu4 ../../u4.wav\nu5\n\xff x.wav\nu6 wavs/u1.ark:17\n",
+        "d/wav.scp": b"s1-u1 wavs/u1.wav\nu2 wavs/gone.wav\nu3 /data/u3.wav\nu4 ../../u4.wav\nu5\n\xff x.wav\nu6 "
+        b"wavs/u1.ark:17\n",
         "d/text": b"s1-u1 A\ns1-u1 AGAIN\nu9 STRAY\n\xff B\n",
         "d/utt2spk": b"s1-u1\n",
     }
@@ -94,19 +104,32 @@ def test_what_no_recording_took_is_a_row(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("line", [b"a-1 rec1 2 1", b"a-1 rec1 x 1", b"a-1 rec1 nan 1", b"a-1 rec1 0", b"a-1 rec1 -1 1", b"a-1"])
+@pytest.mark.parametrize(
+    "line", [b"a-1 rec1 2 1", b"a-1 rec1 x 1", b"a-1 rec1 nan 1", b"a-1 rec1 0", b"a-1 rec1 -1 1", b"a-1"]
+)
 def test_a_segment_without_a_span_is_a_row(tmp_path, line):
     rows = found(tmp_path, {"d/wav.scp": b"rec1 call.wav\n", "d/segments": line + b"\n", "d/call.wav": wav()})
     assert [(member, code) for member, code, _ in faults(rows)] == [("segments:line:1", 1003)]
 
 
 def test_segments_of_a_recording_that_is_not_there_are_rows(tmp_path):
-    rows = found(tmp_path, {"d/wav.scp": b"rec1 call.wav\n", "d/segments": b"b-1 rec2 0 1\n", "d/text": b"b-1 hi\n", "d/call.wav": wav()})
+    rows = found(
+        tmp_path,
+        {"d/wav.scp": b"rec1 call.wav\n", "d/segments": b"b-1 rec2 0 1\n", "d/text": b"b-1 hi\n", "d/call.wav": wav()},
+    )
     assert [(member, code) for member, code, _ in faults(rows)] == [("text:line:1", 1011), ("segments:line:1", 1011)]
 
 
 def test_a_recording_that_is_named_twice_is_told_once_and_a_speaker_of_none_is_a_row(tmp_path):
-    rows = found(tmp_path, FILES | {"d/wav.scp": b"s1-u1 wavs/u1.wav\ns1-u1 wavs/u2.wav\n", "d/text": b"s1-u1 A\n", "d/utt2spk": b"s1-u1 s1\nu7 s7\n"})
+    rows = found(
+        tmp_path,
+        FILES
+        | {
+            "d/wav.scp": b"s1-u1 wavs/u1.wav\ns1-u1 wavs/u2.wav\n",
+            "d/text": b"s1-u1 A\n",
+            "d/utt2spk": b"s1-u1 s1\nu7 s7\n",
+        },
+    )
     assert [(member, code) for member, code, _ in faults(rows)] == [("line:2", 1003), ("utt2spk:line:2", 1011)]
 
 
@@ -117,7 +140,14 @@ def test_a_recording_whose_directory_holds_no_medium_by_name_is_a_row(tmp_path):
 
 
 def test_files_of_these_names_elsewhere_are_documents(tmp_path):
-    rows = found(tmp_path, {"d/text": b"s1-u1 GOOD MORNING, which is a whole sentence.\n", "d/wav.scp": b"\0\1\2\3", "d/wavs/u1.wav": wav()})
+    rows = found(
+        tmp_path,
+        {
+            "d/text": b"s1-u1 GOOD MORNING, which is a whole sentence.\n",
+            "d/wav.scp": b"\0\1\2\3",
+            "d/wavs/u1.wav": wav(),
+        },
+    )
     assert ("d/text", "document", None) in [(row["sample_id"], row["role"], row["error_code"]) for row in rows]
 
 
@@ -133,4 +163,8 @@ def test_another_word_or_another_recording_is_another_revision(tmp_path):
     assert {key: shard.format for key, shard in third.items()} == {"d": "folder", "d/wavs": "folder", "e": "folder"}
     land(root, {"d/wav.scp": FILES["d/wav.scp"]})
     fourth = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=third)}
-    assert {key: shard.format for key, shard in fourth.items() if shard.format != "folder"} == {"d/text": "kaldi", "d/utt2spk": "kaldi", "d/wav.scp": "manifest"}
+    assert {key: shard.format for key, shard in fourth.items() if shard.format != "folder"} == {
+        "d/text": "kaldi",
+        "d/utt2spk": "kaldi",
+        "d/wav.scp": "manifest",
+    }

@@ -10,7 +10,9 @@ from mmlake import sources
 from mmlake.sources.corpora import labels
 from tests.sources.source_builders import SETTINGS, land, png, rows_of
 
-YAML = b"path: ../datasets/coco8\ntrain: images/train\nval: images/val\n\nnames:\n  0: person\n  1: bicycle\n  45: bowl\n"
+YAML = (
+    b"path: ../datasets/coco8\ntrain: images/train\nval: images/val\n\nnames:\n  0: person\n  1: bicycle\n  45: bowl\n"
+)
 YOLO = {
     "coco8/data.yaml": YAML,
     "coco8/images/train/000000000009.jpg": png(1),
@@ -38,7 +40,11 @@ def found(tmp_path, files):
 
 
 def objects(rows):
-    return {row["sample_id"]: json.loads(row["metadata_json"] or "{}").get("objects") for row in rows if row["modality"] == "image"}
+    return {
+        row["sample_id"]: json.loads(row["metadata_json"] or "{}").get("objects")
+        for row in rows
+        if row["modality"] == "image"
+    }
 
 
 def texts(rows):
@@ -52,7 +58,10 @@ def box(category, *bbox):
 def test_an_image_has_the_objects_of_its_yolo_label(tmp_path):
     rows = found(tmp_path, YOLO)
     assert objects(rows) == {
-        "coco8/images/train/000000000009": [box("bowl", 0.479492, 0.688771, 0.955609, 0.5955), box("bicycle", 0.5, 0.5, 1.0, 1.0)],
+        "coco8/images/train/000000000009": [
+            box("bowl", 0.479492, 0.688771, 0.955609, 0.5955),
+            box("bicycle", 0.5, 0.5, 1.0, 1.0),
+        ],
         "coco8/images/train/000000000025": [box(7, 0.770336, 0.489695, 0.335891, 0.697559)],
     }
     assert texts(rows) == [("coco8/data", None)]
@@ -72,7 +81,18 @@ def test_classes_have_the_names_that_a_file_gives_them(tmp_path, name, data):
     assert objects(rows) == {"d/train/images/a": [box("dog", 0.5, 0.5, 0.5, 0.5)]}
 
 
-@pytest.mark.parametrize("data", [b"names: [cat", b"- 1\n", b"names: 7\n", b"\xff\xfe\xff", b"!!python/object/apply:os.system ['true']\n", b"[" * 100_000, b"names: {a: b}\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"names: [cat",
+        b"- 1\n",
+        b"names: 7\n",
+        b"\xff\xfe\xff",
+        b"!!python/object/apply:os.system ['true']\n",
+        b"[" * 100_000,
+        b"names: {a: b}\n",
+    ],
+)
 def test_a_file_of_classes_that_says_nothing_usable_leaves_the_numbers(tmp_path, data):
     rows = found(tmp_path, {"d/data.yaml": data, "d/images/a.jpg": png(1), "d/labels/a.txt": b"1 0.5 0.5 0.5 0.5\n"})
     assert objects(rows) == {"d/images/a": [box(1, 0.5, 0.5, 0.5, 0.5)]}
@@ -84,12 +104,28 @@ def test_a_polygon_gives_the_box_around_it(tmp_path):
 
 
 def test_of_a_pose_the_box_is_taken(tmp_path):
-    rows = found(tmp_path, {"data.yaml": b"kpt_shape: [2, 3]\nnames: [person]\n", "images/a.jpg": png(1), "labels/a.txt": b"0 0.5 0.5 0.2 0.4 0.1 0.1 2 0.3 0.3 0\n"})
+    rows = found(
+        tmp_path,
+        {
+            "data.yaml": b"kpt_shape: [2, 3]\nnames: [person]\n",
+            "images/a.jpg": png(1),
+            "labels/a.txt": b"0 0.5 0.5 0.2 0.4 0.1 0.1 2 0.3 0.3 0\n",
+        },
+    )
     assert objects(rows) == {"images/a": [box("person", 0.5, 0.5, 0.2, 0.4)]}
 
 
 def test_an_image_without_objects_has_an_empty_list_and_one_without_a_label_has_none(tmp_path):
-    rows = found(tmp_path, {"images/a.jpg": png(1), "images/b.jpg": png(2), "labels/a.txt": b"", "labels/c.txt": b"0 0.5 0.5 0.1 0.1\n", "images/c.jpg": png(3)})
+    rows = found(
+        tmp_path,
+        {
+            "images/a.jpg": png(1),
+            "images/b.jpg": png(2),
+            "labels/a.txt": b"",
+            "labels/c.txt": b"0 0.5 0.5 0.1 0.1\n",
+            "images/c.jpg": png(3),
+        },
+    )
     assert objects(rows) == {"images/a": [], "images/b": None, "images/c": [box(0, 0.5, 0.5, 0.1, 0.1)]}
 
 
@@ -101,7 +137,16 @@ def test_a_label_of_an_image_that_is_missing_is_a_row_with_its_bytes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", [b"0 0.5 0.5\n", b"0 1.5 0.5 0.1 0.1\n", b"0 nan 0.5 0.1 0.1\n", b"cat 0.5 0.5 0.1 0.1\n", b"\xff\n", b"0 0.5 0.5 0.1 0.1 0.1 0.1 2\n", b"a red apple\n"]
+    "line",
+    [
+        b"0 0.5 0.5\n",
+        b"0 1.5 0.5 0.1 0.1\n",
+        b"0 nan 0.5 0.1 0.1\n",
+        b"cat 0.5 0.5 0.1 0.1\n",
+        b"\xff\n",
+        b"0 0.5 0.5 0.1 0.1 0.1 0.1 2\n",
+        b"a red apple\n",
+    ],
 )
 def test_a_text_of_another_form_is_the_document_that_it_was(tmp_path, line):
     rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": line})
@@ -114,13 +159,21 @@ def test_a_broken_line_costs_its_object_and_is_a_row(tmp_path):
     assert (len(objects(rows)["images/a"]), texts(rows)) == (17, [("labels/a.txt!labels", 1003)])
 
 
-@pytest.mark.parametrize("files", [{"labels/a.txt": b"0 0.5 0.5 0.1 0.1\n", "photos/a.jpg": png(1)}, {"images/a.txt": b"0 0.5 0.5 0.1 0.1\n", "images/b.jpg": png(1)}])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"labels/a.txt": b"0 0.5 0.5 0.1 0.1\n", "photos/a.jpg": png(1)},
+        {"images/a.txt": b"0 0.5 0.5 0.1 0.1\n", "images/b.jpg": png(1)},
+    ],
+)
 def test_texts_of_numbers_elsewhere_are_documents(tmp_path, files):
     rows = found(tmp_path, files)
     assert (list(objects(rows).values()), [code for _, code in texts(rows)]) == ([None], [None])
 
 
-@pytest.mark.parametrize("images, annotations", [("JPEGImages", "Annotations"), ("images", "annotations"), ("images", "annotations/xmls")])
+@pytest.mark.parametrize(
+    "images, annotations", [("JPEGImages", "Annotations"), ("images", "annotations"), ("images", "annotations/xmls")]
+)
 def test_an_image_has_the_objects_of_its_voc_annotation(tmp_path, images, annotations):
     rows = found(tmp_path, {f"VOC2012/{images}/2007_000027.jpg": png(1), f"VOC2012/{annotations}/2007_000027.xml": VOC})
     metadata = json.loads(rows[0]["metadata_json"])
@@ -172,12 +225,21 @@ def test_objects_of_coco_and_of_label_files_stand_together(tmp_path):
         "annotations": [{"id": 1, "image_id": 9, "category_id": 3, "bbox": [1, 2, 3, 4]}],
         "categories": [{"id": 3, "name": "car"}],
     }
-    rows = found(tmp_path, {"d/images/a.jpg": png(1), "d/labels/a.txt": b"0 0.5 0.5 0.1 0.1\n", "d/annotations/instances.json": json.dumps(coco).encode()})
+    rows = found(
+        tmp_path,
+        {
+            "d/images/a.jpg": png(1),
+            "d/labels/a.txt": b"0 0.5 0.5 0.1 0.1\n",
+            "d/annotations/instances.json": json.dumps(coco).encode(),
+        },
+    )
     assert objects(rows) == {"d/images/a": [{"category": "car", "bbox": [1, 2, 3, 4]}, box(0, 0.5, 0.5, 0.1, 0.1)]}
 
 
 def test_another_label_or_another_image_is_another_revision(tmp_path):
-    root = land(tmp_path / "in", YOLO | {"coco8/images/val/a.jpg": png(3), "coco8/labels/val/a.txt": b"0 0.5 0.5 0.1 0.1\n"})
+    root = land(
+        tmp_path / "in", YOLO | {"coco8/images/val/a.jpg": png(3), "coco8/labels/val/a.txt": b"0 0.5 0.5 0.1 0.1\n"}
+    )
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     assert {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)} == first
 
@@ -191,12 +253,22 @@ def test_another_label_or_another_image_is_another_revision(tmp_path):
 
     assert changed({"coco8/labels/train/000000000025.txt": b""}) == {"coco8/images/train", "coco8/labels/train"}
     assert changed({"coco8/images/train/new.jpg": png(4)}) == {"coco8/images/train", "coco8/labels/train"}
-    assert changed({"coco8/data.yaml": YAML + b"  46: banana\n"}) == {"coco8", "coco8/images/train", "coco8/labels/train", "coco8/images/val", "coco8/labels/val"}
+    assert changed({"coco8/data.yaml": YAML + b"  46: banana\n"}) == {
+        "coco8",
+        "coco8/images/train",
+        "coco8/labels/train",
+        "coco8/images/val",
+        "coco8/labels/val",
+    }
 
 
 def test_a_directory_in_parts_joins_the_same(tmp_path):
-    files = {f"images/{at}.jpg": png(at) for at in range(9)} | {f"labels/{at}.txt": f"{at} 0.5 0.5 0.1 0.1\n".encode() for at in range(9)}
+    files = {f"images/{at}.jpg": png(at) for at in range(9)} | {
+        f"labels/{at}.txt": f"{at} 0.5 0.5 0.1 0.1\n".encode() for at in range(9)
+    }
     settings = sources.SourceSettings(max_loose_files=4)
     rows = rows_of(land(tmp_path / "in", files), settings=settings)
-    assert sorted((name.rpartition("/")[2], told[0]["category"]) for name, told in objects(rows).items()) == [(str(at), at) for at in range(9)]
+    assert sorted((name.rpartition("/")[2], told[0]["category"]) for name, told in objects(rows).items()) == [
+        (str(at), at) for at in range(9)
+    ]
     assert texts(rows) == []

@@ -16,7 +16,16 @@ from mmlake.lake import Lake
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.tables import Slot
 from tests import make
-from tests.sources.corpora.builders import FINEVIDEO_JSON, coco, finevideo, finevideo_record, fineweb, fineweb_record, librispeech, packed
+from tests.sources.corpora.builders import (
+    FINEVIDEO_JSON,
+    coco,
+    finevideo,
+    finevideo_record,
+    fineweb,
+    fineweb_record,
+    librispeech,
+    packed,
+)
 
 
 def rows(base: Path, files: dict[str, bytes], modality: str) -> tuple[list[dict], list[dict]]:
@@ -47,7 +56,10 @@ def test_documents_of_fineweb_edu_become_text_tracks(tmp_path):
 
 
 def test_captions_of_coco_stand_beside_their_image(tmp_path):
-    files = {name: make.picture(len(name) + at, kind="JPEG") if name.endswith(".jpg") else data for at, (name, data) in enumerate(coco().items())}
+    files = {
+        name: make.picture(len(name) + at, kind="JPEG") if name.endswith(".jpg") else data
+        for at, (name, data) in enumerate(coco().items())
+    }
     items, tracks = rows(tmp_path, files, "image")
     assert [row["status"] for row in tracks] == ["ok"] * 3
     assert items[0]["sample_text"].splitlines() == [f"Picture 9 told for the {at}. time." for at in range(5)]
@@ -55,7 +67,9 @@ def test_captions_of_coco_stand_beside_their_image(tmp_path):
 
 @pytest.mark.parametrize("kind", [FINEVIDEO_JSON, pa.string()], ids=["struct", "text"])
 def test_timecodes_of_finevideo_become_times_of_words(tmp_path, kind):
-    record = finevideo_record(0, [("00:00:00.100", "00:00:00.500", "Xylq zorb."), ("00:00:00.500", "00:00:00.900", "Done.")])
+    record = finevideo_record(
+        0, [("00:00:00.100", "00:00:00.500", "Xylq zorb."), ("00:00:00.500", "00:00:00.900", "Done.")]
+    )
     data = finevideo([(film_with_sound(), record if kind is FINEVIDEO_JSON else json.dumps(record))], kind=kind)
     _, tracks = rows(tmp_path, {"data/train-00000-of-01357.parquet": data}, "video")
     track = tracks[0]
@@ -75,7 +89,9 @@ def film_with_sound() -> bytes:
         pictures.width, pictures.height, pictures.pix_fmt = 96, 72, "yuv420p"
         voice = container.add_stream("aac", rate=16_000, layout="mono")
         for number in range(12):
-            container.mux(pictures.encode(av.VideoFrame.from_ndarray(np.full((72, 96, 3), number * 20, np.uint8), format="rgb24")))
+            container.mux(
+                pictures.encode(av.VideoFrame.from_ndarray(np.full((72, 96, 3), number * 20, np.uint8), format="rgb24"))
+            )
         tone = (0.2 * np.sin(np.arange(16_384) * 0.2)).astype(np.float32)
         for at in range(0, len(tone), 1024):
             frame = av.AudioFrame.from_ndarray(tone[None, at : at + 1024], format="fltp", layout="mono")
@@ -89,4 +105,7 @@ def film_with_sound() -> bytes:
 def test_transcripts_of_librispeech_are_those_of_their_sound(tmp_path):
     files = librispeech({"84-121123": ["GO DO YOU HEAR", "BUT IN LESS"]}, sound=speaking)
     _, tracks = rows(tmp_path, {"dev-clean.tar.gz": packed(files, compress=True)}, "audio")
-    assert sorted((row["status"], row["audio_codec"], row["transcript"]) for row in tracks) == [("ok", "flac", "BUT IN LESS"), ("ok", "flac", "GO DO YOU HEAR")]
+    assert sorted((row["status"], row["audio_codec"], row["transcript"]) for row in tracks) == [
+        ("ok", "flac", "BUT IN LESS"),
+        ("ok", "flac", "GO DO YOU HEAR"),
+    ]

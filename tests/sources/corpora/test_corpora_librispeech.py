@@ -1,4 +1,5 @@
-"""LibriSpeech: FLAC files, one table of transcripts per chapter, one table of speakers; as .tar.gz, .tar and unpacked."""
+"""LibriSpeech: FLAC files, one table of transcripts per chapter, one table of speakers; as .tar.gz, .tar and
+unpacked."""
 
 from __future__ import annotations
 
@@ -9,8 +10,25 @@ from mmlake.records import SourceRef
 from tests.sources.corpora.builders import SPEAKERS, flac, landed, librispeech, metadata, packed
 from tests.sources.source_builders import SETTINGS, brief, mp4, rows_of, sha, wav
 
-UTTERANCES = {"84-121123": ["GO DO YOU HEAR", "BUT IN LESS THAN FIVE MINUTES"], "174-50561": ["FORGOTTEN TOO"], "9-1": ["UNLISTED READER"]}
-COLUMNS = ("digest", "position", "modality", "role", "content_type", "text_content", "sample_text", "status", "error_code", "materialize_error", "size_bytes", "metadata_json")
+UTTERANCES = {
+    "84-121123": ["GO DO YOU HEAR", "BUT IN LESS THAN FIVE MINUTES"],
+    "174-50561": ["FORGOTTEN TOO"],
+    "9-1": ["UNLISTED READER"],
+}
+COLUMNS = (
+    "digest",
+    "position",
+    "modality",
+    "role",
+    "content_type",
+    "text_content",
+    "sample_text",
+    "status",
+    "error_code",
+    "materialize_error",
+    "size_bytes",
+    "metadata_json",
+)
 TABLE = "LibriSpeech/dev-clean/84/121123/84-121123.trans.txt"
 
 
@@ -23,14 +41,21 @@ def test_an_utterance_is_a_sample_of_sound_and_transcript(tmp_path, compress):
     name = "dev-clean.tar.gz" if compress else "dev-clean.tar"
     rows = speech(rows_of(landed(tmp_path / "in", {name: packed(librispeech(UTTERANCES), compress=compress)})))
     stem = "LibriSpeech/dev-clean/84/121123/84-121123-0000"
-    assert brief(rows)[:2] == [(f"{stem}.flac", "audio", "media", None), (f"{TABLE}#line:1", "text", "transcript", None)]
+    assert brief(rows)[:2] == [
+        (f"{stem}.flac", "audio", "media", None),
+        (f"{TABLE}#line:1", "text", "transcript", None),
+    ]
     assert rows[0]["sample_id"] == rows[1]["sample_id"] == f"{name}/{stem}"
     assert (rows[0]["sample_text"], rows[1]["text_content"]) == ("GO DO YOU HEAR", "GO DO YOU HEAR")
     assert len(rows) == 8 and all(row["status"] == "ok" for row in rows)
 
 
 def test_metadata_tell_reader_chapter_and_number_and_who_reads(tmp_path):
-    rows = {row["sample_text"]: metadata(row) for row in rows_of(landed(tmp_path / "in", {"a.tar": packed(librispeech(UTTERANCES))})) if row["role"] == "media"}
+    rows = {
+        row["sample_text"]: metadata(row)
+        for row in rows_of(landed(tmp_path / "in", {"a.tar": packed(librispeech(UTTERANCES))}))
+        if row["role"] == "media"
+    }
     assert rows["BUT IN LESS THAN FIVE MINUTES"] == {
         "speaker_id": 84, "chapter_id": 121123, "utterance_index": 1,
         "speaker_sex": "F", "speaker_subset": "dev-clean", "speaker_minutes": 8.02, "speaker_name": "Christie Nowak",
@@ -41,7 +66,11 @@ def test_metadata_tell_reader_chapter_and_number_and_who_reads(tmp_path):
 
 def test_the_tree_the_tar_and_the_compressed_tar_give_equal_rows(tmp_path):
     files = librispeech(UTTERANCES)
-    forms = {"tree": files, "tar": {"dev-clean.tar": packed(files)}, "gz": {"dev-clean.tar.gz": packed(files, compress=True)}}
+    forms = {
+        "tree": files,
+        "tar": {"dev-clean.tar": packed(files)},
+        "gz": {"dev-clean.tar.gz": packed(files, compress=True)},
+    }
     found = {name: rows_of(landed(tmp_path / name / "in", form)) for name, form in forms.items()}
     rows = {name: sorted([row[column] or "" for column in COLUMNS] for row in found[name]) for name in found}
     assert rows["tree"] == rows["tar"] == rows["gz"]
@@ -73,7 +102,11 @@ def broken(tmp_path, table: bytes, *, packing: bool = True):
 @pytest.mark.parametrize("packing", [True, False])
 def test_an_utterance_without_a_line_is_sound_alone(tmp_path, packing):
     rows = speech(broken(tmp_path, b"84-121123-0001 B\n", packing=packing))
-    assert [(row["role"], row["sample_text"], row["status"]) for row in rows] == [("media", None, "ok"), ("media", "B", "ok"), ("transcript", None, "ok")]
+    assert [(row["role"], row["sample_text"], row["status"]) for row in rows] == [
+        ("media", None, "ok"),
+        ("media", "B", "ok"),
+        ("transcript", None, "ok"),
+    ]
 
 
 @pytest.mark.parametrize("packing", [True, False])
@@ -94,7 +127,12 @@ def test_a_line_without_an_utterance_is_a_row_that_keeps_its_words(tmp_path, pac
 )
 def test_a_bad_line_is_one_row_and_the_others_stand(tmp_path, line, code, digest):
     rows = speech(broken(tmp_path, b"84-121123-0000 A\n\n" + line + b"\n"))
-    assert [(row["role"], row["error_code"]) for row in rows] == [("media", None), ("transcript", None), ("media", None), ("transcript", code)]
+    assert [(row["role"], row["error_code"]) for row in rows] == [
+        ("media", None),
+        ("transcript", None),
+        ("media", None),
+        ("transcript", code),
+    ]
     assert rows[-1]["digest"] == digest and "line 3" in rows[-1]["materialize_error"]
 
 
@@ -105,7 +143,10 @@ def test_marks_carriage_returns_tabs_and_spaces_are_no_part_of_the_words(tmp_pat
 
 def test_a_table_over_the_limit_is_one_row(tmp_path):
     settings = sources.SourceSettings(max_text_bytes=40)
-    root = landed(tmp_path / "in", {"a.tar": packed({"84-121123-0000.flac": flac(), "84-121123.trans.txt": b"84-121123-0000 A" + b" B" * 40})})
+    root = landed(
+        tmp_path / "in",
+        {"a.tar": packed({"84-121123-0000.flac": flac(), "84-121123.trans.txt": b"84-121123-0000 A" + b" B" * 40})},
+    )
     assert [row["error_code"] for row in rows_of(root, settings=settings)] == [None, 1008]
 
 
@@ -123,18 +164,31 @@ def test_a_table_alone_keeps_its_lines_as_rows(tmp_path):
 
 def test_the_transcript_of_one_file_is_no_table(tmp_path):
     rows = rows_of(landed(tmp_path / "in", {"talk.mp4": mp4(b"vide"), "talk.trans.txt": b"what is said"}))
-    assert [(row["role"], row["text_content"], row["sample_text"]) for row in rows] == [("media", None, "what is said"), ("transcript", "what is said", None)]
+    assert [(row["role"], row["text_content"], row["sample_text"]) for row in rows] == [
+        ("media", None, "what is said"),
+        ("transcript", "what is said", None),
+    ]
 
 
 @pytest.mark.parametrize("packing", [True, False])
 def test_the_texts_of_libritts_join_their_sound(tmp_path, packing):
     stem = "LibriTTS/dev-clean/84/121123/84_121123_000007_000001"
-    files = {f"{stem}.wav": wav(), f"{stem}.original.txt": b"Go! Do you hear?", f"{stem}.normalized.txt": b"Go! Do you hear?"}
+    files = {
+        f"{stem}.wav": wav(),
+        f"{stem}.original.txt": b"Go! Do you hear?",
+        f"{stem}.normalized.txt": b"Go! Do you hear?",
+    }
     rows = rows_of(landed(tmp_path / "in", {"a.tar": packed(files)} if packing else files))
     assert {row["role"] for row in rows} == {"media", "transcript"} and len({row["sample_id"] for row in rows}) == 1
 
 
-@pytest.mark.parametrize("line", [b"1" * 5000 + b" | F | x | nan | y", b"84 | F | dev | inf | Name", b"|||||||", b"\xff | M | a | 1 | b", b"84 | F"])
+@pytest.mark.parametrize(
+    "line",
+    [b"1" * 5000 + b" | F | x | nan | y", b"84 | F | dev | inf | Name", b"|||||||", b"\xff | M | a | 1 | b", b"84 | F"],
+)
 def test_odd_lines_of_the_table_of_speakers_say_nothing_and_break_nothing(tmp_path, line):
     files = librispeech({"84-121123": ["A"]}) | {"LibriSpeech/SPEAKERS.TXT": line}
-    assert [row["error_code"] for row in speech(rows_of(landed(tmp_path / "in", {"a.tar": packed(files)})))] == [None, None]
+    assert [row["error_code"] for row in speech(rows_of(landed(tmp_path / "in", {"a.tar": packed(files)})))] == [
+        None,
+        None,
+    ]

@@ -17,8 +17,16 @@ def turns(*words: str) -> list[dict]:
 
 
 LLAVA = [
-    {"id": "000000033471", "image": "coco/train2017/000000033471.jpg", "conversations": turns("<image>\nWhat is on the bus?", "An advertisement.")},
-    {"id": "000000033471", "image": "coco/train2017/000000033471.jpg", "conversations": turns("<image>\nWhat color is it?", "White and red.")},
+    {
+        "id": "000000033471",
+        "image": "coco/train2017/000000033471.jpg",
+        "conversations": turns("<image>\nWhat is on the bus?", "An advertisement."),
+    },
+    {
+        "id": "000000033471",
+        "image": "coco/train2017/000000033471.jpg",
+        "conversations": turns("<image>\nWhat color is it?", "White and red."),
+    },
     {"id": "gqa_7", "image": "gqa/images/2.jpg", "model": "", "conversations": turns("Is it raining?\n<image>", "No")},
     {"id": "wgByO4Y_0", "model": "gpt-4", "conversations": turns("Write a poem.", "Roses are red.")},
 ]
@@ -30,7 +38,10 @@ def found(tmp_path, files):
 
 
 def told(rows):
-    return [(row["sample_id"], row["modality"], row["role"], row["error_code"], row["text_content"] or row["sample_text"]) for row in rows]
+    return [
+        (row["sample_id"], row["modality"], row["role"], row["error_code"], row["text_content"] or row["sample_text"])
+        for row in rows
+    ]
 
 
 def metadata(row):
@@ -46,7 +57,14 @@ def below(place, files):
 
 
 @pytest.mark.parametrize("place", ["", "images/"])
-@pytest.mark.parametrize("name, data", [("mix665k.json", json.dumps(LLAVA, indent=2).encode()), ("chat.jsonl", jsonl(*LLAVA)), ("mix.json.gz", gz(json.dumps(LLAVA).encode()))])
+@pytest.mark.parametrize(
+    "name, data",
+    [
+        ("mix665k.json", json.dumps(LLAVA, indent=2).encode()),
+        ("chat.jsonl", jsonl(*LLAVA)),
+        ("mix.json.gz", gz(json.dumps(LLAVA).encode())),
+    ],
+)
 def test_a_picture_has_the_dialogues_of_all_of_its_records(tmp_path, place, name, data):
     rows = found(tmp_path, below(f"d/{place}", PICTURES) | {f"d/{name}": data})
     first = "human: <image>\nWhat is on the bus?\n\ngpt: An advertisement."
@@ -68,11 +86,21 @@ def test_each_dialogue_keeps_the_fields_of_its_own_record(tmp_path):
     rows = found(tmp_path, PICTURES | {"mix.json": json.dumps(LLAVA).encode()})
     texts = [metadata(row) for row in rows if row["modality"] == "text" and row["sample_id"].startswith("coco")]
     assert texts == [{name: record[name] for name in ("id", "conversations")} for record in LLAVA[:2]]
-    assert [metadata(row) for row in rows if row["modality"] == "image"] == [{"id": "000000033471"}, {"id": "gqa_7", "model": ""}]
+    assert [metadata(row) for row in rows if row["modality"] == "image"] == [
+        {"id": "000000033471"},
+        {"id": "gqa_7", "model": ""},
+    ]
 
 
 def test_a_record_of_several_pictures_is_told_with_each_and_says_which(tmp_path):
-    record = {"id": 1, "images": ["a.png", "b.png"], "messages": [{"role": "user", "content": "<image><image> Compare."}, {"role": "assistant", "content": "Alike."}]}
+    record = {
+        "id": 1,
+        "images": ["a.png", "b.png"],
+        "messages": [
+            {"role": "user", "content": "<image><image> Compare."},
+            {"role": "assistant", "content": "Alike."},
+        ],
+    }
     rows = found(tmp_path, {"a.png": png(1), "b.png": png(2), "data.jsonl": jsonl(record)})
     assert [(row["sample_id"], row["text_content"]) for row in rows if row["modality"] == "text"] == [
         ("root/a", "user: <image><image> Compare.\n\nassistant: Alike."),
@@ -96,14 +124,20 @@ def test_a_recording_of_a_nemo_manifest_has_its_transcript(tmp_path, name):
         ("d/wavs/2", "audio", "media", None, "good night"),
         ("d/wavs/2", "text", "transcript", None, "good night"),
     ]
-    assert [metadata(row) for row in rows if row["modality"] == "audio"] == [{"duration": 0.001}, {"duration": 0.001, "speaker": "s1"}]
+    assert [metadata(row) for row in rows if row["modality"] == "audio"] == [
+        {"duration": 0.001},
+        {"duration": 0.001, "speaker": "s1"},
+    ]
 
 
 @pytest.mark.parametrize("field", ["text", "sentence", "transcription"])
 @pytest.mark.parametrize("medium", ["1.wav", {"path": "1.wav", "sampling_rate": 8000}])
 def test_a_recording_in_the_form_of_hugging_face_has_its_words(tmp_path, field, medium):
     rows = found(tmp_path, {"d/data.jsonl": jsonl({"audio": medium, field: "good morning"}), "d/1.wav": wav()})
-    assert told(rows) == [("d/1", "audio", "media", None, "good morning"), ("d/1", "text", "transcript", None, "good morning")]
+    assert told(rows) == [
+        ("d/1", "audio", "media", None, "good morning"),
+        ("d/1", "text", "transcript", None, "good morning"),
+    ]
 
 
 def test_a_manifest_without_words_gives_metadata(tmp_path):
@@ -116,9 +150,15 @@ def test_records_of_one_recording_keep_their_times_with_and_without_words(tmp_pa
     said = [span | {"text": "yes"} for span in spans]
     for name, records in (("a", spans), ("b", said)):
         rows = found(tmp_path / name, {"d/m.json": jsonl(*records), "d/1.wav": wav()})
-        told = [{name: metadata(row)[name] for name in ("offset", "duration")} for row in rows if row["modality"] == "text"]
+        told = [
+            {name: metadata(row)[name] for name in ("offset", "duration")} for row in rows if row["modality"] == "text"
+        ]
         further = metadata(rows[0]).get("further_records", [])
-        assert (told, further) == (([], [{"offset": 1.0, "duration": 1.0}]) if name == "a" else ([{"offset": at, "duration": 1.0} for at in (0.0, 1.0)], []))
+        assert (told, further) == (
+            ([], [{"offset": 1.0, "duration": 1.0}])
+            if name == "a"
+            else ([{"offset": at, "duration": 1.0} for at in (0.0, 1.0)], [])
+        )
 
 
 def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
@@ -131,9 +171,18 @@ def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
         {"audio_filepath": "https://h/1.wav", "text": "an address"},
         {"text": "of nothing"},
     ]
-    rows = found(tmp_path, {"in/d/m.json": jsonl(*first, *records) + b'{"audio_filepath": "1.wav", broken\n', "in/d/1.wav": wav(), "in/1.wav": wav(9)})
+    rows = found(
+        tmp_path,
+        {
+            "in/d/m.json": jsonl(*first, *records) + b'{"audio_filepath": "1.wav", broken\n',
+            "in/d/1.wav": wav(),
+            "in/1.wav": wav(9),
+        },
+    )
     rows = [row for row in rows if row["sample_id"].startswith("in/d/m.json")]
-    assert [(SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["materialize_error"]) for row in rows] == [
+    assert [
+        (SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["materialize_error"]) for row in rows
+    ] == [
         ("line:17#", 1011, "the file gone.wav is missing, or lies where no file is a medium by its name"),
         ("line:18#", 1011, "the file /data/1.wav is outside of the directory of the manifest"),
         ("line:19#", 1011, "the file ../../etc/1.wav is outside of the directory of the manifest"),
@@ -142,7 +191,10 @@ def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
         ("line:22", None, None),
         ("line:23", 1003, rows[-1]["materialize_error"]),
     ]
-    assert (rows[0]["digest"], rows[-1]["digest"]) == (sha(b'{"audio_filepath":"gone.wav","text":"lost"}'), sha(b'{"audio_filepath": "1.wav", broken'))
+    assert (rows[0]["digest"], rows[-1]["digest"]) == (
+        sha(b'{"audio_filepath":"gone.wav","text":"lost"}'),
+        sha(b'{"audio_filepath": "1.wav", broken'),
+    )
 
 
 def test_a_list_that_breaks_keeps_the_records_before_it(tmp_path):
@@ -153,14 +205,24 @@ def test_a_list_that_breaks_keeps_the_records_before_it(tmp_path):
 
 def test_a_name_of_any_bytes_is_no_way_out(tmp_path):
     names = ("../x.png", "x\0.png", "\ud800.png", "a" * 5000 + ".png", "x/../../up.png", "images/../../up.png")
-    rows = found(tmp_path, {"up.png": png(3), "d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": name, "caption": "x"} for name in ("a.png", *names)))})
+    rows = found(
+        tmp_path,
+        {
+            "up.png": png(3),
+            "d/a.png": png(1),
+            "d/m.jsonl": jsonl(*({"image": name, "caption": "x"} for name in ("a.png", *names))),
+        },
+    )
     assert [row["error_code"] for row in rows if row["sample_id"].startswith("d/m.jsonl")] == [1011] * 6
     assert [row["sample_text"] for row in rows if row["modality"] == "image"] == ["x", None]
 
 
 def test_one_record_twice_is_told_twice_and_a_second_manifest_repeats_nothing(tmp_path):
     one = {"image": "a.png", "caption": "x"}
-    rows = found(tmp_path, {"a.png": png(1), "m.jsonl": jsonl(one, one), "n.jsonl": jsonl(one, {"image": "a.png", "caption": "y"})})
+    rows = found(
+        tmp_path,
+        {"a.png": png(1), "m.jsonl": jsonl(one, one), "n.jsonl": jsonl(one, {"image": "a.png", "caption": "y"})},
+    )
     assert [row["text_content"] for row in rows if row["modality"] == "text"] == ["x", "x", "y"]
 
 
@@ -174,7 +236,9 @@ def test_one_record_twice_is_told_twice_and_a_second_manifest_repeats_nothing(tm
 )
 def test_a_manifest_none_of_whose_files_is_there_is_a_list_of_records(tmp_path, files):
     rows = [row for row in found(tmp_path, files) if row["modality"] == "text"]
-    assert [(row["role"], row["error_code"], metadata(row).get("image")) for row in rows] == [("document", None, record.get("image")) for record in LLAVA]
+    assert [(row["role"], row["error_code"], metadata(row).get("image")) for row in rows] == [
+        ("document", None, record.get("image")) for record in LLAVA
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,24 +259,41 @@ def test_lines_of_another_form_are_what_they_were(tmp_path, data, format_):
 
 def test_another_manifest_or_another_file_is_another_revision(tmp_path):
     root = land(
-        tmp_path / "in", {"d/m.jsonl": jsonl(*NEMO), "d/wavs/1.wav": wav(1), "d/images/x/a.png": png(1), "e/c.png": png(3), "notes.jsonl": jsonl({"text": "a"}, {"text": "b"})}
+        tmp_path / "in",
+        {
+            "d/m.jsonl": jsonl(*NEMO),
+            "d/wavs/1.wav": wav(1),
+            "d/images/x/a.png": png(1),
+            "e/c.png": png(3),
+            "notes.jsonl": jsonl({"text": "a"}, {"text": "b"}),
+        },
     )
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
-    assert {key: shard.modalities for key, shard in first.items() if shard.format == "folder"} == {"d/wavs": ("text", "audio"), "d/images/x": ("image",), "e": ("image",)}
+    assert {key: shard.modalities for key, shard in first.items() if shard.format == "folder"} == {
+        "d/wavs": ("text", "audio"),
+        "d/images/x": ("image",),
+        "e": ("image",),
+    }
     assert {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)} == first
     land(root, {"d/wavs/2.wav": wav(2)})
     second = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}
     assert {key for key in first if first[key].revision != second[key].revision} == {"d/wavs", "d/m.jsonl"}
     land(root, {"d/m.jsonl": jsonl(*NEMO, {"audio_filepath": "images/x/a.png", "text": "a sound of a picture"})})
     third = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=second)}
-    assert {key for key in second if second[key].revision != third[key].revision} == {"d/wavs", "d/images/x", "d/m.jsonl"}
+    assert {key for key in second if second[key].revision != third[key].revision} == {
+        "d/wavs",
+        "d/images/x",
+        "d/m.jsonl",
+    }
     land(root, {"notes.jsonl": jsonl({"text": "a"}, {"text": "b"}, {"text": "c"})})
     fourth = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=third)}
     assert {key for key in third if third[key].revision != fourth[key].revision} == {"notes.jsonl"}
 
 
 def test_json_files_that_are_no_manifests_are_not_looked_at_again(tmp_path, monkeypatch):
-    files = {f"d/{at}/{name}": data for at in range(3) for name, data in (("a.png", png(at)), ("info.json", b'{"n": 1}'))}
+    files = {
+        f"d/{at}/{name}": data for at in range(3) for name, data in (("a.png", png(at)), ("info.json", b'{"n": 1}'))
+    }
     root = land(tmp_path / "in", files | {"d/about.json": b'{"n": 1}'})
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     looked = []
@@ -240,10 +321,16 @@ def test_a_manifest_inside_a_tar_is_not_lost(tmp_path):
     from tests.sources.source_builders import tar
 
     rows = found(tmp_path, {"a.tar": tar({"1.wav": wav(), "m.jsonl": jsonl(*NEMO)})})
-    assert [(row["modality"], row["text_content"]) for row in rows] == [("audio", None), ("text", "good morning"), ("text", "good night")]
+    assert [(row["modality"], row["text_content"]) for row in rows] == [
+        ("audio", None),
+        ("text", "good morning"),
+        ("text", "good night"),
+    ]
 
 
 def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr(filerecords, "_MAX_PER_FILE", 2)
-    rows = found(tmp_path, {"d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": "a.png", "caption": f"t{at}"} for at in range(4)))})
+    rows = found(
+        tmp_path, {"d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": "a.png", "caption": f"t{at}"} for at in range(4)))}
+    )
     assert [row["error_code"] for row in rows if row["modality"] == "text"] == [None, None, 1008, 1008]

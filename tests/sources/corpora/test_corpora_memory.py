@@ -35,12 +35,22 @@ def instances(path: Path, num_images: int) -> None:
     """Written as a stream: the file is larger than what reading it may take."""
     path.parent.mkdir(parents=True, exist_ok=True)
     polygon = [[float(number) + 0.25 for number in range(60)]]
-    element = json.dumps(coco_object(1, 0) | {"segmentation": polygon, "id": "ID", "image_id": "IMAGE"}).replace('"ID"', "%d").replace('"IMAGE"', "%d")
+    element = (
+        json.dumps(coco_object(1, 0) | {"segmentation": polygon, "id": "ID", "image_id": "IMAGE"})
+        .replace('"ID"', "%d")
+        .replace('"IMAGE"', "%d")
+    )
     with path.open("w") as file:
         file.write('{"annotations": [')
         for number in range(NUM_ANNOTATIONS):
             file.write(", " * (number > 0) + element % (number % num_images, number))
-        file.write('], "images": ' + json.dumps([coco_image(number) for number in range(num_images)]) + ', "categories": ' + json.dumps(CATEGORIES) + "}")
+        file.write(
+            '], "images": '
+            + json.dumps([coco_image(number) for number in range(num_images)])
+            + ', "categories": '
+            + json.dumps(CATEGORIES)
+            + "}"
+        )
 
 
 @pytest.mark.slow

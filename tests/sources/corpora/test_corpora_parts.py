@@ -24,7 +24,11 @@ def test_few_files_are_one_part_and_many_are_split_by_the_hash_of_their_stem():
     assert parts_of(entries[:10], max_files=10) == {"": entries[:10]}
     parts = parts_of(entries, max_files=10)
     assert sorted(entry.path for files in parts.values() for entry in files) == [entry.path for entry in entries]
-    assert all(hashlib.sha256(entry.name[:4].encode()).hexdigest().startswith(part) for part, files in parts.items() for entry in files)
+    assert all(
+        hashlib.sha256(entry.name[:4].encode()).hexdigest().startswith(part)
+        for part, files in parts.items()
+        for entry in files
+    )
     assert all(0 < len(files) <= 10 for files in parts.values())
 
 
@@ -35,7 +39,9 @@ def test_a_new_file_changes_one_part():
 
 
 def test_a_hundred_thousand_images_are_sixteen_parts():
-    parts = parts_of(listed(*(f"{number:012d}.jpg" for number in range(118_287))), max_files=SETTINGS.max_loose_files * 1000)
+    parts = parts_of(
+        listed(*(f"{number:012d}.jpg" for number in range(118_287))), max_files=SETTINGS.max_loose_files * 1000
+    )
     assert list(parts) == list("0123456789abcdef") and max(map(len, parts.values())) < 8_000
 
 
@@ -50,12 +56,32 @@ def test_the_key_of_a_part_leads_back_to_its_directory(key):
 
 
 def test_a_directory_in_parts_has_the_rows_of_the_directory(tmp_path):
-    files = coco(numbers=tuple(range(1, 40))) | {"d/talk.wav": wav(), "d/talk.en.srt": b"1\n00:00:01,000 --> 00:00:02,000\nhi\n"}
-    whole, parted = rows_of(landed(tmp_path / "a" / "in", files)), rows_of(landed(tmp_path / "b" / "in", files), settings=SETTINGS)
-    names = ("digest", "position", "role", "text_content", "sample_text", "metadata_json", "licence", "status", "source")
-    assert sorted([str(row[name]) for name in names] for row in whole) == sorted([str(row[name]) for name in names] for row in parted)
+    files = coco(numbers=tuple(range(1, 40))) | {
+        "d/talk.wav": wav(),
+        "d/talk.en.srt": b"1\n00:00:01,000 --> 00:00:02,000\nhi\n",
+    }
+    whole, parted = (
+        rows_of(landed(tmp_path / "a" / "in", files)),
+        rows_of(landed(tmp_path / "b" / "in", files), settings=SETTINGS),
+    )
+    names = (
+        "digest",
+        "position",
+        "role",
+        "text_content",
+        "sample_text",
+        "metadata_json",
+        "licence",
+        "status",
+        "source",
+    )
+    assert sorted([str(row[name]) for name in names] for row in whole) == sorted(
+        [str(row[name]) for name in names] for row in parted
+    )
     shards = sources.scan(tmp_path / "b" / "in", settings=SETTINGS)
-    assert sum(shard.path == "coco/train2017" for shard in shards) > 4 and all(("~" in shard.key) == bool(shard.part) for shard in shards)
+    assert sum(shard.path == "coco/train2017" for shard in shards) > 4 and all(
+        ("~" in shard.key) == bool(shard.part) for shard in shards
+    )
 
 
 def test_a_new_image_changes_one_part_and_nothing_is_opened_for_the_others(tmp_path, monkeypatch):
@@ -80,8 +106,12 @@ def test_a_file_that_turns_into_a_container_leaves_its_part(tmp_path):
 def test_a_table_of_transcripts_speaks_of_the_files_of_every_part(tmp_path):
     tree = librispeech({"84-121123": [f"WORDS {number}" for number in range(30)]})
     table = next(data for name, data in tree.items() if name.endswith(".trans.txt")) + b"84-121123-0099 NOBODY\n"
-    files = {f"x/{name.rpartition('/')[2]}": data for name, data in tree.items() if "/84/" in name} | {"x/84-121123.trans.txt": table}
+    files = {f"x/{name.rpartition('/')[2]}": data for name, data in tree.items() if "/84/" in name} | {
+        "x/84-121123.trans.txt": table
+    }
     rows = rows_of(landed(tmp_path / "in", files), settings=SETTINGS)
     sounds = [row for row in rows if row["role"] == "media"]
-    assert len(sounds) == 30 and all(row["sample_text"] == f"WORDS {metadata(row)['utterance_index']}" for row in sounds)
+    assert len(sounds) == 30 and all(
+        row["sample_text"] == f"WORDS {metadata(row)['utterance_index']}" for row in sounds
+    )
     assert [(row["error_code"]) for row in rows if row["status"] != "ok"] == [1011] and len(rows) == 61

@@ -20,8 +20,23 @@ from mmlake.sources.tables.weights import weight_of
 from tests.hostile.seeds import arrow
 from tests.sources.source_builders import SETTINGS, brief, land, parquet, png, rows_of, sha, wav
 
-COLUMNS = {"id": ["a", "b", "c"], "image": [{"bytes": png(1), "path": "x.png"}, None, {"bytes": png(2), "path": None}], "text": ["one", "two", None], "n": [1, 2, 3]}
-TOLD = ("digest", "text_content", "sample_text", "metadata_json", "modality", "role", "error_code", "position", "source_ref")
+COLUMNS = {
+    "id": ["a", "b", "c"],
+    "image": [{"bytes": png(1), "path": "x.png"}, None, {"bytes": png(2), "path": None}],
+    "text": ["one", "two", None],
+    "n": [1, 2, 3],
+}
+TOLD = (
+    "digest",
+    "text_content",
+    "sample_text",
+    "metadata_json",
+    "modality",
+    "role",
+    "error_code",
+    "position",
+    "source_ref",
+)
 
 
 @pytest.mark.parametrize("name", ["a.arrow", "a.feather", "a.ipc", "a", "a.txt"])
@@ -34,7 +49,12 @@ def test_a_file_and_a_stream_give_the_rows_of_parquet(tmp_path, name, is_stream,
 
 
 def test_a_compressed_stream_is_seen_through(tmp_path):
-    rows = rows_of(land(tmp_path / "in", {"a.arrow.gz": gzip.compress(arrow(COLUMNS, is_stream=True)), "b.arrow.gz": gzip.compress(arrow(COLUMNS))}))
+    rows = rows_of(
+        land(
+            tmp_path / "in",
+            {"a.arrow.gz": gzip.compress(arrow(COLUMNS, is_stream=True)), "b.arrow.gz": gzip.compress(arrow(COLUMNS))},
+        )
+    )
     assert [row["digest"] for row in rows] == 2 * [sha(png(1)), sha(b"one"), sha(b"two"), sha(png(2))]
 
 
@@ -63,7 +83,9 @@ def test_values_of_odd_types_are_metadata(tmp_path):
         "u": pa.array([number.bytes] * 2, pa.uuid()),
         "runs": pa.RunEndEncodedArray.from_arrays([2], ["x"]),
         "views": pa.array([["p"], ["q", None]], pa.list_view(pa.string())),
-        "union": pa.UnionArray.from_dense(pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array(["s"]), pa.array([5])]),
+        "union": pa.UnionArray.from_dense(
+            pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array(["s"]), pa.array([5])]
+        ),
     }
     rows = rows_of(land(tmp_path / "in", {"a.arrow": arrow(columns)}))
     assert [json.loads(row["metadata_json"]) for row in rows] == [
@@ -74,25 +96,47 @@ def test_values_of_odd_types_are_metadata(tmp_path):
 
 def test_what_the_library_datasets_saves_is_its_samples_and_nothing_else(tmp_path):
     """`DatasetDict.save_to_disk`, and a result of `map` beside it."""
-    info, state = json.dumps({"features": {}, "license": ""}).encode(), json.dumps({"_data_files": [{"filename": "data-00000-of-00002.arrow"}]}).encode()
+    info, state = (
+        json.dumps({"features": {}, "license": ""}).encode(),
+        json.dumps({"_data_files": [{"filename": "data-00000-of-00002.arrow"}]}).encode(),
+    )
     files = {f"d/train/data-0000{at}-of-00002.arrow": arrow({"text": [f"t{at}"]}, is_stream=True) for at in (0, 1)}
-    files |= {"d/train/dataset_info.json": info, "d/train/state.json": state, "d/dataset_dict.json": b'{"splits": ["train"]}'}
-    root = land(tmp_path / "in", {**files, "d/train/cache-00ff00ff00ff00ff.arrow": arrow({"text": ["t0 again"]}, is_stream=True)})
+    files |= {
+        "d/train/dataset_info.json": info,
+        "d/train/state.json": state,
+        "d/dataset_dict.json": b'{"splits": ["train"]}',
+    }
+    root = land(
+        tmp_path / "in",
+        {**files, "d/train/cache-00ff00ff00ff00ff.arrow": arrow({"text": ["t0 again"]}, is_stream=True)},
+    )
     assert [row["text_content"] for row in rows_of(root)] == ["t0", "t1"]
-    assert [shard.key for shard in scan_first(root, 10, settings=SETTINGS)] == ["d/train/data-00000-of-00002.arrow", "d/train/data-00001-of-00002.arrow"]
+    assert [shard.key for shard in scan_first(root, 10, settings=SETTINGS)] == [
+        "d/train/data-00000-of-00002.arrow",
+        "d/train/data-00001-of-00002.arrow",
+    ]
 
 
 def test_files_of_such_names_elsewhere_stay_samples(tmp_path):
-    files = {"state.json": b'{"text": "a"}', "dataset_info.json": b'{"text": "b"}', "d/dataset_dict.json": b'{"splits": ["train", "../x"], "text": "c"}', "d/train/a.txt": b"d"}
+    files = {
+        "state.json": b'{"text": "a"}',
+        "dataset_info.json": b'{"text": "b"}',
+        "d/dataset_dict.json": b'{"splits": ["train", "../x"], "text": "c"}',
+        "d/train/a.txt": b"d",
+    }
     assert sorted(row["text_content"] for row in rows_of(land(tmp_path / "in", files))) == ["a", "b", "c", "d"]
 
 
 def test_features_in_the_schema_tell_a_column(tmp_path):
-    table = pa.table({"scan": [{"bytes": wav(), "path": None}]}).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": {"scan": {"_type": "Audio"}}}})})
+    table = pa.table({"scan": [{"bytes": wav(), "path": None}]}).replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": {"scan": {"_type": "Audio"}}}})}
+    )
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    assert brief(rows_of(land(tmp_path / "in", {"a.arrow": sink.getvalue()}))) == [("row:1/scan", "audio", "media", None)]
+    assert brief(rows_of(land(tmp_path / "in", {"a.arrow": sink.getvalue()}))) == [
+        ("row:1/scan", "audio", "media", None)
+    ]
 
 
 @pytest.mark.parametrize("is_stream", [False, True])
@@ -100,7 +144,10 @@ def test_features_in_the_schema_tell_a_column(tmp_path):
 def test_a_cut_file_gives_its_whole_batches_and_says_so(tmp_path, is_stream, cut):
     data = arrow({"text": ["one", "two", "three"]}, rows=1, is_stream=is_stream)[:-cut]
     rows = rows_of(land(tmp_path / "in", {"a.arrow": data}))
-    assert rows[-1]["error_code"] in (1001, 1002) and [row["text_content"] for row in rows[:-1]] == ["one", "two", "three"][: len(rows) - 1]
+    assert (
+        rows[-1]["error_code"] in (1001, 1002)
+        and [row["text_content"] for row in rows[:-1]] == ["one", "two", "three"][: len(rows) - 1]
+    )
     assert len(rows) > 1 or cut >= 300
 
 
@@ -110,11 +157,15 @@ def test_a_damaged_batch_costs_itself_alone(tmp_path):
     data[frames[len(frames) // 2] + 1] ^= 1
     rows = rows_of(land(tmp_path / "in", {"a.arrow": bytes(data)}))
     assert [row["error_code"] for row in rows] == [None, None, 1001, None, None]
-    assert rows[2]["materialize_error"].startswith("batch 1 of 3") and rows[3]["text_content"].startswith("text number 4")
+    assert rows[2]["materialize_error"].startswith("batch 1 of 3") and rows[3]["text_content"].startswith(
+        "text number 4"
+    )
 
 
 def test_bytes_that_are_no_utf_8_cost_one_row(tmp_path):
-    bad = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xffc")])
+    bad = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xffc")]
+    )
     for name, text in (("a.arrow", bad), ("b.arrow", pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), bad))):
         rows = rows_of(land(tmp_path / name / "in", {name: arrow({"text": text}, rows=3)}))
         assert [row["error_code"] for row in rows] == [None, 1003, None]
@@ -127,7 +178,14 @@ def test_offsets_that_lead_out_of_the_column_are_damage_and_are_not_followed(tmp
 
 
 @pytest.mark.parametrize(
-    "data, code", [(b"", 1006), (arrow({"text": pa.array([], pa.string())}), 1006), (arrow({"n": [1]}), 1003), (b"FEA1" + bytes(40), 1005), (b"ARROW1\0\0", 1002)]
+    "data, code",
+    [
+        (b"", 1006),
+        (arrow({"text": pa.array([], pa.string())}), 1006),
+        (arrow({"n": [1]}), 1003),
+        (b"FEA1" + bytes(40), 1005),
+        (b"ARROW1\0\0", 1002),
+    ],
 )
 def test_a_file_without_records_is_one_row(tmp_path, data, code):
     assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.arrow": data}))] == [code]
@@ -136,7 +194,11 @@ def test_a_file_without_records_is_one_row(tmp_path, data, code):
 def test_a_bomb_of_a_compressed_buffer_is_told_before_it_is_expanded(tmp_path):
     data = arrow({"text": ["a" * (70 << 20)]}, codec="zstd")
     rows = rows_of(land(tmp_path / "in", {"a.arrow": data}))
-    assert len(data) < 100_000 and [row["error_code"] for row in rows] == [1008] and "decoded_bytes=" in rows[0]["materialize_error"]
+    assert (
+        len(data) < 100_000
+        and [row["error_code"] for row in rows] == [1008]
+        and "decoded_bytes=" in rows[0]["materialize_error"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,8 +206,12 @@ def test_a_bomb_of_a_compressed_buffer_is_told_before_it_is_expanded(tmp_path):
     [
         pa.DictionaryArray.from_arrays(pa.array([0] * 900, pa.int8()), pa.array(["w" * (1 << 20)])),
         pa.RunEndEncodedArray.from_arrays(pa.array([900], pa.int32()), pa.array(["w" * (1 << 20)])),
-        pa.ListViewArray.from_arrays(pa.array([0] * 900, pa.int32()), pa.array([1] * 900, pa.int32()), pa.array(["w" * (1 << 20)])),
-        pa.UnionArray.from_dense(pa.array([0] * 900, pa.int8()), pa.array([0] * 900, pa.int32()), [pa.array(["w" * (1 << 20)])]),
+        pa.ListViewArray.from_arrays(
+            pa.array([0] * 900, pa.int32()), pa.array([1] * 900, pa.int32()), pa.array(["w" * (1 << 20)])
+        ),
+        pa.UnionArray.from_dense(
+            pa.array([0] * 900, pa.int8()), pa.array([0] * 900, pa.int32()), [pa.array(["w" * (1 << 20)])]
+        ),
     ],
     ids=["dictionary", "runs", "views of lists", "union"],
 )
@@ -163,14 +229,20 @@ def test_a_large_batch_lies_in_a_temporary_file_while_it_is_read(tmp_path, monke
     monkeypatch.setattr(messages, "_HELD_BYTES", 1 << 10)
     pictures = [b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(5000) for at in range(8)]
     for is_stream in (False, True):
-        rows = rows_of(land(tmp_path / str(is_stream) / "in", {"a.arrow": arrow({"image": pictures}, rows=4, is_stream=is_stream)}))
+        rows = rows_of(
+            land(tmp_path / str(is_stream) / "in", {"a.arrow": arrow({"image": pictures}, rows=4, is_stream=is_stream)})
+        )
         assert [row["digest"] for row in rows] == [sha(one) for one in pictures]
 
 
 def test_only_the_batches_that_are_wanted_are_read_again(tmp_path, monkeypatch):
     root = land(tmp_path / "in", {"a.arrow": arrow({"text": [str(at) for at in range(50)]}, rows=5)})
     read = []
-    monkeypatch.setattr(messages.Messages, "_body", lambda self, size, whole=messages.Messages._body: (read.append(size), whole(self, size))[1])
+    monkeypatch.setattr(
+        messages.Messages,
+        "_body",
+        lambda self, size, whole=messages.Messages._body: (read.append(size), whole(self, size))[1],
+    )
     refs = [SourceRef("a.arrow", f"row:{number}/text") for number in (12, 13, 41, 99)]
     found = dict(sources.fetch_many(refs, landing=root))
     assert [found[at] for at in range(3)] == [b"11", b"12", b"40"] and found[3].code == 1001 and len(read) == 2

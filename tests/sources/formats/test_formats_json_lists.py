@@ -28,7 +28,11 @@ def formats(tmp_path):
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 @pytest.mark.parametrize("indent", [None, 4])
 def test_a_list_of_records_gives_what_json_lines_of_them_give(tmp_path, name, indent):
-    records = [{"id": "x", "text": 'one, [two] {three} \\"', "n": {"m": [1]}}, {"caption": ["a", "b"], "license": "MIT"}, {"text": "ende \U0001f600"}]
+    records = [
+        {"id": "x", "text": 'one, [two] {three} \\"', "n": {"m": [1]}},
+        {"caption": ["a", "b"], "license": "MIT"},
+        {"text": "ende \U0001f600"},
+    ]
     data = b"\xef\xbb\xbf" + json.dumps(records, indent=indent, ensure_ascii=False).encode()
     rows = found(tmp_path / "list", {name: gz(data) if name.endswith("gz") else data})
     lines = found(tmp_path / "lines", {"a.jsonl": jsonl(*records)})
@@ -43,7 +47,9 @@ def test_a_broken_record_is_a_row_with_its_bytes_and_the_others_are_read(tmp_pat
     assert [(member, code) for member, _, _, code in brief(rows)] == [
         ("row:1", None), ("row:2", 1003), ("row:3", 1003), ("row:4", 1003), ("row:5", 1003), ("row:6", 1004), ("row:7", 1003), ("row:8", None),
     ]  # fmt: skip
-    assert [row["digest"] for row in rows[1:6]] == [sha(part) for part in (b'{"text": NaN}', b'{"text" 1}', b"5", b'"x, ]"', b'{"text": "caf\xe9"}')]
+    assert [row["digest"] for row in rows[1:6]] == [
+        sha(part) for part in (b'{"text": NaN}', b'{"text" 1}', b"5", b'"x, ]"', b'{"text": "caf\xe9"}')
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,9 @@ def test_where_a_list_breaks_a_last_row_says_so(tmp_path, data, num_records, cod
 
 @pytest.mark.parametrize("data", [b'[{"text": "a"},]', b'[{"text": "a"},,{"text": "b"}]'])
 def test_a_comma_without_a_record_is_a_row_and_no_end(tmp_path, data):
-    assert [row["error_code"] for row in found(tmp_path, {"a.json": data})] == [None, 1003, None][: 1 + data.count(b",")]
+    assert [row["error_code"] for row in found(tmp_path, {"a.json": data})] == [None, 1003, None][
+        : 1 + data.count(b",")
+    ]
 
 
 def test_a_gzip_that_is_cut_gives_the_records_before_it(tmp_path):
@@ -108,7 +116,9 @@ def test_a_record_over_the_limit_is_one_row_and_the_next_is_read(tmp_path, monke
     assert str(len(long)) in rows[1]["materialize_error"]
 
 
-@pytest.mark.parametrize("record", [b'{"a": "' + b"a" * (4 << 20), b"[" * 100_000, b'{"a": "' + b'\\"' * 100_000, b"7" * (4 << 20)])
+@pytest.mark.parametrize(
+    "record", [b'{"a": "' + b"a" * (4 << 20), b"[" * 100_000, b'{"a": "' + b'\\"' * 100_000, b"7" * (4 << 20)]
+)
 def test_a_record_without_an_end_takes_no_more_memory_than_a_record_may(tmp_path, monkeypatch, record):
     monkeypatch.setattr(elements, "_READ_BYTES", 8 << 10)
     path = tmp_path / "a.json"
@@ -122,21 +132,54 @@ def test_a_record_without_an_end_takes_no_more_memory_than_a_record_may(tmp_path
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("medium, sidecar", [("a.jpg", "a.json"), ("a.wav", "a.en.json"), ("a.jpg", "a.jpg.json"), ("a", "a.json"), ("a.jpg.gz", "a.json"), ("a.jpg", "a.json.gz")])
+@pytest.mark.parametrize(
+    "medium, sidecar",
+    [
+        ("a.jpg", "a.json"),
+        ("a.wav", "a.en.json"),
+        ("a.jpg", "a.jpg.json"),
+        ("a", "a.json"),
+        ("a.jpg.gz", "a.json"),
+        ("a.jpg", "a.json.gz"),
+    ],
+)
 def test_a_list_beside_a_medium_that_is_called_like_it_is_its_sidecar(tmp_path, medium, sidecar):
     data = b'[{"text": "STOP", "box": [1, 2]}]'
     media = wav() if ".wav" in medium else png(1)
-    rows = found(tmp_path, {f"d/{medium}": gz(media) if medium.endswith("gz") else media, f"d/{sidecar}": gz(data) if sidecar.endswith("gz") else data, "d/other.json": data})
+    rows = found(
+        tmp_path,
+        {
+            f"d/{medium}": gz(media) if medium.endswith("gz") else media,
+            f"d/{sidecar}": gz(data) if sidecar.endswith("gz") else data,
+            "d/other.json": data,
+        },
+    )
     assert formats(tmp_path) == {"d": "folder", "d/other.json": "json-list"}
     assert sum(row["text_content"] == "STOP" for row in rows) == 1
 
 
 def test_other_lists_of_the_same_stem_are_no_media(tmp_path):
-    found(tmp_path, {"train.en.json": b'[{"text": "a"}]', "train.de.json": b'[{"text": "b"}]', "train.json": b'[{"text": "c"}]', "train.md": b"# train"})
-    assert formats(tmp_path) == {"root": "folder", "train.json": "json-list", "train.en.json": "json-list", "train.de.json": "json-list"}
+    found(
+        tmp_path,
+        {
+            "train.en.json": b'[{"text": "a"}]',
+            "train.de.json": b'[{"text": "b"}]',
+            "train.json": b'[{"text": "c"}]',
+            "train.md": b"# train",
+        },
+    )
+    assert formats(tmp_path) == {
+        "root": "folder",
+        "train.json": "json-list",
+        "train.en.json": "json-list",
+        "train.de.json": "json-list",
+    }
 
 
-@pytest.mark.parametrize("data", [b'[{"box": [1]}]', b"[1, 2]", b"[]", b'["text"]', b'{"text": "a"}', b'[{"text": "a"}]'.decode().encode("utf-16")])
+@pytest.mark.parametrize(
+    "data",
+    [b'[{"box": [1]}]', b"[1, 2]", b"[]", b'["text"]', b'{"text": "a"}', b'[{"text": "a"}]'.decode().encode("utf-16")],
+)
 def test_a_list_without_texts_is_what_it_was(tmp_path, data):
     found(tmp_path, {"a.json": data})
     assert formats(tmp_path) == {"root": "folder"}
@@ -174,7 +217,11 @@ def test_a_limit_reads_the_first_records(tmp_path):
     root = land(tmp_path / "in", {"a.json": json.dumps([{"text": str(at)} for at in range(9)]).encode()})
     shards = limiting.scan_first(root, 3, settings=SETTINGS)
     assert [(shard.format, shard.num_samples) for shard in shards] == [("json-list", 3)]
-    assert [item.ref.member for item in sources.read(shards[0], landing=root, settings=SETTINGS)] == ["row:1", "row:2", "row:3"]
+    assert [item.ref.member for item in sources.read(shards[0], landing=root, settings=SETTINGS)] == [
+        "row:1",
+        "row:2",
+        "row:3",
+    ]
 
 
 @pytest.mark.parametrize("record", [b'{"text": "half a sen', b'{"a": [1, 2', b'"half', b"12"])
@@ -187,5 +234,9 @@ def test_a_record_that_the_list_breaks_off_in_is_the_last_row_with_its_bytes(tmp
 
 
 def test_a_record_over_the_limit_that_the_list_breaks_off_in_has_no_bytes(tmp_path):
-    rows = found(tmp_path, {"a.json": b'[{"text": "a"}, {"text": "' + b"b" * 400_000}, settings=SourceSettings(max_line_bytes=1 << 12))
+    rows = found(
+        tmp_path,
+        {"a.json": b'[{"text": "a"}, {"text": "' + b"b" * 400_000},
+        settings=SourceSettings(max_line_bytes=1 << 12),
+    )
     assert [(row["error_code"], row["digest"] is None) for row in rows] == [(None, False), (1002, True)]

@@ -27,7 +27,11 @@ def write(root: Path, columns: dict[str, list], *, name: str = "x.lance", mode: 
 
 
 def three(first: int = 0) -> dict[str, list]:
-    return {"id": [f"p{first + at}" for at in range(3)], "image": [png(first + at) for at in range(3)], "caption": [f"picture {first + at}" for at in range(3)]}
+    return {
+        "id": [f"p{first + at}" for at in range(3)],
+        "image": [png(first + at) for at in range(3)],
+        "caption": [f"picture {first + at}" for at in range(3)],
+    }
 
 
 def data_file(root: Path, fragment: int) -> Path:
@@ -38,15 +42,26 @@ def data_file(root: Path, fragment: int) -> Path:
 def test_rows_are_those_of_the_columns_with_version_and_address(tmp_path):
     rows = rows_of(write(tmp_path / "in", three()))
     images = [row for row in rows if row["modality"] == "image"]
-    assert [(row["digest"], row["sample_text"]) for row in images] == [(sha(png(at)), f"picture {at}") for at in range(3)]
+    assert [(row["digest"], row["sample_text"]) for row in images] == [
+        (sha(png(at)), f"picture {at}") for at in range(3)
+    ]
     assert [row["sample_id"] for row in images] == ["x.lance/p0", "x.lance/p1", "x.lance/p2"]
     assert SourceRef.from_json(images[1]["source_ref"]).member == "version:1/row:2/image"
-    assert json.loads(images[1]["metadata_json"])["lance"] == {"version": 1, "fragment": 0, "row_id": 1, "row_address": 1}
+    assert json.loads(images[1]["metadata_json"])["lance"] == {
+        "version": 1,
+        "fragment": 0,
+        "row_id": 1,
+        "row_address": 1,
+    }
 
 
 def test_the_directory_is_one_shard_beside_others(tmp_path):
     root = write(land(tmp_path / "in", {"a.txt": b"beside", "sub/b.png": png(9)}), three())
-    assert [(shard.key, shard.format) for shard in sources.scan(root, settings=SETTINGS)] == [("root", "folder"), ("sub", "folder"), ("x.lance", "lance")]
+    assert [(shard.key, shard.format) for shard in sources.scan(root, settings=SETTINGS)] == [
+        ("root", "folder"),
+        ("sub", "folder"),
+        ("x.lance", "lance"),
+    ]
 
 
 def test_an_unchanged_dataset_is_not_opened_again_and_an_append_is_a_new_revision(tmp_path, monkeypatch):
@@ -86,7 +101,9 @@ def test_a_locator_of_an_older_version_gives_its_bytes_after_the_dataset_grew(tm
     assert sources.fetch(ref, landing=root) == png(1)
 
 
-@pytest.mark.parametrize("member", ["version:9/row:1/image", "version:1/row:4/image", "version:1/row:1/nothing", "row:1/image", None])
+@pytest.mark.parametrize(
+    "member", ["version:9/row:1/image", "version:1/row:4/image", "version:1/row:1/nothing", "row:1/image", None]
+)
 def test_a_locator_that_leads_nowhere_says_so(tmp_path, member):
     with pytest.raises(UnreadableItem):
         sources.fetch(SourceRef(path="x.lance", member=member), landing=write(tmp_path / "in", three()))
@@ -97,7 +114,9 @@ def test_a_broken_fragment_is_a_row_and_the_others_are_read(tmp_path, damage):
     root = write(write(tmp_path / "in", three()), three(3), mode="append")
     path = data_file(root, 0)
     data = path.read_bytes()
-    path.unlink() if damage == "missing" else path.write_bytes({"empty": b"", "cut": data[: len(data) // 2], "zeros": bytes(len(data))}[damage])
+    path.unlink() if damage == "missing" else path.write_bytes(
+        {"empty": b"", "cut": data[: len(data) // 2], "zeros": bytes(len(data))}[damage]
+    )
     rows = rows_of(root)
     assert [row["error_code"] for row in rows if row["status"] != "ok"] == [1001]
     assert rows[0]["materialize_error"] == "fragment 0: rows 1 to 3 cannot be read"
@@ -148,9 +167,15 @@ def test_a_dataset_without_a_column_for_us_is_a_row(tmp_path):
 
 
 def test_blob_columns_are_read_as_bytes(tmp_path):
-    schema = pa.schema([pa.field("audio", pa.large_binary(), metadata={"lance-encoding:blob": "true"}), pa.field("id", pa.string())])
+    schema = pa.schema(
+        [pa.field("audio", pa.large_binary(), metadata={"lance-encoding:blob": "true"}), pa.field("id", pa.string())]
+    )
     (tmp_path / "in").mkdir()
-    lance.write_dataset(pa.table({"audio": [wav(8), wav(16)], "id": ["a", "b"]}, schema=schema), str(tmp_path / "in" / "x.lance"), data_storage_version="2.1")
+    lance.write_dataset(
+        pa.table({"audio": [wav(8), wav(16)], "id": ["a", "b"]}, schema=schema),
+        str(tmp_path / "in" / "x.lance"),
+        data_storage_version="2.1",
+    )
     assert [row["digest"] for row in rows_of(tmp_path / "in")] == [sha(wav(8)), sha(wav(16))]
 
 
@@ -181,7 +206,9 @@ def test_a_remote_dataset_gives_the_same_rows_and_its_manifests_alone_tell_the_m
     (shard,) = sources.scan(remote, settings=SETTINGS)
     assert not [path for path in remote.opened if "/data/" in path]
     here, there = (list(sources.read(shard, landing=landing, settings=SETTINGS)) for landing in (root, remote))
-    assert [(item.ref, item.sample_id, item.fault) for item in there] == [(item.ref, item.sample_id, item.fault) for item in here]
+    assert [(item.ref, item.sample_id, item.fault) for item in there] == [
+        (item.ref, item.sample_id, item.fault) for item in here
+    ]
     assert sources.fetch(here[-2].ref, landing=remote) == png(5)
 
 
@@ -194,7 +221,12 @@ def test_a_blob_at_an_address_is_not_fetched(tmp_path):
     columns = {"text": ["words"], "image": lance.blob.blob_array([(tmp_path / "secret.txt").as_uri()])}
     root = tmp_path / "in"
     root.mkdir()
-    lance.write_dataset(pa.table(columns, schema=schema), str(root / "x.lance"), data_storage_version="2.2", allow_external_blob_outside_bases=True)
+    lance.write_dataset(
+        pa.table(columns, schema=schema),
+        str(root / "x.lance"),
+        data_storage_version="2.2",
+        allow_external_blob_outside_bases=True,
+    )
     rows = rows_of(root)
     assert [(row["text_content"], row["error_code"]) for row in rows] == [(None, 1007), ("words", None)]
     assert "geheim" not in str(rows) and "Z2VoZWlt" not in str(rows)

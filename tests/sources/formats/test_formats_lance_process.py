@@ -58,7 +58,12 @@ def wait_until_gone(pid: int) -> None:
 def write(root: Path, *, rows_per_file: int = 2, name: str = "x.lance", version: str = "2.0") -> Path:
     """Three texts in fragments of so many."""
     root.mkdir(exist_ok=True)
-    lance.write_dataset(pa.table({"id": ["a", "b", "c"], "text": WORDS}), str(root / name), max_rows_per_file=rows_per_file, data_storage_version=version)
+    lance.write_dataset(
+        pa.table({"id": ["a", "b", "c"], "text": WORDS}),
+        str(root / name),
+        max_rows_per_file=rows_per_file,
+        data_storage_version=version,
+    )
     return root
 
 
@@ -70,7 +75,8 @@ def damage(root: Path, fragment: int, change) -> None:
 
 
 def a_count_that_asks_for_gigabytes(data: bytearray) -> None:
-    """One bit of the footer: 268 million columns more. Found by trying 1087 of the file's 5264 bits, in the order of `random.Random(5)`; 12 ended the process."""
+    """One bit of the footer: 268 million columns more. Found by trying 1087 of the file's 5264 bits, in the order of
+    `random.Random(5)`; 12 ended the process."""
     data[-13] ^= 1 << 4
 
 
@@ -127,27 +133,53 @@ def test_rows_whose_process_is_killed_every_time_are_told_and_those_around_them_
     root = write(tmp_path / "in", rows_per_file=3)
     killed(monkeypatch, offset=1, times=2)
     reason = "fragment 0: rows 2 to 2 cannot be read (num_rows=1): the process that reads Lance did not survive them"
-    assert brief(rows_of(root, settings=ONE_ROW_AT_A_TIME)) == [("one", None, None), ("three", None, None), (None, 1001, reason)]
+    assert brief(rows_of(root, settings=ONE_ROW_AT_A_TIME)) == [
+        ("one", None, None),
+        ("three", None, None),
+        (None, 1001, reason),
+    ]
 
 
 @pytest.mark.parametrize("version", ["legacy", "2.0", "2.1"])
 def test_the_rows_are_those_that_the_library_reads(tmp_path, version):
     """More than one request per fragment, several fragments, and deleted rows in them."""
-    table = pa.table({"id": [f"n{at}" for at in range(5000)], "text": [f"text {at}" for at in range(5000)], "number": list(range(5000))})
+    table = pa.table(
+        {
+            "id": [f"n{at}" for at in range(5000)],
+            "text": [f"text {at}" for at in range(5000)],
+            "number": list(range(5000)),
+        }
+    )
     (tmp_path / "in").mkdir()
-    dataset = lance.write_dataset(table, str(tmp_path / "in" / "x.lance"), max_rows_per_file=2048, data_storage_version=version)
+    dataset = lance.write_dataset(
+        table, str(tmp_path / "in" / "x.lance"), max_rows_per_file=2048, data_storage_version=version
+    )
     dataset.delete("number % 7 = 3 or (number > 900 and number < 1300)")
-    expected = lance.dataset(str(tmp_path / "in" / "x.lance")).to_table(with_row_id=True, with_row_address=True).to_pylist()
+    expected = (
+        lance.dataset(str(tmp_path / "in" / "x.lance")).to_table(with_row_id=True, with_row_address=True).to_pylist()
+    )
     (shard,) = sources.scan(tmp_path / "in", settings=SETTINGS)
     found = list(sources.read(shard, landing=tmp_path / "in", settings=SETTINGS))
     assert [
-        (item.sample_id, item.content.read().decode(), item.metadata["number"], item.metadata["lance"]["row_id"], item.metadata["lance"]["row_address"], item.ref.member)
+        (
+            item.sample_id,
+            item.content.read().decode(),
+            item.metadata["number"],
+            item.metadata["lance"]["row_id"],
+            item.metadata["lance"]["row_address"],
+            item.ref.member,
+        )
         for item in found
-    ] == [(f"x.lance/{row['id']}", row["text"], row["number"], row["_rowid"], row["_rowaddr"], f"version:2/row:{at}/text") for at, row in enumerate(expected, 1)]
+    ] == [
+        (f"x.lance/{row['id']}", row["text"], row["number"], row["_rowid"], row["_rowaddr"], f"version:2/row:{at}/text")
+        for at, row in enumerate(expected, 1)
+    ]
 
 
 @pytest.mark.parametrize("stated", [1, 2, 4, 1 << 40, 1 << 70])
-def test_a_manifest_that_states_another_number_of_rows_is_a_row_beside_those_that_are_there(tmp_path, monkeypatch, stated):
+def test_a_manifest_that_states_another_number_of_rows_is_a_row_beside_those_that_are_there(
+    tmp_path, monkeypatch, stated
+):
     root = write(tmp_path / "in", rows_per_file=3)
     monkeypatch.setattr(Reader, "count", lambda self, fragment: (stated, stated))
     rows = brief(rows_of(root))
@@ -170,7 +202,10 @@ def test_a_process_that_nobody_needs_is_ended(tmp_path, monkeypatch):
     assert lanceprocess._idle == []
 
 
-@pytest.mark.parametrize("stop", [lambda items: items.close(), lambda items: pytest.raises(KeyboardInterrupt, items.throw, KeyboardInterrupt())])
+@pytest.mark.parametrize(
+    "stop",
+    [lambda items: items.close(), lambda items: pytest.raises(KeyboardInterrupt, items.throw, KeyboardInterrupt())],
+)
 def test_a_reading_that_is_given_up_ends_its_process(tmp_path, stop):
     root = write(tmp_path / "in", rows_per_file=3)
     (shard,) = sources.scan(root, settings=ONE_ROW_AT_A_TIME)
@@ -211,7 +246,10 @@ print(lanceprocess._idle[0][0].pid)
 
 
 def test_a_reader_does_not_load_lance_itself(tmp_path):
-    with start("print('lance' in sys.modules, len(list(sources.read(shard, landing=sys.argv[1], settings=settings))))", write(tmp_path / "in")) as reader:
+    with start(
+        "print('lance' in sys.modules, len(list(sources.read(shard, landing=sys.argv[1], settings=settings))))",
+        write(tmp_path / "in"),
+    ) as reader:
         assert reader.stdout.read() == "False 3\n"
 
 

@@ -18,7 +18,9 @@ def found(tmp_path, files, **options):
 
 
 def formats(tmp_path, **options):
-    return {shard.key: shard.format for shard in sources.scan(tmp_path / "in", settings=options.get("settings", SETTINGS))}
+    return {
+        shard.key: shard.format for shard in sources.scan(tmp_path / "in", settings=options.get("settings", SETTINGS))
+    }
 
 
 @pytest.mark.parametrize(
@@ -32,10 +34,16 @@ def formats(tmp_path, **options):
 )
 def test_rows_give_what_json_lines_of_their_cells_give(tmp_path, name, data):
     rows = found(tmp_path / "table", {name: data})
-    lines = found(tmp_path / "lines", {"a.jsonl": jsonl({"id": "x", "text": 'one, "two"\nthree', "n": "1"}, {"id": "y", "text": "four"})})
+    lines = found(
+        tmp_path / "lines",
+        {"a.jsonl": jsonl({"id": "x", "text": 'one, "two"\nthree', "n": "1"}, {"id": "y", "text": "four"})},
+    )
     told = ["digest", "text_content", "metadata_json", "role", "error_code"]
     assert [[row[column] for column in told] for row in rows] == [[row[column] for column in told] for row in lines]
-    assert [member for member, *_ in brief(rows)] == ["row:1", "row:2"] and [row["sample_id"] for row in rows] == [f"{name}/x", f"{name}/y"]
+    assert [member for member, *_ in brief(rows)] == ["row:1", "row:2"] and [row["sample_id"] for row in rows] == [
+        f"{name}/x",
+        f"{name}/y",
+    ]
 
 
 @pytest.mark.parametrize("delimiter", [";", "|"])
@@ -47,7 +55,10 @@ def test_semicolons_and_bars_separate_where_no_comma_would_do(tmp_path, delimite
     text = newline.join(lines).replace(";", delimiter)
     data = (b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding)
     rows = found(tmp_path, {"a.csv" if pack is bytes else "a.csv.gz": pack(data)})
-    assert [(row["text_content"], row["metadata_json"]) for row in rows] == [(f'one{delimiter} "two", three', '{"a,b":"1","id":"x"}'), ("gr\u00fcn", '{"id":"y"}')]
+    assert [(row["text_content"], row["metadata_json"]) for row in rows] == [
+        (f'one{delimiter} "two", three', '{"a,b":"1","id":"x"}'),
+        ("gr\u00fcn", '{"id":"y"}'),
+    ]
 
 
 def test_a_comma_that_gives_a_text_comes_before_everything_else(tmp_path):
@@ -57,14 +68,23 @@ def test_a_comma_that_gives_a_text_comes_before_everything_else(tmp_path):
 
 def test_bytes_that_are_no_utf_16_cost_their_row(tmp_path):
     data = "text\na\n".encode("utf-16") + b"\x00\xd8" + "b\nc\n".encode("utf-16-le") + b"d"
-    assert [(row["error_code"], row["text_content"]) for row in found(tmp_path, {"a.csv": data})] == [(None, "a"), (1004, None), (None, "c"), (1004, None)]
+    assert [(row["error_code"], row["text_content"]) for row in found(tmp_path, {"a.csv": data})] == [
+        (None, "a"),
+        (1004, None),
+        (None, "c"),
+        (1004, None),
+    ]
 
 
 @pytest.mark.parametrize("cut", [1, 9, 40])
 def test_a_cut_compressed_table_gives_the_rows_before_the_cut(tmp_path, cut):
     data = gz("".join(["id;text\r\n", *(f"{at};{sha(bytes([at]))}\r\n" for at in range(100))]).encode("utf-16"))
     rows = found(tmp_path, {"a.csv.gz": data[:-cut]})
-    assert rows[-1]["error_code"] == 1002 and {row["error_code"] for row in rows[:-1]} <= {None, 1003, 1004} and len(rows) > 90
+    assert (
+        rows[-1]["error_code"] == 1002
+        and {row["error_code"] for row in rows[:-1]} <= {None, 1003, 1004}
+        and len(rows) > 90
+    )
 
 
 def test_quotes_in_tab_separated_values_are_letters(tmp_path):
@@ -74,7 +94,14 @@ def test_quotes_in_tab_separated_values_are_letters(tmp_path):
 
 def test_a_broken_row_costs_itself_alone(tmp_path):
     rows = found(tmp_path, {"a.csv": b"text,n\na,1\nb,2,3\nc\n" + b"caf\xe9,4\n,5\nd,6\n"})
-    assert [(row["error_code"], row["text_content"]) for row in rows] == [(None, "a"), (1003, None), (1003, None), (1004, None), (1003, None), (None, "d")]
+    assert [(row["error_code"], row["text_content"]) for row in rows] == [
+        (None, "a"),
+        (1003, None),
+        (1003, None),
+        (1004, None),
+        (1003, None),
+        (None, "d"),
+    ]
     assert json.loads(sources.fetch(SourceRef.from_json(rows[4]["source_ref"]), landing=tmp_path / "in")) == {"n": "5"}
 
 
@@ -85,13 +112,19 @@ def test_a_table_that_is_cut_inside_of_quotes_says_so_behind_its_whole_rows(tmp_
 
 def test_a_document_in_a_cell_may_be_as_long_as_any_text(tmp_path):
     rows = found(tmp_path, {"a.csv": b'text,n\n"' + b"word\n" * 100_000 + b'",1\n'})
-    assert [(row["error_code"], row["size_bytes"], row["metadata_json"]) for row in rows] == [(None, 500_000, '{"n":"1"}')]
+    assert [(row["error_code"], row["size_bytes"], row["metadata_json"]) for row in rows] == [
+        (None, 500_000, '{"n":"1"}')
+    ]
 
 
 def test_a_quote_that_never_closes_ends_with_what_a_record_may_take(tmp_path):
     settings = SourceSettings(max_line_bytes=1000)
     rows = found(tmp_path, {"a.csv": b'text,n\n"open,1\n' + b"line,2\n" * 200}, settings=settings)
-    assert rows[0]["error_code"] == 1008 and "record_bytes>=" in rows[0]["materialize_error"] and rows[-1]["text_content"] == "line"
+    assert (
+        rows[0]["error_code"] == 1008
+        and "record_bytes>=" in rows[0]["materialize_error"]
+        and rows[-1]["text_content"] == "line"
+    )
     assert len(rows) == 1 + 200 - 166  # 7 + 165 * 6 bytes are within the limit
 
 
@@ -111,14 +144,29 @@ def test_a_line_of_names_without_rows_is_a_row(tmp_path):
     assert [(row["error_code"], row["digest"]) for row in rows] == [(1006, sha(b"text,n\n"))]
 
 
-@pytest.mark.parametrize("data", [b"a,b\n1,2\n", b"text", b"", b'"text\na\n', b"id;text\n1,a\n", b"id;text,more\n1;a,b\n", "n\na\n".encode("utf-16"), b"text|n;text\na|b;c\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a,b\n1,2\n",
+        b"text",
+        b"",
+        b'"text\na\n',
+        b"id;text\n1,a\n",
+        b"id;text,more\n1;a,b\n",
+        "n\na\n".encode("utf-16"),
+        b"text|n;text\na|b;c\n",
+    ],
+)
 def test_a_table_without_a_text_is_a_document(tmp_path, data):
     found(tmp_path, {"a.csv": data})
     assert formats(tmp_path) == {"root": "folder"}
 
 
 def test_a_table_beside_a_medium_that_is_called_like_it_belongs_to_it(tmp_path):
-    rows = found(tmp_path, {"d/talk.wav": wav(), "d/talk.csv": b"start,text\n0,hello\n", "d/other.csv": b"text\nhello\n", "e.png": png(1)})
+    rows = found(
+        tmp_path,
+        {"d/talk.wav": wav(), "d/talk.csv": b"start,text\n0,hello\n", "d/other.csv": b"text\nhello\n", "e.png": png(1)},
+    )
     assert formats(tmp_path) == {"root": "folder", "d": "folder", "d/other.csv": "separated"}
     assert [row["sample_text"] for row in rows if row["modality"] == "audio"] == ["start,text\n0,hello\n"]
 
@@ -126,7 +174,9 @@ def test_a_table_beside_a_medium_that_is_called_like_it_belongs_to_it(tmp_path):
 def test_the_settings_say_which_name_is_a_text(tmp_path):
     settings = SourceSettings(text_fields=("body",))
     rows = found(tmp_path, {"a.csv": b"body,text\na,b\n"}, settings=settings)
-    assert [row["text_content"] for row in rows] == ["a"] and formats(tmp_path, settings=settings) == {"a.csv": "separated"}
+    assert [row["text_content"] for row in rows] == ["a"] and formats(tmp_path, settings=settings) == {
+        "a.csv": "separated"
+    }
     assert json.loads(rows[0]["metadata_json"]) == {"text": "b"}
 
 
@@ -139,7 +189,10 @@ def test_other_readers_of_the_process_keep_their_limit_of_a_cell(tmp_path):
 def test_tables_that_are_read_at_once_share_the_larger_limit_until_the_last_is_done(tmp_path):
     before = csv.field_size_limit()
     land(tmp_path / "in", {f"{name}.csv": b"text\n" + b"w" * 200_000 + b"\nx\n" for name in "ab"})
-    first, second = (sources.read(shard, landing=tmp_path / "in", settings=SETTINGS) for shard in sources.scan(tmp_path / "in", settings=SETTINGS))
+    first, second = (
+        sources.read(shard, landing=tmp_path / "in", settings=SETTINGS)
+        for shard in sources.scan(tmp_path / "in", settings=SETTINGS)
+    )
     next(first), next(second)
     first.close()
     assert csv.field_size_limit() == SETTINGS.max_text_bytes and next(second).size_bytes == 1

@@ -1,4 +1,5 @@
-"""WARC crawls: every record is a row or part of the crawl's own story; damage costs one row; nobody's wish is passed over."""
+"""WARC crawls: every record is a row or part of the crawl's own story; damage costs one row; nobody's wish is passed
+over."""
 
 from __future__ import annotations
 
@@ -37,7 +38,12 @@ def crawl() -> list[bytes]:
         record("metadata", b"fetchTimeMs: 3\r\n"),
         response(png(1), headers=("Content-Type: image/png",), uri="http://example.org/b.png"),
         record("conversion", "Ein Text über Häfen.".encode(), uri="http://example.org/c", Content_Type="text/plain"),
-        record("response", b"20260102030405\nexample.org. 60 IN A 192.0.2.1\n", uri="dns:example.org", Content_Type="text/dns"),
+        record(
+            "response",
+            b"20260102030405\nexample.org. 60 IN A 192.0.2.1\n",
+            uri="dns:example.org",
+            Content_Type="text/dns",
+        ),
         record("resource", png(2), uri="http://example.org/d.png", Content_Type="image/png"),
     ]
 
@@ -60,7 +66,9 @@ def test_the_records_with_content_are_rows_in_every_packing(tmp_path, name):
         ("text", sha("Ein Text über Häfen.".encode()), None),
         ("image", sha(png(2)), None),
     ]
-    assert [json.loads(row["metadata_json"])["target_uri"] for row in rows] == [f"http://example.org/{end}" for end in ("a", "b.png", "c", "d.png")]
+    assert [json.loads(row["metadata_json"])["target_uri"] for row in rows] == [
+        f"http://example.org/{end}" for end in ("a", "b.png", "c", "d.png")
+    ]
 
 
 def test_what_tells_of_the_crawl_is_counted(tmp_path, caplog):
@@ -106,8 +114,14 @@ def _brotli(data: bytes) -> bytes:
     ],
 )
 def test_a_body_is_stored_without_its_codings_and_without_a_range(tmp_path, headers, pack):
-    (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(pack(PAGE), headers=("Content-Type: text/html", headers))}))
-    assert (row["error_code"], row["digest"], SourceRef.from_json(row["source_ref"]).byte_offset) == (None, sha(PAGE), None)
+    (row,) = rows_of(
+        land(tmp_path / "in", {"a.warc": response(pack(PAGE), headers=("Content-Type: text/html", headers))})
+    )
+    assert (row["error_code"], row["digest"], SourceRef.from_json(row["source_ref"]).byte_offset) == (
+        None,
+        sha(PAGE),
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +143,10 @@ def test_a_body_that_cannot_be_undone_is_a_row_with_its_bytes_as_they_are(tmp_pa
 def test_a_body_that_explodes_is_a_row_and_takes_no_memory(tmp_path):
     bomb = gz(gz(bytes(64 << 20)))
     settings = sources.SourceSettings(max_item_bytes=1 << 20)
-    rows = rows_of(land(tmp_path / "in", {"a.warc": response(bomb, headers=("Content-Encoding: gzip, gzip",)) + response()}), settings=settings)
+    rows = rows_of(
+        land(tmp_path / "in", {"a.warc": response(bomb, headers=("Content-Encoding: gzip, gzip",)) + response()}),
+        settings=settings,
+    )
     assert [row["error_code"] for row in rows] == [1008, None]
 
 
@@ -137,13 +154,17 @@ def test_a_body_that_explodes_is_a_row_and_takes_no_memory(tmp_path):
     "content_type, body, text, charset",
     [
         ("text/plain; charset=iso-8859-2", "Žluťoučký kůň".encode("iso8859-2"), "Žluťoučký kůň", "iso8859-2"),
-        ("text/plain; charset=ISO-8859-1", "“café”".encode("cp1252"), "“café”", "cp1252"),  # the web's meaning of the label
-        ("text/plain; charset=iso-8859-1", "café".encode(), "café", None),  # what is UTF-8 is not taken for something else
+        # the web's meaning of the label
+        ("text/plain; charset=ISO-8859-1", "“café”".encode("cp1252"), "“café”", "cp1252"),
+        # what is UTF-8 is not taken for something else
+        ("text/plain; charset=iso-8859-1", "café".encode(), "café", None),
         ("text/html", b'<html><meta charset="windows-1251"><body>' + "Гавань".encode("cp1251"), None, "cp1251"),
         ("text/plain; charset=rot13", b"abc", "abc", None),
     ],
 )
-def test_the_declared_charset_is_heard_where_the_bytes_do_not_say_otherwise(tmp_path, content_type, body, text, charset):
+def test_the_declared_charset_is_heard_where_the_bytes_do_not_say_otherwise(
+    tmp_path, content_type, body, text, charset
+):
     (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(body, headers=(f"Content-Type: {content_type}",))}))
     assert row["error_code"] is None
     assert json.loads(row["metadata_json"]).get("charset") == charset
@@ -163,12 +184,21 @@ def test_bytes_that_are_not_what_was_hashed_are_a_row_with_the_bytes(tmp_path, f
 
 
 def test_the_digest_of_a_chunked_body_is_that_before_or_after_chunking(tmp_path):
-    both = [response(chunked(PAGE), headers=("Transfer-Encoding: chunked", "Content-Type: text/html"), WARC_Payload_Digest=base32(data)) for data in (PAGE, chunked(PAGE))]
+    both = [
+        response(
+            chunked(PAGE),
+            headers=("Transfer-Encoding: chunked", "Content-Type: text/html"),
+            WARC_Payload_Digest=base32(data),
+        )
+        for data in (PAGE, chunked(PAGE))
+    ]
     assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.warc": b"".join(both)}))] == [None, None]
 
 
 def test_the_digest_of_a_payload_that_the_crawler_cut_is_not_held_against_it(tmp_path):
-    (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(WARC_Payload_Digest=base32(b"all of it"), WARC_Truncated="length")}))
+    (row,) = rows_of(
+        land(tmp_path / "in", {"a.warc": response(WARC_Payload_Digest=base32(b"all of it"), WARC_Truncated="length")})
+    )
     assert row["error_code"] is None
     assert json.loads(row["metadata_json"])["truncated"] == "length"
 
@@ -176,7 +206,11 @@ def test_the_digest_of_a_payload_that_the_crawler_cut_is_not_held_against_it(tmp
 @pytest.mark.parametrize("status", ["301 Moved Permanently", "404 Not Found", "503 Busy", "206 Partial Content"])
 def test_an_answer_without_the_content_is_a_row_that_names_its_status(tmp_path, status):
     (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(status=status)}))
-    assert (row["error_code"], row["materialize_error"], row["digest"]) == (1106, f"http_status={status[:3]} not in [200, 200]", None)
+    assert (row["error_code"], row["materialize_error"], row["digest"]) == (
+        1106,
+        f"http_status={status[:3]} not in [200, 200]",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +218,12 @@ def test_an_answer_without_the_content_is_a_row_that_names_its_status(tmp_path, 
     [
         (record("revisit", b"HTTP/1.1 200 OK\r\n\r\n", WARC_Refers_To="<urn:uuid:1>"), 1106),
         (record("continuation", b"rest"), 1005),
-        (record("response", b"HTTP/1.1 200 OK\r\n\r\nfirst", WARC_Segment_Number="1", WARC_Segment_Total_Length="90"), 1003),
+        (
+            record(
+                "response", b"HTTP/1.1 200 OK\r\n\r\nfirst", WARC_Segment_Number="1", WARC_Segment_Total_Length="90"
+            ),
+            1003,
+        ),
         (record("response", b"no status line"), 1003),
         (record("response", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 50_000), 1003),
         (response(b""), 1006),
@@ -226,7 +265,10 @@ def test_other_wishes_change_nothing(tmp_path, headers, body):
 
 
 def test_those_who_have_a_permission_may_say_so(tmp_path):
-    (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(headers=("X-Robots-Tag: noai",))}), settings=sources.SourceSettings(respect_opt_out=False))
+    (row,) = rows_of(
+        land(tmp_path / "in", {"a.warc": response(headers=("X-Robots-Tag: noai",))}),
+        settings=sources.SourceSettings(respect_opt_out=False),
+    )
     assert (row["error_code"], row["digest"]) == (None, sha(PAGE))
 
 
@@ -240,7 +282,11 @@ def test_a_flipped_bit_costs_one_record_of_a_gzip_crawl(tmp_path):
 def test_a_flipped_checksum_costs_one_record_too(tmp_path):
     members = [bytearray(gz(response())) for _ in range(3)]
     members[1][-6] ^= 1
-    assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.warc.gz": b"".join(members)}))] == [None, 1003, None]
+    assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.warc.gz": b"".join(members)}))] == [
+        None,
+        1003,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("name, pack, num_cut", [("a.warc", bytes, 30), ("a.warc.gz", gz, 30)])
@@ -267,23 +313,44 @@ def test_a_length_that_leads_to_another_record_swallows_it_but_its_digest_tells(
 
 
 def test_what_stands_between_records_is_a_row(tmp_path):
-    rows = rows_of(land(tmp_path / "in", {"a.warc": response() + b"junk\nmore junk\n" + response(), "b.warc.gz": gz(response()) + b"\x07" * 99 + gz(response()) + bytes(512)}))
+    rows = rows_of(
+        land(
+            tmp_path / "in",
+            {
+                "a.warc": response() + b"junk\nmore junk\n" + response(),
+                "b.warc.gz": gz(response()) + b"\x07" * 99 + gz(response()) + bytes(512),
+            },
+        )
+    )
     assert [row["error_code"] for row in rows] == [None, 1003, None] * 2
 
 
 def test_an_empty_crawl_is_a_row(tmp_path):
-    assert brief(rows_of(land(tmp_path / "in", {"a.warc": b"", "b.warc.gz": gz(b"")}))) == [("a.warc", "text", "document", 1006), ("b.warc.gz", "text", "document", 1006)]
+    assert brief(rows_of(land(tmp_path / "in", {"a.warc": b"", "b.warc.gz": gz(b"")}))) == [
+        ("a.warc", "text", "document", 1006),
+        ("b.warc.gz", "text", "document", 1006),
+    ]
 
 
 def test_credentials_in_an_address_do_not_reach_the_rows(tmp_path):
-    (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(uri="http://user:hunter2@example.org/a?X-Amz-Signature=c0ffee&size=3")}))
+    (row,) = rows_of(
+        land(
+            tmp_path / "in", {"a.warc": response(uri="http://user:hunter2@example.org/a?X-Amz-Signature=c0ffee&size=3")}
+        )
+    )
     assert json.loads(row["metadata_json"])["target_uri"] == "http://example.org/a?X-Amz-Signature=-&size=3"
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz", "whole.warc.gz", "a.warc.zst"])
 def test_no_single_wrong_byte_crashes_or_loses_the_untouched_records(tmp_path, name):
     """A flip may make one record a fault, or change content that nothing vouches for; every other row is as it was."""
-    records = [response(WARC_Block_Digest=""), *(response(png(shade), headers=("Content-Type: image/png",), uri=f"http://example.org/{shade}") for shade in range(4))]
+    records = [
+        response(WARC_Block_Digest=""),
+        *(
+            response(png(shade), headers=("Content-Type: image/png",), uri=f"http://example.org/{shade}")
+            for shade in range(4)
+        ),
+    ]
     data = PACKINGS[name](records)
     rng = random.Random(name)
     whole = {sha(PAGE), *(sha(png(shade)) for shade in range(4))}
@@ -305,12 +372,24 @@ def test_a_record_written_with_bare_line_feeds_ends_its_header_before_its_http_h
     """The blank line of the HTTP header inside has carriage returns, and is not that of the record."""
     block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + PAGE
     data = b"WARC/1.0\nWARC-Type: response\nContent-Length: %d\n\n%s\n\n" % (len(block), block)
-    assert [(row["digest"], row["error_code"]) for row in rows_of(land(tmp_path, {"a.warc": data + response(uri="http://example.org/z")}))] == [(sha(PAGE), None)] * 2
+    assert [
+        (row["digest"], row["error_code"])
+        for row in rows_of(land(tmp_path, {"a.warc": data + response(uri="http://example.org/z")}))
+    ] == [(sha(PAGE), None)] * 2
 
 
-@pytest.mark.parametrize("data", [b"\nWARC/1." * 8_000, b"WARC/1.0\nContent-Length: 9999999999\n\n" * 4_000, b"WARC/1.0\nContent-Length: x\n\n" * 6_000, b"\x1f\x8b\x08" * 50_000])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\nWARC/1." * 8_000,
+        b"WARC/1.0\nContent-Length: 9999999999\n\n" * 4_000,
+        b"WARC/1.0\nContent-Length: x\n\n" * 6_000,
+        b"\x1f\x8b\x08" * 50_000,
+    ],
+)
 def test_marks_without_records_cost_a_little_each(data):
-    """A header of 256 KiB was read, and a megabyte searched, for every eight bytes: a megabyte of marks took minutes."""
+    """A header of 256 KiB was read, and a megabyte searched, for every eight bytes: a megabyte of marks took
+    minutes."""
     counted = Counted(data)
     assert all(isinstance(found, Damage) for found in records(counted, settings=SETTINGS))
     assert counted.num_bytes < 1000 * len(data)
@@ -328,7 +407,8 @@ def test_headers_that_cut_each_other_are_one_row_that_counts_them(mark, num_mark
 
 
 def test_headers_that_cut_each_other_are_counted_across_pieces_of_the_file():
-    data = b"".join(b"WARC/1.0\r\n" + b"x" * (1 + at % 97) + b"\r\n"[at % 2 :] for at in range(40_000))  # two pieces and a half
+    # two pieces and a half
+    data = b"".join(b"WARC/1.0\r\n" + b"x" * (1 + at % 97) + b"\r\n"[at % 2 :] for at in range(40_000))
     damage, last = records(io.BytesIO(data), settings=SETTINGS)
     assert damage.fault.reason.startswith("39999 record headers") and last.fault.code == 1002
 

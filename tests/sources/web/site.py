@@ -23,7 +23,9 @@ class Visit(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
-    def reply(self, body: bytes = b"", *, status: int = 200, headers: dict[str, str] | None = None, length: int | None = None) -> None:
+    def reply(
+        self, body: bytes = b"", *, status: int = 200, headers: dict[str, str] | None = None, length: int | None = None
+    ) -> None:
         self.send_response(status)
         for name, value in {"Content-Length": str(len(body) if length is None else length), **(headers or {})}.items():
             self.send_header(name, value)
@@ -62,7 +64,8 @@ class _Server(ThreadingHTTPServer):
 
 
 class Site:
-    """pages: path -> what answers it; everything else is 404. visits: how often each path was asked for. heads: how often its head alone was."""
+    """pages: path -> what answers it; everything else is 404. visits: how often each path was asked for. heads: how
+    often its head alone was."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
@@ -107,22 +110,47 @@ def running() -> Iterator[Site]:
         thread.join()
 
 
-# Waits between tries are short; what limits one try is long, since on a busy machine a thread of this process may get no turn for seconds.
-QUICK = {"allowed_networks": ("127.0.0.0/8",), "max_pause_s": 0.05, "idle_timeout_s": 30.0, "total_timeout_s": 60.0, "connect_timeout_s": 30.0}
+# Waits between tries are short; what limits one try is long, since on a busy machine a thread of this process may get
+# no turn for seconds.
+QUICK = {
+    "allowed_networks": ("127.0.0.0/8",),
+    "max_pause_s": 0.05,
+    "idle_timeout_s": 30.0,
+    "total_timeout_s": 60.0,
+    "connect_timeout_s": 30.0,
+}
 
 
 def downloads_at(root: Path, **changes: object) -> sources.JournalledDownloads:
     """The downloads of a lake at the directory, patient for tests only."""
     lookup = changes.pop("lookup", None)
-    return sources.JournalledDownloads(root / "downloads.sqlite", store=BlobStore(root / "store"), settings=sources.WebSettings(**{**QUICK, **changes}), lookup=lookup)
+    return sources.JournalledDownloads(
+        root / "downloads.sqlite",
+        store=BlobStore(root / "store"),
+        settings=sources.WebSettings(**{**QUICK, **changes}),
+        lookup=lookup,
+    )
 
 
-def rows_of_lists(root: Path, *, settings: sources.SourceSettings = SETTINGS, downloads: sources.JournalledDownloads | None = None, **changes: object) -> list[dict]:
-    """All rows of the lists in the landing zone root/in, in order, each in exactly one modality's table, their bytes in the store."""
+def rows_of_lists(
+    root: Path,
+    *,
+    settings: sources.SourceSettings = SETTINGS,
+    downloads: sources.JournalledDownloads | None = None,
+    **changes: object,
+) -> list[dict]:
+    """All rows of the lists in the landing zone root/in, in order, each in exactly one modality's table, their bytes
+    in the store."""
     own = downloads or downloads_at(root, **changes)
     store, rows = BlobStore(root / "store"), []
     for shard in sources.scan(root / "in", settings=settings):
-        found = [row for modality in shard.modalities for row in sources.ingest(shard, modality, landing=root / "in", store=store, settings=settings, downloads=own).to_pylist()]
+        found = [
+            row
+            for modality in shard.modalities
+            for row in sources.ingest(
+                shard, modality, landing=root / "in", store=store, settings=settings, downloads=own
+            ).to_pylist()
+        ]
         assert sorted(row["item_id"] for row in found) == [f"{shard.key}#{at:06d}" for at in range(len(found))]
         for row in found:
             assert (row["status"] == "ok") == (row["error_code"] is None)

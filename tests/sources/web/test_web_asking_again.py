@@ -1,4 +1,5 @@
-"""An address whose bytes are in the store is asked again when the manners change: for what its publisher says now, and not for the same bytes."""
+"""An address whose bytes are in the store is asked again when the manners change: for what its publisher says now,
+and not for the same bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def test_what_came_under_stricter_manners_counts_under_looser_ones(tmp_path, sit
 
 
 def test_what_came_under_looser_manners_is_asked_for_its_head_and_kept(tmp_path, site):
-    listed(tmp_path, site.serve("/a.png", png(1), ETag='"1"'), site.serve("/b", b"<html><body>a page</body></html>", ETag='"2"'))
+    listed(
+        tmp_path,
+        site.serve("/a.png", png(1), ETag='"1"'),
+        site.serve("/b", b"<html><body>a page</body></html>", ETag='"2"'),
+    )
     before = digests_of(tmp_path, LAX)
     assert [digests_of(tmp_path, STRICT) for _ in range(2)] == [before, before]
     assert (site.asked, dict(site.heads)) == ({"/a.png": 1, "/b": 1}, {"/a.png": 1, "/b": 1})
@@ -44,7 +49,11 @@ def test_a_wish_that_came_later_is_heard_although_the_bytes_are_the_same(tmp_pat
 
     def page(visit):
         is_known = visit.headers["If-None-Match"] or visit.headers["If-Modified-Since"]
-        visit.reply(b"" if is_known else png(1), status=304 if is_known else 200, headers={"ETag": '"1"', "Last-Modified": MONDAY} | ({} if is_known else wish))
+        visit.reply(
+            b"" if is_known else png(1),
+            status=304 if is_known else 200,
+            headers={"ETag": '"1"', "Last-Modified": MONDAY} | ({} if is_known else wish),
+        )
 
     wish: dict[str, str] = {}
     listed(tmp_path, site.does("/a.png", page))
@@ -54,15 +63,24 @@ def test_a_wish_that_came_later_is_heard_although_the_bytes_are_the_same(tmp_pat
 
 
 def test_a_wish_in_a_page_that_is_kept_is_heard(tmp_path, site):
-    listed(tmp_path, site.serve("/a", b'<html><head><meta name="robots" content="noai"></head><body>x</body></html>', ETag='"1"'))
-    assert [row["error_code"] for settings in (LAX, STRICT) for row in rows_of_lists(tmp_path, settings=settings)] == [None, 1108]
+    listed(
+        tmp_path,
+        site.serve("/a", b'<html><head><meta name="robots" content="noai"></head><body>x</body></html>', ETag='"1"'),
+    )
+    assert [row["error_code"] for settings in (LAX, STRICT) for row in rows_of_lists(tmp_path, settings=settings)] == [
+        None,
+        1108,
+    ]
     assert site.asked == {"/a": 1}
 
 
 def test_robots_txt_is_kept_to_before_what_is_kept(tmp_path, site):
     site.serve("/robots.txt", b"User-agent: *\nDisallow: /a.png\n")
     listed(tmp_path, site.serve("/a.png", png(1), ETag='"1"'))
-    assert [row["error_code"] for settings in (LAX, STRICT) for row in rows_of_lists(tmp_path, settings=settings)] == [None, 1109]
+    assert [row["error_code"] for settings in (LAX, STRICT) for row in rows_of_lists(tmp_path, settings=settings)] == [
+        None,
+        1109,
+    ]
     assert (site.asked, site.heads) == ({"/a.png": 1}, {})
 
 
@@ -70,8 +88,16 @@ STATED = {
     "the ETag": ({"ETag": '"1"'}, {"ETag": '"1"', "Last-Modified": TUESDAY}, True),
     "another ETag": ({"ETag": '"1"', "Last-Modified": MONDAY}, {"ETag": '"2"', "Last-Modified": MONDAY}, False),
     "no ETag any more": ({"ETag": '"1"', "Last-Modified": MONDAY}, {"Last-Modified": MONDAY}, False),
-    "a weak ETag and the time": ({"ETag": 'W/"1"', "Last-Modified": MONDAY}, {"ETag": 'W/"1"', "Last-Modified": MONDAY}, True),
-    "a weak ETag of another time": ({"ETag": 'W/"1"', "Last-Modified": MONDAY}, {"ETag": 'W/"1"', "Last-Modified": TUESDAY}, False),
+    "a weak ETag and the time": (
+        {"ETag": 'W/"1"', "Last-Modified": MONDAY},
+        {"ETag": 'W/"1"', "Last-Modified": MONDAY},
+        True,
+    ),
+    "a weak ETag of another time": (
+        {"ETag": 'W/"1"', "Last-Modified": MONDAY},
+        {"ETag": 'W/"1"', "Last-Modified": TUESDAY},
+        False,
+    ),
     "a weak ETag without a time": ({"ETag": 'W/"1"'}, {"ETag": 'W/"1"'}, False),
     "time and size": ({"Last-Modified": MONDAY}, {"Last-Modified": MONDAY}, True),
     "another time": ({"Last-Modified": MONDAY}, {"Last-Modified": TUESDAY}, False),
@@ -81,7 +107,9 @@ STATED = {
 
 
 @pytest.mark.parametrize("before, now, is_same", STATED.values(), ids=STATED)
-def test_the_bytes_are_fetched_again_unless_what_is_stated_tells_that_they_are_the_same(tmp_path, site, before, now, is_same):
+def test_the_bytes_are_fetched_again_unless_what_is_stated_tells_that_they_are_the_same(
+    tmp_path, site, before, now, is_same
+):
     body, stated = [png(1)], dict(before)
     listed(tmp_path, site.does("/a.png", lambda visit: visit.reply(body[0], headers=stated)))
     assert digests_of(tmp_path, LAX) == [sha(png(1))]

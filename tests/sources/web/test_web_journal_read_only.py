@@ -25,7 +25,11 @@ def test_a_place_without_the_right_to_write_is_told(tmp_path, monkeypatch):
     (tmp_path / "there").touch()
     assert is_writable(tmp_path / "there") and is_writable(tmp_path / "new")
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or Path(path) == tmp_path)
-    assert not is_writable(tmp_path / "there") and is_writable(tmp_path / "new") and not is_writable(tmp_path / "below" / "new")
+    assert (
+        not is_writable(tmp_path / "there")
+        and is_writable(tmp_path / "new")
+        and not is_writable(tmp_path / "below" / "new")
+    )
 
 
 def test_two_that_open_a_new_journal_at_once_both_read_it(tmp_path):
@@ -69,12 +73,24 @@ def path(tmp_path) -> Path:
 
 def test_it_is_read_and_nothing_is_made_beside_it(path, closed):
     journal = Journal(path)
-    assert (knows(journal), journal.last(URL).url, journal.turn("a.urls", "image", policy="p"), journal.counts()) == (True, URL, 0, {None: 1})
+    assert (knows(journal), journal.last(URL).url, journal.turn("a.urls", "image", policy="p"), journal.counts()) == (
+        True,
+        URL,
+        0,
+        {None: 1},
+    )
     assert os.listdir(path.parent) == [path.name]
     journal.close()
 
 
-@pytest.mark.parametrize("write", [lambda one: one.forget(None), lambda one: one.begin("a", "image", policy="p"), lambda one: one.keep([], manners="m", policy="p", now_s=0.0)])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda one: one.forget(None),
+        lambda one: one.begin("a", "image", policy="p"),
+        lambda one: one.keep([], manners="m", policy="p", now_s=0.0),
+    ],
+)
 def test_writing_says_where_it_cannot(path, closed, write):
     journal = Journal(path)
     with pytest.raises(OSError, match=r"cannot be written here.*downloads\.sqlite"):
@@ -93,7 +109,8 @@ Journal(Path(sys.argv[1])).keep([Answer(url=sys.argv[2], digest="0" * 64)], mann
 os._exit(9)
 """
     subprocess.run([sys.executable, "-c", code, path, "http://host.example/b.png"], cwd=ROOT, check=False)
-    path.with_name(f"{path.name}-shm").unlink()  # it does not survive a restart of the machine everywhere, and no copy of a lake needs it
+    # it does not survive a restart of the machine everywhere, and no copy of a lake needs it
+    path.with_name(f"{path.name}-shm").unlink()
     before = {one.name: one.read_bytes() for one in path.parent.iterdir()}
     assert before[f"{path.name}-wal"]
     journal = Journal(path)

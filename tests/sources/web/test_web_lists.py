@@ -44,12 +44,20 @@ def test_every_address_is_a_row_in_the_order_of_the_list(tmp_path, site):
 
 
 LISTS = {
-    "a.urls.jsonl": lambda url: json.dumps({"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}).encode() + b"\n",
-    "a.urls.jsonl.gz": lambda url: gz(json.dumps({"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}).encode() + b"\n"),
-    "a.urls.json": lambda url: json.dumps([{"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}], indent=1).encode(),
+    "a.urls.jsonl": lambda url: (
+        json.dumps({"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}).encode() + b"\n"
+    ),
+    "a.urls.jsonl.gz": lambda url: gz(
+        json.dumps({"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}).encode() + b"\n"
+    ),
+    "a.urls.json": lambda url: json.dumps(
+        [{"URL": url, "TEXT": "a grey dot", "WIDTH": 1, "license": "cc0-1.0", "id": "x"}], indent=1
+    ).encode(),
     "a.urls.csv": lambda url: f'URL,TEXT,WIDTH,license,id\r\n{url},"a grey dot",1,cc0-1.0,x\r\n'.encode(),
     "a.urls.tsv": lambda url: f"\ufeffURL\tTEXT\tWIDTH\tlicense\tid\n{url}\ta grey dot\t1\tcc0-1.0\tx\n".encode(),
-    "a.urls.parquet": lambda url: parquet({"URL": [url], "TEXT": ["a grey dot"], "WIDTH": [1], "license": ["cc0-1.0"], "id": ["x"]}),
+    "a.urls.parquet": lambda url: parquet(
+        {"URL": [url], "TEXT": ["a grey dot"], "WIDTH": [1], "license": ["cc0-1.0"], "id": ["x"]}
+    ),
 }
 
 
@@ -57,7 +65,12 @@ LISTS = {
 def test_a_list_in_any_writing_gives_the_medium_and_its_caption(tmp_path, site, name):
     land(tmp_path / "in", {name: LISTS[name](site.serve("/dot.png", png(5)))})
     image, caption = rows_of_lists(tmp_path)
-    assert (image["modality"], image["digest"], image["sample_text"], image["licence"]) == ("image", sha(png(5)), "a grey dot", "CC0-1.0")
+    assert (image["modality"], image["digest"], image["sample_text"], image["licence"]) == (
+        "image",
+        sha(png(5)),
+        "a grey dot",
+        "CC0-1.0",
+    )
     assert (caption["modality"], caption["role"], caption["text_content"]) == ("text", "caption", "a grey dot")
     assert image["sample_id"] == caption["sample_id"] == f"{name}/x"
     assert str(json.loads(image["metadata_json"])["WIDTH"]) == "1"
@@ -77,8 +90,14 @@ def test_the_modalities_are_known_before_anything_is_fetched(tmp_path, urls, mod
 
 
 def test_a_column_or_the_path_tells_the_modality(tmp_path):
-    land(tmp_path / "in", {"a.urls.csv": b"image_url,audio_url\nhttp://h/1,http://h/2\n", "video/b.urls": b"http://h/x\n"})
-    assert {shard.key: shard.modalities for shard in sources.scan(tmp_path / "in", settings=SETTINGS)} == {"a.urls.csv": ("image", "audio"), "video/b.urls": ("video",)}
+    land(
+        tmp_path / "in",
+        {"a.urls.csv": b"image_url,audio_url\nhttp://h/1,http://h/2\n", "video/b.urls": b"http://h/x\n"},
+    )
+    assert {shard.key: shard.modalities for shard in sources.scan(tmp_path / "in", settings=SETTINGS)} == {
+        "a.urls.csv": ("image", "audio"),
+        "video/b.urls": ("video",),
+    }
 
 
 def test_content_of_another_modality_than_its_address_says_is_a_row_with_its_bytes(tmp_path, site):
@@ -88,7 +107,9 @@ def test_content_of_another_modality_than_its_address_says_is_a_row_with_its_byt
 
 
 def test_an_mp4_without_pictures_is_sound(tmp_path, site):
-    rows = rows_of_lists(listed(tmp_path, site.serve("/a.mp4", mp4(b"soun")), site.serve("/b.mp4", mp4(b"vide", b"soun"))))
+    rows = rows_of_lists(
+        listed(tmp_path, site.serve("/a.mp4", mp4(b"soun")), site.serve("/b.mp4", mp4(b"vide", b"soun")))
+    )
     assert [(row["modality"], row["error_code"]) for row in rows] == [("audio", None), ("video", None)]
 
 
@@ -98,7 +119,16 @@ def test_content_that_no_modality_takes_is_a_row_with_its_bytes(tmp_path, site):
 
 
 def test_a_page_is_read_in_the_charset_that_its_header_declares(tmp_path, site):
-    (row,) = rows_of_lists(listed(tmp_path, site.serve("/a", "<html><body>Гавань и маяк</body></html>".encode("cp1251"), Content_Type="text/html; charset=windows-1251")))
+    (row,) = rows_of_lists(
+        listed(
+            tmp_path,
+            site.serve(
+                "/a",
+                "<html><body>Гавань и маяк</body></html>".encode("cp1251"),
+                Content_Type="text/html; charset=windows-1251",
+            ),
+        )
+    )
     assert "Гавань и маяк" in row["text_content"]
 
 
@@ -109,7 +139,12 @@ HASHES = {"sha256": hashlib.sha256, "sha1": hashlib.sha1, "md5": hashlib.md5}
 def test_the_publishers_hash_is_verified(tmp_path, site, name):
     right, wrong = HASHES[name](png(1)).hexdigest(), HASHES[name](b"other").hexdigest()
     url = site.serve("/a.png", png(1))
-    land(tmp_path / "in", {"a.urls.csv": f"url,{name}\n{url},{right}\n{url},{wrong}\n{url},{right.upper()}\n{url},nonsense\n{url},\n".encode()})
+    land(
+        tmp_path / "in",
+        {
+            "a.urls.csv": f"url,{name}\n{url},{right}\n{url},{wrong}\n{url},{right.upper()}\n{url},nonsense\n{url},\n".encode()
+        },
+    )
     rows = rows_of_lists(tmp_path)
     assert [row["error_code"] for row in rows] == [None, 1010, None, 1003, None]
     assert {row["digest"] for row in rows} == {sha(png(1))}
@@ -122,7 +157,11 @@ def test_the_publishers_hash_is_verified(tmp_path, site, name):
         ("a.urls", b"\xff\xfe\x00\n", [1004]),
         ("a.urls", b"", [1006]),
         ("a.urls", b"# nothing\n", [1006]),
-        ("a.urls", b"not an address\n//no.scheme/x\nhttp://\nhttp:///x\nhttp://h:99999/\n" + b"http://h/" + b"a" * 9000, [1101] * 6),
+        (
+            "a.urls",
+            b"not an address\n//no.scheme/x\nhttp://\nhttp:///x\nhttp://h:99999/\n" + b"http://h/" + b"a" * 9000,
+            [1101] * 6,
+        ),
         ("a.urls.jsonl", b'{"url": 5}\n{"nothing": 1}\n[1]\n{bad\n', [1003] * 4),
         ("a.urls.json", b'[{"url": 5}, [1], {"url": "ftp://h"}, {bad}', [1003, 1003, 1101, 1003, 1002]),
         ("a.urls.json", b'{"url": "http://h"}', [1001]),
@@ -139,7 +178,9 @@ def test_a_record_without_a_usable_address_is_a_row(tmp_path, name, data, codes)
 
 
 def test_secrets_in_addresses_do_not_reach_rows_or_the_journal(tmp_path, site):
-    rows = rows_of_lists(listed(tmp_path, site.serve("/a.png?sig=hunter2&w=1", png(1)), f"http://me:hunter2@127.0.0.1:{site.port}/b.png"))
+    rows = rows_of_lists(
+        listed(tmp_path, site.serve("/a.png?sig=hunter2&w=1", png(1)), f"http://me:hunter2@127.0.0.1:{site.port}/b.png")
+    )
     assert [row["error_code"] for row in rows] == [None, 1101]
     assert "hunter2" not in json.dumps(rows)
     assert all(b"hunter2" not in path.read_bytes() for path in tmp_path.glob("downloads.sqlite*"))
@@ -207,7 +248,14 @@ def test_a_limit_fetches_no_more_than_it_takes(tmp_path, site):
 
     (shard,) = sources.scan(tmp_path / "in", settings=SETTINGS)
     downloads = downloads_at(tmp_path)
-    rows = sources.ingest(replace(shard, limit=2), "image", landing=tmp_path / "in", store=BlobStore(tmp_path / "store"), settings=SETTINGS, downloads=downloads)
+    rows = sources.ingest(
+        replace(shard, limit=2),
+        "image",
+        landing=tmp_path / "in",
+        store=BlobStore(tmp_path / "store"),
+        settings=SETTINGS,
+        downloads=downloads,
+    )
     downloads.close()
     assert (rows.num_rows, len(site.asked)) == (2, 2)
 
@@ -232,7 +280,9 @@ def test_a_killed_ingest_goes_on_where_it_was(tmp_path, site):
     urls = [site.serve(f"/{at}.png", png(at)) for at in range(20)]
     stop = site.does("/stop.png", lambda visit: (stuck.wait(), visit.reply(png(99))))
     listed(tmp_path, *urls, stop)
-    child = subprocess.Popen([sys.executable, "-c", _INGEST, str(tmp_path), json.dumps(QUICK)], cwd=Path(__file__).parents[3])
+    child = subprocess.Popen(
+        [sys.executable, "-c", _INGEST, str(tmp_path), json.dumps(QUICK)], cwd=Path(__file__).parents[3]
+    )
     try:
         journal = downloads_at(tmp_path)
         while journal.journal.counts().get(None, 0) < 20 and child.poll() is None:
@@ -266,7 +316,13 @@ def test_two_who_download_at_once_do_not_ask_twice(tmp_path, site):
     assert set(site.asked.values()) == {1}
 
 
-@pytest.mark.parametrize("record", [{"link": "http://u:geheim@h.example/a?sig=geheim"}, {"url": "file:///a", "more": {"deep": ["https://u:geheim@h.example/"]}}])
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"link": "http://u:geheim@h.example/a?sig=geheim"},
+        {"url": "file:///a", "more": {"deep": ["https://u:geheim@h.example/"]}},
+    ],
+)
 def test_no_row_holds_the_credentials_of_an_address_beside_the_one_that_is_fetched(tmp_path, record):
     land(tmp_path / "in", {"a.urls.jsonl": json.dumps(record).encode()})
     assert "geheim" not in str(rows_of_lists(tmp_path))
@@ -276,26 +332,40 @@ def test_a_table_of_a_list_is_out_of_date_when_other_networks_may_be_reached(tmp
     """What was refused is content now, and a table knows its settings by its inputs alone."""
     listed(tmp_path, site.serve("/a.png", png(1)))
     closed, reaching = (
-        Lake(tmp_path / "lake", landing=tmp_path / "in", settings=Settings(web=sources.WebSettings(**{**QUICK, **more}))) for more in ({"allowed_networks": ()}, {})
+        Lake(
+            tmp_path / "lake", landing=tmp_path / "in", settings=Settings(web=sources.WebSettings(**{**QUICK, **more}))
+        )
+        for more in ({"allowed_networks": ()}, {})
     )
     refresh(closed)
     run_step(ROW_STEPS["items"], closed, "image", "a.urls")
-    assert is_current(ROW_STEPS["items"], closed, "image", "a.urls") and not is_current(ROW_STEPS["items"], reaching, "image", "a.urls")
+    assert is_current(ROW_STEPS["items"], closed, "image", "a.urls") and not is_current(
+        ROW_STEPS["items"], reaching, "image", "a.urls"
+    )
     run_step(ROW_STEPS["items"], reaching, "image", "a.urls")
     assert reaching.tables.concat("items", "image").column("status").to_pylist() == ["ok"]
 
 
 @pytest.mark.parametrize("order, code", [(("text", "image"), 1008), (("image", "text"), 1003)])
 def test_an_address_without_a_modality_is_one_row_in_one_table_whatever_its_answers(tmp_path, site, order, code):
-    """The first table that is made decides for the others; one that is made again moves its rows, and the others follow."""
+    """The first table that is made decides for the others; one that is made again moves its rows, and the others
+    follow."""
     listed(tmp_path, site.serve("/x", png(1) + bytes(5000)))
     tight, wide = (
-        Lake(tmp_path / "lake", landing=tmp_path / "in", settings=Settings(web=sources.WebSettings(**QUICK), sources=sources.SourceSettings(max_item_bytes=size)))
+        Lake(
+            tmp_path / "lake",
+            landing=tmp_path / "in",
+            settings=Settings(web=sources.WebSettings(**QUICK), sources=sources.SourceSettings(max_item_bytes=size)),
+        )
         for size in (1000, 10_000)
     )
 
     def rows() -> list[tuple[str, int | None]]:
-        return [(row["modality"], row["error_code"]) for one in order for row in wide.tables.concat("items", one).to_pylist()]
+        return [
+            (row["modality"], row["error_code"])
+            for one in order
+            for row in wide.tables.concat("items", one).to_pylist()
+        ]
 
     refresh(tight)
     run_step(ROW_STEPS["items"], tight, order[0], "a.urls")
@@ -309,14 +379,21 @@ def test_an_address_without_a_modality_is_one_row_in_one_table_whatever_its_answ
 
 
 def test_a_retry_for_one_list_leaves_the_addresses_of_another_in_their_tables(tmp_path, site):
-    """Its failures are forgotten for all, and a table of the other list that was not made yet then finds a picture where its text table has a failure."""
+    """Its failures are forgotten for all, and a table of the other list that was not made yet then finds a picture
+    where its text table has a failure."""
     answers = iter([503, 200])
     url = site.does("/x", lambda visit: visit.reply(png(1), status=next(answers)))
     (shard,) = sources.scan(listed(tmp_path, url) / "in", settings=SETTINGS)
     downloads, store = downloads_at(tmp_path, tries=1), BlobStore(tmp_path / "store")
 
     def codes(modality: str) -> list[int | None]:
-        return sources.ingest(shard, modality, landing=tmp_path / "in", store=store, settings=SETTINGS, downloads=downloads).column("error_code").to_pylist()
+        return (
+            sources.ingest(
+                shard, modality, landing=tmp_path / "in", store=store, settings=SETTINGS, downloads=downloads
+            )
+            .column("error_code")
+            .to_pylist()
+        )
 
     assert codes("text") == [1105]
     downloads.forget(lists=["b.urls"])

@@ -31,7 +31,10 @@ def codes_of(root, *urls, **changes) -> list[int | None]:
 
 
 def test_robots_txt_is_kept_to_and_read_once_per_host(tmp_path, site):
-    site.serve("/robots.txt", b"User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: otherbot\nDisallow: /\n")
+    site.serve(
+        "/robots.txt",
+        b"User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: otherbot\nDisallow: /\n",
+    )
     urls = [site.serve(path, PAGE) for path in ("/a", "/private/b", "/private/open", "/c")]
     assert codes_of(tmp_path, *urls) == [None, 1109, None, None]
     assert dict(site.visits) == {"/robots.txt": 1, "/a": 1, "/private/open": 1, "/c": 1}
@@ -51,21 +54,27 @@ def test_a_missing_robots_txt_allows_and_a_failing_one_forbids_for_now(tmp_path,
 
 def test_robots_txt_is_followed_where_it_moved_and_cut_where_it_is_endless(tmp_path, site):
     site.does("/robots.txt", lambda visit: visit.reply(status=301, headers={"Location": "/r2"}))
-    site.serve("/r2", gzip.compress(b"User-agent: *\nDisallow: /a\n" + b"# filler\n" * 200_000), Content_Encoding="gzip")
+    site.serve(
+        "/r2", gzip.compress(b"User-agent: *\nDisallow: /a\n" + b"# filler\n" * 200_000), Content_Encoding="gzip"
+    )
     assert codes_of(tmp_path, site.serve("/a", PAGE), site.serve("/b", PAGE)) == [1109, None]
 
 
 def test_a_redirect_is_asked_for_at_the_robots_txt_of_where_it_leads(tmp_path, site):
     site.serve("/robots.txt", b"User-agent: *\nDisallow: /hidden\n")
     site.serve("/hidden", PAGE)
-    assert codes_of(tmp_path, site.does("/a", lambda visit: visit.reply(status=302, headers={"Location": "/hidden"}))) == [1109]
+    assert codes_of(
+        tmp_path, site.does("/a", lambda visit: visit.reply(status=302, headers={"Location": "/hidden"}))
+    ) == [1109]
     assert "/hidden" not in site.visits
 
 
 def test_those_who_have_a_permission_do_not_ask_robots_txt(tmp_path, site):
     site.serve("/robots.txt", b"User-agent: *\nDisallow: /\n")
     settings = sources.SourceSettings(respect_robots=False)
-    assert [row["error_code"] for row in rows_of_lists(listed(tmp_path, site.serve("/a", PAGE)), settings=settings)] == [None]
+    assert [
+        row["error_code"] for row in rows_of_lists(listed(tmp_path, site.serve("/a", PAGE)), settings=settings)
+    ] == [None]
     assert "/robots.txt" not in site.visits
 
 
@@ -81,7 +90,11 @@ def test_those_who_have_a_permission_do_not_ask_robots_txt(tmp_path, site):
         (PAGE, {"tdm_reservation": "1"}, 1108),
         (PAGE, {"tdm_reservation": "0"}, None),
         (b'<html><head><meta name="mmlake" content="noai"></head><body>x</body></html>', {}, 1108),
-        (b'<html><head><meta name="robots" content="noindex,noai"></head><body>x</body></html>', {"Content_Encoding": "none"}, 1003),
+        (
+            b'<html><head><meta name="robots" content="noindex,noai"></head><body>x</body></html>',
+            {"Content_Encoding": "none"},
+            1003,
+        ),
         (PAGE, {"X_Robots_Tag": "noindex"}, None),
     ],
 )
@@ -132,7 +145,10 @@ def test_redirects_from_many_hosts_count_at_the_host_where_they_lead(tmp_path, s
         return ["127.0.0.1"]
 
     site.does("/target", page)
-    site.does("/short", lambda visit: visit.reply(status=302, headers={"Location": site.url("/target", host="target.example")}))
+    site.does(
+        "/short",
+        lambda visit: visit.reply(status=302, headers={"Location": site.url("/target", host="target.example")}),
+    )
     urls = [site.url("/short", host=f"h{at}.example") for at in range(20)]
     assert codes_of(tmp_path, *urls, max_parallel_per_host=2, lookup=here) == [None] * 20
     assert len(at_once) == 20 and max(at_once) <= 2
@@ -162,7 +178,19 @@ def test_nothing_inside_can_be_reached_through_a_list(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "url", ["file:///etc/passwd", "ftp://h/a", "data:text/plain,x", "gopher://h/", "javascript:alert(1)", "//h/a", "h/a", "http:///a", "http://u:p@h/", "http://u@h/"]
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://h/a",
+        "data:text/plain,x",
+        "gopher://h/",
+        "javascript:alert(1)",
+        "//h/a",
+        "h/a",
+        "http:///a",
+        "http://u:p@h/",
+        "http://u@h/",
+    ],
 )
 def test_only_http_addresses_without_credentials_are_asked(url):
     with pytest.raises(UnreadableItem) as caught:
@@ -171,7 +199,15 @@ def test_only_http_addresses_without_credentials_are_asked(url):
 
 
 @pytest.mark.parametrize(
-    "text, allowed", [("93.184.216.34", True), ("2606:2800:220:1::1", True), ("64:ff9b::5db8:d822", True), ("127.0.0.1", False), ("nonsense", False), ("::ffff:10.0.0.1", False)]
+    "text, allowed",
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("64:ff9b::5db8:d822", True),
+        ("127.0.0.1", False),
+        ("nonsense", False),
+        ("::ffff:10.0.0.1", False),
+    ],
 )
 def test_public_addresses_are_told_from_others(text, allowed):
     assert Networks().allows(text) is allowed
@@ -179,7 +215,13 @@ def test_public_addresses_are_told_from_others(text, allowed):
 
 def test_an_allowed_network_is_no_more_than_itself():
     networks = Networks(("10.1.0.0/16", "fd00::/8"))
-    assert [networks.allows(text) for text in ("10.1.255.255", "10.2.0.0", "::ffff:10.1.0.1", "fd12::1", "::1")] == [True, False, True, True, False]
+    assert [networks.allows(text) for text in ("10.1.255.255", "10.2.0.0", "::ffff:10.1.0.1", "fd12::1", "::1")] == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
     with pytest.raises(SettingsError, match="which is no network"):
         sources.WebSettings(allowed_networks=("10.1.0.0/99",))
 
@@ -192,17 +234,24 @@ def test_an_allowed_network_is_no_more_than_itself():
     ],
 )  # fmt: skip
 def test_every_hop_of_a_redirect_is_checked(tmp_path, site, target, code):
-    assert codes_of(tmp_path, site.does("/a", lambda visit: visit.reply(status=302, headers={"Location": target}))) == [code]
+    assert codes_of(tmp_path, site.does("/a", lambda visit: visit.reply(status=302, headers={"Location": target}))) == [
+        code
+    ]
 
 
 def test_a_redirect_is_followed_and_told(tmp_path, site):
     site.serve("/there/b.png", png(1))
-    (row,) = rows_of_lists(listed(tmp_path, site.does("/a.png", lambda visit: visit.reply(status=301, headers={"Location": "there/b.png"}))))
+    (row,) = rows_of_lists(
+        listed(
+            tmp_path, site.does("/a.png", lambda visit: visit.reply(status=301, headers={"Location": "there/b.png"}))
+        )
+    )
     assert (row["digest"], json.loads(row["metadata_json"])["final_url"]) == (sha(png(1)), site.url("/there/b.png"))
 
 
 def test_a_name_that_changes_its_address_between_check_and_connection_gains_nothing(tmp_path, site):
-    """The address that was checked is the one that is connected to: each answer of the name server is checked, none is asked for twice."""
+    """The address that was checked is the one that is connected to: each answer of the name server is checked, none
+    is asked for twice."""
     answers = itertools.cycle([["10.0.0.5"], ["192.168.0.1", "169.254.169.254"], ["127.0.0.1"]])
     num_lookups = itertools.count()
 
@@ -236,11 +285,16 @@ def test_a_busy_server_is_asked_again_and_not_sooner_than_it_wants(tmp_path, sit
 
 
 def test_a_server_that_wants_a_long_pause_is_left_for_later(tmp_path, site):
-    assert codes_of(tmp_path, site.does("/a", lambda visit: visit.reply(status=503, headers={"Retry-After": "3600"}))) == [1105]
+    assert codes_of(
+        tmp_path, site.does("/a", lambda visit: visit.reply(status=503, headers={"Retry-After": "3600"}))
+    ) == [1105]
     assert site.asked == {"/a": 1}
 
 
-@pytest.mark.parametrize("status, code, num_visits", [(404, 1106, 1), (410, 1106, 1), (403, 1106, 1), (204, 1106, 1), (500, 1105, 3), (429, 1105, 3)])
+@pytest.mark.parametrize(
+    "status, code, num_visits",
+    [(404, 1106, 1), (410, 1106, 1), (403, 1106, 1), (204, 1106, 1), (500, 1105, 3), (429, 1105, 3)],
+)
 def test_only_what_may_pass_is_tried_again(tmp_path, site, status, code, num_visits):
     assert codes_of(tmp_path, site.does("/a", lambda visit: visit.reply(status=status))) == [code]
     assert site.asked == {"/a": num_visits}
@@ -262,7 +316,8 @@ def test_a_connection_that_is_closed_without_an_answer_is_a_row(tmp_path, site):
     def slam(visit):
         visit.close_connection = True
 
-    assert codes_of(tmp_path, site.does("/a", slam), "http://127.0.0.1:9/x") == [1103, 1110]  # a host that refuses connections does not say what it allows
+    # a host that refuses connections does not say what it allows
+    assert codes_of(tmp_path, site.does("/a", slam), "http://127.0.0.1:9/x") == [1103, 1110]
 
 
 @pytest.mark.parametrize("where", ["header", "body", "silence"])
@@ -360,7 +415,10 @@ def test_a_host_that_hangs_does_not_hold_up_the_others(tmp_path, site):
 def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
     before = set(threading.enumerate())
     downloads = downloads_at(tmp_path)
-    answers = downloads.answers([site.serve("/a", PAGE), site.does("/b", lambda visit: (time.sleep(0.1), visit.reply(PAGE)))], rules=sources.SourceSettings())
+    answers = downloads.answers(
+        [site.serve("/a", PAGE), site.does("/b", lambda visit: (time.sleep(0.1), visit.reply(PAGE)))],
+        rules=sources.SourceSettings(),
+    )
     assert next(answers).code is None
     answers.close()
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("mmlake")]
@@ -370,8 +428,14 @@ def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
 
 def test_comments_that_never_close_are_read_in_one_go():
     began_s = time.process_time()
-    assert refusal_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">') is None
-    assert refusal_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--") is not None
+    assert (
+        refusal_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">')
+        is None
+    )
+    assert (
+        refusal_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--")
+        is not None
+    )
     assert time.process_time() - began_s < 5.0
 
 

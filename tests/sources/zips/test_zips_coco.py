@@ -20,20 +20,38 @@ ANNOTATIONS, IMAGES = "coco/annotations_trainval2017.zip", "coco/val2017.zip"
 def parts(numbers=(9, 25, 30)):
     """(annotations, images) of a COCO directory, by path below it."""
     files = {name.removeprefix("coco/"): data for name, data in coco(split="val2017", numbers=numbers).items()}
-    return {name: data for name, data in files.items() if name.endswith(".json")}, {name: data for name, data in files.items() if name.endswith(".jpg")}
+    return {name: data for name, data in files.items() if name.endswith(".json")}, {
+        name: data for name, data in files.items() if name.endswith(".jpg")
+    }
 
 
 def laid_out(annotations, images, *, pack_annotations=True, pack_images=True):
     loose = {} if pack_annotations else annotations
     loose = loose | ({} if pack_images else images)
-    packed = ({ANNOTATIONS: zipped(annotations)} if pack_annotations else {}) | ({IMAGES: zipped(images, 0)} if pack_images else {})
+    packed = ({ANNOTATIONS: zipped(annotations)} if pack_annotations else {}) | (
+        {IMAGES: zipped(images, 0)} if pack_images else {}
+    )
     return {f"coco/{name}": data for name, data in loose.items()} | packed
 
 
 def told(rows):
     """What the rows say, whatever their shards are called."""
-    kept = ("digest", "modality", "role", "position", "sample_text", "text_content", "licence", "metadata_json", "error_code", "size_bytes")
-    return sorted(([row["sample_id"].rpartition("/")[2].rpartition("#")[2], *(row[name] for name in kept)] for row in rows), key=repr)
+    kept = (
+        "digest",
+        "modality",
+        "role",
+        "position",
+        "sample_text",
+        "text_content",
+        "licence",
+        "metadata_json",
+        "error_code",
+        "size_bytes",
+    )
+    return sorted(
+        ([row["sample_id"].rpartition("/")[2].rpartition("#")[2], *(row[name] for name in kept)] for row in rows),
+        key=repr,
+    )
 
 
 @pytest.mark.parametrize("pack_annotations, pack_images", [(True, True), (True, False), (False, True)])
@@ -42,8 +60,15 @@ def test_zips_give_the_rows_of_the_unpacked_directory(tmp_path, pack_annotations
     annotations, images = parts()
     if missing:
         del images["val2017/000000000025.jpg"]
-    rows = rows_of(land(tmp_path / "zips" / "in", laid_out(annotations, images, pack_annotations=pack_annotations, pack_images=pack_images)))
-    plain = rows_of(land(tmp_path / "plain" / "in", laid_out(annotations, images, pack_annotations=False, pack_images=False)))
+    rows = rows_of(
+        land(
+            tmp_path / "zips" / "in",
+            laid_out(annotations, images, pack_annotations=pack_annotations, pack_images=pack_images),
+        )
+    )
+    plain = rows_of(
+        land(tmp_path / "plain" / "in", laid_out(annotations, images, pack_annotations=False, pack_images=False))
+    )
     assert told(rows) == told(plain) and len(rows) == (12 + 7 if missing else 18)
     captions = [row for row in rows if row["role"] == "caption" and row["error_code"] is None]
     media = {row["sample_id"] for row in rows if row["role"] == "media"}
@@ -53,8 +78,12 @@ def test_zips_give_the_rows_of_the_unpacked_directory(tmp_path, pack_annotations
 def test_one_zip_with_images_and_annotations_is_told_of_itself(tmp_path):
     annotations, images = parts()
     rows = rows_of(land(tmp_path / "zip" / "in", {"data/all.zip": zipped(annotations | images)}))
-    plain = rows_of(land(tmp_path / "plain" / "in", laid_out(annotations, images, pack_annotations=False, pack_images=False)))
-    assert told(rows) == told(plain) and {row["sample_id"].rpartition("/")[0] for row in rows} == {"data/all.zip/val2017"}
+    plain = rows_of(
+        land(tmp_path / "plain" / "in", laid_out(annotations, images, pack_annotations=False, pack_images=False))
+    )
+    assert told(rows) == told(plain) and {row["sample_id"].rpartition("/")[0] for row in rows} == {
+        "data/all.zip/val2017"
+    }
 
 
 def test_an_export_with_annotations_beside_its_images_is_told_of_itself(tmp_path):
@@ -62,9 +91,15 @@ def test_an_export_with_annotations_beside_its_images_is_told_of_itself(tmp_path
     members = {}
     for split, number in (("train", 1), ("valid", 2)):
         image = coco_image(number, file_name=f"{number}.jpg")
-        members |= {f"{split}/{number}.jpg": png(number), f"{split}/_annotations.coco.json": coco_json([image], [coco_object(number, 0)], categories=True)}
+        members |= {
+            f"{split}/{number}.jpg": png(number),
+            f"{split}/_annotations.coco.json": coco_json([image], [coco_object(number, 0)], categories=True),
+        }
     rows = rows_of(land(tmp_path / "in", {"pets.v1.coco.zip": zipped(members)}))
-    assert [(row["modality"], metadata(row)["image_id"], len(metadata(row)["objects"])) for row in rows] == [("image", 1, 1), ("image", 2, 1)]
+    assert [(row["modality"], metadata(row)["image_id"], len(metadata(row)["objects"])) for row in rows] == [
+        ("image", 1, 1),
+        ("image", 2, 1),
+    ]
 
 
 def test_a_caption_in_a_zip_is_read_again_by_its_place(tmp_path):
@@ -80,14 +115,19 @@ def test_a_corpus_that_lies_there_packed_and_unpacked_is_told_of_twice_and_said_
     annotations, images = parts()
     files = laid_out(annotations, images) | laid_out(annotations, images, pack_annotations=False, pack_images=False)
     rows = rows_of(land(tmp_path / "in", files))
-    assert len([row for row in rows if row["role"] == "media"]) == 6 and len([row for row in rows if row["role"] == "caption"]) == 30
+    assert (
+        len([row for row in rows if row["role"] == "media"]) == 6
+        and len([row for row in rows if row["role"] == "caption"]) == 30
+    )
 
 
 def test_what_no_image_took_is_told_by_the_zip(tmp_path):
     """Of the whole corpus with one split landed, captions of the other splits keep their words."""
     annotations, images = parts(numbers=(9,))
     annotations["annotations/captions_train2017.json"] = coco_json([coco_image(77)], coco_captions(77))
-    annotations["annotations/captions_val2017.json"] = coco_json([coco_image(9), {"id": 3}], [*coco_captions(9), {"id": 2, "caption": "whose?"}])
+    annotations["annotations/captions_val2017.json"] = coco_json(
+        [coco_image(9), {"id": 3}], [*coco_captions(9), {"id": 2, "caption": "whose?"}]
+    )
     rows = [row for row in rows_of(land(tmp_path / "in", laid_out(annotations, images))) if row["error_code"]]
     assert sorted((row["error_code"], SourceRef.from_json(row["source_ref"]).member) for row in rows) == [
         (1003, "annotations/captions_val2017.json#/annotations/5"),
@@ -104,7 +144,9 @@ def test_annotations_that_break_in_a_zip_keep_what_came_before_and_all_images(tm
     annotations[name] = annotations[name][: len(annotations[name]) * 3 // 4]
     rows = rows_of(land(tmp_path / "in", laid_out(annotations, images)))
     assert [row["status"] for row in rows if row["role"] == "media"] == ["ok"] * 3
-    assert 1002 in {row["error_code"] for row in rows} and any(row["text_content"] == coco_captions(9)[0]["caption"] for row in rows)
+    assert 1002 in {row["error_code"] for row in rows} and any(
+        row["text_content"] == coco_captions(9)[0]["caption"] for row in rows
+    )
 
 
 def test_a_damaged_zip_of_annotations_leaves_the_images_alone(tmp_path):
@@ -115,12 +157,18 @@ def test_a_damaged_zip_of_annotations_leaves_the_images_alone(tmp_path):
     rows = rows_of(land(tmp_path / "bit" / "in", files | {ANNOTATIONS: bytes(data)}))
     cut = rows_of(land(tmp_path / "cut" / "in", files | {ANNOTATIONS: files[ANNOTATIONS][:-60]}))
     for found in (rows, cut):
-        assert [row["status"] for row in found if row["role"] == "media"] == ["ok"] * 3 and any(row["error_code"] for row in found)
+        assert [row["status"] for row in found if row["role"] == "media"] == ["ok"] * 3 and any(
+            row["error_code"] for row in found
+        )
 
 
 def test_compressed_annotations_in_a_zip_count(tmp_path):
     annotations, images = parts()
-    rows = rows_of(land(tmp_path / "in", laid_out({f"{name}.gz": gzip.compress(data) for name, data in annotations.items()}, images)))
+    rows = rows_of(
+        land(
+            tmp_path / "in", laid_out({f"{name}.gz": gzip.compress(data) for name, data in annotations.items()}, images)
+        )
+    )
     assert len(rows) == 18
 
 
@@ -133,7 +181,10 @@ def test_json_beside_images_is_not_taken_for_annotations(tmp_path):
 def test_an_unchanged_corpus_in_zips_is_not_opened(tmp_path, monkeypatch):
     root = land(tmp_path / "in", laid_out(*parts()))
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
-    assert {key: (shard.format, shard.modalities) for key, shard in first.items()} == {ANNOTATIONS: ("zip", ("text",)), IMAGES: ("zip", ("text", "image"))}
+    assert {key: (shard.format, shard.modalities) for key, shard in first.items()} == {
+        ANNOTATIONS: ("zip", ("text",)),
+        IMAGES: ("zip", ("text", "image")),
+    }
     monkeypatch.setattr("mmlake.landing.LocalLanding.open", lambda self, path: pytest.fail(f"{path} was opened"))
     assert sources.scan(root, settings=SETTINGS, known=first) == list(first.values())
 
@@ -157,7 +208,9 @@ def test_zips_of_other_things_beside_images_are_not_opened_for_them(tmp_path, mo
     root = land(tmp_path / "in", {"photos/a.png": png(), "photos/more.zip": zipped({"t.txt": b"words"})})
     (shard,) = [shard for shard in sources.scan(root, settings=SETTINGS) if shard.format == "folder"]
     opened = []
-    monkeypatch.setattr("mmlake.sources.archives.unpacked._listed", lambda landing, archive: opened.append(archive.path) or {})
+    monkeypatch.setattr(
+        "mmlake.sources.archives.unpacked._listed", lambda landing, archive: opened.append(archive.path) or {}
+    )
     assert len(list(sources.read(shard, landing=root, settings=SETTINGS))) == 1 and opened == []
 
 
@@ -170,10 +223,17 @@ def test_under_a_limit_images_come_before_what_no_image_took(tmp_path):
     assert [(shard.key, shard.num_samples, shard.modalities) for shard in shards] == [(IMAGES, 2, ("text", "image"))]
 
 
-@pytest.mark.parametrize("folder", ["fsencoded:..", "fsencoded:%00", "n" * 300, "d/" * 600 + "d", "\u202e", "a//b", "~"])
+@pytest.mark.parametrize(
+    "folder", ["fsencoded:..", "fsencoded:%00", "n" * 300, "d/" * 600 + "d", "\u202e", "a//b", "~"]
+)
 def test_folders_with_names_that_no_directory_has_are_never_looked_up(tmp_path, folder):
     """Where annotations of the images in them may lie is a question to the landing zone, and the name is data."""
     image = coco_image(1, file_name="1.jpg")
-    members = {f"{folder}/1.jpg": png(1), f"{folder}/captions_{folder[:400].replace('/', '_')}.json": coco_json([image], coco_captions(1))}
-    rows = rows_of(land(tmp_path / "in", {"s.zip": zipped(members), "captions.json": coco_json([image], coco_captions(1))}))
+    members = {
+        f"{folder}/1.jpg": png(1),
+        f"{folder}/captions_{folder[:400].replace('/', '_')}.json": coco_json([image], coco_captions(1)),
+    }
+    rows = rows_of(
+        land(tmp_path / "in", {"s.zip": zipped(members), "captions.json": coco_json([image], coco_captions(1))})
+    )
     assert [row["status"] for row in rows if row["role"] == "media"] == ["ok"]

@@ -50,7 +50,11 @@ def told(tmp_path, data, **limits):
         (Made(b"d.txt", b"words", method=8, packed=zlib.compress(b"words")[2:-4] + b"more"), 1003, "damaged"),
         (Made(b"d.txt", b"words" * 99, method=12, packed=b"BZh9" + bytes(9)), 1003, "damaged"),
         (Made(b"d.txt", b"words" * 99, method=14, packed=b"\x09\x04\x05\0" + b"\xff" * 9), 1003, "damaged"),
-        (Made(b"d.txt", b"words" * 99, method=14, packed=b"\x09\x04\x05\0\x5d\xff\xff\xff\xff" + bytes(9)), 1008, "window_bytes"),
+        (
+            Made(b"d.txt", b"words" * 99, method=14, packed=b"\x09\x04\x05\0\x5d\xff\xff\xff\xff" + bytes(9)),
+            1008,
+            "window_bytes",
+        ),
         (Made(b"d.txt", b"words" * 99, method=93, packed=b"\x28\xb5\x2f\xfd" + bytes(3)), 1003, "damaged"),
         (Made(b"n.txt", b"words", header={"name": b"m.txt"}), 1001, "another name"),
         (Made(b"n.txt", b"words", header={"method": 8}), 1001, "another method"),
@@ -68,11 +72,15 @@ def test_a_bad_member_is_one_row_and_the_others_stand(tmp_path, bad, code, words
 
 def test_two_members_of_one_name_are_two_rows(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"s.zip": made(Made(b"a.txt", b"one"), Made(b"a.txt", b"two"))}))
-    assert [(row["text_content"], row["metadata_json"]) for row in rows] == [("one", None), ("two", '{"duplicate_member":true}')]
+    assert [(row["text_content"], row["metadata_json"]) for row in rows] == [
+        ("one", None),
+        ("two", '{"duplicate_member":true}'),
+    ]
 
 
 def test_members_that_share_their_bytes_are_refused(tmp_path):
-    """The zip bomb of Fifield (2019): one run of bytes, many entries. Headers are quoted in the bytes of the members before them."""
+    """The zip bomb of Fifield (2019): one run of bytes, many entries. Headers are quoted in the bytes of the members
+    before them."""
     kernel = Made(b"0.txt", b"x" * 1000, method=8)
     one = made(kernel, Made(b"0.txt", b"x" * 1000, method=8, at=0), GOOD)
     assert [code for code, _ in told(tmp_path / "same", one)] == [1007, 1007, None]
@@ -111,7 +119,9 @@ def test_an_archive_without_its_directory_keeps_its_whole_members(tmp_path, meth
         rows = rows_of(land(tmp_path / str(cut), {"s.zip": data[:cut]}))
         whole = sum(start <= cut for start in starts[1:])
         good = [row["digest"] for row in rows if row["status"] == "ok"]
-        assert good == [sha(text) for text in list(members.values())[:whole]] and 1002 in {row["error_code"] for row in rows}, cut
+        assert good == [sha(text) for text in list(members.values())[:whole]] and 1002 in {
+            row["error_code"] for row in rows
+        }, cut
 
 
 def test_a_streamed_archive_without_its_directory_says_where_reading_ends(tmp_path):
@@ -142,7 +152,8 @@ def test_an_offset_that_lies_is_made_good(tmp_path):
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_a_flipped_bit_never_changes_or_loses_a_member_silently(tmp_path, method):
-    """Every member is what it was, or a row says that something is wrong. Times, versions and modes say nothing of what is read."""
+    """Every member is what it was, or a row says that something is wrong. Times, versions and modes say nothing of
+    what is read."""
     members = {f"{at}.txt": f"member number {at} ".encode() * 9 for at in range(2)}
     data, whole = zipped(members, method), {sha(body) for body in members.values()}
     for at in range(0, len(data), 2 if method else 1):
@@ -162,5 +173,10 @@ def test_a_first_entry_that_leads_nowhere_is_one_row_also_behind_other_bytes(tmp
 def test_noise_behind_the_mark_of_a_zip_is_rows_and_no_exception(tmp_path):
     rng = random.Random(1)
     for number in range(60):
-        rows = rows_of(land(tmp_path / str(number), {"s.zip": rng.choice((b"PK\3\4", b"PK\5\6", b"PK\1\2")) + rng.randbytes(rng.randrange(200))}))
+        rows = rows_of(
+            land(
+                tmp_path / str(number),
+                {"s.zip": rng.choice((b"PK\3\4", b"PK\5\6", b"PK\1\2")) + rng.randbytes(rng.randrange(200))},
+            )
+        )
         assert rows and all(row["status"] == "unreadable" for row in rows)

@@ -25,7 +25,9 @@ MEMBERS = tuple((f"{at}.txt", make.prose(at).encode()) for at in range(6))
 @pytest.mark.parametrize("name", ["s.tar.{}", "s.t{}", "s.bin"])
 def test_a_packed_tar_gives_the_rows_of_the_tar(tmp_path, packing, name):
     rows = rows_of(land(tmp_path / "in", {name.format(packing): PACK[packing](tar(MEMBERS))}))
-    assert [row["digest"] for row in rows] == [sha(data) for _, data in MEMBERS] and all(row["status"] == "ok" for row in rows)
+    assert [row["digest"] for row in rows] == [sha(data) for _, data in MEMBERS] and all(
+        row["status"] == "ok" for row in rows
+    )
 
 
 @pytest.mark.parametrize("packing", PACK)
@@ -58,7 +60,9 @@ def test_packed_annotations_are_told_of_their_images(tmp_path, packing):
 
 @pytest.mark.parametrize("packing", PACK)
 def test_a_packed_crawl_is_read(tmp_path, packing):
-    rows = rows_of(land(tmp_path / "in", {f"c.warc.{packing}": PACK[packing](response() + response(uri="http://example.org/b"))}))
+    rows = rows_of(
+        land(tmp_path / "in", {f"c.warc.{packing}": PACK[packing](response() + response(uri="http://example.org/b"))})
+    )
     assert [row["status"] for row in rows] == ["ok", "ok"]
 
 
@@ -66,8 +70,12 @@ def test_a_packed_crawl_is_read(tmp_path, packing):
 def test_streams_one_behind_another_are_one(tmp_path, packing):
     """As `pbzip2`, `xz -T` with blocks, and `cat` make them; zeros between xz streams are padding."""
     data = tar(MEMBERS)
-    packed = b"".join(PACK[packing](data[at : at + 700]) + (bytes(8) if packing == "xz" else b"") for at in range(0, len(data), 700))
-    assert [row["digest"] for row in rows_of(land(tmp_path / "in", {"s.tar": packed}))] == [sha(body) for _, body in MEMBERS]
+    packed = b"".join(
+        PACK[packing](data[at : at + 700]) + (bytes(8) if packing == "xz" else b"") for at in range(0, len(data), 700)
+    )
+    assert [row["digest"] for row in rows_of(land(tmp_path / "in", {"s.tar": packed}))] == [
+        sha(body) for _, body in MEMBERS
+    ]
 
 
 @pytest.mark.parametrize("packing", PACK)
@@ -78,7 +86,11 @@ def test_a_cut_stream_keeps_what_came_before_it(tmp_path, packing):
     packed = bz2.compress(data, 1) if packing == "bz2" else lzma.compress(data)
     rows = rows_in_memory(land(tmp_path / "in", {f"s.tar.{packing}": packed[: len(packed) * 3 // 4]}))
     good = [row["digest"] for row in rows if row["status"] == "ok"]
-    assert good == [sha(body) for body in bodies[: len(good)]] and len(good) >= 6 and [row["error_code"] for row in rows[len(good) :]].count(1002) >= 1
+    assert (
+        good == [sha(body) for body in bodies[: len(good)]]
+        and len(good) >= 6
+        and [row["error_code"] for row in rows[len(good) :]].count(1002) >= 1
+    )
 
 
 @pytest.mark.parametrize("packing", PACK)
@@ -101,7 +113,13 @@ def test_bytes_behind_a_stream_that_are_none_are_a_row(tmp_path, packing):
 def test_what_expands_past_the_limit_is_a_row(tmp_path, packing):
     small = sources.SourceSettings(max_item_bytes=1 << 20, max_shard_bytes=1 << 20)
     bomb = PACK[packing](bytes(64 << 20))
-    rows = rows_in_memory(land(tmp_path / "in", {f"a.png.{packing}": bomb, f"d/s.tar.{packing}": PACK[packing](tar((("a.bin", bytes(8 << 20)),)))}), settings=small)
+    rows = rows_in_memory(
+        land(
+            tmp_path / "in",
+            {f"a.png.{packing}": bomb, f"d/s.tar.{packing}": PACK[packing](tar((("a.bin", bytes(8 << 20)),)))},
+        ),
+        settings=small,
+    )
     assert {row["error_code"] for row in rows} == {1005, 1008} or {row["error_code"] for row in rows} == {1008}
 
 

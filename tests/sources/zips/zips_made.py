@@ -21,7 +21,8 @@ class Made:
     packed: bytes | None = None
     extra: bytes = b""  # of the entry in the directory
     mode: int = 0o100644
-    header: dict[str, Any] | None = None  # fields of the header before the bytes that differ: name, method, flags, crc, packed_size, size
+    # fields of the header before the bytes that differ: name, method, flags, crc, packed_size, size
+    header: dict[str, Any] | None = None
     at: int | None = None  # where the directory says that the header stands
     packed_size: int | None = None  # as the directory says
     behind: bytes = b""  # between its bytes and the next member
@@ -34,17 +35,65 @@ def made(*members: Made, end: dict[str, int] | None = None, comment: bytes = b""
         packed = _packed(member)
         crc = zlib.crc32(member.data) if member.crc is None else member.crc
         size = len(member.data) if member.size is None else member.size
-        said = {"name": member.name, "method": member.method, "flags": member.flags, "crc": crc, "packed_size": len(packed), "size": size} | (member.header or {})
+        said = {
+            "name": member.name,
+            "method": member.method,
+            "flags": member.flags,
+            "crc": crc,
+            "packed_size": len(packed),
+            "size": size,
+        } | (member.header or {})
         at = len(body) if member.at is None else member.at
-        body += struct.pack("<4s5H3L2H", b"PK\3\4", 20, said["flags"], said["method"], 0, 33, said["crc"], said["packed_size"], said["size"], len(said["name"]), 0) + said["name"]
+        body += (
+            struct.pack(
+                "<4s5H3L2H",
+                b"PK\3\4",
+                20,
+                said["flags"],
+                said["method"],
+                0,
+                33,
+                said["crc"],
+                said["packed_size"],
+                said["size"],
+                len(said["name"]),
+                0,
+            )
+            + said["name"]
+        )
         body += packed + member.behind
         length = len(packed) if member.packed_size is None else member.packed_size
         directory += struct.pack(
-            "<4s6H3L5H2L", b"PK\1\2", 3 << 8 | 20, 20, member.flags, member.method, 0, 33, crc, length, size, len(member.name), len(member.extra), 0, 0, 0, member.mode << 16, at
+            "<4s6H3L5H2L",
+            b"PK\1\2",
+            3 << 8 | 20,
+            20,
+            member.flags,
+            member.method,
+            0,
+            33,
+            crc,
+            length,
+            size,
+            len(member.name),
+            len(member.extra),
+            0,
+            0,
+            0,
+            member.mode << 16,
+            at,
         )
         directory += member.name + member.extra
     said = {"entries": len(members), "size": len(directory), "offset": len(body), "comment": len(comment)} | (end or {})
-    return body + directory + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, said["entries"], said["entries"], said["size"], said["offset"], said["comment"]) + comment + tail
+    return (
+        body
+        + directory
+        + struct.pack(
+            "<4s4H2LH", b"PK\5\6", 0, 0, said["entries"], said["entries"], said["size"], said["offset"], said["comment"]
+        )
+        + comment
+        + tail
+    )
 
 
 def _packed(member: Made) -> bytes:
