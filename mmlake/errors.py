@@ -128,6 +128,19 @@ class UnreadableItem(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why an item is unreadable."""
+
+    code: int
+    reason: str
+
+    @classmethod
+    def of(cls, error: UnreadableItem) -> Fault:
+        """The fault of an exception."""
+        return cls(error.code, error.reason)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorCode:
     """One entry of the error catalogue, as it stands in `docs/errors.md`."""

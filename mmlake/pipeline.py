@@ -17,7 +17,7 @@ from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, is_current, run_step
 
 _LOG = logging.getLogger("mmlake.pipeline")

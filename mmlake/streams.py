@@ -18,6 +18,19 @@ def expect(file: IO[bytes], ranges: Sequence[tuple[int, int]]) -> None:
         found.expect(ranges)
 
 
+_PART_BYTES = 64 << 10  # of one read: asking for 16 MiB allocates them, for a file of 4 KiB too
+
+
+def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
+    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much
+    memory aside before it reads a byte."""
+    parts, left = [], size_bytes
+    while left > 0 and (part := stream.read(min(left, _PART_BYTES))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
 class Seekable(io.RawIOBase):
     """A place in a file of known size, to be read from by whoever derives from this."""
 

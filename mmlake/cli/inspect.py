@@ -180,7 +180,7 @@ def _search(
     limit: int,
 ) -> list[dict[str, Any]]:
     from mmlake.embed import ENCODERS, encode_file_query, encode_text_query
-    from mmlake.sources.files.sniff import HEAD_BYTES, kind_of
+    from mmlake.formats.sniff import HEAD_BYTES, kind_of
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")

@@ -48,7 +48,7 @@ def scan(
     """
     from mmlake.settings import Settings
     from mmlake.sources import scan as look
-    from mmlake.sources.limiting import scan_first
+    from mmlake.sources.excerpt import scan_first
 
     section, zone = Settings.load(settings).sources, open_landing(landing)
     shards = look(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)

@@ -11,10 +11,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
+from mmlake.formats import sniff
 from mmlake.pictures import picture_formats
 from mmlake.preprocess import PreprocessSettings
 from mmlake.rows.tiff import MARKS, NotCopied, Tiff
-from mmlake.sources.files import sniff
 
 if TYPE_CHECKING:
     from PIL.Image import Image

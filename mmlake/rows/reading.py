@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
+from mmlake.formats import texts
 from mmlake.landing import Landing, as_landing
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import SourceRef
@@ -28,8 +29,7 @@ from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources.defaults import Defaults, defaults_of
 from mmlake.sources.licences import spdx_licence
-from mmlake.sources.records import texts
-from mmlake.sources.records.spreading import as_list
+from mmlake.sources.records.per_row_lists import as_list
 
 # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower,
 # since memory is fresh

@@ -7,18 +7,18 @@ unreadable ones included.
 
 from __future__ import annotations
 
-from mmlake.sources.connectors import LOOSE, SOURCES, URL_LIST, Connector
+from mmlake.download.downloads import JournalledDownloads
+from mmlake.download.settings import WebSettings
+from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector
 from mmlake.sources.defaults import priorities
-from mmlake.sources.fetching import fetch, fetch_many
-from mmlake.sources.files.plain import Plain
-from mmlake.sources.ingesting import ingest, read, read_samples
-from mmlake.sources.retrying import reingest
-from mmlake.sources.rows import Content, RawItem
-from mmlake.sources.scanning import scan
+from mmlake.sources.fetcher import fetch, fetch_many
+from mmlake.sources.ingestion import ingest, read, read_samples
+from mmlake.sources.raw_items import Content, RawItem
+from mmlake.sources.reingestion import reingest
+from mmlake.sources.samples.plain import Plain
+from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, path_of_key, shard_key
-from mmlake.sources.web.downloads import JournalledDownloads
-from mmlake.sources.web.settings import WebSettings
 
 __all__ = [
     "LOOSE",

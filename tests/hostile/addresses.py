@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mmlake import sources
+from mmlake.download.addresses import parsed
+from mmlake.download.answers import Answer
 from mmlake.errors import UnreadableItem
 from mmlake.records import digest_of
-from mmlake.sources.web.addresses import parsed
-from mmlake.sources.web.answers import Answer
-from mmlake.sources.web.urllists import ENDINGS
+from mmlake.sources.records.lines import ENDINGS
 
 _FAILURES = ((1103, None), (1105, 503), (1106, 404), (1108, 200))
 _ADDRESSES = (
@@ -72,7 +72,7 @@ class Answers:
             yield None if url is None else self._answer(url)
 
     def _answer(self, url: str) -> Answer:
-        from mmlake.sources.web.naming import kind_of
+        from mmlake.formats.addresses import kind_of
 
         bare = Answer(url=url)
         try:

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlake import sources
+from mmlake.formats import sniff
 from mmlake.records import SourceRef
-from mmlake.sources.files import sniff
 from tests.hostile.memory import SETTINGS, rows_of
 from tests.hostile.seeds import Members, compress, media, tar
 

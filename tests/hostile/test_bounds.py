@@ -14,13 +14,12 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.sources.limiting import scan_first
-from mmlake.sources.records import texts
-from mmlake.sources.records.jsonl import lines_of
+from mmlake.formats import http_bodies, texts
+from mmlake.sources.connectors.json_lines import lines_of
+from mmlake.sources.excerpt import scan_first
 from mmlake.sources.shard import revision_of
 from mmlake.sources.tables.rowgroups import opened, plan
 from mmlake.sources.tables.weights import weight_of
-from mmlake.sources.web import bodies
 from tests.hostile.memory import SETTINGS, rows_of
 
 
@@ -201,14 +200,14 @@ def test_a_line_is_held_once_while_its_record_is_read():
 
 def test_brotli_gives_no_more_than_there_is_room_for():
     brotli = pytest.importorskip("brotli")
-    stream = bodies.decoded(io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20)
+    stream = http_bodies.decoded(io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20)
     assert sum(len(part) for part in iter(lambda: stream.read(1 << 16), b"")) == 3 << 20
 
 
 @pytest.mark.parametrize("limit", [5, 11, 25, 40, 60])
 def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, limit):
     from mmlake.landing import as_landing
-    from mmlake.sources import ingesting
+    from mmlake.sources import ingestion
 
     for at in range(60):
         (tmp_path / f"{at:03d}.txt").write_text(f"text {at}")
@@ -217,6 +216,6 @@ def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, lim
     assert sum(shard.num_samples or 0 for shard in shards) == min(limit, 60)
     for shard in shards:
         assert (
-            revision_of(ingesting._reading(shard, as_landing(tmp_path), settings, None).entries)
+            revision_of(ingestion._reading(shard, as_landing(tmp_path), settings, None).entries)
             == shard.revision.partition("~")[0]
         )

@@ -14,12 +14,12 @@ from hub_server import Hub
 from site_server import Site
 
 from mmlake import sources
+from mmlake.errors import Fault
 from mmlake.landing import Landing, as_landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.records import SourceRef
 from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
-from mmlake.sources.rows import Fault
 
 SMALL = RemoteSettings(
     block_bytes=1 << 13, cache_bytes=1 << 24, ahead_blocks=0, request_blocks=4, threads=3, connections=8

@@ -26,7 +26,7 @@ from mmlake.publish import making, update_catalog
 from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources import SourceSettings, ingest, read, scan
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from mmlake.steps import ROW_STEPS, run_step
 from mmlake.store import BlobStore
 from mmlake.tables import Slot

@@ -15,7 +15,7 @@ from mmlake.landing import LocalLanding
 from mmlake.pipeline import refresh
 from mmlake.registry import Registry
 from mmlake.sources import Shard, SourceSettings, read, scan
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from tests import make
 
 SETTINGS = SourceSettings()

@@ -11,7 +11,7 @@ from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing import LocalLanding, Mounts, UnreachableLanding, addresses_in, addresses_of, as_landing
 from mmlake.records import SourceRef
 from mmlake.sources import SourceSettings, fetch, ingest, priorities, read, scan
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from mmlake.store import BlobStore
 from tests import make
 from tests.sources.corpora.builders import coco

@@ -30,13 +30,12 @@ from rows_media import (
 )
 
 from mmlake import rows, sources
-from mmlake.errors import UnreadableItem
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats import sniff
 from mmlake.landing import LocalLanding
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import SourceRef, digest_of
 from mmlake.rows import Places, RowBatch, materialize, pick_frame
-from mmlake.sources.files import sniff
-from mmlake.sources.rows import Fault
 from mmlake.store import BlobStore
 
 TAR = tar({"0.png": png(0), "1.png": png(1), "2.png": png(2)})

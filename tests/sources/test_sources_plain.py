@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import rows, sources
-from mmlake.sources.files.plain import PlainSamples
+from mmlake.sources.samples.plain import PlainSamples
 from mmlake.store import BlobStore
 
 _JPEG, _PNG, _TIFF, _WAV = (

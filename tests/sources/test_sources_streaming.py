@@ -12,8 +12,8 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
+from mmlake.formats import compression
 from mmlake.landing import LocalLanding
-from mmlake.sources.archives import compression
 from tests.sources.source_builders import SETTINGS, land, png, tar, zst
 
 JPEG = b"\xff\xd8\xff" + bytes(600)

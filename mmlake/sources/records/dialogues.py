@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from mmlake.sources.rows import spellings
+from mmlake.sources.raw_items import spellings
 from mmlake.sources.settings import SourceSettings
 
 _ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them

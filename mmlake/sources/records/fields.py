@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mmlake.formats.timed_text import transcript_of
+from mmlake.sources.raw_items import first_of, spellings
 from mmlake.sources.records.dialogues import dialogue_of, may_be_dialogue, preferences_of
-from mmlake.sources.records.timed import transcript_of
-from mmlake.sources.rows import first_of, spellings
 from mmlake.sources.settings import SourceSettings
 
 

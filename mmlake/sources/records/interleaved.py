@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from mmlake.errors import Fault
+from mmlake.formats.addresses import shown
 from mmlake.records import SourceRef, canonical_json
-from mmlake.sources.records.spreading import is_spread, spread
-from mmlake.sources.rows import Fault, RawItem, text_item
+from mmlake.sources.raw_items import RawItem, text_item
+from mmlake.sources.records.per_row_lists import is_spread, spread
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.web.naming import shown
 
 SENTENCES: Final = "text_list"
 MATCHED: Final = "image_info"  # MMC4: objects with `raw_url`, `matched_text_index` and more

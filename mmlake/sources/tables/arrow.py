@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import UnreadableItem
-from mmlake.sources.files.sniff import extension_of
-from mmlake.sources.records.jsonl import SampleNames, stream_of
-from mmlake.sources.rows import Content, RawItem, Reading
+from mmlake.formats.sniff import extension_of
+from mmlake.sources.connectors.json_lines import SampleNames, stream_of
+from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables.columnroles import Columns, columns_of
 from mmlake.sources.tables.columns import cells_of

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats import sniff, texts, timed_text
 from mmlake.records import SourceRef, digest_of
-from mmlake.sources.files import sniff
+from mmlake.sources.raw_items import Content, RawItem, first_field, licence_field, media_item, reader_of, text_item
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records import interleaved, texts, timed
+from mmlake.sources.records import interleaved
 from mmlake.sources.records.fields import TextField
-from mmlake.sources.rows import Content, Fault, RawItem, first_field, licence_field, media_item, reader_of, text_item
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables.columnroles import Columns
 from mmlake.sources.tables.weights import weight_of
@@ -163,7 +163,7 @@ def items_of(
         {name: rest for name in columns.media if name in taken and (rest := _beside_bytes(fields[name])) is not None}
     )
     blank.metadata = _merged(
-        metadata, columns.record, timed.with_seconds(metadata_of(record, record_fields.taken(inner)))
+        metadata, columns.record, timed_text.with_seconds(metadata_of(record, record_fields.taken(inner)))
     )
     inside = [
         medium
@@ -345,7 +345,7 @@ def _record(
                 ),
             ]
     column = first_field(cell, settings.timed_fields)
-    spoken = timed.transcript_of(cell[column]) if column is not None else None
+    spoken = timed_text.transcript_of(cell[column]) if column is not None else None
     if spoken is not None and spoken.broken and columns.record_texts:
         reason = f"num_lines={len(spoken.broken)} of {spoken.num_cues + len(spoken.broken)} in {column} have no usable times, not in [0, 0]: {spoken.reason}"
         lines = text_item(blank, "\n".join(spoken.broken), "transcript")

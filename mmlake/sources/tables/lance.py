@@ -18,11 +18,11 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources.records.jsonl import SampleNames
-from mmlake.sources.rows import Fault, RawItem, Reading, first_field
+from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.raw_items import RawItem, Reading, first_field
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import lancereader
 from mmlake.sources.tables.columnroles import Columns, columns_of

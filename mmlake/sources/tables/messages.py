@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
-from mmlake.errors import UnreadableItem
-from mmlake.sources.rows import Fault, read_up_to
+from mmlake.errors import Fault, UnreadableItem
 from mmlake.sources.tables.flat import Malformed, Table
+from mmlake.streams import read_up_to
 
 MAGIC, FEATHER_1 = b"ARROW1", b"FEA1"
 _CONTINUES = b"\xff\xff\xff\xff"

@@ -11,8 +11,8 @@ from typing import IO
 import pyarrow as pa
 
 from mmlake.errors import UnreadableItem
-from mmlake.sources.records.jsonl import SampleNames
-from mmlake.sources.rows import Content, RawItem, Reading
+from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.tables.columnroles import Columns, columns_of
 from mmlake.sources.tables.columns import cells_of
 from mmlake.sources.tables.rowgroups import BROKEN, DamagedGroup, File, opened, plan

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mmlake import sources
-from mmlake.sources.corpora import labels
+from mmlake.sources.companions import label_formats
 from tests.sources.source_builders import SETTINGS, land, png, rows_of
 
 YAML = (
@@ -214,7 +214,7 @@ def test_xml_that_cannot_be_read_is_a_row_and_other_xml_a_document(tmp_path, dat
 
 
 def test_objects_beyond_what_one_image_may_have_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(labels, "_MAX_OBJECTS", 2)
+    monkeypatch.setattr(label_formats, "_MAX_OBJECTS", 2)
     rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": b"0 0.5 0.5 0.1 0.1\n" * 3})
     assert (len(objects(rows)["images/a"]), texts(rows)) == (2, [("labels/a.txt!labels", 1008)])
 

@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.corpora import filerecords, manifests
+from mmlake.sources.companions import file_records, manifest_forms
 from tests.sources.source_builders import SETTINGS, gz, jsonl, land, png, rows_of, sha, wav
 
 
@@ -297,8 +297,8 @@ def test_json_files_that_are_no_manifests_are_not_looked_at_again(tmp_path, monk
     root = land(tmp_path / "in", files | {"d/about.json": b'{"n": 1}'})
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     looked = []
-    monkeypatch.setattr(manifests, "_ANSWERS", type(manifests._ANSWERS)())
-    monkeypatch.setattr(manifests, "_is_manifest", lambda landing, entry: looked.append(entry.path))
+    monkeypatch.setattr(manifest_forms, "_ANSWERS", type(manifest_forms._ANSWERS)())
+    monkeypatch.setattr(manifest_forms, "_is_manifest", lambda landing, entry: looked.append(entry.path))
     assert ({shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}, looked) == (first, [])
     land(root, {"d/1/info.json": jsonl({"image": "a.png", "caption": "x"})})
     sources.scan(root, settings=SETTINGS, known=first)
@@ -329,7 +329,7 @@ def test_a_manifest_inside_a_tar_is_not_lost(tmp_path):
 
 
 def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(filerecords, "_MAX_PER_FILE", 2)
+    monkeypatch.setattr(file_records, "_MAX_PER_FILE", 2)
     rows = found(
         tmp_path, {"d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": "a.png", "caption": f"t{at}"} for at in range(4)))}
     )

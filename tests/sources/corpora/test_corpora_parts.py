@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.landing import Entry
-from mmlake.sources.parts import parts_of
+from mmlake.sources.directory_parts import parts_of
 from tests.sources.corpora.builders import coco, landed, librispeech, metadata, packed
 from tests.sources.source_builders import png, rows_of, wav
 

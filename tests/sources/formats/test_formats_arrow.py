@@ -14,7 +14,7 @@ import pytest
 from mmlake import sources
 from mmlake.records import SourceRef
 from mmlake.sources import SourceSettings
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from mmlake.sources.tables import messages
 from mmlake.sources.tables.weights import weight_of
 from tests.hostile.seeds import arrow

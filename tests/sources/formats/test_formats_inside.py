@@ -9,7 +9,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.sources import SourceSettings
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from tests.hostile.seeds import arrow, zipped
 from tests.sources.source_builders import SETTINGS, brief, gz, jsonl, land, parquet, png, rows_of, sha, tar
 

@@ -11,9 +11,9 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.sources import SourceSettings, limiting
-from mmlake.sources.corpora import neighbours
-from mmlake.sources.records import elements
+from mmlake.formats import json_elements
+from mmlake.sources import SourceSettings, excerpt
+from mmlake.sources.companions import siblings
 from tests.sources.source_builders import SETTINGS, brief, gz, jsonl, land, png, rows_of, sha, wav
 
 
@@ -86,14 +86,14 @@ def test_a_gzip_that_is_cut_gives_the_records_before_it(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("read_bytes", [1, 7, 1 << 18])
 def test_elements_are_cut_where_the_parser_of_python_ends_them(monkeypatch, seed, read_bytes):
-    monkeypatch.setattr(elements, "_READ_BYTES", read_bytes)
+    monkeypatch.setattr(json_elements, "_READ_BYTES", read_bytes)
     rng = random.Random(seed)
     values = [_any_value(rng, 4) for _ in range(rng.randrange(1, 12))]
     data = json.dumps(values, indent=rng.choice([None, 1]), ensure_ascii=rng.random() < 0.5).encode()
-    assert [json.loads(element) for element in elements.elements_of(io.BytesIO(data), 1 << 20)] == values
+    assert [json.loads(element) for element in json_elements.elements_of(io.BytesIO(data), 1 << 20)] == values
     for end in range(len(data)):
         with pytest.raises(UnreadableItem) as caught:
-            list(elements.elements_of(io.BytesIO(data[:end]), 1 << 20))
+            list(json_elements.elements_of(io.BytesIO(data[:end]), 1 << 20))
         assert caught.value.code == 1002
 
 
@@ -108,7 +108,7 @@ def _any_value(rng: random.Random, depth: int) -> object:
 
 
 def test_a_record_over_the_limit_is_one_row_and_the_next_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(elements, "_READ_BYTES", 16)
+    monkeypatch.setattr(json_elements, "_READ_BYTES", 16)
     settings = SourceSettings(max_line_bytes=40)
     long = json.dumps({"text": 'x"]}' * 50}).encode()
     rows = found(tmp_path, {"a.json": b'[{"text": "a"}, ' + long + b', {"text": "b"}]'}, settings=settings)
@@ -120,13 +120,13 @@ def test_a_record_over_the_limit_is_one_row_and_the_next_is_read(tmp_path, monke
     "record", [b'{"a": "' + b"a" * (4 << 20), b"[" * 100_000, b'{"a": "' + b'\\"' * 100_000, b"7" * (4 << 20)]
 )
 def test_a_record_without_an_end_takes_no_more_memory_than_a_record_may(tmp_path, monkeypatch, record):
-    monkeypatch.setattr(elements, "_READ_BYTES", 8 << 10)
+    monkeypatch.setattr(json_elements, "_READ_BYTES", 8 << 10)
     path = tmp_path / "a.json"
     path.write_bytes(b'[{"text": "a"}, ' + record)
     tracemalloc.start()
     try:
         with path.open("rb") as stream, pytest.raises(UnreadableItem) as caught:
-            list(elements.elements_of(stream, 32 << 10))
+            list(json_elements.elements_of(stream, 32 << 10))
         assert caught.value.code == 1002 and tracemalloc.get_traced_memory()[1] < 256 << 10
     finally:
         tracemalloc.stop()
@@ -191,7 +191,7 @@ def test_the_names_of_a_long_first_record_are_all_looked_at(tmp_path):
 
 
 def test_very_many_lists_in_one_directory_speak_of_media_elsewhere(tmp_path, monkeypatch):
-    monkeypatch.setattr(neighbours, "_MAX_JSON", 3)
+    monkeypatch.setattr(siblings, "_MAX_JSON", 3)
     files = {f"labels/{at}.json": b'[{"text": "STOP"}]' for at in range(4)}
     found(tmp_path, files | {"few/a.json": b'[{"text": "a"}]'})
     assert formats(tmp_path) == {"labels": "folder", "few/a.json": "json-list"}
@@ -215,7 +215,7 @@ def test_a_list_becomes_a_sidecar_when_its_medium_arrives_and_a_list_again_when_
 
 def test_a_limit_reads_the_first_records(tmp_path):
     root = land(tmp_path / "in", {"a.json": json.dumps([{"text": str(at)} for at in range(9)]).encode()})
-    shards = limiting.scan_first(root, 3, settings=SETTINGS)
+    shards = excerpt.scan_first(root, 3, settings=SETTINGS)
     assert [(shard.format, shard.num_samples) for shard in shards] == [("json-list", 3)]
     assert [item.ref.member for item in sources.read(shards[0], landing=root, settings=SETTINGS)] == [
         "row:1",

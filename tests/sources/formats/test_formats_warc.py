@@ -13,8 +13,8 @@ import zlib
 import pytest
 
 from mmlake import sources
+from mmlake.formats.warc import Damage, Record, records
 from mmlake.records import SourceRef
-from mmlake.sources.web.warcrecords import Damage, Record, records
 from tests.sources.formats.warcs import PAGE, base32, chunked, record, response
 from tests.sources.source_builders import SETTINGS, brief, gz, land, png, rows_of, sha, zst
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mmlake.sources.web.answers import Answer
-from mmlake.sources.web.journal import Journal
-from mmlake.sources.web.snapshots import is_writable
+from mmlake.download.answers import Answer
+from mmlake.download.journal import Journal
+from mmlake.download.read_only_database import is_writable
 from tests.sources.source_builders import SETTINGS, png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists
 
-JOURNALS = "mmlake.sources.web.journal.is_writable"
+JOURNALS = "mmlake.download.journal.is_writable"
 URL = "http://host.example/a.png"
 ROOT = Path(__file__).parents[3]
 
@@ -102,9 +102,9 @@ def test_what_a_killed_process_left_in_the_log_counts(path, closed, monkeypatch)
     code = """
 import os, sys
 from pathlib import Path
-from mmlake.sources.web.answers import Answer
-from mmlake.sources.web.journal import Journal
-from mmlake.sources.web.snapshots import is_writable
+from mmlake.download.answers import Answer
+from mmlake.download.journal import Journal
+from mmlake.download.read_only_database import is_writable
 Journal(Path(sys.argv[1])).keep([Answer(url=sys.argv[2], digest="0" * 64)], manners="m", policy="p", now_s=0.0)
 os._exit(9)
 """

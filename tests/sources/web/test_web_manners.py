@@ -15,11 +15,11 @@ import tracemalloc
 import pytest
 
 from mmlake import sources
+from mmlake.download import addresses, fetcher
+from mmlake.download.host_gates import Gates
+from mmlake.download.opt_out import refusal_of
 from mmlake.errors import TRANSIENT_CODES, SettingsError, UnreadableItem
 from mmlake.remote.networks import Networks
-from mmlake.sources.web import addresses, fetching
-from mmlake.sources.web.gates import Gates
-from mmlake.sources.web.wishes import refusal_of
 from tests.sources.source_builders import png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists
 
@@ -457,7 +457,7 @@ def test_a_full_disk_of_ours_is_no_fault_of_an_address(tmp_path, site, monkeypat
         def write(self, data: bytes) -> int:
             raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(fetching.tempfile, "SpooledTemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(fetcher.tempfile, "SpooledTemporaryFile", lambda **_: Full())
     with pytest.raises(OSError, match="full"):
         codes_of(tmp_path, site.serve("/a.png", png(1)))
 

@@ -9,7 +9,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.limiting import scan_first
+from mmlake.sources.excerpt import scan_first
 from tests.hostile.seeds import zipped
 from tests.sources.corpora.builders import coco, coco_captions, coco_image, coco_json, coco_object, metadata
 from tests.sources.source_builders import SETTINGS, land, png, rows_of, sha
@@ -209,7 +209,7 @@ def test_zips_of_other_things_beside_images_are_not_opened_for_them(tmp_path, mo
     (shard,) = [shard for shard in sources.scan(root, settings=SETTINGS) if shard.format == "folder"]
     opened = []
     monkeypatch.setattr(
-        "mmlake.sources.archives.unpacked._listed", lambda landing, archive: opened.append(archive.path) or {}
+        "mmlake.sources.companions.unzipped._listed", lambda landing, archive: opened.append(archive.path) or {}
     )
     assert len(list(sources.read(shard, landing=root, settings=SETTINGS))) == 1 and opened == []
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.archives import zipped as zip_source
+from mmlake.sources.connectors import zip as zip_source
 from tests import make
 from tests.hostile.memory import rows_of as rows_in_memory
 from tests.hostile.seeds import media, seeds, streamed, tar, zipped
@@ -263,7 +263,7 @@ def test_one_member_is_fetched_without_reading_the_others(tmp_path, monkeypatch)
     root = land(tmp_path / "in", {"s.zip": zipped(members)})
     looked_at = []
     monkeypatch.setattr(
-        "mmlake.sources.archives.zipped.look",
+        "mmlake.sources.connectors.zip.look",
         lambda stored, name, *rest, **named: looked_at.append(name) or _LOOK(stored, name, *rest, **named),
     )
     assert sources.fetch(SourceRef("s.zip", "049.json#/text"), landing=root) == b"number 49"

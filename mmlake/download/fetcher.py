@@ -1,0 +1,300 @@
+"""One address fetched: checked, allowed by robots.txt, redirects followed by hand, the body spooled with a limit, tries
+within a budget.
+
+Enters: an address. Leaves: a `Fetched`, which holds the body as it came or says why there is none. Never raises for
+what a host does.
+
+Bytes that are known are asked for by HEAD and not by a condition (If-None-Match): it is done to hear what the publisher
+wishes now, and a 304 need not repeat the headers that say so (RFC 9110, 15.4.5; Apache httpd leaves X-Robots-Tag out).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any
+
+from mmlake import __version__
+from mmlake.download import addresses, robots
+from mmlake.download.answers import Answer
+from mmlake.download.host_gates import Gates
+from mmlake.download.manners import Manners
+from mmlake.download.settings import WebSettings
+from mmlake.errors import UnreadableItem
+from mmlake.formats import http_bodies
+from mmlake.formats.addresses import shown
+from mmlake.optional import need
+from mmlake.remote.backoff import TRANSIENT_STATUSES, Budget, Policy, Retries, retry_after_s
+from mmlake.remote.networks import AddressRefused, Lookup, Networks, checking_resolver, is_numeric
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+_SPOOL_BYTES = 1 << 17  # a body up to here stays in memory: with 256 bodies at once 32 MB
+_CHUNK_BYTES = 1 << 16
+_REDIRECTS = (301, 302, 303, 307, 308)
+# this machine's disk or open files: no host's fault, and not to be written down as one
+_OURS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+# faults that another try in the same run may mend; a name without an address will not have one in a second
+_AGAIN = frozenset({1103, 1104, 1105, 1107})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetched:
+    """What came of one address, before its body was looked at."""
+
+    url: str
+    fault: UnreadableItem | None = None
+    status: int | None = None
+    final_url: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    body: IO[bytes] | None = None  # as it came, codings and all
+    # what came earlier, where the host states that this is still it; then there is no body
+    before: Answer | None = None
+    num_tries: int = 1
+
+
+class Fetcher:
+    """Fetches addresses in one event loop; any number of `get` at once, held back by the settings."""
+
+    def __init__(self, settings: WebSettings, rules: Manners, *, lookup: Lookup | None = None) -> None:
+        self._settings, self._rules = settings, rules
+        self._networks = Networks(settings.allowed_networks)
+        # getaddrinfo blocks; the loop's own pool has six threads on two cores
+        self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="mmlake-names")
+        self._lookup = lookup or self._names
+        self._gates = Gates(per_host=settings.max_parallel_per_host, delay_s=settings.host_delay_s)
+        self._places = asyncio.Semaphore(settings.max_parallel)
+        # bodies being read or waiting to be taken: what bounds memory
+        self._room = asyncio.Semaphore(4 * settings.max_parallel)
+        self._robots = robots.Robots(self._robots_of, agent=rules.agent) if rules.respect_robots else None
+        policy = Policy(tries=settings.tries, cap_s=settings.max_pause_s, longest_retry_after_s=settings.max_pause_s)
+        self._retries = Retries(policy, budget=Budget())
+        self._client: Any = None
+
+    async def __aenter__(self) -> Fetcher:
+        aiohttp = need("aiohttp", extra="web", purpose="fetching a list of URLs")
+        connector = aiohttp.TCPConnector(
+            resolver=checking_resolver(self._networks, self._lookup),
+            use_dns_cache=False,
+            limit=0,
+            limit_per_host=0,
+            happy_eyeballs_delay=None,
+        )
+        agent = f"{self._rules.agent}/{__version__}" + (
+            f" (+{self._settings.contact})" if self._settings.contact else ""
+        )
+        self._client = aiohttp.ClientSession(
+            connector=connector,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,  # a proxy would resolve names by itself, past the check
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=self._settings.connect_timeout_s, sock_read=self._settings.idle_timeout_s
+            ),
+            headers={"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": http_bodies.ACCEPTED},
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def taken(self, num_bodies: int) -> None:
+        """So many bodies were taken away: there is room for as many more."""
+        for _ in range(num_bodies):
+            self._room.release()
+
+    async def _names(self, host: str, port: int) -> list[str]:
+        found = await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        )
+        return list(dict.fromkeys(str(address[4][0]) for address in found))
+
+    async def get(self, url: str, *, before: Answer | None = None) -> Fetched:
+        """What came of the address, tried again where that may help. before: an earlier answer, whose bytes are not
+        fetched where the host states the same of them."""
+        self._retries.budget.earn()
+        if before is not None and before.headers.keys() & {"etag", "last-modified"}:
+            found, _ = await self._followed(url, "HEAD")
+            if found.fault is None and _is_same(before, found):
+                return replace(found, before=before)
+        num_tries = 0
+        while True:
+            num_tries += 1
+            found, wanted_s = await self._followed(url, "GET")
+            code = found.fault.code if found.fault else None
+            if (
+                code not in _AGAIN
+                or num_tries >= self._settings.tries
+                or (wanted_s or 0.0) > self._settings.max_pause_s
+                or not self._retries.budget.spend()
+            ):
+                return replace(found, num_tries=num_tries)
+            await asyncio.sleep(self._retries.pause_s(num_tries, wanted_s))
+
+    async def _followed(self, text: str, method: str) -> tuple[Fetched, float | None]:
+        """(one try with all its redirects, how long the host wants to be left alone)."""
+        try:
+            url = start = addresses.parsed(text)
+            for _ in range(self._settings.max_redirects + 1):
+                delay_s = await self._robots.delay_s(url) if self._robots else 0.0
+                delay_s = min(delay_s, self._settings.max_crawl_delay_s)
+                status, headers, body = await self._asked(
+                    url, method, limit_bytes=self._rules.max_item_bytes, delay_s=delay_s
+                )
+                found = Fetched(
+                    url=text, status=status, headers=headers, body=body, final_url=None if url == start else str(url)
+                )
+                if status not in _REDIRECTS:
+                    return self._judged(found, url)
+                url = _next(url, headers)
+        except UnreadableItem as error:
+            return Fetched(url=text, fault=error), None
+        return Fetched(
+            url=text,
+            fault=UnreadableItem(
+                1106, f"num_redirects>{self._settings.max_redirects} not in [0, {self._settings.max_redirects}]"
+            ),
+        ), None
+
+    def _judged(self, found: Fetched, url: URL) -> tuple[Fetched, float | None]:
+        if found.status == 200:
+            return found, None
+        fault = UnreadableItem(
+            1105 if found.status in TRANSIENT_STATUSES else 1106, f"http_status={found.status} not in [200, 200]"
+        )
+        wanted_s = None
+        if found.status in TRANSIENT_STATUSES:
+            wanted_s = retry_after_s(dict(found.headers).get("retry-after"), now_s=time.time())
+            self._gates.pause(url.host or "", min(wanted_s or 0.0, self._settings.max_pause_s))
+        return replace(found, fault=fault), wanted_s
+
+    async def _robots_of(self, url: URL) -> tuple[int, bytes]:
+        for _ in range(self._settings.max_redirects + 1):
+            status, headers, body = await self._asked(
+                url, "GET", limit_bytes=robots.MAX_BYTES, delay_s=0.0, may_cut=True
+            )
+            if status not in _REDIRECTS:
+                data = b""
+                if body is not None:
+                    self.taken(1)
+                    with (
+                        body,
+                        http_bodies.decoded(
+                            body, http_bodies.codings_of(dict(headers).get("content-encoding")), limit_bytes=1 << 30
+                        ) as stream,
+                    ):
+                        data = stream.read(robots.MAX_BYTES)
+                return status, data
+            url = _next(url, headers)
+        return 404, b""  # RFC 9309, 2.3.1.2: after five redirects there is none
+
+    async def _asked(
+        self, url: URL, method: str, *, limit_bytes: int, delay_s: float, may_cut: bool = False
+    ) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
+        """(status, headers, body of a 200 to GET) of one request. Raises UnreadableItem for everything that goes
+        wrong on the way."""
+        import aiohttp
+
+        host = addresses.checked(url).host or ""
+        if is_numeric(host) and not self._networks.allows(host):
+            raise UnreadableItem(1101, "the address leads into a network that is not public")
+        async with self._gates.through(host, delay_s=delay_s), self._places:
+            await self._room.acquire()
+            body = None
+            try:
+                async with asyncio.timeout(self._settings.total_timeout_s):
+                    status, headers, body = await self._exchange(url, method, limit_bytes=limit_bytes, may_cut=may_cut)
+                return status, headers, body
+            except AddressRefused as error:
+                raise UnreadableItem(1101, "the name leads to no public address") from error
+            except aiohttp.ClientConnectorDNSError as error:
+                raise UnreadableItem(1102, "the host's name has no address") from error
+            except TimeoutError as error:
+                raise UnreadableItem(
+                    1104,
+                    f"no whole answer: connect_s>{self._settings.connect_timeout_s}, "
+                    f"idle_s>{self._settings.idle_timeout_s} or total_s>{self._settings.total_timeout_s}",
+                ) from error
+            except aiohttp.ClientPayloadError as error:
+                raise UnreadableItem(1107, "the body ends before its length says so") from error
+            except aiohttp.InvalidURL as error:
+                raise UnreadableItem(1101, "the address does not parse as a URL") from error
+            except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
+                raise UnreadableItem(1103, "the host's certificate is not accepted, or TLS fails") from error
+            except (aiohttp.ClientError, ConnectionError, OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno in _OURS:
+                    raise
+                raise UnreadableItem(1103, "the connection is refused or broken, or the answer is no HTTP") from error
+            finally:
+                if body is None:
+                    self._room.release()
+
+    async def _exchange(
+        self, url: URL, method: str, *, limit_bytes: int, may_cut: bool
+    ) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
+        async with self._client.request(method, url, allow_redirects=False) as answer:
+            headers = tuple(
+                (name.lower(), value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+                for name, value in answer.headers.items()
+            )
+            if answer.status != 200 or method == "HEAD":
+                return answer.status, headers, None
+            stated = answer.content_length or 0
+            if stated > limit_bytes and not may_cut:
+                raise UnreadableItem(1008, f"size_bytes={stated} not in [0, {limit_bytes}]")
+            # it leaves with the answer, whose taker closes it
+            body = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115
+            try:
+                await _spool(answer.content, body, limit_bytes, may_cut=may_cut)
+            except BaseException:
+                body.close()
+                raise
+            body.seek(0)
+            return answer.status, headers, body
+
+
+def _is_same(before: Answer, found: Fetched) -> bool:
+    """Whether the host states of the content what it stated when that came, and enough: a weak ETag holds for more
+    than one content, and a time for those of one second."""
+    now = dict(found.headers)
+    if (found.final_url and shown(found.final_url)) != before.final_url:
+        return False
+    etag, modified = before.headers.get("etag", ""), before.headers.get("last-modified", "")
+    if etag and not etag.startswith("W/"):
+        return now.get("etag") == etag
+    if not modified or (now.get("etag", ""), now.get("last-modified")) != (etag, modified):
+        return False
+    return bool(etag) or (now.get("content-length") == str(before.size_bytes) and "content-encoding" not in now)
+
+
+async def _spool(content: Any, body: IO[bytes], limit_bytes: int, *, may_cut: bool) -> None:
+    size = 0
+    async for part in content.iter_chunked(_CHUNK_BYTES):
+        size += len(part)
+        if size > limit_bytes:
+            if may_cut:
+                return
+            raise UnreadableItem(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
+        body.write(part)
+
+
+def _next(url: URL, headers: tuple[tuple[str, str], ...]) -> URL:
+    """Where a redirect leads, checked like any address."""
+    yarl = need("yarl", extra="web", purpose="fetching a list of URLs")
+    location = dict(headers).get("location")
+    if not location:
+        raise UnreadableItem(1106, "a redirect names no address")
+    try:
+        return addresses.checked(url.join(yarl.URL(location)))
+    except (ValueError, UnicodeError) as error:
+        raise UnreadableItem(1106, "a redirect leads to an address that does not parse") from error

@@ -1,0 +1,193 @@
+"""What came of every address that was ever asked: one SQLite file, so that nothing is downloaded twice and a killed run
+goes on.
+
+An answer with bytes counts under the manners that it came under and under looser ones, one without until what decided
+it changes: the settings that the row `policy` is the digest of.
+
+Of an address that says nothing of its content, the content tells the table that has its row; and answers change. So the
+tables of a list are made in turns: in one turn, whoever makes a table finds each address in the table where it was
+first told. A table that is made once more with other settings opens the next turn, and the others of its list are out
+of date.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Iterable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+from mmlake.download.answers import Answer
+from mmlake.download.read_only_database import Snapshot, is_writable
+from mmlake.errors import TRANSIENT_CODES
+from mmlake.formats.addresses import shown
+from mmlake.records import digest_of
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS downloads (
+    address TEXT PRIMARY KEY, manners TEXT NOT NULL, policy TEXT NOT NULL, code INTEGER, digest TEXT, fetched_s REAL NOT NULL, answer TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS turns (list TEXT PRIMARY KEY, turn INTEGER NOT NULL, policy TEXT NOT NULL, made TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS homes (list TEXT, address TEXT, modality TEXT NOT NULL, PRIMARY KEY (list, address)) WITHOUT ROWID;
+"""
+_POLL_S = 0.005
+_WAIT_S = 30.0  # for another process that writes; a group of answers takes milliseconds
+
+
+def _keep_log(connection: sqlite3.Connection) -> None:
+    """Have the database write ahead. SQLite refuses that at once, without its timeout, while somebody else opens the
+    file for the first time."""
+    deadline_s = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                raise
+            time.sleep(_POLL_S)
+
+
+class Journal:
+    """The answers by address. One object may be used by several threads one after another, the file by several
+    processes."""
+
+    def __init__(self, path: Path) -> None:
+        """Where nothing can be written, only reading works; the rest raises OSError."""
+        self._path = path
+        # in this order: another process may make the directory in between
+        self._snapshot = None if not path.parent.exists() or is_writable(path) else Snapshot(path)
+        self._connection: sqlite3.Connection | None = None
+
+    @property
+    def _known(self) -> sqlite3.Connection:
+        """The database, for reading."""
+        return self._database if self._snapshot is None else self._snapshot.connection()
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        """The database, for reading and writing."""
+        if self._snapshot is not None:
+            raise OSError(errno.EROFS, "the journal of downloads cannot be written here", str(self._path))
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self._path, timeout=_WAIT_S, check_same_thread=False, isolation_level=None
+            )
+            _keep_log(self._connection)
+            # a lost commit is a second download, and the file stays whole
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.executescript(_SCHEMA)
+        return self._connection
+
+    def find(self, url: str, *, manners: Collection[str], policy: str) -> Answer | None:
+        """What came of the address, where it still counts. manners: the digests of all under which an answer with
+        bytes counts."""
+        row = self._known.execute(
+            "SELECT manners, policy, code, answer FROM downloads WHERE address = ?", (_key(url),)
+        ).fetchone()
+        if row is None or (row[0] not in manners if row[2] is None else row[1] != policy):
+            return None
+        return Answer(**{**json.loads(row[3]), "url": url})
+
+    def last(self, url: str) -> Answer | None:
+        """What came of the address when it was last asked, whether it still counts or not."""
+        row = self._known.execute("SELECT answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
+        return None if row is None else Answer(**{**json.loads(row[0]), "url": url})
+
+    def keep(self, answers: Iterable[Answer], *, manners: str, policy: str, now_s: float) -> None:
+        """Write the answers down, all or none. manners: the digest of what may forbid an answer although it came."""
+        rows = [
+            (_key(answer.url), manners, policy, answer.code, answer.digest, now_s, _text(answer)) for answer in answers
+        ]
+        with closing(self._database.cursor()) as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.executemany("INSERT OR REPLACE INTO downloads VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            cursor.execute("COMMIT")
+
+    def forget(self, urls: Iterable[str] | None, *, codes: Collection[int] = TRANSIENT_CODES) -> int:
+        """How many answers with one of the codes were forgotten, of these addresses or of all: they are asked again
+        at the next ingest."""
+        marks = ",".join("?" * len(codes))
+        if urls is None:
+            return self._database.execute(f"DELETE FROM downloads WHERE code IN ({marks})", (*codes,)).rowcount
+        return sum(
+            self._database.execute(
+                f"DELETE FROM downloads WHERE address = ? AND code IN ({marks})", (_key(url), *codes)
+            ).rowcount
+            for url in urls
+        )
+
+    def turn(self, name: str, modality: str, *, policy: str) -> int:
+        """The turn, from 0, in which the table of that modality would be made of the list of that name. policy: the
+        digest of the settings that decide its answers."""
+        turn, _, is_next = self._turn(name, modality, policy)
+        return turn + is_next
+
+    def begin(self, name: str, modality: str, *, policy: str) -> None:
+        """Say that the table is being made, in its turn."""
+        with closing(self._database.cursor()) as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            turn, made, is_next = self._turn(name, modality, policy)
+            if is_next:
+                cursor.execute("DELETE FROM homes WHERE list = ?", (name,))
+            if is_next or not made:
+                cursor.execute(
+                    "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, turn + is_next, policy, modality)
+                )
+            elif modality not in made:
+                cursor.execute("UPDATE turns SET made = ? WHERE list = ?", (" ".join((*made, modality)), name))
+            cursor.execute("COMMIT")
+
+    def _turn(self, name: str, modality: str, policy: str) -> tuple[int, list[str], bool]:
+        """(the turn that the list is in, modalities of the tables made in it, whether this one opens the next)."""
+        row = self._known.execute("SELECT turn, policy, made FROM turns WHERE list = ?", (name,)).fetchone()
+        if row is None:
+            return 0, [], False
+        made = row[2].split()
+        return row[0], made, modality in made and row[1] != policy
+
+    def home(self, name: str, url: str, modality: str) -> str:
+        """The modality whose table has the row of the address in this turn of the list; this one where none has it
+        yet."""
+        key = (name, _key(url))
+        asked = "SELECT modality FROM homes WHERE list = ? AND address = ?"
+        row = self._known.execute(asked, key).fetchone()
+        if row is None:
+            self._database.execute("INSERT OR IGNORE INTO homes VALUES (?, ?, ?)", (*key, modality))
+            row = self._database.execute(asked, key).fetchone()  # another process may have been first
+        return str(row[0])
+
+    def release(self, names: Iterable[str] | None) -> None:
+        """Let the tables of these lists, or of all, be told anew where their addresses belong. All tables of a list
+        must then be made once more."""
+        marks = (
+            [(name,) for name in names]
+            if names is not None
+            else self._database.execute("SELECT list FROM turns").fetchall()
+        )
+        self._database.executemany("DELETE FROM homes WHERE list = ?", marks)
+        self._database.executemany("UPDATE turns SET made = '' WHERE list = ?", marks)
+
+    def counts(self) -> dict[int | None, int]:
+        """How many answers there are by code, None for those with bytes."""
+        return dict(self._known.execute("SELECT code, COUNT(*) FROM downloads GROUP BY code").fetchall())
+
+    def close(self) -> None:
+        for one in (self._connection, self._snapshot):
+            if one is not None:
+                one.close()
+        self._connection = None
+
+
+def _text(answer: Answer) -> str:
+    return json.dumps({**asdict(answer), "url": "", "final_url": answer.final_url and shown(answer.final_url)})
+
+
+def _key(url: str) -> str:
+    """The SHA-256 of the address: addresses may hold secrets, and a key of one size is found faster."""
+    return digest_of(url.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,285 @@
+"""Bytes to text and text to JSON, strictly: what cannot be told for certain raises UnreadableItem.
+
+UTF-8 first, then byte order marks, then a guess by charset-normalizer that must be a good one. JSON has no NaN, no
+infinity, no lone surrogates, and a fixed depth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats.charsets import markup_charset
+from mmlake.formats.limits import Limits
+from mmlake.records import canonical_json
+
+_BOMS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_FIRST_OF_BOMS = frozenset(mark[:1] for mark, _ in _BOMS)
+_GUESS_BYTES = 1 << 16  # a guess needs no more; the whole text must then decode
+_COMMONEST = "cp1252"
+_BEFORE_VALUES = (b",", b"[", b"{")
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_LONG_BYTES = 8 << 20  # of a record; shorter ones take less than the bounds in whatever way they are written
+# of a string in metadata, from which on it matters how often it is copied; of a field's name, which is compared in
+# lower case
+_LONG_CHARS = 1 << 20
+_ESCAPED_CHARS = 12  # of a character beyond the first 65,536, as JSON escapes it
+_VALUE_BYTES = 200  # of a number with its name in an object, or of an object around one; measured
+_CONTINUING = bytes(range(0x80, 0xC0))  # the bytes of UTF-8 that begin no character
+_WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # a character that makes its whole string take four bytes for each
+_BROAD = re.compile(rb"[\xc4-\xef]|\\u")  # one that makes it take two
+_MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
+
+
+def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -> tuple[str, str]:
+    """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
+
+    declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without
+    it, the one that markup names itself.
+    """
+    if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # soon told of most texts
+        return data.decode("ascii"), "utf-8"
+    for mark, encoding in _BOMS if data[:1] in _FIRST_OF_BOMS else ():
+        if data.startswith(mark):
+            return _decoded(data, encoding), encoding
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        declared = declared or markup_charset(data)
+        if declared is not None and (told := _declared(data, declared)) is not None:
+            return told, declared
+        encoding = _guess(data, settings)
+        return _decoded(data, encoding), encoding
+    if declared is not None and declared.startswith("iso2022") and (told := _declared(data, declared)) is not None:
+        return told, declared
+    shifted = _wide_encoding(data) or _escaped_encoding(data)
+    return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    try:
+        text = data.decode(encoding)
+        text.encode()
+        return text
+    except UnicodeError as error:
+        raise UnreadableItem(
+            1004, f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not"
+        ) from error
+
+
+def _declared(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return None
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """utf-16-le or -be where every other byte of an even-sized text is mostly zero: UTF-16 without its mark is valid
+    UTF-8."""
+    if len(data) < 4 or len(data) % 2 or b"\0" not in data[:64]:
+        return None
+    half = len(data) // 2
+    even, odd = data[::2].count(0) / half, data[1::2].count(0) / half
+    return "utf-16-le" if odd > 0.7 and even < 0.1 else "utf-16-be" if even > 0.7 and odd < 0.1 else None
+
+
+def _escaped_encoding(data: bytes) -> str | None:
+    """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for
+    UTF-8."""
+    if b"\x1b" not in data:  # one look for one byte, which hardly any text has
+        return None
+    if b"\x1b$)C" in data[:1024]:
+        return "iso2022_kr"
+    return "iso2022_jp_2" if b"\x1b$B" in data or b"\x1b$@" in data else None
+
+
+def _guess(data: bytes, settings: Limits) -> str:
+    from charset_normalizer import from_bytes
+
+    wide = _wide_encoding(data)
+    if wide:
+        return wide
+    if len(data) < _MIN_GUESS_BYTES:
+        raise UnreadableItem(
+            1004,
+            f"not UTF-8, and num_bytes={len(data)} not in [{_MIN_GUESS_BYTES}, inf), too few to tell another encoding",
+        )
+    matches = from_bytes(data[:_GUESS_BYTES])
+    best = matches.best()
+    if best is None:
+        raise UnreadableItem(1004, "not UTF-8, and no other encoding gives text")
+    if best.chaos > settings.max_charset_mess_fraction:
+        raise UnreadableItem(
+            1004,
+            f"not UTF-8; mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, "
+            f"{settings.max_charset_mess_fraction}]",
+        )
+    # Western texts without rare letters tie between a dozen code pages; the one that the web is written in is then
+    # meant.
+    tied = {match.encoding for match in matches if match.chaos <= best.chaos and match.coherence >= best.coherence}
+    return _COMMONEST if _COMMONEST in tied else best.encoding
+
+
+def parse_object(data: bytes, *, settings: Limits) -> dict[str, Any]:
+    """The JSON object in these bytes. Raises UnreadableItem: 1004 not UTF-8, 1008 more values or memory than the
+    settings allow, 1003 everything else."""
+    if len(data) > settings.max_json_values:
+        _check_values(data, settings)
+    if len(data) > _LONG_BYTES:
+        _check_memory(data, settings)
+    try:
+        text = data.removeprefix(_BOMS[0][0]).decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableItem(1004, f"the record is not UTF-8 at byte {error.start}") from error
+    try:
+        value = _value_of(text)
+    except json.JSONDecodeError as error:
+        raise UnreadableItem(1003, f"not JSON at character {error.pos} of {len(text)}") from error
+    except RecursionError as error:
+        raise UnreadableItem(1003, _depth_reason(settings)) from error
+    except ValueError as error:  # an integer with more digits than Python converts
+        raise UnreadableItem(1003, "a number in the record is too long to convert") from error
+    if not isinstance(value, dict):
+        raise UnreadableItem(1003, f"the record is a JSON {type(value).__name__}, expected an object")
+    if len(data) > _LONG_BYTES and (size := max(map(len, value), default=0)) > _LONG_CHARS:
+        raise UnreadableItem(1008, f"name_chars={size} of a field not in [0, {_LONG_CHARS}]")
+    if text.count("{") + text.count("[") > settings.max_json_depth:
+        _check_depth(value, settings)
+    return value
+
+
+def _value_of(text: str) -> Any:
+    """What the decoder makes of the text, without its two looks for white space where a record has none."""
+    if text[:1] == "{":
+        value, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return value
+    return _DECODER.decode(text)
+
+
+def _check_values(data: bytes, settings: Limits) -> None:
+    """A value is behind a comma or begins a list or an object: where the record has many of these, those inside of
+    strings are left out."""
+    limit, num_strings = settings.max_json_values, 0
+    num_values = sum(map(data.count, _BEFORE_VALUES))
+    for found in _STRINGS.finditer(data) if num_values > limit else ():
+        num_values -= sum(map(found[0].count, _BEFORE_VALUES))
+        num_strings += 1
+        if num_values <= limit or num_strings > 2 * limit:
+            break
+    if num_values > limit or num_strings > 2 * limit:
+        raise UnreadableItem(1008, f"num_values>={max(num_values, num_strings // 2)} not in [0, {limit}]")
+
+
+def _check_memory(data: bytes, settings: Limits) -> None:
+    """One emoji makes a text take four bytes per character: as a line, as its values, and as the JSON that they are
+    written as again."""
+    num_chars = len(data.translate(None, delete=_CONTINUING))
+    decoded = num_chars * (4 if _WIDE.search(data) else 2 if _BROAD.search(data) else 1)
+    num_escaped = num_chars - len(data.translate(None, delete=bytes(range(0x80, 0x100))))
+    written = min(decoded, num_chars + (_ESCAPED_CHARS - 1) * num_escaped)  # as `metadata_text` chooses
+    most = len(data) + decoded + max(decoded, 2 * written)
+    num_values = sum(map(data.count, _BEFORE_VALUES))
+    if num_values and most + _VALUE_BYTES * num_values > settings.max_decoded_bytes:
+        num_values -= sum(sum(map(found[0].count, _BEFORE_VALUES)) for found in _STRINGS.finditer(data))
+    most += _VALUE_BYTES * num_values
+    if most > settings.max_decoded_bytes:
+        raise UnreadableItem(1008, f"decoded_bytes={most} not in [0, {settings.max_decoded_bytes}]")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise UnreadableItem(1003, f"the record holds {name}, which JSON does not have")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise UnreadableItem(1003, f"the number {text[:40]} is beyond the range of a float")
+    return value
+
+
+# json.loads would make one per record
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
+def _check_depth(value: Any, settings: Limits) -> None:
+    level = [value]
+    for _ in range(settings.max_json_depth):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return
+    raise UnreadableItem(1003, _depth_reason(settings))
+
+
+def _depth_reason(settings: Limits) -> str:
+    return f"json_depth>{settings.max_json_depth} not in [1, {settings.max_json_depth}]"
+
+
+def metadata_text(metadata: dict[str, Any]) -> str | None:
+    """The metadata as its one JSON spelling, None where there is none. Lone surrogates, which no table holds, stay
+    escaped.
+
+    Escaped is also what is long and would take more memory otherwise: a few wide characters widen every copy of the
+    whole.
+    """
+    if not metadata:
+        return None
+    if _is_widened(metadata.values()):
+        return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    text = canonical_json(metadata)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text
+
+
+def _is_widened(values: Iterable[Any]) -> bool:
+    """Whether a long string is among the values, however deep, of which escapes would take less memory. Every row
+    with metadata asks: 1 us for nine fields."""
+    for value in values:
+        kind = type(value)
+        if kind is str:
+            if len(value) > _LONG_CHARS and not value.isascii() and _is_shorter_escaped(value):
+                return True
+        elif kind is list:
+            if _is_widened(value):
+                return True
+        elif kind is dict and (_is_widened(value.values()) or _is_widened(value)):
+            return True
+    return False
+
+
+def _is_shorter_escaped(text: str) -> bool:
+    num_plain = len(text.encode("ascii", "ignore"))
+    return num_plain + _ESCAPED_CHARS * (len(text) - num_plain) < sys.getsizeof(text)
+
+
+def encoded(text: str) -> bytes:
+    """The text as UTF-8. Raises UnreadableItem 1003 where it holds half of a surrogate pair."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UnreadableItem(1003, f"character {error.start} of the text is half of a surrogate pair") from error
+
+
+def printable(name: str) -> str:
+    """The name as a table can hold it: bytes that are no UTF-8 are written as escapes."""
+    return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

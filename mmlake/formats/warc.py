@@ -1,0 +1,369 @@
+"""The records of a WARC file, strictly: every byte of it belongs to a record or to a damage, and after a damage the
+next record is found.
+
+A gzip WARC is one gzip member per record as a rule; each member is expanded for itself, so that a damaged one costs
+only itself. A Zstandard WARC is expanded as a whole. Expanded bytes lie in a temporary file until the next record is
+taken.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, Any
+
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats.addresses import shown
+from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
+from mmlake.formats.limits import Limits
+from mmlake.formats.texts import printable
+from mmlake.records import SourceRef
+from mmlake.streams import Kept, Slice
+
+MARK = b"WARC/1."
+
+_GZIP = b"\x1f\x8b\x08"
+_MAX_HEADER_BYTES = 1 << 18
+_LOOK_BYTES = 1 << 11  # read first: most headers end in it, and where marks lie close each of them costs no more
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
+_MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
+_CHUNK_BYTES = 1 << 20
+_INPUT_BYTES = 1 << 16
+_KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated", "warc-identified-payload-type", "warc-identified-content-language", "warc-filename",
+         "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date", "warc-profile")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Damage:
+    """A stretch of the file that is no whole record."""
+
+    member: str
+    fault: Fault
+    fields: tuple[tuple[str, str], ...] = ()  # of its header, where that was read
+    stop: int | None = None  # the byte behind it, where that was sought already
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return _metadata(self.fields)
+
+    def passed(self, member: str) -> bool:
+        """Whether a record of that name can no longer come."""
+        return _place(self.member) > _place(member)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One record: its header, and its block to be read from the file or the expanded bytes that hold it."""
+
+    # "record:<byte of the file where it, or its gzip member, starts>", "+<byte in the expanded member>" behind it where
+    # that is not 0
+    member: str
+    fields: tuple[tuple[str, str], ...]
+    file: IO[bytes]
+    start: int  # of the block in `file`
+    size_bytes: int  # of the block
+    plain: bool  # whether `file` is the file as it lies on disk
+
+    @cached_property
+    def _by_name(self) -> dict[str, str]:
+        return dict(reversed(self.fields))
+
+    def field(self, name: str) -> str | None:
+        """The value of a header field, by its name in lower case; the first where it is repeated."""
+        return self._by_name.get(name)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return _metadata(self.fields)
+
+    def block(self, skip_bytes: int = 0) -> io.BufferedReader:
+        """The block, or what follows its first bytes, for reading and seeking."""
+        return io.BufferedReader(
+            Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16
+        )
+
+    def range_of(self, ref: SourceRef, skip_bytes: int) -> SourceRef:
+        """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it
+        is."""
+        return (
+            ref._replace(byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes))
+            if self.plain
+            else ref
+        )
+
+    def passed(self, member: str) -> bool:
+        """Whether a record of that name can no longer come."""
+        return _place(self.member) > _place(member)
+
+
+def _place(member: str) -> tuple[int, int]:
+    at, _, inner = member.removeprefix("record:").partition("+")
+    return (int(at), int(inner or 0)) if at.isdigit() else (0, 0)
+
+
+def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    by_name = dict(reversed(fields))
+    return {name.removeprefix("warc-").replace("-", "_"): shown(by_name[name]) for name in _KEPT if name in by_name}
+
+
+def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Record | Damage]:
+    """The records and the damages of the file in order. Each record can be read until the next one is taken.
+
+    start: the byte where a record, or its gzip member, is known to start; what lies before is passed over where the
+    format allows it.
+    """
+    file.seek(0)
+    compression = compression_of(file.read(MARK_BYTES))
+    if compression == "gzip":
+        yield from _members(file, settings, start)
+    elif compression is not None:
+        with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
+            file.seek(0)
+            broken = _expand(file, spool, compression, settings)
+            yield from _marked(
+                _walk(spool, 0, spool.tell(), _label(None), plain=False), broken, _label(None)(spool.tell())
+            )
+    else:
+        size = file.seek(0, io.SEEK_END)
+        yield from _walk(file, start, size, _label(None), plain=True)
+
+
+def _label(member_at: int | None) -> Any:
+    """From a byte of the expanded bytes to the record's name."""
+    return lambda at: f"record:{at}" if member_at is None else f"record:{member_at}" + (f"+{at}" if at else "")
+
+
+def _expand(file: IO[bytes], spool: IO[bytes], compression: str, settings: Limits) -> Fault | None:
+    try:
+        stream = expanded(io.BufferedReader(Kept(file)), compression, limit_bytes=settings.max_shard_bytes)
+        while part := stream.read1(_CHUNK_BYTES):
+            spool.write(part)
+    except UnreadableItem as error:
+        return Fault.of(error)
+    return None
+
+
+def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record | Damage]:
+    """The records of every gzip member; what lies between members and is not zero padding is a damage."""
+    size = file.seek(0, io.SEEK_END)
+    at = start
+    while at < size:
+        file.seek(at)
+        if file.read(3) != _GZIP:
+            found = _next_member(file, at, size)
+            if found < size or not _is_padding(file, at, size):
+                yield Damage(
+                    member=f"record:{at}", fault=Fault(1003, f"bytes {at} to {found} belong to no gzip member")
+                )
+            at = found
+            continue
+        with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
+            end, broken = _inflate(file, at, spool, settings.max_shard_bytes)
+            label = _label(at)
+            yield from _marked(_walk(spool, 0, spool.tell(), label, plain=False), broken, label(0))
+            at = end if broken is None else _next_member(file, at + 1, size)
+
+
+def _inflate(file: IO[bytes], at: int, spool: IO[bytes], limit_bytes: int) -> tuple[int, Fault | None]:
+    """(byte behind the member, why it is not whole); what it expands to is in the spool."""
+    file.seek(at)
+    inflater, data, count = zlib.decompressobj(31), b"", 0
+    while not inflater.eof:
+        data = data or file.read(_INPUT_BYTES)
+        if not data:
+            return at, Fault(
+                1002, f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark"
+            )
+        try:
+            part = inflater.decompress(data, _CHUNK_BYTES)
+        except zlib.error:
+            return at, Fault(
+                1003, f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum"
+            )
+        data = inflater.unconsumed_tail
+        count += len(part)
+        if count > limit_bytes:
+            return at, Fault(1008, f"expanded_bytes>={count} not in [0, {limit_bytes}]")
+        spool.write(part)
+    return file.tell() - len(inflater.unused_data), None
+
+
+def _next_member(file: IO[bytes], at: int, size: int) -> int:
+    """The first byte from there on at which a gzip member with a record starts, or the size of the file."""
+    for found in _occurrences(file, _GZIP, at, size):
+        file.seek(found)
+        try:
+            if zlib.decompressobj(31).decompress(file.read(_LOOK_BYTES), len(MARK)) == MARK:
+                return found
+        except zlib.error:
+            continue
+    return size
+
+
+def _occurrences(file: IO[bytes], mark: bytes, at: int, size: int) -> Iterator[int]:
+    chunk_bytes = _LOOK_BYTES
+    while at < size:
+        file.seek(at)
+        data = file.read(chunk_bytes + len(mark) - 1)
+        found = data.find(mark)
+        while found >= 0:
+            yield at + found
+            found = data.find(mark, found + 1)
+        at, chunk_bytes = at + chunk_bytes, min(2 * chunk_bytes, _CHUNK_BYTES)
+
+
+def _is_padding(file: IO[bytes], at: int, size: int) -> bool:
+    file.seek(at)
+    return all(not file.read(min(_CHUNK_BYTES, size - start)).strip(b"\0") for start in range(at, size, _CHUNK_BYTES))
+
+
+def _marked(found: Iterator[Record | Damage], broken: Fault | None, member: str) -> Iterator[Record | Damage]:
+    """What was found; where the bytes are broken, the last of it, which the break is in, is told as a damage with
+    that reason."""
+    if broken is None:
+        yield from found
+        return
+    last: Record | Damage | None = None
+    for item in found:
+        if last is not None:
+            yield last
+        last = item
+    yield Damage(member=last.member if last else member, fault=broken, fields=last.fields if last else ())
+
+
+def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> Iterator[Record | Damage]:
+    while at < size:
+        head = _head(file, at)
+        blank = len(head) - len(head.lstrip(b"\r\n"))
+        if blank == len(head):
+            at += blank
+            continue
+        at, head = at + blank, head[blank:]
+        found = _record(file, at, head, size, label, plain=plain)
+        yield found
+        if isinstance(found, Record):
+            at = found.start + found.size_bytes
+        else:
+            at = _next_record(file, at + 1, size) if found.stop is None else found.stop
+
+
+def _head(file: IO[bytes], at: int) -> bytes:
+    """The bytes from there on, as many as hold a header or the mark of another record, or may be one."""
+    size_bytes = _LOOK_BYTES
+    while True:
+        file.seek(at)
+        head = file.read(size_bytes)
+        inner = head.lstrip(b"\r\n")
+        if (
+            len(head) < size_bytes
+            or size_bytes >= _MAX_HEADER_BYTES
+            or _BLANK_LINE.search(inner)
+            or b"\n" + MARK in inner
+        ):
+            return head
+        size_bytes = min(8 * size_bytes, _MAX_HEADER_BYTES)
+
+
+def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, plain: bool) -> Record | Damage:
+    """The record at this byte, or why there is none. Its length must lead to the end of the file or to another
+    record."""
+    if not head.startswith(MARK):
+        return Damage(
+            member=label(at),
+            fault=Fault(
+                1002 if MARK.startswith(head) else 1003,
+                f"no record starts at byte {at} of the expanded file"
+                if not plain
+                else f"no record starts at byte {at}",
+            ),
+        )
+    blank, other = _BLANK_LINE.search(head), head.find(b"\n" + MARK)
+    if other >= 0 and (blank is None or other < blank.start()):
+        count, last = _cut_headers(file, at + other + 1, size)
+        cut = (
+            f"{count} record headers from byte {at} to {last} each end"
+            if count > 1
+            else f"the record header at byte {at} ends"
+        )
+        return Damage(member=label(at), fault=Fault(1003, f"{cut} where another record starts"), stop=last)
+    if blank is None:
+        if at + len(head) >= size:
+            return Damage(member=label(at), fault=Fault(1002, f"the file ends inside the record header at byte {at}"))
+        return Damage(
+            member=label(at),
+            fault=Fault(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes"),
+        )
+    fields = _fields(head[: blank.start()])
+    length = next((value for name, value in fields if name == "content-length"), "")
+    if not (length.isascii() and length.isdigit() and len(length) < 20):
+        return Damage(
+            member=label(at),
+            fields=fields,
+            fault=Fault(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number"),
+        )
+    start = at + blank.end()
+    stop = start + int(length)
+    if stop > size:
+        found = _next_record(file, start, size)  # the header holds no record, as was seen
+        reason = f"the record at byte {at} states {length} bytes, {size - start} are there"
+        return Damage(member=label(at), fields=fields, fault=Fault(1003 if found < size else 1002, reason), stop=found)
+    file.seek(stop)
+    behind = file.read(4 + len(MARK))
+    # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or
+    # the end follows.
+    if (
+        not behind.startswith(b"\r\n\r\n")
+        and stop < size
+        and not (behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)]))
+    ):
+        return Damage(
+            member=label(at),
+            fields=fields,
+            fault=Fault(1003, f"the record at byte {at} states {length} bytes, behind which no record ends"),
+        )
+    return Record(member=label(at), fields=fields, file=file, start=start, size_bytes=int(length), plain=plain)
+
+
+def _cut_headers(file: IO[bytes], at: int, size: int) -> tuple[int, int]:
+    """(headers that another one cuts, the byte where the last of this run of headers starts, whose own end comes
+    first). at: where the second starts.
+
+    Marks may stand eight bytes apart for gigabytes, and a row for each of them would say nothing that their number does
+    not.
+    """
+    count, last, begin = 1, at, at
+    while begin < size:
+        file.seek(begin)
+        data = file.read(_CHUNK_BYTES)
+        for found in _MARK_OR_END.finditer(data):
+            if not found[0].endswith(MARK):
+                return count, last
+            count, last = count + 1, begin + found.end() - len(MARK)
+        if begin + len(data) - last > _MAX_HEADER_BYTES:
+            return count, last
+        begin += max(1, len(data) - len(MARK))  # what stands across two chunks is found in the second
+    return count, last
+
+
+def _fields(head: bytes) -> tuple[tuple[str, str], ...]:
+    lines = (
+        printable(head.decode("utf-8", "surrogateescape"))
+        .replace("\r\n", "\n")
+        .replace("\n ", " ")
+        .replace("\n\t", " ")
+        .split("\n")[1:]
+    )
+    return tuple(
+        (name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon
+    )
+
+
+def _next_record(file: IO[bytes], at: int, size: int) -> int:
+    """The first byte from there on at which a line starts a record, or the size of the file."""
+    return next((found + 1 for found in _occurrences(file, b"\n" + MARK, max(0, at - 1), size)), size)

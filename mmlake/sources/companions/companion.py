@@ -1,0 +1,233 @@
+"""What other files say of a sample: the lines of a table of transcripts, the annotations of an image.
+
+A teller is asked once for every sample of a shard, in their order, and then for what no sample took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats.texts import printable
+from mmlake.sources.companions import transcripts
+from mmlake.sources.companions.transcripts import Line
+from mmlake.sources.raw_items import Content, Opener, RawItem, Reading, text_item
+from mmlake.sources.samples.member import Member
+from mmlake.streams import read_up_to
+
+_HEAD_BYTES = 4096
+_SPEAKERS_BYTES = 4 << 20  # in memory forty times as much; LibriSpeech's table is 150 kB
+_MAX_LINES = 200_000  # of a table of transcripts, all in memory; LibriSpeech's have a hundred
+_TABLES_KEPT = 8  # parsed tables in memory; the files of one folder follow one another
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What other files say of one sample."""
+
+    texts: tuple[RawItem, ...] = ()  # text rows, without the sample's id and place
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # of all rows of the sample
+    media: Mapping[str, Any] = field(default_factory=dict)  # of the rows of media alone
+    licence: str | None = None  # of the media alone, as it is spelled there
+
+
+class Teller(Protocol):
+    """Files that speak of the samples of a shard."""
+
+    has_texts: bool  # whether there may be text rows
+
+    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+        """What is said of the sample."""
+
+    def rest(self) -> Iterator[RawItem]:
+        """Rows of what belongs to no sample of the shard, or cannot be read."""
+
+
+class Transcripts:
+    """The tables of transcripts of one shard."""
+
+    has_texts = True
+
+    def __init__(
+        self,
+        tables: Sequence[Member],
+        reading: Reading,
+        *,
+        stems: frozenset[str],
+        speakers: Opener | None,
+        borrowed: Sequence[Member] = (),
+    ) -> None:
+        """stems: of all samples, folders included. borrowed: tables of another part of the directory, whose own
+        lines that part tells."""
+        self._reading, self._stems, self._owned = reading, stems, list(tables)
+        self._by_folder: dict[str, list[Member]] = {}
+        for table in (*tables, *borrowed):
+            self._by_folder.setdefault(_folder(table.name), []).append(table)
+        self._speakers = _once(speakers, reading)
+        self._lines = lru_cache(maxsize=_TABLES_KEPT)(self._read)
+
+    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+        folder, _, name = stem.rpartition("/")
+        texts: list[RawItem] = []
+        metadata: dict[str, Any] = {}
+        for at, table in enumerate(self._by_folder.get(folder, ())):
+            prefix = transcripts.prefix_of(table.name) or ""
+            if not transcripts.is_of(name, prefix):
+                continue
+            metadata |= transcripts.about(name, prefix)
+            metadata |= self._speakers().get(metadata.get("speaker_id", -1), {})
+            line = self._lines(folder, at).get(name)
+            if line is not None:
+                texts.append(text_item(self._blank(table, line), line.text, "transcript"))
+        return Told(texts=tuple(texts), metadata=metadata)
+
+    def rest(self) -> Iterator[RawItem]:
+        for table in self._owned:
+            folder, prefix = _folder(table.name), transcripts.prefix_of(table.name) or ""
+            try:
+                lines = self._parsed(table)
+                if not lines:
+                    raise UnreadableItem(1006, "num_lines=0 not in [1, inf)")
+            except UnreadableItem as error:
+                name = f"{self._reading.key}/{printable(table.stem)}"
+                yield RawItem(
+                    modality="text",
+                    role="transcript",
+                    ref=table.locate(""),
+                    sample_id=name,
+                    content=table.content,
+                    fault=Fault.of(error),
+                    size_bytes=table.size_bytes,
+                )
+                continue
+            for line in lines:
+                stem = f"{folder}/{line.name}" if folder else line.name
+                if line.fault is not None:
+                    yield replace(
+                        self._blank(table, line),
+                        sample_id=f"{self._reading.key}/{printable(table.stem)}!line:{line.number}",
+                        fault=line.fault,
+                    )
+                elif stem not in self._stems:
+                    fault = Fault(
+                        1011,
+                        f"line {line.number} is of {line.name}, and no file of that name stands beside "
+                        f"{prefix}.trans.txt",
+                    )
+                    yield replace(
+                        text_item(self._blank(table, line), line.text, "transcript"),
+                        sample_id=f"{self._reading.key}/{printable(stem)}",
+                        fault=fault,
+                    )
+
+    def _read(self, folder: str, at: int) -> dict[str, Line]:
+        """The good lines of a table by stem; none where it cannot be read, which `rest` tells."""
+        try:
+            return {line.name: line for line in self._parsed(self._by_folder[folder][at]) if line.fault is None}
+        except UnreadableItem:
+            return {}
+
+    def _parsed(self, table: Member) -> list[Line]:
+        limit = self._reading.settings.max_text_bytes
+        assert table.content is not None  # members with a fault are no tables
+        data = table.content.head(limit + 1)
+        if len(data) > limit:
+            raise UnreadableItem(1008, f"size_bytes={table.size_bytes} not in [0, {limit}]")
+        if (num_lines := data.count(b"\n") + data.count(b"\r")) > _MAX_LINES:
+            raise UnreadableItem(1008, f"num_lines={num_lines} not in [0, {_MAX_LINES}]")
+        return transcripts.lines_of(data, transcripts.prefix_of(table.name) or "")
+
+    def _blank(self, table: Member, line: Line) -> RawItem:
+        ref = table.locate(f"line:{line.number}")
+        whole = table.locate("")
+        # A range only where the table's bytes lie in the file as they are read.
+        start = (
+            whole.byte_offset
+            if whole.byte_offset is not None
+            else 0
+            if whole.member is None and table.content is not None and table.content.raw is None
+            else None
+        )
+        if start is not None:
+            ref = ref._replace(byte_offset=start + line.offset, byte_size=len(line.data))
+        content = Content.of_bytes(line.data)
+        return RawItem(
+            modality="text",
+            role="transcript",
+            ref=ref,
+            sample_id="",
+            content_type="text/plain",
+            extension="txt",
+            content=content,
+            size_bytes=len(line.data),
+        )
+
+
+def tables_among(members: Sequence[Member]) -> list[Member]:
+    """The members that are tables of transcripts, by their name and what they speak of."""
+    named = [
+        member
+        for member in members
+        if transcripts.prefix_of(member.name) is not None and member.modality == "text" and member.fault is None
+    ]
+    if not named:
+        return []
+    spoken = {
+        member.stem[: max(member.stem.rfind("-"), member.stem.rfind("_"))] for member in members if member.is_media
+    }
+    tables = []
+    for member in named:
+        folder, prefix = _folder(member.name), transcripts.prefix_of(member.name) or ""
+        # `talk.trans.txt` beside `talk.mp4` is the transcript of one file.
+        if (f"{folder}/{prefix}" if folder else prefix) in spoken or _speaks_of_many(member, prefix):
+            tables.append(member)
+    return tables
+
+
+def without(members: Sequence[Member], tables: Sequence[Member]) -> list[Member]:
+    """The members that are none of the tables."""
+    given = {id(table) for table in tables}
+    return [member for member in members if id(member) not in given]
+
+
+def _speaks_of_many(member: Member, prefix: str) -> bool:
+    assert member.content is not None
+    try:
+        lines = transcripts.lines_of(member.content.head(_HEAD_BYTES), prefix)
+    except UnreadableItem:
+        return False
+    return bool(lines) and lines[0].fault is None
+
+
+def speakers_among(members: Sequence[Member]) -> Opener | None:
+    """A way to the table of speakers, where one is among the members of an archive."""
+    for member in members:
+        if (
+            member.name.rpartition("/")[2] == transcripts.SPEAKERS
+            and member.modality == "text"
+            and member.content is not None
+            and member.fault is None
+        ):
+            return member.content.open
+    return None
+
+
+def _once(speakers: Opener | None, reading: Reading) -> Any:
+    @lru_cache(maxsize=1)
+    def read() -> dict[int, dict[str, Any]]:
+        if speakers is None:
+            return {}
+        try:
+            with speakers() as file:
+                return transcripts.speakers_of(read_up_to(file, _SPEAKERS_BYTES))
+        except UnreadableItem:
+            return {}  # its own row says why
+
+    return read
+
+
+def _folder(name: str) -> str:
+    return name.removeprefix("./").rpartition("/")[0]

@@ -1,0 +1,173 @@
+"""Images and the label files that lie in another directory (`labels.py`): objects as metadata of the image, in place of
+a document per file.
+
+A label file is a file of its directory's shard, as ever; it has a row there where its image is missing (1011), where
+something of it cannot be read (1003, 1007, 1008), or where it is no label file at all: then it is the document that it
+was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats import sniff
+from mmlake.formats.texts import printable
+from mmlake.landing import Entry
+from mmlake.records import SourceRef
+from mmlake.sources.companions import label_formats
+from mmlake.sources.companions.companion import Told
+from mmlake.sources.companions.label_formats import Classes, Labels
+from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.samples.member import Member
+
+
+class Labelled:
+    """What label files say of the images of one directory."""
+
+    has_texts = False
+
+    def __init__(self, reading: Reading, found: Sequence[tuple[str, str, frozenset[str]]]) -> None:
+        """found: directory, ending and names of label files."""
+        self._reading, self._found = reading, found
+        self._classes = _classes_of(reading, reading.path)
+
+    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+        """The objects as metadata of the image."""
+        media: dict[str, Any] = {}
+        names = dict.fromkeys(_stem_of(member.name) for member in members if _is_image(member.name))
+        for directory, ending, present in self._found:
+            for name in names:
+                if f"{name}{ending}" not in present:
+                    continue
+                said = _read(self._reading, f"{directory}/{name}{ending}", ending, self._classes)
+                if isinstance(said, Labels):
+                    media = {**said.about, **media, "objects": [*media.get("objects", ()), *said.objects]}
+        return Told(media=media)
+
+    def rest(self) -> Iterator[RawItem]:
+        """Nothing: what no image took is told by the shard of the label files."""
+        return iter(())
+
+
+class Labelling:
+    """The label files among those of one directory. taken: paths of those that are told of here or by their images,
+    and are no documents."""
+
+    has_texts = False
+
+    def __init__(self, reading: Reading, entries: Sequence[Entry]) -> None:
+        self.taken: set[str] = set()
+        self._reading, self._faults = reading, list[tuple[Entry, Fault]]()
+        for directory, ending in _places(reading, label_formats.image_directories(reading.path)):
+            mine = [
+                entry
+                for entry in entries
+                if entry.path not in self.taken and entry.refused is None and entry.name.endswith(ending)
+            ]
+            stems = (
+                {_stem_of(entry.name) for entry in reading.landing.files(directory) if _is_image(entry.name)}
+                if mine
+                else set()
+            )
+            classes = _classes_of(reading, directory) if mine else Classes()
+            for entry in mine:
+                said = _read(reading, entry.path, ending, classes)
+                if not isinstance(said, Labels):
+                    continue
+                is_there = entry.name.removesuffix(ending) in stems
+                if not said.objects and not is_there and said.fault is None:
+                    continue  # an empty text, which speaks of nothing
+                self.taken.add(entry.path)
+                fault = (
+                    said.fault
+                    if is_there
+                    else Fault(1011, f"no image of the name {entry.name.removesuffix(ending)[:200]} is in {directory}")
+                )
+                if fault is not None:
+                    self._faults.append((entry, fault))
+        self.has_texts = bool(self._faults)
+
+    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+        """Nothing: images lie elsewhere."""
+        return Told()
+
+    def rest(self) -> Iterator[RawItem]:
+        """A row for each label file that no image took, or of which something could not be read."""
+        for entry, fault in self._faults:
+            yield RawItem(
+                modality="text",
+                role="document",
+                ref=SourceRef(entry.path),
+                sample_id=f"{self._reading.key}/{printable(entry.name)}!labels",
+                content_type="text/xml" if entry.name.endswith(label_formats.VOC) else "text/plain",
+                extension=entry.name.rpartition(".")[2],
+                content=Content(lambda path=entry.path: self._reading.landing.open(path)),  # type: ignore[misc]
+                fault=fault,
+                size_bytes=entry.size_bytes,
+            )
+
+
+def labelled(reading: Reading) -> Labelled | None:
+    """What is said of the images that are read, or None where no label files belong to them."""
+    found = []
+    for directory, ending in _places(reading, label_formats.label_directories(reading.path)):
+        names = frozenset(
+            entry.name
+            for entry in reading.landing.files(directory)
+            if entry.name.endswith(ending) and entry.refused is None
+        )
+        if names:
+            found.append((directory, ending, names))
+    return Labelled(reading, found) if found else None
+
+
+def labelling(reading: Reading, entries: Sequence[Entry]) -> Labelling | None:
+    """The label files among these, or None where none is one."""
+    found = Labelling(reading, entries)
+    return found if found.taken else None
+
+
+def _places(reading: Reading, directories: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of the directories that the scan found to belong to the one that is read."""
+    around = {entry.path for entry in reading.around}
+    return [(directory, ending) for directory, ending in directories if f"{directory}/*" in around]
+
+
+def _read(reading: Reading, path: str, ending: str, classes: Classes) -> Labels | None:
+    """What a label file says; None where it is none, or cannot be read, which its own row tells."""
+    try:
+        data = reading.landing.head(path, label_formats.MAX_BYTES + 1)
+    except UnreadableItem:
+        return None
+    if len(data) > label_formats.MAX_BYTES:
+        return None
+    return label_formats.yolo_of(data, classes) if ending == label_formats.YOLO else label_formats.voc_of(data)
+
+
+def _classes_of(reading: Reading, directory: str) -> Classes:
+    """What the numbers of classes mean; nothing where no file says so."""
+    for place in label_formats.class_directories(directory):
+        for entry in sorted(
+            entry
+            for entry in reading.landing.files(place)
+            if label_formats.is_of_classes(entry.name) and entry.refused is None
+        ):
+            try:
+                data = reading.landing.head(entry.path, label_formats.MAX_BYTES + 1)
+            except UnreadableItem:
+                continue
+            found = label_formats.classes_of(data, entry.name) if len(data) <= label_formats.MAX_BYTES else None
+            if found is not None:
+                return found
+    return Classes()
+
+
+def _is_image(name: str) -> bool:
+    kind = sniff.kind_of(b"", name)
+    return kind is not None and kind.modality == "image"
+
+
+def _stem_of(name: str) -> str:
+    return name.rpartition(".")[0] or name

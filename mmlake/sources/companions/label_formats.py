@@ -1,0 +1,262 @@
+"""Label files, one for each image of another directory: YOLO's `labels/a.txt` for `images/a.jpg`, Pascal VOC's
+`Annotations/a.xml` for `JPEGImages/a.jpg`.
+
+Enters: names of directories, and the bytes of a label file. Leaves: where its image lies, and the objects that it tells
+of. XML is read without document types, so that no entity is ever made or fetched.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from xml.parsers import expat
+
+from mmlake.errors import Fault
+
+YOLO, VOC = ".txt", ".xml"  # what the names of label files end with
+_DIRECTORIES = (  # of images, of their labels
+    ("images", "labels", YOLO),
+    ("JPEGImages", "labels", YOLO),
+    ("JPEGImages", "Annotations", VOC),
+    ("images", "annotations", VOC),
+    ("images", "Annotations", VOC),
+    ("images", "annotations/xmls", VOC),
+)
+MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
+_MAX_OBJECTS = 10_000
+_MAX_DEPTH = 32
+_FIRST_LINES = 16  # that tell whether a text has YOLO's form
+_CLASS = re.compile(r"[0-9]{1,6}")
+CLASS_FILES = ("classes.txt", "data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
+_MAX_CLASSES = 100_000
+_MAX_YAML_BYTES = 256 << 10  # of a file of classes; LVIS has 1,203 of them in 40 kB
+_MAX_YAML_MARKS = 5000  # of lists and mappings in it: deep ones take seconds to parse
+_KEYPOINTS = "kpt_shape"  # of a YOLO data set of poses, whose lines begin with a box
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a label file says."""
+
+    objects: list[dict[str, Any]]
+    about: dict[str, Any] = field(default_factory=dict)  # what else it says of the image
+    fault: Fault | None = None  # why some of it, or all, is not told
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """What the numbers of YOLO's classes mean."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    has_keypoints: bool = False
+
+
+def label_directories(directory: str) -> list[tuple[str, str]]:
+    """(directory, ending) of the label files that images of the directory may have."""
+    return _renamed(directory, [(images, labels, ending) for images, labels, ending in _DIRECTORIES])
+
+
+def image_directories(directory: str) -> list[tuple[str, str]]:
+    """(directory, ending of label files) of the images that label files of the directory may speak of."""
+    return _renamed(directory, [(labels, images, ending) for images, labels, ending in _DIRECTORIES])
+
+
+def _renamed(directory: str, pairs: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """The directory with the last part of one name under the other, for each pair whose first name it has."""
+    found = []
+    for old, new, ending in pairs:
+        before, mark, behind = f"/{directory}/".rpartition(f"/{old}/")
+        if mark:
+            found.append((f"{before}/{new}/{behind}".strip("/"), ending))
+    return list(dict.fromkeys(found))
+
+
+def is_of_classes(name: str) -> bool:
+    """Whether a file of this name may say what the classes mean."""
+    return name in CLASS_FILES
+
+
+def class_directories(directory: str) -> list[str]:
+    """Where the names of the classes of a directory of images may stand, likeliest first."""
+    before = f"/{directory}/".rpartition("/images/")[0].strip("/")
+    above = before.rpartition("/")[0]
+    return list(
+        dict.fromkeys([*(place for place, _ in label_directories(directory)), directory, before or ".", above or "."])
+    )
+
+
+def yolo_of(data: bytes, classes: Classes) -> Labels | None:
+    """The objects of a text of lines `class cx cy w h`, in fractions of the picture; None where its first lines have
+    another form. No lines: no objects."""
+    try:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError:
+        return None
+    objects: list[dict[str, Any]] = []
+    num_seen, fault = 0, None
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = line.split()
+        if not cells:
+            continue
+        num_seen += 1
+        found = _yolo_object(cells, classes)
+        if found is None and num_seen <= _FIRST_LINES:
+            return None
+        if found is None:
+            fault = fault or Fault(
+                1003, f"line {number} is not of the form <class> <cx> <cy> <w> <h> with fractions of the picture"
+            )
+        elif len(objects) == _MAX_OBJECTS:
+            fault = fault or Fault(1008, f"num_objects>{_MAX_OBJECTS} not in [0, {_MAX_OBJECTS}] from line {number} on")
+        else:
+            objects.append(found)
+    return Labels(objects, fault=fault)
+
+
+def _yolo_object(cells: list[str], classes: Classes) -> dict[str, Any] | None:
+    if len(cells) < 5 or not _CLASS.fullmatch(cells[0]):
+        return None
+    try:
+        values = [float(cell) for cell in cells[1:]]
+    except ValueError:
+        return None
+    box = values[:4] if len(values) == 4 or classes.has_keypoints else _around(values)
+    if box is None or not all(0 <= value <= 1 for value in box):
+        return None
+    number = int(cells[0])
+    return {"category": classes.names.get(number, number), "bbox": box, "bbox_format": "cxcywh_fraction"}
+
+
+def _around(corners: list[float]) -> list[float] | None:
+    """The box around a polygon x y x y ...; None where it is none within the picture."""
+    if len(corners) < 6 or len(corners) % 2 or not all(0 <= value <= 1 for value in corners):
+        return None
+    left, right, top, bottom = min(corners[::2]), max(corners[::2]), min(corners[1::2]), max(corners[1::2])
+    return [round(value, 9) for value in ((left + right) / 2, (top + bottom) / 2, right - left, bottom - top)]
+
+
+def classes_of(data: bytes, name: str) -> Classes | None:
+    """What the file says of the classes; None where it says nothing of them. Raises nothing: it is a document of its
+    own besides."""
+    if name == CLASS_FILES[0]:
+        names = [line.strip() for line in data.decode("utf-8-sig", "replace").splitlines()]
+        while names and not names[-1]:
+            names.pop()
+        return Classes(dict(enumerate(names[:_MAX_CLASSES])), False) if names else None
+    if len(data) > _MAX_YAML_BYTES or data.count(b"[") + data.count(b"{") + data.count(b"- ") > _MAX_YAML_MARKS:
+        return None
+    import yaml
+
+    try:
+        # Strings, lists and dicts alone: nothing is constructed, and no key merges others, which could grow without
+        # bounds.
+        fields = yaml.load(data, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    given = fields.get("names") if isinstance(fields, dict) else None
+    pairs = enumerate(given) if isinstance(given, list) else given.items() if isinstance(given, dict) else ()
+    found = {int(number): value for number, value in pairs if isinstance(value, str) and _CLASS.fullmatch(str(number))}
+    return Classes(found, isinstance(fields.get(_KEYPOINTS), list)) if found else None
+
+
+def voc_of(data: bytes) -> Labels | None:
+    """The objects of a Pascal VOC annotation, in pixels; None where the XML is none. One with a document type, or
+    that breaks, has a fault."""
+    reader = _Reader()
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
+        reader.start,
+        reader.end,
+        reader.words,
+    )
+    parser.StartDoctypeDeclHandler = reader.refuse
+    try:
+        parser.Parse(data, True)
+    except _Refused as error:
+        return Labels([], fault=error.fault)
+    except (expat.ExpatError, ValueError, LookupError):
+        if reader.root != "annotation":
+            return None
+        return Labels([], fault=Fault(1003, f"the XML breaks at line {parser.CurrentLineNumber}"))
+    fields = reader.found
+    if (
+        reader.root != "annotation"
+        or not isinstance(fields, dict)
+        or not fields.keys() & {"object", "size", "filename"}
+    ):
+        return None
+    given = fields.pop("object", [])
+    objects: list[dict[str, Any]] = []
+    fault = None
+    for at, one in enumerate(given if isinstance(given, list) else [given]):
+        found = _voc_object(one)
+        if found is None:
+            fault = fault or Fault(1003, f"object {at} has no name, or no bndbox with xmin, ymin, xmax and ymax")
+        elif len(objects) == _MAX_OBJECTS:
+            fault = fault or Fault(1008, f"num_objects>{_MAX_OBJECTS} not in [0, {_MAX_OBJECTS}]")
+        else:
+            objects.append(found)
+    return Labels(objects, {"annotation": fields}, fault)
+
+
+def _voc_object(one: Any) -> dict[str, Any] | None:
+    box = one.get("bndbox") if isinstance(one, dict) else None
+    if not isinstance(box, dict) or not isinstance(one.get("name"), str) or not one["name"]:
+        return None
+    try:
+        sides = [float(box[side]) for side in ("xmin", "ymin", "xmax", "ymax")]
+    except (KeyError, TypeError, ValueError):
+        return None
+    if not all(map(math.isfinite, sides)):
+        return None
+    whole: list[float] = [int(side) if side.is_integer() else side for side in sides]
+    rest = {name: value for name, value in one.items() if name not in ("name", "bndbox")}
+    return {"category": one["name"], "bbox": whole, "bbox_format": "xyxy_px", **rest}
+
+
+class _Refused(Exception):
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+
+
+class _Reader:
+    """Elements as nested dicts: one without others in it is its text, several of one name are a list."""
+
+    def __init__(self) -> None:
+        self.root: str | None = None
+        self.found: Any = None
+        self._open: list[tuple[str, dict[str, Any], list[str]]] = []
+
+    def refuse(self, *doctype: object) -> None:
+        """A document type could declare entities; no annotation has one."""
+        raise _Refused(Fault(1007, "the XML has a document type, which is never read"))
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+        self.root = self.root or name
+        if len(self._open) == _MAX_DEPTH:
+            raise _Refused(Fault(1003, f"depth>{_MAX_DEPTH} not in [0, {_MAX_DEPTH}]"))
+        self._open.append((name, dict(attributes), []))
+
+    def words(self, text: str) -> None:
+        """Characters of the innermost element."""
+        if self._open:
+            self._open[-1][2].append(text)
+
+    def end(self, name: str) -> None:
+        """The innermost element ends."""
+        name, fields, words = self._open.pop()
+        value: Any = fields or "".join(words).strip()
+        if not self._open:
+            self.found = value
+            return
+        into = self._open[-1][1]
+        if name not in into:
+            into[name] = value
+        elif isinstance(into[name], list):
+            into[name].append(value)
+        else:
+            into[name] = [into[name], value]

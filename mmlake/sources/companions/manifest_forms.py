@@ -1,0 +1,188 @@
+"""Which files are manifests: JSON lists and JSON lines whose records name media and say something of them, and Kaldi's
+`wav.scp`.
+
+Enters: first bytes. Leaves: whether all of the first records have the form, and which files a record names. LLaVA's
+instructions, NeMo's manifests and their like have it. Nothing of a file beyond its first records is read here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats import sniff
+from mmlake.formats.compression import compression_of, expanded_head
+from mmlake.formats.json_elements import BOM, elements_of
+from mmlake.landing import Entry, Landing
+from mmlake.sources.records import lines as record_lines
+from mmlake.streams import read_up_to
+
+SCP = "wav.scp"
+COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has beside it
+_EXTENSIONS = ("json", "jsonl", "ndjson")
+MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifest may have, in lower case
+_MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
+_DIALOGUES = ("conversations", "messages")
+# fields that say something of them
+_WORDS = (
+    *_DIALOGUES,
+    "text",
+    "sentence",
+    "transcription",
+    "transcript",
+    "caption",
+    "question",
+    "instruction",
+    "duration",
+)
+_HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages)"')
+_LOOKS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
+_MAX_RECORDS = 16  # that are looked at
+_ANSWERS_KEPT = 10_000
+_SCP_LINE = re.compile(rb"[^\s]+[ \t]+[^\s].*")
+
+
+def may_be(name: str) -> bool:
+    """Whether the name is one that a manifest may have. Lists of URLs say what they are by theirs."""
+    return name == SCP or (sniff.extension_of(name) in _EXTENSIONS and not name.lower().endswith(record_lines.ENDINGS))
+
+
+def claims(head: bytes, name: str) -> bool:
+    """Whether these may be the first bytes of a manifest."""
+    if name == SCP:
+        return _is_scp(head)
+    first = head.removeprefix(BOM).lstrip()[:1]
+    return may_be(name) and first in (b"[", b"{") and _HINTS.search(head) is not None
+
+
+def tells(look: Callable[[int], bytes], name: str) -> bool:
+    """Whether a file that is claimed is one by all of its first whole records. look: gives so many of its first
+    bytes."""
+    if name == SCP:
+        return True
+    for size_bytes in _LOOKS_BYTES:
+        head = look(size_bytes)
+        records = list(_first_records(head, is_whole=len(head) < size_bytes))
+        if records:
+            return all(map(_has_form, records)) and any(map(paths_of, records))
+        if len(head) < size_bytes:
+            break
+    return False
+
+
+def is_list(head: bytes) -> bool:
+    """Whether these are the first bytes of a JSON list, and not of JSON lines."""
+    return head.removeprefix(BOM).lstrip()[:1] == b"["
+
+
+def paths_of(fields: Mapping[str, Any]) -> list[str]:
+    """The files that a record names, each once, as they are spelled. Addresses, and names that tell no medium, are
+    none."""
+    found: list[str] = []
+    for name in names_of(fields):
+        value = fields[name]
+        for one in value if isinstance(value, list) else [value]:
+            path = one.get("path") if isinstance(one, dict) else one
+            if isinstance(path, str) and _is_medium(path):
+                found.append(path.strip())
+    return list(dict.fromkeys(found))
+
+
+def names_of(fields: Mapping[str, Any]) -> list[str]:
+    """The fields of the record that may name files."""
+    return [name for name in _MEDIA if fields.get(name) is not None]
+
+
+def _is_medium(path: str) -> bool:
+    if "://" in path:
+        return False
+    kind = sniff.kind_of(b"", path.strip())
+    return kind is not None and kind.modality != "text"
+
+
+def _has_form(record: Any) -> bool:
+    """Whether the record names media and says something of them, or is a dialogue among others that do."""
+    if not isinstance(record, dict):
+        return False
+    return any(isinstance(record.get(name), list) for name in _DIALOGUES) or (
+        bool(paths_of(record)) and any(name in record for name in _WORDS)
+    )
+
+
+def _first_records(head: bytes, *, is_whole: bool) -> Iterator[Any]:
+    """The first records that can be read, as far as the bytes hold them whole."""
+    num_found = 0
+    for data in _pieces(head, is_whole=is_whole):
+        try:
+            record = json.loads(data)
+        except (ValueError, RecursionError):
+            continue
+        yield record
+        num_found += 1
+        if num_found == _MAX_RECORDS:
+            return
+
+
+def _pieces(head: bytes, *, is_whole: bool) -> Iterator[bytes]:
+    if not is_list(head):
+        lines = head.removeprefix(BOM).splitlines()
+        yield from (line for line in (lines if is_whole else lines[:-1]) if line.strip())
+        return
+    try:
+        for element in elements_of(io.BytesIO(head), len(head)):
+            if isinstance(element, bytes):
+                yield element
+    except UnreadableItem:
+        return  # the bytes end within an element
+
+
+def _is_scp(head: bytes) -> bool:
+    first = head.removeprefix(BOM).partition(b"\n")[0].rstrip()
+    return sniff.is_textual(head) and _SCP_LINE.fullmatch(first) is not None
+
+
+_ANSWERS: OrderedDict[tuple[str, Entry], bool] = OrderedDict()
+_ANSWERING = threading.Lock()
+
+
+def is_manifest(landing: Landing, entry: Entry) -> bool:
+    """Whether the file is a manifest, by its first records; looked at once by each process, until the file changes."""
+    if entry.refused is not None or not may_be(entry.name):
+        return False
+    key = (landing.location, entry)
+    with _ANSWERING:
+        if key in _ANSWERS:
+            _ANSWERS.move_to_end(key)
+            return _ANSWERS[key]
+    found = _is_manifest(landing, entry)
+    with _ANSWERING:
+        _ANSWERS[key] = found
+        while len(_ANSWERS) > _ANSWERS_KEPT:
+            _ANSWERS.popitem(last=False)
+    return found
+
+
+def _is_manifest(landing: Landing, entry: Entry) -> bool:
+    try:
+        raw = landing.head(entry.path, sniff.HEAD_BYTES)
+        compression = compression_of(raw)
+
+        def look(size_bytes: int) -> bytes:
+            if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
+                return raw[:size_bytes]
+            with landing.open(entry.path) as file:
+                return (
+                    read_up_to(file, size_bytes)
+                    if compression is None
+                    else expanded_head(file, compression, size_bytes=size_bytes)
+                )
+
+        return claims(look(sniff.HEAD_BYTES), entry.name) and tells(look, entry.name)
+    except UnreadableItem:
+        return False  # its own row says why

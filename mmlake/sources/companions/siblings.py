@@ -1,0 +1,55 @@
+"""What the other files of a directory say of one that may be a list of records: `a.json` beside `a.jpg` speaks of that
+image, whatever is in it.
+
+Told by names alone, so that it changes with the listing and with nothing else.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from mmlake.formats import sniff
+from mmlake.landing import Landing
+from mmlake.sources.companions import manifest_forms
+from mmlake.sources.connectors.folder import stem_of
+from mmlake.sources.settings import SourceSettings
+
+# files; a directory with more has one per image or recording of another directory, and a shard for each would be a lake
+# of shards
+_MAX_JSON = 256
+
+
+class Neighbours:
+    """The names in one directory. It is listed when they are first asked for, which most directories never are."""
+
+    def __init__(self, landing: Landing, directory: str, settings: SourceSettings) -> None:
+        self.settings = settings
+        self._landing, self._directory = landing, directory
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], int]:
+        """(stems of files that are media by their names, or have none that tells; number of JSON files)."""
+        names = [entry.name for entry in self._landing.files(self._directory)]
+        num_json = sum(sniff.extension_of(name) == "json" for name in names)
+        return frozenset(stem_of(name) for name in names if _may_be_medium(name)), num_json
+
+    def leave_alone(self, name: str) -> bool:
+        """Whether no medium is called like the file, nor are there so many like it that each is of one medium
+        elsewhere."""
+        stems, num_json = self._names
+        stem = stem_of(name)
+        if {stem, stem.rpartition(".")[0]} & stems:  # "talk.en.json" belongs to "talk.mp4"
+            return False
+        return num_json <= _MAX_JSON or sniff.extension_of(name) != "json"
+
+    def are_kaldi(self) -> bool:
+        """Whether a `wav.scp` lies there whose companions other files may be."""
+        entry = self._landing.stat(
+            manifest_forms.SCP if self._directory == "." else f"{self._directory}/{manifest_forms.SCP}"
+        )
+        return entry is not None and manifest_forms.is_manifest(self._landing, entry)
+
+
+def _may_be_medium(name: str) -> bool:
+    kind = sniff.kind_of(b"", name)
+    return kind.modality != "text" if kind is not None else not sniff.extension_of(name)

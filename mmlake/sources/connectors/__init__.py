@@ -1,0 +1,1 @@
+"""Connectors, one file per format, and the table of them (`table.py`)."""

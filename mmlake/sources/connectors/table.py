@@ -1,0 +1,283 @@
+"""THE table of connectors. Add yours here: one module with `modalities` and `items`, and one row.
+
+A connector is recognized by content first; only where the bytes are silent does the name count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats import sniff
+from mmlake.formats.compression import SUFFIXES, compression_of, expanded_head
+from mmlake.formats.warc import MARK
+from mmlake.landing import Entry, Landing
+from mmlake.records import SourceRef
+from mmlake.sources import shard as shards
+from mmlake.sources.companions import coco, descriptions, kaldi, manifest_forms, manifest_media
+from mmlake.sources.companions.siblings import Neighbours
+from mmlake.sources.connectors import folder, json_lines, json_list, separated, tar, url_list, warc
+from mmlake.sources.connectors import zip as zip_format
+from mmlake.sources.raw_items import Opener, RawItem, Reading
+from mmlake.sources.records import lines as record_lines
+from mmlake.sources.samples.plain import Plain
+from mmlake.sources.tables import arrow, lance, parquet
+from mmlake.streams import read_up_to
+
+LOOSE = shards.LOOSE
+URL_LIST = "urls"
+LANCE = "lance"
+_UNPACKED = ("parquet", "zip")  # formats that have their own compression inside
+_LISTS = ("urls", "txt", "json", "jsonl", "csv", "tsv", "parquet")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Connector:
+    """How shards of one format are recognized and read."""
+
+    name: str
+    names: tuple[str, ...]  # endings of file names that claim the format where the bytes say nothing
+    # (first bytes, expanded where compressed; file name) -> whether the bytes are of this format
+    claims: Callable[[bytes, str], bool]
+    extensions: tuple[str, ...] | None = None  # files with other extensions are never claimed; None: all may be
+    modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
+    items: Callable[[Reading], Iterator[RawItem | Plain]]  # every row, in one order, always the same for the same bytes
+    # how many samples there are, where the format says so at little cost
+    num_samples: Callable[[Reading], int | None] | None = None
+    # the items with these members, and perhaps others, without reading all of them
+    some: Callable[[Reading, Collection[str]], Iterator[RawItem | Plain]] | None = None
+    is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = (
+        None  # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
+    )
+    # (file name, files beside it) -> whether an unchanged file of the format is one still; None: always
+    is_kept: Callable[[str, Neighbours], bool] | None = None
+    # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
+    take: Callable[[Reading, SourceRef], bytes] | None = None
+
+
+def _packed(*endings: str) -> tuple[str, ...]:
+    """The endings of compressed files."""
+    return tuple(f"{ending}{suffix}" for ending in endings for suffix in SUFFIXES)
+
+
+SOURCES: dict[str, Connector] = {
+    connector.name: connector
+    for connector in (
+        # By its name alone: the bytes of a list are those of any text or Parquet file.
+        Connector(
+            name=URL_LIST,
+            names=record_lines.ENDINGS,
+            claims=record_lines.claims,
+            extensions=_LISTS,
+            modalities=url_list.modalities,
+            items=url_list.items,
+            num_samples=url_list.num_samples,
+            take=url_list.take,
+        ),
+        Connector(
+            name="webdataset",
+            names=(".tar", ".tgz", ".tbz2", ".txz", *_packed(".tar")),
+            claims=lambda head, name: sniff.is_tar_header(head),
+            modalities=tar.modalities,
+            items=tar.items,
+        ),
+        Connector(
+            name="zip",
+            names=(".zip",),
+            claims=zip_format.claims,
+            modalities=zip_format.modalities,
+            items=zip_format.items,
+            some=zip_format.some,
+        ),
+        Connector(
+            name="parquet",
+            names=(".parquet",),
+            claims=lambda head, name: head.startswith(b"PAR1"),
+            modalities=parquet.modalities,
+            items=parquet.items,
+            num_samples=parquet.num_samples,
+        ),
+        Connector(
+            name="arrow",
+            names=(*arrow.NAMES, *_packed(*arrow.NAMES)),
+            claims=arrow.claims,
+            modalities=arrow.modalities,
+            items=arrow.items,
+            some=arrow.some,
+        ),
+        # By name and first record; before lines and loose files, which would take it for documents.
+        Connector(
+            name="descriptions",
+            names=(),
+            claims=descriptions.claims,
+            extensions=("csv", "tsv", "jsonl", "txt"),
+            modalities=descriptions.modalities,
+            items=descriptions.items,
+            take=descriptions.take,
+        ),
+        # By all of their first records; before lines and lists, which would take them for texts alone.
+        Connector(
+            name="manifest",
+            names=(),
+            claims=manifest_forms.claims,
+            extensions=("json", "jsonl", "ndjson", "scp"),
+            modalities=manifest_media.modalities,
+            items=manifest_media.items,
+            is_told=lambda look, name, neighbours: manifest_forms.tells(look, name),
+            take=manifest_media.take,
+        ),
+        # What lies beside `wav.scp`, whose rows tell of it.
+        Connector(
+            name="kaldi",
+            names=(),
+            claims=lambda head, name: name in manifest_forms.COMPANIONS,
+            extensions=("",),
+            modalities=kaldi.modalities,
+            items=kaldi.items,
+            is_told=lambda look, name, neighbours: neighbours.are_kaldi(),
+            is_kept=lambda name, neighbours: neighbours.are_kaldi(),
+        ),
+        Connector(
+            name="jsonl",
+            names=(".jsonl", ".ndjson", *_packed(".jsonl", ".ndjson")),
+            claims=json_lines.claims,
+            extensions=json_lines.EXTENSIONS,
+            modalities=json_lines.modalities,
+            items=json_lines.items,
+        ),
+        # By what lies beside them, too: records, unless they speak of a medium that is called like them.
+        Connector(
+            name="json-list",
+            names=(),
+            claims=json_list.claims,
+            extensions=("json",),
+            modalities=json_list.modalities,
+            items=json_list.items,
+            is_told=json_list.is_told,
+            is_kept=lambda name, neighbours: neighbours.leave_alone(name),
+        ),
+        Connector(
+            name="separated",
+            names=(),
+            claims=separated.claims,
+            extensions=("csv", "tsv"),
+            modalities=separated.modalities,
+            items=separated.items,
+            is_told=separated.is_told,
+            is_kept=lambda name, neighbours: neighbours.leave_alone(name),
+        ),
+        Connector(
+            name="warc",
+            names=(".warc", *_packed(".warc")),
+            claims=lambda head, name: head.startswith(MARK),
+            modalities=warc.modalities,
+            items=warc.items,
+            take=warc.take,
+        ),
+        # What is said of images that lie elsewhere; before loose files, which would take it for a sidecar.
+        Connector(
+            name="coco",
+            names=(),
+            claims=coco.claims,
+            extensions=("json",),
+            modalities=coco.modalities,
+            items=coco.items,
+            take=coco.take,
+        ),
+        # A directory, known by what lies in it: see `directory_of`.
+        Connector(
+            name=LANCE,
+            names=(),
+            claims=lambda head, name: False,
+            extensions=(),
+            modalities=lance.modalities,
+            items=lance.items,
+            take=lance.take,
+        ),
+        # Everything that no other row claims: loose files.
+        Connector(
+            name=LOOSE,
+            names=(),
+            claims=lambda head, name: False,
+            extensions=(),
+            modalities=folder.modalities,
+            items=folder.items,
+        ),
+    )
+}
+CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in connector.names)
+_CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CONTAINER_NAMES)
+
+
+@lru_cache(maxsize=1024)
+def _candidates(extension: str) -> list[Connector]:
+    """The connectors that may claim a file with the extension."""
+    return [
+        connector for connector in SOURCES.values() if connector.extensions is None or extension in connector.extensions
+    ]
+
+
+def directory_of(directory: str, landing: Landing) -> str | None:
+    """The directory that is one shard as a whole and that this one is, or is a part of; None where its files are
+    shards of their own."""
+    root = lance.root_of(directory)
+    return root if root is not None and lance.is_dataset(landing, root) else None
+
+
+def format_of(landing: Landing, entry: Entry, neighbours: Neighbours) -> str:
+    """The name of the connector that reads the file. neighbours: what lies in its directory."""
+    if entry.refused is not None:
+        return LOOSE
+    try:
+        return _format_by_head(
+            landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), neighbours
+        )
+    except UnreadableItem:
+        return _told(b"", entry.name, lambda size_bytes: b"", neighbours)
+
+
+def is_container(head: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> bool:
+    """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
+    return _format_by_head(head, name, open_file, neighbours) != LOOSE
+
+
+def is_still(name: str, entry: Entry, neighbours: Neighbours) -> bool:
+    """Whether an unchanged file of that format is one still, whatever lies beside it now."""
+    is_kept = SOURCES[name].is_kept
+    return is_kept is None or is_kept(entry.name, neighbours)
+
+
+def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> str:
+    compression = compression_of(raw)
+
+    def look(size_bytes: int) -> bytes:
+        if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
+            return raw[:size_bytes]
+        with open_file() as file:
+            return (
+                read_up_to(file, size_bytes)
+                if compression is None
+                else expanded_head(file, compression, size_bytes=size_bytes)
+            )
+
+    return _told(raw, name, look, neighbours)
+
+
+def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neighbours) -> str:
+    """The connector of a file with these first bytes. look: gives those that it expands to."""
+    extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
+    for connector in _candidates(extension):
+        # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
+        if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
+            connector.is_told is None or connector.is_told(look, name, neighbours)
+        ):
+            return connector.name
+    if (
+        extension in _CONTAINER_EXTENSIONS
+        and name.lower().endswith(CONTAINER_NAMES)
+        and sniff.kind_by_magic(head) is None
+    ):
+        return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
+    return LOOSE

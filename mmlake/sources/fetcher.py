@@ -1,0 +1,327 @@
+"""Items read again by their locators, many at once: each file is opened once, ranges that lie close are one read, equal
+ones are read once.
+
+A range is believed only where it can be checked or cannot be wrong: in a compressed archive, and where the header
+before the range is not that of the member, the archive is read from its start instead, once for all members that are
+wanted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO
+
+from mmlake.errors import Fault, MmlakeError, UnreadableItem
+from mmlake.formats import sniff
+from mmlake.formats import zip as zip_format
+from mmlake.formats.compression import compression_of, expanded
+from mmlake.formats.tar import BLOCK, Window, name_and_size
+from mmlake.formats.texts import printable
+from mmlake.landing import Entry, Landing, as_landing
+from mmlake.records import SourceRef
+from mmlake.sources.companions.siblings import Neighbours
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of
+from mmlake.sources.raw_items import Content, Reading
+from mmlake.sources.read_ahead import Begin, Span, announced, opened_ahead
+from mmlake.sources.samples.plain import Plain
+from mmlake.sources.samples.stems import label_of
+from mmlake.sources.scanner import reading_of
+from mmlake.sources.settings import SourceSettings
+from mmlake.streams import read_up_to
+
+# read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
+_GAP_BYTES = 128 << 10
+# ranges are joined up to here; bounds the memory, and what is read twice where a joined read fails
+_READ_BYTES = 32 << 20
+_NAME_BYTES = 256  # of a long name, compared where it stands in a block of its own
+
+_BEFORE_BYTES = 2 * BLOCK  # read before a range in an archive, to see whose it is
+
+Found = bytes | Fault
+# (bytes before a range, its locator) -> whether they are the header of its member
+Check = Callable[[bytes, SourceRef], bool]
+
+
+def fetch(
+    ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None
+) -> bytes:
+    """The bytes of the item that the locator names, read again from the landing zone; those whose digest the item's row
+    holds.
+
+    A frame is not picked: `mmlake.rows.materialize` does that. settings: those of the ingest, where field names were
+    changed. Raises UnreadableItem where the file or the member is gone.
+    """
+    for _, found in fetch_many([ref], landing=landing, settings=settings):
+        if isinstance(found, bytes):
+            return found
+        raise UnreadableItem(found.code, found.reason)
+    raise AssertionError("fetch_many answers every locator")
+
+
+def fetch_many(
+    refs: Sequence[SourceRef], *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None
+) -> Iterator[tuple[int, Found]]:
+    """(place in `refs`, the item's bytes or why there are none) for every locator, in the order of the files and of
+    what lies in them.
+
+    Whatever is wrong with one file or member, also inside a landing zone, is the fault of that one. Only wrong settings
+    raise.
+    """
+    landing, settings = as_landing(landing), settings or SourceSettings()
+    by_path: dict[str, dict[SourceRef, list[int]]] = {}
+    for at, ref in enumerate(refs):
+        by_path.setdefault(ref.path, {}).setdefault(ref._replace(frame_index=None), []).append(at)
+    for path, begin in opened_ahead(landing, ((path, _spans(places)) for path, places in by_path.items())):
+        places = by_path[path]
+        left = set(places)
+        for ref, found in _file(path, begin, list(places), landing, settings):
+            left.discard(ref)
+            yield from ((at, found) for at in places[ref])
+        for ref in left:
+            yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places[ref])
+
+
+def _file(
+    path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings
+) -> Iterator[tuple[SourceRef, Found]]:
+    """What one file gives; locators that are not answered name what it does not have."""
+    left = dict.fromkeys(refs)
+    try:
+        for ref, found in _ways(path, begin, refs, landing, settings):
+            del left[ref]
+            yield ref, found
+    except UnreadableItem as error:
+        yield from ((ref, Fault.of(error)) for ref in left)
+    except MmlakeError:
+        raise
+    # the per-file border: another kind of landing zone raises anything, and one file must not cost the others
+    except Exception as error:  # noqa: BLE001
+        yield from ((ref, Fault(1001, f"reading the file failed ({type(error).__name__})")) for ref in left)
+
+
+def _ways(
+    path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings
+) -> Iterator[tuple[SourceRef, Found]]:
+    opened = begin()
+    if opened is None:
+        yield from _members(reading_of(landing, path, settings=settings), SOURCES[LANCE], refs)
+        return
+    file, head = opened
+    with file:
+        ranged = [ref for ref in refs if ref.byte_offset is not None and ref.byte_size]
+        if ranged and compression_of(head) is not None:
+            ranged = [ref for ref in ranged if ref.member is None]
+        sure = set(ranged)
+        checked = (
+            _is_behind_tar_header
+            if sniff.is_tar_header(head)
+            else _is_behind_zip_header
+            if head.startswith(zip_format.HEADER) or path.lower().endswith(".zip")
+            else None
+        )
+        for ref, found in _ranges(file, ranged, checked=checked):
+            if found is None:
+                sure.discard(ref)
+            else:
+                yield ref, found
+        whole = [ref for ref in refs if ref.member is None and ref not in sure]
+        for ref in (ref for ref in whole if ref.byte_offset is not None):
+            yield (
+                ref,
+                Fault(
+                    1003,
+                    f"byte_offset={ref.byte_offset} stands beside byte_size={ref.byte_size}, and no member is named",
+                ),
+            )
+        whole = [ref for ref in whole if ref.byte_offset is None]
+        if whole:
+            found_whole = _whole(path, file, head, landing, settings)
+            yield from ((ref, found_whole) for ref in whole)
+    if rest := [ref for ref in refs if ref.member is not None and ref not in sure]:
+        entry = landing.stat(path)
+        if entry is None:
+            raise UnreadableItem(1001, "the file is missing")
+        yield from _members(
+            reading_of(landing, path, settings=settings, entries=[entry]),
+            SOURCES[_format(landing, entry, settings)],
+            rest,
+        )
+
+
+def _format(landing: Landing, entry: Entry, settings: SourceSettings) -> str:
+    landing = landing.part_of(entry.path)
+    return format_of(landing, entry, Neighbours(landing, entry.path.rpartition("/")[0] or ".", settings))
+
+
+def _spans(refs: Iterable[SourceRef]) -> list[Span]:
+    """What will be read of a file for these locators, as far as they tell."""
+    ranged = [ref for ref in refs if ref.byte_offset is not None and ref.byte_size]
+    return [(start, stop) for start, stop, _ in _joined(ranged, before=_BEFORE_BYTES)]
+
+
+def _whole(path: str, file: IO[bytes], head: bytes, landing: Landing, settings: SourceSettings) -> Found:
+    """The whole file; a loose one that is compressed counts as what it holds."""
+    compression = compression_of(head)
+    entry = landing.stat(path) if compression is not None else None
+    file.seek(0)
+    if compression is not None and entry is not None and _format(landing, entry, settings) == LOOSE:
+        limit = settings.max_item_bytes
+        return _bytes(
+            Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)),
+            limit,
+        )
+    return _limited(file, settings.max_item_bytes)
+
+
+def _members(reading: Reading, connector: Connector, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
+    """Members by one pass over the shard, which ends at the last one that is wanted."""
+    limit = reading.settings.max_item_bytes
+    if connector.take is not None:
+        for ref in refs:
+            yield ref, _taken(reading, connector, ref, limit)
+        return
+    wanted: dict[str | None, list[SourceRef]] = {}
+    for ref in refs:
+        wanted.setdefault(ref.member, []).append(ref)
+    names = [name for name in wanted if name is not None]
+    for item in (
+        connector.some(reading, names)
+        if connector.some is not None and len(names) == len(wanted)
+        else connector.items(reading)
+    ):
+        # A faulty row may share the name of the thing that it speaks of, and has no bytes.
+        if (
+            isinstance(item, Plain)
+            or item.ref.path != reading.path
+            or item.ref.member not in wanted
+            or item.content is None
+        ):
+            continue
+        found = _bytes(item.content, limit)
+        yield from ((ref, found) for ref in wanted.pop(item.ref.member))
+        if not wanted:
+            return
+
+
+def _taken(reading: Reading, connector: Connector, ref: SourceRef, limit: int) -> Found:
+    assert connector.take is not None
+    try:
+        data = connector.take(reading, ref)
+    except UnreadableItem as error:
+        return Fault.of(error)
+    return data if len(data) <= limit else Fault(1008, f"size_bytes={len(data)} not in [0, {limit}]")
+
+
+def _bytes(content: Content, limit_bytes: int) -> Found:
+    try:
+        with content.open() as stream:
+            return _limited(stream, limit_bytes)
+    except UnreadableItem as error:
+        if content.raw is None or error.code == 1008:
+            return Fault.of(error)
+    try:
+        with content.raw() as stream:
+            return _limited(stream, limit_bytes)
+    except UnreadableItem as error:
+        return Fault.of(error)
+
+
+def _limited(stream: IO[bytes], limit_bytes: int) -> Found:
+    data = read_up_to(stream, limit_bytes + 1)
+    return data if len(data) <= limit_bytes else Fault(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
+
+
+def _ranges(
+    file: IO[bytes], refs: list[SourceRef], *, checked: Check | None
+) -> Iterator[tuple[SourceRef, Found | None]]:
+    """What lies in the ranges; None for one that does not lie behind the header of its member. checked: whether it
+    does, in archives."""
+    for start, stop, group in announced(file, _joined(refs, before=_BEFORE_BYTES if checked else 0)):
+        data = _read(file, start, stop)
+        if isinstance(data, Fault) and len(group) > 1:
+            for ref in group:
+                yield from _ranges(file, [ref], checked=checked)
+            continue
+        for ref in group:
+            yield ref, _cut_out(data, start, ref, checked=checked)
+
+
+def _cut_out(data: Found, start: int, ref: SourceRef, *, checked: Check | None) -> Found | None:
+    if isinstance(data, Fault):
+        return data
+    offset, size = _offset(ref), ref.byte_size or 0
+    at = offset - start
+    if checked is not None and ref.member is not None and not checked(data[max(0, at - _BEFORE_BYTES) : at], ref):
+        return None
+    part = data[at : at + size]
+    if len(part) == size:
+        return part
+    return Fault(1002, f"bytes {offset} to {offset + size} are wanted, {len(part) or 'none'} are there")
+
+
+def _is_behind_zip_header(before: bytes, ref: SourceRef) -> bool:
+    """Whether the bytes before a range end with the header of its member. Where a name and what stands behind it are
+    longer than what is read, the archive is asked."""
+    at = before.rfind(zip_format.HEADER)
+    while at >= 0:
+        try:
+            member, start = zip_format.header_at(Window(io.BytesIO(before)), at)
+        except UnreadableItem:
+            start = -1
+        if start == len(before):
+            return (
+                member.method == zip_format.STORED
+                and label_of(member.name) == (ref.member or "").partition("#dup=")[0]
+                and member.size_bytes in (0, ref.byte_size)
+            )
+        at = before.rfind(zip_format.HEADER, 0, at)
+    return False
+
+
+def _is_behind_tar_header(blocks: bytes, ref: SourceRef) -> bool:
+    """Whether the last of the blocks before a range is the header of its member; the one before it may hold a name
+    too long or too wide for a header."""
+    try:
+        name, size = name_and_size(blocks[-BLOCK:])
+    except UnreadableItem:
+        return False
+    label, spelled = (ref.member or "").partition("#dup=")[0], printable(name)
+    same = (
+        label in (spelled, spelled.replace("#", "%23"))
+        or label.encode("utf-8", "replace")[:_NAME_BYTES] in blocks[:-BLOCK]
+    )
+    return same and size == ref.byte_size
+
+
+def _read(file: IO[bytes], start: int, stop: int) -> Found:
+    try:
+        file.seek(start)
+        data = file.read(stop - start)
+    except UnreadableItem as error:
+        return Fault.of(error)
+    except Exception as error:  # noqa: BLE001 - the per-range border: the ranges beside it may well be readable
+        return Fault(1001, f"reading bytes {start} to {stop} failed ({type(error).__name__})")
+    return bytes(data) if data is not None else Fault(1001, f"reading bytes {start} to {stop} gave no answer")
+
+
+def _joined(refs: Iterable[SourceRef], *, before: int) -> Iterator[tuple[int, int, list[SourceRef]]]:
+    """(start, stop, ranges inside) of the reads that cover the ranges and so many bytes before each."""
+    start = stop = 0
+    group: list[SourceRef] = []
+    for ref in sorted(refs, key=lambda ref: (_offset(ref), ref.byte_size or 0)):
+        first, last = max(0, _offset(ref) - before), _offset(ref) + (ref.byte_size or 0)
+        if group and (first > stop + _GAP_BYTES or max(stop, last) - start > _READ_BYTES):
+            yield start, stop, group
+            group = []
+        if not group:
+            start, stop = first, last
+        stop = max(stop, last)
+        group.append(ref)
+    if group:
+        yield start, stop, group
+
+
+def _offset(ref: SourceRef) -> int:
+    return ref.byte_offset or 0

@@ -1,1 +1,0 @@
-"""Files of one stem are one sample: members of archives and files of directories."""

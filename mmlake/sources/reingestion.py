@@ -1,0 +1,66 @@
+"""Failed rows of a finished `items` table tried again; those of other samples stay as they are, and their bytes are
+not read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import schemas
+from mmlake.download.answers import Downloads
+from mmlake.landing import Landing, as_landing
+from mmlake.progress import Advance, silent
+from mmlake.sources.ingestion import ingest, item_id_of, read, rows_of, table_of
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.shard import Shard
+from mmlake.store import Blobs
+
+
+def reingest(
+    shard: Shard,
+    modality: str,
+    items: pa.Table,
+    *,
+    wanted: Collection[str],
+    landing: Landing | str | os.PathLike[str],
+    store: Blobs,
+    settings: SourceSettings,
+    advance: Advance = silent,
+    downloads: Downloads | None = None,
+) -> pa.Table:
+    """The ITEMS table with those rows read again whose sample has an item_id that is wanted. The shard must be the
+    revision that the table was made from.
+
+    wanted: may name rows of other modalities, whose text stands beside a medium here. Where the shard now has other
+    rows, since what failed was the reading of the shard itself, all of them are read.
+    """
+    landing = as_landing(landing)
+    found = [
+        (item_id_of(shard.key, item), item.sample_id, item.modality)
+        for item in read(shard, landing=landing, settings=settings, downloads=downloads)
+    ]
+    if {item_id for item_id, _, kind in found if kind == modality} != set(items.column("item_id").to_pylist()):
+        return ingest(
+            shard, modality, landing=landing, store=store, settings=settings, advance=advance, downloads=downloads
+        )
+    samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
+    chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
+    again = list(
+        rows_of(
+            shard,
+            modality,
+            landing=landing,
+            store=store,
+            settings=settings,
+            wanted=chosen,
+            advance=advance,
+            downloads=downloads,
+        )
+    )
+    kept = items.filter(
+        pc.invert(pc.is_in(items.column("item_id"), value_set=pa.array([row.item_id for row in again], pa.string())))
+    )
+    return schemas.conform(schemas.ITEMS, pa.concat_tables([kept, table_of(again)]))

@@ -1,0 +1,206 @@
+"""Tables inside archives: the records of a member that is a file of them, read as they are where such a file lies
+alone.
+
+JSON lines, lists and separated values are read in order. Parquet and Arrow are read where they lie if the archive keeps
+them as they are, else from a temporary file. Locators have the member before the record: `data/a.jsonl#line:7`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import IO, NamedTuple
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats import sniff
+from mmlake.formats.compression import MARK_BYTES, compression_of, expanded_head
+from mmlake.landing import Entry, Landing
+from mmlake.sources.connectors import json_lines, json_list, separated
+from mmlake.sources.raw_items import Content, Opener, RawItem, Reading
+from mmlake.sources.samples.member import Member
+from mmlake.sources.settings import SourceSettings
+from mmlake.sources.tables import arrow, parquet
+
+_COPY_BYTES = 1 << 20
+
+
+class _Format(NamedTuple):
+    """One kind of table."""
+
+    extensions: tuple[str, ...]  # of members that may be one
+    # (so many first bytes, name) -> whether it is
+    is_one: Callable[[Callable[[int], bytes], str, SourceSettings], bool]
+    modalities: Callable[[Reading], tuple[str, ...]]
+    items: Callable[[Reading], Iterator[RawItem]]
+    is_sought: bool  # whether it is read here and there
+
+
+def _is_parquet(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return look(4) == b"PAR1"
+
+
+def _is_arrow(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return arrow.claims(look(sniff.HEAD_BYTES), name)
+
+
+def _is_lines(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    head = look(sniff.HEAD_BYTES)
+    return bool(head) and (
+        json_lines.claims(head, name) or (sniff.extension_of(name) != "json" and sniff.kind_by_magic(head) is None)
+    )
+
+
+def _is_list(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return json_list.claims(look(sniff.HEAD_BYTES), name) and json_list.holds_records(look, name, settings)
+
+
+def _is_separated(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return separated.claims(look(sniff.HEAD_BYTES), name) and separated.holds_records(look, name, settings)
+
+
+_FORMATS = (
+    _Format(("parquet",), _is_parquet, parquet.modalities, parquet.items, True),
+    _Format(tuple(name[1:] for name in arrow.NAMES), _is_arrow, arrow.modalities, arrow.items, True),
+    _Format(("jsonl", "ndjson", "json"), _is_lines, json_lines.modalities, json_lines.items, False),
+    _Format(("json",), _is_list, json_list.modalities, json_list.items, False),
+    _Format(("csv", "tsv"), _is_separated, separated.modalities, separated.items, False),
+)
+_EXTENSIONS = frozenset(extension for one in _FORMATS for extension in one.extensions)
+_SOCIABLE = _EXTENSIONS - {"json"}  # those that may be tables beside other members of their stem
+_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written beside a medium speaks of it
+
+
+class InnerTable:
+    """A member that is a table."""
+
+    def __init__(self, member: Member, kind: _Format, reading: Reading) -> None:
+        self._member, self._kind, self._reading = member, kind, reading
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """The modalities that its rows may have."""
+        try:
+            with self._opened() as reading:
+                return self._kind.modalities(reading)
+        except UnreadableItem:
+            return (self._reading.hint or "text",)
+
+    def items(self) -> Iterator[RawItem]:
+        """The rows of its records. Where the member breaks, a last one says so."""
+        try:
+            with self._opened() as reading:
+                for item in self._kind.items(reading):
+                    yield item.but(ref=self._member.locate(item.ref.member or ""))
+        except UnreadableItem as error:
+            fault = self._inner_reading(lambda: _none()).fault(
+                error.code, f"{error.reason}; what follows in the member is not read", modality=self.modalities[0]
+            )
+            yield fault.but(ref=self._member.locate(""))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Reading]:
+        content = self._member.content
+        assert content is not None
+        if not self._kind.is_sought:
+            yield self._inner_reading(content.raw or content.open)  # which are seen through as those of a file are
+        elif self._member.locate("").byte_offset is not None:
+            yield self._inner_reading(content.open)
+        else:
+            with tempfile.TemporaryFile(prefix="mmlake-table-") as copy:
+                with content.open() as stream:
+                    shutil.copyfileobj(stream, copy, _COPY_BYTES)
+                copy.seek(0)
+                yield self._inner_reading(lambda: _reopened(copy))
+
+    def _inner_reading(self, open_member: Opener) -> Reading:
+        """The member as a landing zone of one file."""
+        name = self._member.locate("").member or self._member.name
+        landing = _OneFile(Entry(self._reading.path, self._member.size_bytes, 0), self._member.name, open_member)
+        return replace(
+            self._reading, landing=landing, key=f"{self._reading.key}/{name}", path=self._member.name, limit=None
+        )
+
+
+def _none() -> IO[bytes]:
+    raise UnreadableItem(1001, "the member is not opened")
+
+
+def _reopened(file: IO[bytes]) -> IO[bytes]:
+    """The same file from its start, for a reader that closes it."""
+    again = open(file.fileno(), "rb", closefd=False)  # noqa: SIM115 - whoever asked for it closes it
+    again.seek(0)
+    return again
+
+
+class _OneFile(Landing):
+    """A landing zone that has the member alone."""
+
+    def __init__(self, entry: Entry, name: str, open_member: Opener) -> None:
+        self._entry, self._open, self.location = entry._replace(path=name), open_member, "."
+
+    def directories(self) -> Iterator[tuple[str, list[Entry]]]:
+        yield ".", [self._entry]
+
+    def files(self, directory: str) -> list[Entry]:
+        return [self._entry]
+
+    def stat(self, path: str) -> Entry | None:
+        return self._entry
+
+    def open(self, path: str) -> IO[bytes]:
+        return self._open()
+
+
+def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTable | None:
+    """The table that a member of an archive is; None for any other. group: the members of its sample."""
+    if (
+        member.extension not in _EXTENSIONS
+        or member.fault is not None
+        or member.content is None
+        or member.is_media
+        or not member.size_bytes
+    ):
+        return None
+    if (
+        member.extension in _WRITTEN
+        and len(group) > 1
+        and (member.extension == "json" or any(one.is_media for one in group))
+    ):
+        return None
+    content, name = member.content, member.name
+    found = next(
+        (
+            one
+            for one in _FORMATS
+            if member.extension in one.extensions
+            and one.is_one(lambda size: _first(content, size), name, reading.settings)
+        ),
+        None,
+    )
+    return InnerTable(member, found, reading) if found is not None else None
+
+
+def _first(content: Content, size_bytes: int) -> bytes:
+    """So many of the first bytes; as many as can be had of a member whose compression is broken."""
+    try:
+        return content.head(size_bytes)
+    except UnreadableItem:
+        if content.raw is None:
+            return b""  # its own row says so
+    with content.raw() as file:
+        compression = compression_of(file.read(MARK_BYTES))
+        file.seek(0)
+        return expanded_head(file, compression, size_bytes=size_bytes) if compression is not None else b""
+
+
+def may_be_tables(group: list[Member]) -> bool:
+    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of
+    every archive asks."""
+    extensions = _EXTENSIONS if len(group) == 1 else _SOCIABLE
+    for member in group:  # noqa: SIM110 - a generator takes twice as long
+        if not member.is_media and member.extension in extensions:
+            return True
+    return False

@@ -1,0 +1,274 @@
+"""Files that belong together: the members of a tar or the files of a directory, grouped by stem and turned into rows.
+
+Enters: members whose first bytes were looked at, sample by sample. Leaves: `RawItem`s in the order of the samples'
+first members. The same code serves tars and directories, so that a tar of a directory gives the rows of the directory.
+One sample is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats import sniff, texts
+from mmlake.formats.texts import printable
+from mmlake.records import MODALITIES
+from mmlake.sources import shard as shards
+from mmlake.sources.companions.companion import Teller
+from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.raw_items import RawItem, Reading, home_of_unknown
+from mmlake.sources.samples.image_tokens import Pictures, separated
+from mmlake.sources.samples.inner_tables import InnerTable, may_be_tables, table_of
+from mmlake.sources.samples.member import ARCHIVES, Member
+from mmlake.sources.samples.plain import Plain, PlainSamples
+from mmlake.sources.samples.sample import Sample
+from mmlake.sources.settings import SourceSettings
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+# the members of each sample, in the order of first members; as often as it is called
+Groups = Callable[[], Iterator[list[Member]]]
+
+
+class Samples:
+    """The samples of one shard."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        reading: Reading,
+        *,
+        faults: Iterable[RawItem] = (),
+        tellers: Sequence[Teller] = (),
+        is_mixed: bool = False,
+        is_archive: bool = False,
+    ) -> None:
+        """faults: what else went wrong while its members were listed, told after everything else. tellers: what other
+        files say.
+
+        is_mixed: whether some samples have a record and others none, or some have several, as names tell: then records
+        may name images of other samples, or speak of samples of their own. All members are listed for that, so that
+        their contents must not hold their bytes.
+        is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
+        """
+        self._groups, self._reading, self._faults, self.tellers = groups, reading, list(faults), tellers
+        self._names, self._num_named = SampleNames(reading.key), 0
+        self._extensions = record_endings(reading.settings)
+        self.pictures, self._num_claimed, self._is_archive = Pictures(), 0, is_archive
+        # whether a sample that was told lacks what its record names, or has nothing but a record
+        self.is_lacking = False
+        if is_mixed:
+            self._settle([part for group in groups() for part in self._apart(group)])
+
+    @cached_property
+    def modalities(self) -> tuple[str, ...]:
+        """The modalities of all rows, or of those of the first samples under a limit, exactly; never empty."""
+        found = set[str]()
+        for group in self._first_groups():
+            tables, members = self._tables_apart(group)
+            found.update(modality for table in tables for modality in table.modalities)
+            found.update(
+                self.modality(member) for member in members if not self.is_json(member) and not member.is_label
+            )
+        found |= {"image"} if self._num_claimed else set()
+        found |= {modality for fault in self._faults if (modality := _named_modality(fault.ref.member)) is not None}
+        if any(teller.has_texts for teller in self.tellers) or (
+            "text" not in found and any(self._has_texts(group) for group in self._first_groups())
+        ):
+            found.add("text")
+        return shards.ordered(found) or (self._reading.hint or "text",)
+
+    def _first_groups(self) -> Iterator[list[Member]]:
+        """Those that are taken, each of which becomes one sample."""
+        return islice(self._groups(), self._reading.limit)
+
+    def _tables_apart(self, group: list[Member]) -> tuple[list[InnerTable], list[Member]]:
+        """(those of the members that are tables, the others)."""
+        if not self._is_archive or not may_be_tables(group):
+            return [], group
+        found = [(member, table_of(member, group, self._reading)) for member in group]
+        return [table for _, table in found if table is not None], [member for member, table in found if table is None]
+
+    def _apart(self, group: list[Member]) -> list[list[Member]]:
+        """The group, or one per record where several list texts or images: ids with dots, written as they are, make
+        stems that end too early."""
+        records = {self.base_of(member): member for member in group if self.is_json(member) and not member.duplicate}
+        if len(records) < 2 or sum(map(self._lists, records.values())) < 2:
+            return [group]
+        return separated(group, list(records))
+
+    def _lists(self, member: Member) -> bool:
+        """Whether the record lists texts or images."""
+        settings = self._reading.settings
+        try:
+            assert member.content is not None
+            fields = texts.parse_object(member.content.head(settings.max_text_bytes), settings=settings)
+        except UnreadableItem:
+            return False  # its sample says so
+        return any(isinstance(fields.get(name), list) for name in (settings.texts_field, settings.images_field))
+
+    def base_of(self, member: Member) -> str:
+        """The name of a record without what makes it one."""
+        return next(
+            (member.name[: -len(one)] for one in self._extensions if member.name.lower().endswith(one)), member.name
+        ).removeprefix("./")
+
+    def bases_of(self, members: Sequence[Member]) -> set[str]:
+        """What the names of one sample's members begin with: its stem, and what its records are called."""
+        return {
+            members[0].stem.rpartition("/")[2],
+            *(self.base_of(member).rpartition("/")[2] for member in members if self.is_json(member)),
+        }
+
+    def _settle(self, groups: list[list[Member]]) -> None:
+        """Give records the images that they name. One whose own sample has no record is then a row of theirs alone."""
+        described = [group for group in groups if any(self.is_json(member) for member in group)]
+        if 0 < len(described) < len(groups):
+            self.pictures = Pictures(member for group in groups for member in group)
+            known = {id(member) for group in described for member in group}
+            claimed = {
+                id(member)
+                for group in described
+                for member in Sample(self, self._reading, group, ()).listed_images()
+                if id(member) not in known
+            }
+            self._num_claimed = len(claimed)
+            groups = [left for group in groups if (left := [member for member in group if id(member) not in claimed])]
+        self._groups = lambda: iter(groups)
+
+    @cached_property
+    def _common(self) -> str | None:
+        members = (member for group in self._first_groups() for member in group)
+        counts = Counter(
+            member.modality
+            for member in members
+            if member.modality and not self.is_json(member) and not member.is_label
+        )
+        return max(MODALITIES, key=lambda modality: counts[modality]) if counts else None
+
+    def named(self, identity: str | int) -> str:
+        """The id of a sample that its record names, unique in the shard."""
+        self._num_named += 1
+        return self._names.of(identity, self._num_named)
+
+    def is_json(self, member: Member) -> bool:
+        """Whether the member describes its sample."""
+        if self._extensions == (".json",):
+            return member.is_json
+        # An extension of a person's choice says nothing to `sniff`.
+        return (
+            member.name.lower().endswith(self._extensions)
+            and member.modality in (None, "text")
+            and member.fault is None
+        )
+
+    def modality(self, member: Member) -> str:
+        """The modality whose table gets the member's row."""
+        if member.modality is not None:
+            return member.modality
+        named = sniff.kind_of(b"", member.name)
+        return (
+            named.modality
+            if named and named.modality
+            else home_of_unknown(member.name, hint=self._reading.hint, common=self._common)
+        )
+
+    def id_of(self, stem: str) -> str:
+        """The id of a sample that is called by its stem."""
+        return f"{self._reading.key}/{stem if stem.isascii() else printable(stem)}"
+
+    def file(
+        self, member: Member, sample_id: str, *, metadata: Mapping[str, Any] = _NOTHING, licence: str | None = None
+    ) -> RawItem:
+        """The row of a member by itself: a medium, or a document."""
+        kind, modality = member.kind, member.modality or self.modality(member)
+        return RawItem(
+            modality=modality,
+            ref=member.locate(""),
+            sample_id=sample_id,
+            role="document" if modality == "text" else "media",
+            content_type=None if kind is None else kind.content_type,
+            extension="bin" if kind is None else kind.extension,
+            content=member.content,
+            metadata=metadata,
+            own=member.notes,
+            licence=licence,
+            fault=_unknown(member) if member.fault is None and member.modality is None else member.fault,
+            size_bytes=member.size_bytes,
+        )
+
+    @property
+    def home(self) -> str:
+        """The modality whose table gets the rows of faults that tell no modality."""
+        return self.modalities[0]
+
+    def _has_texts(self, group: list[Member]) -> bool:
+        described = (member for member in self._tables_apart(group)[1] if self.is_json(member))
+        return any(
+            item.modality == "text"
+            for member in described
+            for item in Sample(self, self._reading, [member], self.tellers).json_texts()
+        )
+
+    def items(self) -> Iterator[RawItem | Plain]:
+        """The rows of all samples, then the faults of the shard."""
+        settings, is_told = self._reading.settings, bool(self.tellers)
+        plain = PlainSamples(self, settings).of if self._reading.is_plain_taken and not is_told else _never
+        for group in self._groups():
+            if self._is_archive and may_be_tables(group):
+                tables, group = self._tables_apart(group)
+                for table in tables:
+                    yield from table.items()
+                if not group:
+                    continue
+            member = group[0]
+            if (found := plain(group)) is not None:
+                yield found
+            elif (
+                len(group) == 1
+                and not is_told
+                and not settings.sample_id_field
+                and not member.is_label
+                and not self.is_json(member)
+            ):
+                # as `Sample` would have it, for directories and tars of single files
+                yield self.file(member, self.id_of(member.stem))
+            else:
+                yield from Sample(self, self._reading, group, self.tellers).items()
+        for teller in self.tellers:
+            yield from teller.rest()
+        for fault in self._faults:
+            modality = _named_modality(fault.ref.member) or self.home
+            yield fault.but(modality=modality, role="document" if modality == "text" else "media")
+
+
+def _never(members: list[Member]) -> Plain | None:
+    return None
+
+
+def record_endings(settings: SourceSettings) -> tuple[str, ...]:
+    """What the names of records end with, in lower case."""
+    return tuple(f".{one.lower().lstrip('.')}" for one in settings.json_extensions)
+
+
+def _named_modality(name: str | None) -> str | None:
+    """The modality of a member that the archive ends in, as its name has it; None where there is none."""
+    kind = sniff.kind_of(b"", name) if name else None
+    return None if kind is None else kind.modality
+
+
+def _unknown(member: Member) -> Fault:
+    told = member.kind.content_type if member.kind else None
+    if told in ARCHIVES:
+        return Fault(1012, f"content is {told}, an archive that is not read as one; unpack it")
+    reason = (
+        f"content is {told}, which no modality takes"
+        if told
+        else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} tell a type"
+    )
+    return Fault(1005, reason)
