@@ -124,8 +124,8 @@ class Tables:
             schema_version=schema.version,
             num_rows=table.num_rows,
             size_bytes=len(data),
-            **stamp,
-        )  # type: ignore[arg-type]
+            **stamp,  # type: ignore[arg-type]
+        )
         path = self.path(slot)
         if self._promised(slot) != made.data_version:
             # Else a writer killed between the two files leaves an old stamp beside new rows, and the step that made

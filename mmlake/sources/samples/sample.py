@@ -149,13 +149,8 @@ class Sample:
             content = item.content
             if item.fault is None and content is not None:
                 # A dialogue was written for the medium: it is what stands beside it.
-                readers.append(
-                    (
-                        "caption" if item.role == "document" else item.role,
-                        False,
-                        lambda content=content: content.open().read().decode(),
-                    )
-                )  # type: ignore[misc]
+                role = "caption" if item.role == "document" else item.role
+                readers.append((role, False, lambda content=content: content.open().read().decode()))  # type: ignore[misc]
             yield item.but(sample_id=self._id, metadata=self._metadata)
 
     def json_texts(self) -> list[RawItem]:
