@@ -52,7 +52,8 @@ settings, store = sources.SourceSettings(), BlobStore(root / "blobs")
 web = sources.WebSettings(allowed_networks=("127.0.0.0/8",), max_parallel=parallel, max_parallel_per_host=parallel)
 downloads = sources.JournalledDownloads(root / "downloads.sqlite", store=store, settings=web)
 for shard in sources.scan(root / "landing", settings=settings):
-    table = sources.ingest(shard, "image", landing=root / "landing", store=store, settings=settings, downloads=downloads)
+    landing = root / "landing"
+    table = sources.ingest(shard, "image", landing=landing, store=store, settings=settings, downloads=downloads)
     assert set(table.column("status").to_pylist()) == {"ok"}
 downloads.close()
 """
@@ -76,9 +77,18 @@ def peer(root: Path, urls: list[str]) -> tuple[float, float]:
     root.mkdir(parents=True)
     (root / "list.txt").write_text("\n".join(urls) + "\n")
     options = {
-        "url_list": root / "list.txt", "input_format": "txt", "output_folder": root / "out", "output_format": "webdataset", "processes_count": 1, "thread_count": PARALLEL,
-        "resize_mode": "no", "disable_all_reencoding": True, "encode_format": "jpg", "enable_wandb": False, "number_sample_per_shard": 10_000,
-    }  # fmt: skip
+        "url_list": root / "list.txt",
+        "input_format": "txt",
+        "output_folder": root / "out",
+        "output_format": "webdataset",
+        "processes_count": 1,
+        "thread_count": PARALLEL,
+        "resize_mode": "no",
+        "disable_all_reencoding": True,
+        "encode_format": "jpg",
+        "enable_wandb": False,
+        "number_sample_per_shard": 10_000,
+    }
     found = cpu_s([str(PEER), *(f"--{name}={value}" for name, value in options.items())])
     os.sync()
     num_files = sum(

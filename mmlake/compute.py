@@ -102,9 +102,17 @@ class Executor:
             return _models[model_key, self.device]
 
     def map_batches(
-        self, items: Iterable[T], *, model_key: str, load: Callable[[str], M], prepare: Callable[[T], P], infer: Callable[[M, list[P]], Sequence[R]],
-        cost: Callable[[P], int] | None = None, unit: str = "items", advance: Advance = silent,
-    ) -> Iterator[Outcome[T, R]]:  # fmt: skip
+        self,
+        items: Iterable[T],
+        *,
+        model_key: str,
+        load: Callable[[str], M],
+        prepare: Callable[[T], P],
+        infer: Callable[[M, list[P]], Sequence[R]],
+        cost: Callable[[P], int] | None = None,
+        unit: str = "items",
+        advance: Advance = silent,
+    ) -> Iterator[Outcome[T, R]]:
         """One Outcome per item, in input order.
 
         prepare runs in threads, ahead of inference; its exception becomes that item's Outcome. infer gets prepared
@@ -136,10 +144,16 @@ class Executor:
     def stats(self) -> ExecutorStats:
         """What has been done so far."""
         return ExecutorStats(
-            device=self.device, num_items=self._num_items, num_failed=self._num_failed, num_batches=self._num_batches, num_oom_backoffs=self._num_oom,
-            seconds=self._seconds, items_per_s=self._num_items / self._seconds if self._seconds else 0.0, peak_memory_bytes=_peak_memory_bytes(self.device),
+            device=self.device,
+            num_items=self._num_items,
+            num_failed=self._num_failed,
+            num_batches=self._num_batches,
+            num_oom_backoffs=self._num_oom,
+            seconds=self._seconds,
+            items_per_s=self._num_items / self._seconds if self._seconds else 0.0,
+            peak_memory_bytes=_peak_memory_bytes(self.device),
             padding_waste_fraction=1 - self._used / self._padded if self._padded else 0.0,
-        )  # fmt: skip
+        )
 
     def _budget(self, unit: str) -> int:
         if unit not in UNITS:

@@ -93,7 +93,10 @@ class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to m
         quoted = _QUOTED if path.isascii() and (member is None or member.isascii()) else _quoted
         frame = "" if frame_index is None else f'"frame_index":{frame_index},'
         named = _NULL if member is None else quoted(member)
-        return f'{{"byte_offset":{_NULL if offset is None else offset},"byte_size":{_NULL if size is None else size},{frame}"member":{named},"path":{quoted(path)},"v":{LOCATOR_FORM}}}'
+        return (
+            f'{{"byte_offset":{_NULL if offset is None else offset},"byte_size":{_NULL if size is None else size},'
+            f'{frame}"member":{named},"path":{quoted(path)},"v":{LOCATOR_FORM}}}'
+        )
 
     @classmethod
     def from_json(cls, text: str) -> SourceRef:

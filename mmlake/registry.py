@@ -16,7 +16,10 @@ from pathlib import Path
 from mmlake.errors import MmlakeError
 from mmlake.sources import Shard
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS shards (key TEXT PRIMARY KEY, revision TEXT NOT NULL, present INTEGER NOT NULL, shard TEXT NOT NULL)"
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS shards (key TEXT PRIMARY KEY, revision TEXT NOT NULL, present INTEGER NOT NULL, shard "
+    "TEXT NOT NULL)"
+)
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 

@@ -184,9 +184,14 @@ def _peaks(lake: Lake, track: str | None) -> list[float]:
 def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
     mine = [row for row in rows if row["modality"] == one.modality]
     return ModalityRows(
-        modality=one.modality, num_rows=one.num_rows, **one.statuses, num_distinct=len(mine), num_duplicates=sum(bool(row["tier"]) for row in mine),
-        num_in_version=sum(row["digest"] in held for row in mine), num_bytes=sum(row["size_bytes"] or 0 for row in mine),
-    )  # fmt: skip
+        modality=one.modality,
+        num_rows=one.num_rows,
+        **one.statuses,
+        num_distinct=len(mine),
+        num_duplicates=sum(bool(row["tier"]) for row in mine),
+        num_in_version=sum(row["digest"] in held for row in mine),
+        num_bytes=sum(row["size_bytes"] or 0 for row in mine),
+    )
 
 
 def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> list[FlowStep]:

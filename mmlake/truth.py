@@ -155,9 +155,14 @@ def compare_with_truth(lake: Lake, truth: Truth) -> Truthful:
         elif item.defect:
             defects[item.rule or item.defect][1] += 1
     return Truthful(
-        num_items=len(truth.items), num_rows=len(rows), missing=[_spelled(key) for key in sorted((expected - actual).elements())],
-        unexpected=[_spelled(key) for key in sorted((actual - expected).elements())], wrong=wrong, defects=dict(sorted(defects.items())), tiers=_tiers(lake, truth, rows),
-    )  # fmt: skip
+        num_items=len(truth.items),
+        num_rows=len(rows),
+        missing=[_spelled(key) for key in sorted((expected - actual).elements())],
+        unexpected=[_spelled(key) for key in sorted((actual - expected).elements())],
+        wrong=wrong,
+        defects=dict(sorted(defects.items())),
+        tiers=_tiers(lake, truth, rows),
+    )
 
 
 def prepare_sample(directory: Path, *, scale: float, advance: Advance = silent) -> Truth:
@@ -279,7 +284,7 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
                     ),
                     num_found=len(found_pairs),
                     num_right=len(found_pairs & related[modality]),
-                )  # fmt: skip
+                )
             )
     return made
 

@@ -18,8 +18,8 @@ UPSTREAM = [
     key="catalog",
     group_name="catalog",
     deps=UPSTREAM,
-    description="One LanceDB row per distinct digest of all modalities, with verdict, duplicates and vectors; searchable "
-    "by text, vector and SQL.",
+    description="One LanceDB row per distinct digest of all modalities, with verdict, duplicates and vectors;"
+    " searchable by text, vector and SQL.",
     kinds={"python", "lance"},
     owners=OWNERS,
     code_version="1",

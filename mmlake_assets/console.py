@@ -181,7 +181,10 @@ def ui(
     address = f"http://127.0.0.1:{port}"
 
     def taken(note: str) -> str:
-        return f"lake {lake} has a UI already, {note or 'which is starting'}; open that one, or stop it first: of two, each would start the runs of the sensors"
+        return (
+            f"lake {lake} has a UI already, {note or 'which is starting'}; open that one, or stop it first: of two, "
+            "each would start the runs of the sensors"
+        )
 
     held = lasting_lock(lake / ".ui.lock", taken=taken, note=f"{address} (process {os.getpid()})")
     console().print(f"Dagster UI of {lake}: {address}")

@@ -31,7 +31,10 @@ def column_schema(schema: TableSchema) -> dg.TableSchema:
 def line(made: Made) -> str:
     """One log line per partition."""
     counts = ", ".join(f"{name} {made.stamp.counts[name]}" for name in STATUSES if made.stamp.counts.get(name))
-    return f"{made.slot}: {made.stamp.num_rows} rows{f' ({counts})' if counts else ''} in {made.stamp.seconds:.2f} s{', unchanged' if made.reused else ''}"
+    return (
+        f"{made.slot}: {made.stamp.num_rows} rows{f' ({counts})' if counts else ''} in {made.stamp.seconds:.2f} "
+        f"s{', unchanged' if made.reused else ''}"
+    )
 
 
 def row_metadata(step: Step, made: Made) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def _row_keys(modality: str) -> list[dg.AssetKey]:
 
 @dg.sensor(
     name="landing_zone",
-    description="Registers shards that have landed as partitions, and asks for runs on those whose contents have changed; "
-    "a file counts once it is settled.",
+    description="Registers shards that have landed as partitions, and asks for runs on those whose contents "
+    "have changed; a file counts once it is settled.",
     asset_selection=dg.AssetSelection.assets(*(key for modality in SHARDS for key in _row_keys(modality))),
     minimum_interval_seconds=INTERVAL_S,
     default_status=STATUS,
@@ -102,8 +102,8 @@ SENSORS = [
     landing_zone,
     dg.AutomationConditionSensorDefinition(
         "automation",
-        description="Asks for what is missing or out of date of each partition; versions are published by `mmlake run` or "
-        "by hand.",
+        description="Asks for what is missing or out of date of each partition; versions are published by "
+        "`mmlake run` or by hand.",
         target=dg.AssetSelection.all(),
         minimum_interval_seconds=INTERVAL_S,
         default_status=STATUS,

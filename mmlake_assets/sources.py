@@ -15,8 +15,8 @@ from mmlake_resources import LakeResource
     key="dead_letters",
     group_name="sources",
     deps=[dg.AssetKey([modality, name]) for modality in MODALITIES for name in ("items", "blobs", "tracks")],
-    description="Every item that could not be read, stored or decoded: code, reason, place, number of attempts. `mmlake "
-    "retry` tries them again.",
+    description="Every item that could not be read, stored or decoded: code, reason, place, number of "
+    "attempts. `mmlake retry` tries them again.",
     kinds={"python", "parquet"},
     owners=OWNERS,
     code_version="1",

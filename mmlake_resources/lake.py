@@ -21,8 +21,9 @@ class LakeResource(dg.ConfigurableResource):
     root: str = Field(description="Directory of the lake: blobs, stage tables, catalog, versions, training shards.")
     landing: str | None = Field(
         default=None,
-        description="Landing zone: a directory, s3://bucket/prefix, hf://datasets/org/name, http(s)://host/directory/ or "
-        "another storage of docs/remote.md. A login in an address is used and not kept. Left out: the one "
+        description="Landing zone: a directory, s3://bucket/prefix, hf://datasets/org/name, "
+        "http(s)://host/directory/ or another storage of docs/remote.md. A login in an address is used and not kept. "
+        "Left out: the one "
         "that the lake remembers.",
     )
     landings: dict[str, str] = Field(
@@ -32,8 +33,8 @@ class LakeResource(dg.ConfigurableResource):
     )
     limit: int | None = Field(
         default=None,
-        description="Samples taken from the landing zone, from each of several, in the order of shard keys; 0 takes all. "
-        "Left out: as many as the lake remembers.",
+        description="Samples taken from the landing zone, from each of several, in the order of shard keys; "
+        "0 takes all. Left out: as many as the lake remembers.",
     )
     settings_file: str | None = Field(
         default=None,
@@ -49,8 +50,8 @@ class LakeResource(dg.ConfigurableResource):
     s3_profile: str | None = Field(default=None, description="Profile of ~/.aws/config whose credentials are used.")
     settle_s: float = Field(
         default=10.0,
-        description="Seconds that a landed file must rest before the sensor takes it, unless a `_SUCCESS` marker vouches "
-        "for "
+        description="Seconds that a landed file must rest before the sensor takes it, unless a `_SUCCESS` "
+        "marker vouches for "
         "it.",
     )
 

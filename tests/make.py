@@ -10,7 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-_WORDS = "river stone market harvest engine garden winter lantern bridge copper signal meadow harbour village printer orchard canyon teacher weather museum".split()
+_WORDS = (
+    "river stone market harvest engine garden winter lantern bridge copper signal meadow harbour village printer "
+    "orchard canyon teacher weather museum"
+).split()
 
 
 def prose(number: int, *, words: int = 40) -> str:

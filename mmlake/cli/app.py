@@ -59,7 +59,10 @@ SettingsOption = Annotated[
     Path | None, typer.Option("--settings", envvar="MMLAKE_SETTINGS", help="TOML file with one table per stage.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
-LANDING_KINDS = "a directory, s3://BUCKET/PREFIX, hf://datasets/ORG/NAME, http(s)://HOST/DIRECTORY/ or another storage of docs/remote.md (gs://, az://, sftp://, ...)"
+LANDING_KINDS = (
+    "a directory, s3://BUCKET/PREFIX, hf://datasets/ORG/NAME, http(s)://HOST/DIRECTORY/ or another storage of "
+    "docs/remote.md (gs://, az://, sftp://, ...)"
+)
 LandingOption = Annotated[
     list[str] | None,
     typer.Option(

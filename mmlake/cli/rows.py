@@ -46,30 +46,67 @@ class _Source:
 
 @app.command(rich_help_panel=PANEL)
 def rows(
-    version: Annotated[str, typer.Argument(help="Version, branch, tag or id whose items are written; everything that was ingested when left out.")] = "",
+    version: Annotated[
+        str,
+        typer.Argument(
+            help="Version, branch, tag or id whose items are written; everything that was ingested when left out."
+        ),
+    ] = "",
     lake: LakeOption = DEFAULT_LAKE,
     landing: LandingOption = None,
-    shard: Annotated[list[str] | None, typer.Option("--shard", help="Only this shard; may be given several times.")] = None,
+    shard: Annotated[
+        list[str] | None, typer.Option("--shard", help="Only this shard; may be given several times.")
+    ] = None,
     to: Annotated[str, typer.Option("--to", help="parquet or webdataset.")] = "parquet",
-    out: Annotated[Path, typer.Option("--out", help="Directory of the files and of their _provenance.json.")] = Path("rows"),
-    fields: Annotated[str | None, typer.Option("--fields", help="Fields of the records to keep, with commas between; all when left out.")] = None,
-    per_image_fields: Annotated[str, typer.Option("--per-image-fields", help="With --landing: list fields that have one value per image.")] = "",
-    per_text_fields: Annotated[str, typer.Option("--per-text-fields", help="With --landing: list fields that have one value per text.")] = "",
-    materialize: Annotated[str, typer.Option("--materialize", help="When bytes of media are read into the rows: read (before the filters), write (after them) or never.")] = "write",
-    on_error: Annotated[str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")] = "error",
-    filters: Annotated[list[str] | None, typer.Option("--filter", help=
-        "NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several "
-        "times.")] = None,
-    keep_invalid: Annotated[bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")] = False,
-    repeats: Annotated[bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="Directory of the files and of their _provenance.json.")] = Path(
+        "rows"
+    ),
+    fields: Annotated[
+        str | None,
+        typer.Option("--fields", help="Fields of the records to keep, with commas between; all when left out."),
+    ] = None,
+    per_image_fields: Annotated[
+        str, typer.Option("--per-image-fields", help="With --landing: list fields that have one value per image.")
+    ] = "",
+    per_text_fields: Annotated[
+        str, typer.Option("--per-text-fields", help="With --landing: list fields that have one value per text.")
+    ] = "",
+    materialize: Annotated[
+        str,
+        typer.Option(
+            "--materialize",
+            help="When bytes of media are read into the rows: read (before the filters), write (after them) or never.",
+        ),
+    ] = "write",
+    on_error: Annotated[
+        str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")
+    ] = "error",
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            help="NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several "
+            "times.",
+        ),
+    ] = None,
+    keep_invalid: Annotated[
+        bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")
+    ] = False,
+    repeats: Annotated[
+        bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")
+    ] = False,
     compression: Annotated[str, typer.Option("--compression", help="Parquet: snappy, zstd, gzip or none.")] = "snappy",
     row_group_rows: Annotated[int, typer.Option("--row-group-rows", help="Parquet: rows of a row group.")] = 16_384,
-    samples_per_file: Annotated[int, typer.Option("--samples-per-file", help="Samples of a file; it is also closed at 1 GiB.")] = 100_000,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what this command wrote there before.")] = False,
+    samples_per_file: Annotated[
+        int, typer.Option("--samples-per-file", help="Samples of a file; it is also closed at 1 GiB.")
+    ] = 100_000,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what this command wrote there before.")
+    ] = False,
     append: Annotated[bool, typer.Option("--append", help="Write beside what is there.")] = False,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write interleaved rows as Parquet or WebDataset: texts and media of a sample in order, with the fields of its
     record.
 
@@ -89,9 +126,12 @@ def rows(
         raise SettingsError("--overwrite and --append exclude one another; give one of them")
     chosen = _chosen(filters or [], keep_invalid=keep_invalid)
     how = WriteSettings(
-        mode="overwrite" if overwrite else "append" if append else "error", on_error=on_error, compression=compression, row_group_rows=row_group_rows,
+        mode="overwrite" if overwrite else "append" if append else "error",
+        on_error=on_error,
+        compression=compression,
+        row_group_rows=row_group_rows,
         samples_per_file=samples_per_file,
-    )  # fmt: skip
+    )
     lists = {
         "fields": None if fields is None else _names(fields),
         "per_image_fields": _names(per_image_fields),
@@ -105,9 +145,17 @@ def rows(
         source = _of_lake(lake, version, shard, lists, settings, repeats=repeats)
     with _bar(source.num_shards, quiet=as_json) as (advance_shards, advance_rows):
         done = export_rows(
-            source.batches(advance_shards), out, to=to, places=source.places, filters=chosen, moment=materialize, settings=how, models=Settings.load(settings).embed,
-            about={"from": source.about, **lists}, advance=advance_rows,
-        )  # fmt: skip
+            source.batches(advance_shards),
+            out,
+            to=to,
+            places=source.places,
+            filters=chosen,
+            moment=materialize,
+            settings=how,
+            models=Settings.load(settings).embed,
+            about={"from": source.about, **lists},
+            advance=advance_rows,
+        )
     data = {
         "out": str(out),
         "files": [file.name for file in done.written.files],

@@ -65,9 +65,9 @@ def fsck(
     if repair:
         opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
     mended = {one.digest for one in repairs if one.outcome == "repaired"}
-    told = {one.digest: one.detail for one in repairs}
+    advice = {one.digest: one.detail for one in repairs}
     problems = broken + [
-        f"blob {digest} is {what}: {told.get(digest) or f'run `mmlake fsck --repair` (`mmlake why {short(digest)}` names where it came from)'}"
+        f"blob {digest} is {what}: {advice.get(digest) or _repair_advice(digest)}"
         for digest, what in wrong.items()
         if digest not in mended
     ]
@@ -81,7 +81,10 @@ def fsck(
         "repaired": sorted(mended),
         "rebuilt_indexes": rebuilt,
     }
-    done = f"{len(mended)} repaired, {f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
+    done = (
+        f"{len(mended)} repaired, "
+        f"{f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
+    )
     lines = [*problems, f"{number_of(len(digests), 'blob')} and {number_of(len(slots), 'table')} checked, {done}"]
     emit(data, as_json=as_json, draw=lambda out: out.print(shown("\n".join(lines)), soft_wrap=True))
     if problems:
@@ -187,6 +190,10 @@ def failed(
             table(f"{len(rows)} failed", columns, lines, right=["attempts"]) if rows else "nothing failed"
         ),
     )
+
+
+def _repair_advice(digest: str) -> str:
+    return f"run `mmlake fsck --repair` (`mmlake why {short(digest)}` names where it came from)"
 
 
 def _place(letter: dict[str, Any]) -> str:

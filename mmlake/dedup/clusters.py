@@ -57,9 +57,17 @@ def cluster(nodes: pa.Table, pairs: pa.Table) -> pa.Table:
         for digest in component:
             edge = None if digest == survivor else edges[digest]
             out.append(
-                {"digest": digest, "survivor": survivor, "is_survivor": digest == survivor, "cluster_size": len(component), "num_occurrences": rows[digest]["num_occurrences"],
-                 "tier": edge and _TIERS[edge[0]], "method": edge and edge[2], "score": edge and -edge[1]}
-            )  # fmt: skip
+                {
+                    "digest": digest,
+                    "survivor": survivor,
+                    "is_survivor": digest == survivor,
+                    "cluster_size": len(component),
+                    "num_occurrences": rows[digest]["num_occurrences"],
+                    "tier": edge and _TIERS[edge[0]],
+                    "method": edge and edge[2],
+                    "score": edge and -edge[1],
+                }
+            )
     return schemas.from_rows(schemas.CLUSTERS, out)
 
 

@@ -109,24 +109,47 @@ TIERS: dict[str, Tier] = {
     tier.modality: tier
     for tier in (
         Tier(
-            modality="text", method=text.METHOD, methods=("minhash", "shingles"), fingerprint=_of_texts, pairs=_text_pairs, bound=lambda settings: settings.text_jaccard,
-            finds="the same text with words changed, added or lost", source="Broder 1997; banding as in Leskovec et al., ch. 3",
+            modality="text",
+            method=text.METHOD,
+            methods=("minhash", "shingles"),
+            fingerprint=_of_texts,
+            pairs=_text_pairs,
+            bound=lambda settings: settings.text_jaccard,
+            finds="the same text with words changed, added or lost",
+            source="Broder 1997; banding as in Leskovec et al., ch. 3",
         ),
         Tier(
-            modality="image", method=image.METHOD, methods=(image.METHOD, image.MIRRORED, "dhash", "luma"), fingerprint=_of_images, pairs=image.pairs,
+            modality="image",
+            method=image.METHOD,
+            methods=(image.METHOD, image.MIRRORED, "dhash", "luma"),
+            fingerprint=_of_images,
+            pairs=image.pairs,
             bound=lambda settings: 1 - settings.image_radius_bits / 64,
-            finds="a picture recompressed, scaled, blurred, toned, mirrored or stored in another orientation", source="Zauner 2010, Krawetz 2013",
+            finds="a picture recompressed, scaled, blurred, toned, mirrored or stored in another orientation",
+            source="Zauner 2010, Krawetz 2013",
         ),
         Tier(
-            modality="video", method=video.METHOD, methods=(video.METHOD, "frame-luma"), fingerprint=_of_videos, pairs=video.pairs, bound=lambda settings: settings.video_match,
-            finds="a clip encoded again, scaled, trimmed or at another frame rate", source="pHash on a time grid, own confirmation by movement",
+            modality="video",
+            method=video.METHOD,
+            methods=(video.METHOD, "frame-luma"),
+            fingerprint=_of_videos,
+            pairs=video.pairs,
+            bound=lambda settings: settings.video_match,
+            finds="a clip encoded again, scaled, trimmed or at another frame rate",
+            source="pHash on a time grid, own confirmation by movement",
         ),
         Tier(
-            modality="audio", method=audio.METHOD, methods=(audio.METHOD, "spectrum"), fingerprint=_of_audio, pairs=audio.pairs, bound=lambda settings: settings.audio_match,
-            finds="a recording transcoded, louder, noisier, trimmed or padded", source="Haitsma and Kalker 2002",
+            modality="audio",
+            method=audio.METHOD,
+            methods=(audio.METHOD, "spectrum"),
+            fingerprint=_of_audio,
+            pairs=audio.pairs,
+            bound=lambda settings: settings.audio_match,
+            finds="a recording transcoded, louder, noisier, trimmed or padded",
+            source="Haitsma and Kalker 2002",
         ),
     )
-}  # fmt: skip
+}
 
 
 def fingerprint(

@@ -29,10 +29,15 @@ from mmlake.records import digest_of
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS downloads (
-    address TEXT PRIMARY KEY, manners TEXT NOT NULL, policy TEXT NOT NULL, code INTEGER, digest TEXT, fetched_s REAL NOT NULL, answer TEXT NOT NULL
+    address TEXT PRIMARY KEY, manners TEXT NOT NULL, policy TEXT NOT NULL, code INTEGER, digest TEXT,
+    fetched_s REAL NOT NULL, answer TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS turns (list TEXT PRIMARY KEY, turn INTEGER NOT NULL, policy TEXT NOT NULL, made TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS homes (list TEXT, address TEXT, modality TEXT NOT NULL, PRIMARY KEY (list, address)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS turns (
+    list TEXT PRIMARY KEY, turn INTEGER NOT NULL, policy TEXT NOT NULL, made TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS homes (
+    list TEXT, address TEXT, modality TEXT NOT NULL, PRIMARY KEY (list, address)
+) WITHOUT ROWID;
 """
 _POLL_S = 0.005
 _WAIT_S = 30.0  # for another process that writes; a group of answers takes milliseconds

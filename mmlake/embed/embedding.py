@@ -27,9 +27,16 @@ _log = logging.getLogger(__name__)
 
 
 def embed(
-    tracks: pa.Table, modality: str, *, encoder: str, store: Blobs, executor: Executor, settings: EmbedSettings, advance: Advance = silent,
+    tracks: pa.Table,
+    modality: str,
+    *,
+    encoder: str,
+    store: Blobs,
+    executor: Executor,
+    settings: EmbedSettings,
+    advance: Advance = silent,
     failed: Callable[[str, str], None] | None = None,
-) -> pa.Table:  # fmt: skip
+) -> pa.Table:
     """EMBEDDINGS, one row per digest of tracks, vectors of unit norm.
 
     A digest that cannot be embedded has an empty vector and dimension 0; `failed(digest, reason)` is told why, and the

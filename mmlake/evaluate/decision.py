@@ -239,7 +239,10 @@ def _rounded(value: float) -> float:
 
 def _explain(outcome: str, rows: tuple[Difference, ...], *, metric: str, alpha: float, margin: float) -> str:
     def said(row: Difference) -> str:
-        evidence = f"interval {row.ci_low:+.4f} to {row.ci_high:+.4f}, corrected p {row.p_corrected:.4f}, {row.num_probes} probes"
+        evidence = (
+            f"interval {row.ci_low:+.4f} to {row.ci_high:+.4f}, corrected p {row.p_corrected:.4f}, {row.num_probes} "
+            "probes"
+        )
         name = "all probes" if row.modality == "all" else row.modality
         return f"{name} {row.mean_difference:+.4f} ({row.mean_old:.4f} to {row.mean_new:.4f}, {evidence})"
 
@@ -247,7 +250,10 @@ def _explain(outcome: str, rows: tuple[Difference, ...], *, metric: str, alpha: 
     if outcome == "reject":
         return f"Reject: {metric} fell by more than the margin of {margin:g} in {'; '.join(map(said, worse))}."
     if outcome == "keep":
-        return f"Keep: {metric} rose in {'; '.join(map(said, better))}, and fell significantly by more than {margin:g} nowhere."
+        return (
+            f"Keep: {metric} rose in {'; '.join(map(said, better))}, and fell significantly by more than {margin:g} "
+            "nowhere."
+        )
     whole = rows[0]
     small = [row for row in rows if row.verdict == "slightly worse"]
     certain = f"no change of {metric} is certain at a family-wise level of {alpha:g}"

@@ -12,7 +12,8 @@ _TAG = re.compile(rb"""<meta\b[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.+-
 _DECLARATION = re.compile(rb"""<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z0-9_:.-]{1,40})["']""")
 # Labels under which the web means a larger encoding than the name says (Encoding Standard, section 4.2), by Python's
 # name.
-_MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
+_MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932",
           "euc_kr": "cp949", "big5": "big5hkscs"}  # fmt: skip
 _WEB = frozenset(
     "utf-8 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8 "

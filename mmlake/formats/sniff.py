@@ -126,9 +126,11 @@ _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
 _TEXT_NAMES = {
     "txt": "text/plain", "text": "text/plain",
-    "md": "text/markdown", "rst": "text/plain", "html": "text/html", "htm": "text/html", "xhtml": "text/html", "json": "application/json",
+    "md": "text/markdown", "rst": "text/plain", "html": "text/html", "htm": "text/html", "xhtml": "text/html",
+    "json": "application/json",
     "csv": "text/csv",
-    "tsv": "text/tab-separated-values", "srt": "application/x-subrip", "vtt": "text/vtt", "xml": "text/xml", "tex": "text/plain", "log": "text/plain",
+    "tsv": "text/tab-separated-values", "srt": "application/x-subrip", "vtt": "text/vtt", "xml": "text/xml",
+    "tex": "text/plain", "log": "text/plain",
     "caption": "text/plain", "transcript": "text/plain",
     "jsonl": "application/jsonl", "ndjson": "application/jsonl",
 }  # fmt: skip
@@ -139,12 +141,17 @@ _MEDIA_NAMES = {
     "video": "mp4 m4v mov mkv webm avi ts m2ts mts mpg mpeg vob flv wmv ogv 3gp asf",
 }
 _NAME_TYPES = {  # of names whose extension is not the end of their type
-    "jpg": "image/jpeg", "jpe": "image/jpeg", "tif": "image/tiff", "jp2": "image/jp2", "ppm": "image/x-portable-pixmap", "pgm": "image/x-portable-graymap",
+    "jpg": "image/jpeg", "jpe": "image/jpeg", "tif": "image/tiff", "jp2": "image/jp2", "ppm": "image/x-portable-pixmap",
+    "pgm": "image/x-portable-graymap",
     "pnm": "image/x-portable-anymap", "pbm": "image/x-portable-bitmap",
-    "pam": "image/x-portable-arbitrarymap", "pfm": "image/x-portable-floatmap", "tga": "image/x-tga", "ico": "image/vnd.microsoft.icon", "dds": "image/vnd-ms.dds",
-    "sgi": "image/sgi", "pcx": "image/vnd.zbrush.pcx", "j2k": "image/j2c", "wave": "audio/wav", "mp3": "audio/mpeg", "oga": "audio/ogg", "opus": "audio/ogg", "m4a": "audio/mp4", "m4b": "audio/mp4",
-    "aif": "audio/aiff", "au": "audio/basic", "mka": "audio/x-matroska", "weba": "audio/webm", "wma": "audio/x-ms-wma", "m4v": "video/mp4", "mov": "video/quicktime",
-    "mkv": "video/x-matroska", "avi": "video/x-msvideo", "ts": "video/mp2t", "m2ts": "video/mp2t", "mts": "video/mp2t", "mpg": "video/mpeg", "vob": "video/mpeg",
+    "pam": "image/x-portable-arbitrarymap", "pfm": "image/x-portable-floatmap", "tga": "image/x-tga",
+    "ico": "image/vnd.microsoft.icon", "dds": "image/vnd-ms.dds",
+    "sgi": "image/sgi", "pcx": "image/vnd.zbrush.pcx", "j2k": "image/j2c", "wave": "audio/wav", "mp3": "audio/mpeg",
+    "oga": "audio/ogg", "opus": "audio/ogg", "m4a": "audio/mp4", "m4b": "audio/mp4",
+    "aif": "audio/aiff", "au": "audio/basic", "mka": "audio/x-matroska", "weba": "audio/webm", "wma": "audio/x-ms-wma",
+    "m4v": "video/mp4", "mov": "video/quicktime",
+    "mkv": "video/x-matroska", "avi": "video/x-msvideo", "ts": "video/mp2t", "m2ts": "video/mp2t", "mts": "video/mp2t",
+    "mpg": "video/mpeg", "vob": "video/mpeg",
     "flv": "video/x-flv", "wmv": "video/x-ms-wmv", "ogv": "video/ogg", "3gp": "video/3gpp", "asf": "video/x-ms-asf",
 }  # fmt: skip
 _NAMES: dict[str, Kind] = {

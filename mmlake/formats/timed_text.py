@@ -95,4 +95,5 @@ def _first(line: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 def _clock(time_s: float) -> str:
     milliseconds = round(time_s * 1000)
-    return f"{milliseconds // 3_600_000:02d}:{milliseconds // 60_000 % 60:02d}:{milliseconds // 1000 % 60:02d}.{milliseconds % 1000:03d}"
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{rest:03d}"

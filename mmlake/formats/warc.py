@@ -35,7 +35,8 @@ _MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
 _CHUNK_BYTES = 1 << 20
 _INPUT_BYTES = 1 << 16
-_KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated", "warc-identified-payload-type", "warc-identified-content-language", "warc-filename",
+_KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-truncated",
+"warc-identified-payload-type", "warc-identified-content-language", "warc-filename",
          "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date", "warc-profile")  # fmt: skip
 
 

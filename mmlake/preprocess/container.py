@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 # only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
 # name
-_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,caf,au,amr,h264,hevc,ivf,dv,gif"
+_FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
+    "caf,au,amr,h264,hevc,ivf,dv,gif"
+)
 _PLAYLIST_HEADS = (
     b"#extm3u",
     b"ffconcat",

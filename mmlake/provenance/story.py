@@ -151,7 +151,10 @@ def _occurrence(each: Occurrence) -> list[str]:
 
 def _step(step: Step) -> list[str]:
     place = "corpus" if step.shard == "ALL" else step.shard
-    made = f"data {step.data_version[:12]} code {step.code_version} settings {step.settings_digest[:12] or '-'} run {step.run_id or '-'}"
+    made = (
+        f"data {step.data_version[:12]} code {step.code_version} settings {step.settings_digest[:12] or '-'} run "
+        f"{step.run_id or '-'}"
+    )
     return [f"  {step.table:<20} {step.said}", f"  {'':<20} {place}; {made}"]
 
 

@@ -58,7 +58,15 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
     counts["accounted"] = contracts.same_keys("stage tables -> catalog", expected, held)
     size = sum(path.stat().st_size for path in (lake.root / "catalog").rglob("*") if path.is_file())
     stamp = Stamp(
-        data_version=lake.catalog.data_version(), schema_version=1, num_rows=len(held), size_bytes=size, code_version=CODE_VERSION, settings_digest="", inputs=inputs, counts=counts,
-        run_id=run_id, **started.fields(),
-    )  # fmt: skip
+        data_version=lake.catalog.data_version(),
+        schema_version=1,
+        num_rows=len(held),
+        size_bytes=size,
+        code_version=CODE_VERSION,
+        settings_digest="",
+        inputs=inputs,
+        counts=counts,
+        run_id=run_id,
+        **started.fields(),
+    )
     return lake.tables.mark(SLOT, stamp)

@@ -60,9 +60,15 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
             )
         before = earlier_versions(lake, version)[-1:]
         built = lake.versions.build(
-            selection.items, excluded=selection.excluded, recipe=recipe, settings_digest=lake.settings.digest(_SETTINGS), encoders=_encoders(lake),
-            diversity=_diversity(lake, selection.items), parents=tuple(before), name=version,
-        )  # fmt: skip
+            selection.items,
+            excluded=selection.excluded,
+            recipe=recipe,
+            settings_digest=lake.settings.digest(_SETTINGS),
+            encoders=_encoders(lake),
+            diversity=_diversity(lake, selection.items),
+            parents=tuple(before),
+            name=version,
+        )
         advance(held)
         _move_branch(lake, recipe.name, built)
     made = lake.versions.read(version)

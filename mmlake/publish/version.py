@@ -93,7 +93,9 @@ VERSION_STEPS: dict[str, VersionStep] = {
             name="provenance",
             stage="provenance",
             make=making.provenance_chain,
-            description="The chain of tables, runs, code and settings behind the version, exported beside its manifest.",
+            description=(
+                "The chain of tables, runs, code and settings behind the version, exported beside its manifest."
+            ),
         ),
     )
 }
@@ -117,9 +119,17 @@ def run_version_step(
     with lake.naming_blobs():  # until the manifest is written, nothing but the catalog names what it will hold
         result = step.make(lake, version, advance)
     stamp = Stamp(
-        data_version=result.data_version, schema_version=1, num_rows=result.num_rows, size_bytes=result.size_bytes, code_version=step.code_version,
-        settings_digest=lake.settings.digest(step.settings), inputs=inputs | result.inputs, counts=result.counts, run_id=run_id, **started.fields(),
-    )  # fmt: skip
+        data_version=result.data_version,
+        schema_version=1,
+        num_rows=result.num_rows,
+        size_bytes=result.size_bytes,
+        code_version=step.code_version,
+        settings_digest=lake.settings.digest(step.settings),
+        inputs=inputs | result.inputs,
+        counts=result.counts,
+        run_id=run_id,
+        **started.fields(),
+    )
     lake.tables.mark(slot_of(step.name, version), stamp)
     _LOG.info(
         "%s[%s]: %d rows in %.2f s",

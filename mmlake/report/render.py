@@ -314,7 +314,10 @@ def _decision_chart(decision: dict[str, Any]) -> Markup:
     ]
     if not rows:
         return Markup("")
-    unit = f"change of {decision['metric']}, new minus old; line: {1 - decision['alpha']:.0%} interval, p corrected, grey: margin"
+    unit = (
+        f"change of {decision['metric']}, new minus old; line: {1 - decision['alpha']:.0%} interval, p corrected, "
+        "grey: margin"
+    )
     return svg.intervals(rows, title="difference between the versions", unit=unit, margin=decision["margin"])
 
 
@@ -369,7 +372,10 @@ def _environment() -> Environment:
 
 def _policy(css: str, script: str) -> str:
     hashes = [base64.b64encode(hashlib.sha256(str(part).encode()).digest()).decode() for part in (css, script)]
-    return f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; form-action 'none'"
+    return (
+        f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{hashes[0]}'; script-src "
+        f"'sha256-{hashes[1]}'; base-uri 'none'; form-action 'none'"
+    )
 
 
 def _size(num_bytes: float) -> str:

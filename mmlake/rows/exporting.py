@@ -48,9 +48,19 @@ class Exported:
 
 
 def export_rows(
-    batches: Iterable[RowBatch], out: str | Path, *, to: str, places: Places, filters: Sequence[Filter] = (), moment: str = "write", settings: WriteSettings | None = None,
-    models: EmbedSettings | None = None, executor: Executor | None = None, about: Mapping[str, Any] | None = None, advance: Advance = silent,
-) -> Exported:  # fmt: skip
+    batches: Iterable[RowBatch],
+    out: str | Path,
+    *,
+    to: str,
+    places: Places,
+    filters: Sequence[Filter] = (),
+    moment: str = "write",
+    settings: WriteSettings | None = None,
+    models: EmbedSettings | None = None,
+    executor: Executor | None = None,
+    about: Mapping[str, Any] | None = None,
+    advance: Advance = silent,
+) -> Exported:
     """What was written under `out`, and what was not. places: where bytes are read from; filters that look at pictures
     read them whatever the moment.
 

@@ -163,8 +163,13 @@ def held(batch: RowBatch, mask: np.ndarray) -> Iterator[tuple[int, bytes | None]
 
 
 def apply_filters(
-    batch: RowBatch, filters: Sequence[Filter], *, pictures: Pictures = held, models: EmbedSettings | None = None, executor: Executor | None = None
-) -> tuple[RowBatch, Dropped]:  # fmt: skip
+    batch: RowBatch,
+    filters: Sequence[Filter],
+    *,
+    pictures: Pictures = held,
+    models: EmbedSettings | None = None,
+    executor: Executor | None = None,
+) -> tuple[RowBatch, Dropped]:
     """(what the filters leave, what they took). Filters work in their order, each on what the one before left;
     positions are counted anew.
 

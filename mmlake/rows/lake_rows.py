@@ -33,9 +33,14 @@ def lake_shards(tables: Tables) -> list[str]:
 
 
 def lake_rows(
-    tables: Tables, *, shards: Sequence[str] | None = None, digests: Collection[str] | None = None, is_repeating: bool = False, fields: Sequence[str] | None = None,
+    tables: Tables,
+    *,
+    shards: Sequence[str] | None = None,
+    digests: Collection[str] | None = None,
+    is_repeating: bool = False,
+    fields: Sequence[str] | None = None,
     advance: Advance = silent,
-) -> Iterator[RowBatch]:  # fmt: skip
+) -> Iterator[RowBatch]:
     """The rows of the shards in order, a few thousand whole samples at a time.
 
     advance: told of shards. digests: only items of these; each comes once, in the first shard that has it, unless

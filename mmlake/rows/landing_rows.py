@@ -31,9 +31,17 @@ def pick_shards(
 
 
 def landing_rows(
-    shards: Sequence[sources.Shard], *, landing: Landing, settings: sources.SourceSettings, fields: Sequence[str] | None = None, per_image_fields: Sequence[str] = (),
-    per_text_fields: Sequence[str] = (), with_bytes: bool = False, batch_bytes: int = 64 << 20, advance: Advance = silent,
-) -> Iterator[RowBatch]:  # fmt: skip
+    shards: Sequence[sources.Shard],
+    *,
+    landing: Landing,
+    settings: sources.SourceSettings,
+    fields: Sequence[str] | None = None,
+    per_image_fields: Sequence[str] = (),
+    per_text_fields: Sequence[str] = (),
+    with_bytes: bool = False,
+    batch_bytes: int = 64 << 20,
+    advance: Advance = silent,
+) -> Iterator[RowBatch]:
     """The rows of the shards, batches of whole samples. Parquet files that hold rows already give them as they are.
 
     fields: the only fields of the records that are kept, as columns; None keeps all. with_bytes: whether media are read
@@ -54,9 +62,16 @@ def landing_rows(
             )
         else:
             batches = read_rows(
-                members, landing=landing, settings=settings, fields=fields, per_image_fields=per_image_fields, per_text_fields=per_text_fields,
-                materialize="read" if with_bytes else "never", max_batch_bytes=batch_bytes, not_a_list="report",
-            )  # fmt: skip
+                members,
+                landing=landing,
+                settings=settings,
+                fields=fields,
+                per_image_fields=per_image_fields,
+                per_text_fields=per_text_fields,
+                materialize="read" if with_bytes else "never",
+                max_batch_bytes=batch_bytes,
+                not_a_list="report",
+            )
         waiting = {shard.path for shard in members}
         for batch in batches:
             yield batch if fields is None else _without_record(batch)

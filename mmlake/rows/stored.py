@@ -37,9 +37,13 @@ _log = logging.getLogger(__name__)
 
 
 def read_parquet_rows(
-    paths: Sequence[str], *, landing: Landing | str | os.PathLike[str], fields: Fields = None, max_batch_bytes: int | None = MAX_BATCH_BYTES,
+    paths: Sequence[str],
+    *,
+    landing: Landing | str | os.PathLike[str],
+    fields: Fields = None,
+    max_batch_bytes: int | None = MAX_BATCH_BYTES,
     max_batch_rows: int | None = None,
-) -> Iterator[RowBatch]:  # fmt: skip
+) -> Iterator[RowBatch]:
     """The rows of the files, at least one batch, each with the names of the files that fed it. Rows of one sample that
     follow one another stay together.
 

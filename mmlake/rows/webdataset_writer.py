@@ -38,10 +38,14 @@ _MAX_POSITION = 1_000_000  # lists are as long as the highest position: one wron
 # reserved columns that the JSON is made of
 _READ: Final = ("sample_id", "position", "modality", "content_type", "text_content", "licence", "metadata_json")
 _EXTENSIONS: Final = {
-    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/tiff": "tif", "image/bmp": "bmp", "image/avif": "avif", "image/heic": "heic",
-    "image/jp2": "jp2", "image/jxl": "jxl", "audio/wav": "wav", "audio/x-wav": "wav", "audio/flac": "flac", "audio/mpeg": "mp3", "audio/ogg": "ogg", "audio/mp4": "m4a",
-    "audio/aac": "aac", "audio/aiff": "aif", "audio/basic": "au", "audio/webm": "weba", "audio/amr": "amr", "video/mp4": "mp4", "video/quicktime": "mov", "video/webm": "webm",
-    "video/x-matroska": "mkv", "video/x-msvideo": "avi", "video/mpeg": "mpg", "video/mp2t": "ts", "video/ogg": "ogv", "video/x-flv": "flv",
+    "image/jpeg": "jpg", "image/png": "png", "image/gif": "gif", "image/webp": "webp", "image/tiff": "tif",
+    "image/bmp": "bmp", "image/avif": "avif", "image/heic": "heic",
+    "image/jp2": "jp2", "image/jxl": "jxl", "audio/wav": "wav", "audio/x-wav": "wav", "audio/flac": "flac",
+    "audio/mpeg": "mp3", "audio/ogg": "ogg", "audio/mp4": "m4a",
+    "audio/aac": "aac", "audio/aiff": "aif", "audio/basic": "au", "audio/webm": "weba", "audio/amr": "amr",
+    "video/mp4": "mp4", "video/quicktime": "mov", "video/webm": "webm",
+    "video/x-matroska": "mkv", "video/x-msvideo": "avi", "video/mpeg": "mpg", "video/mp2t": "ts", "video/ogg": "ogv",
+    "video/x-flv": "flv",
 }  # fmt: skip
 
 

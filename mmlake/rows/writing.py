@@ -129,9 +129,15 @@ class Written:
 
 
 def write_rows(
-    batches: Iterable[RowBatch] | RowBatch, directory: str | Path, *, to: str, settings: WriteSettings | None = None, fill: Fill | None = None,
-    about: Callable[[], Mapping[str, Any]] = dict, advance: Advance = silent,
-) -> Written:  # fmt: skip
+    batches: Iterable[RowBatch] | RowBatch,
+    directory: str | Path,
+    *,
+    to: str,
+    settings: WriteSettings | None = None,
+    fill: Fill | None = None,
+    about: Callable[[], Mapping[str, Any]] = dict,
+    advance: Advance = silent,
+) -> Written:
     """What was written. to: a name of FORMATS. A batch holds whole samples: an id that comes back in a later batch is
     another sample.
 

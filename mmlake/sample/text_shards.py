@@ -25,9 +25,11 @@ _QUESTIONS = (
 )
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
-<head><meta charset="utf-8"><title>{title} | The {place} Gazette</title><style>nav {{ color: #333 }}</style><script>var page = 1;</script></head>
+<head><meta charset="utf-8"><title>{title} | The {place} Gazette</title>\
+<style>nav {{ color: #333 }}</style><script>var page = 1;</script></head>
 <body>
-<nav><ul><li><a href="/">Home</a></li><li><a href="/news">News</a></li><li><a href="/archive">Archive</a></li></ul></nav>
+<nav><ul><li><a href="/">Home</a></li><li><a href="/news">News</a></li>\
+<li><a href="/archive">Archive</a></li></ul></nav>
 <main><article><h1>{title}</h1>
 {paragraphs}
 </article></main>

@@ -245,9 +245,22 @@ def _plain_rows(sample: Plain, modality: str, reading: Reading, store: Blobs) ->
             else texts.metadata_text({**metadata, "charset": kept.charset})
         )
         yield ItemRow(
-            f"{reading.key}#{ordinal:06d}", kept.digest, sample.sample_id, position, kind, role, content_type, kept.text, beside if role == "media" else None, ref, source,
-            licence, kept.size_bytes, told, *_status(kept.fault),
-        )  # fmt: skip
+            f"{reading.key}#{ordinal:06d}",
+            kept.digest,
+            sample.sample_id,
+            position,
+            kind,
+            role,
+            content_type,
+            kept.text,
+            beside if role == "media" else None,
+            ref,
+            source,
+            licence,
+            kept.size_bytes,
+            told,
+            *_status(kept.fault),
+        )
 
 
 def _row(item: RawItem, reading: Reading, store: Blobs) -> ItemRow:
@@ -269,10 +282,22 @@ def _row(item: RawItem, reading: Reading, store: Blobs) -> ItemRow:
     elif item.fault is None and not is_text and not item.size_bytes:
         kept = _Kept(None, 0, fault=_EMPTY)
     return ItemRow(
-        item_id_of(reading.key, item), kept.digest, item.sample_id, item.position, item.modality, item.role, item.content_type, kept.text,
-        _sample_text(item) if item.beside else None, item.ref.to_json(), reading.defaults.source, _licence(item.licence, reading.defaults), kept.size_bytes,
-        texts.metadata_text(metadata) if metadata else None, *_status(kept.fault),
-    )  # fmt: skip
+        item_id_of(reading.key, item),
+        kept.digest,
+        item.sample_id,
+        item.position,
+        item.modality,
+        item.role,
+        item.content_type,
+        kept.text,
+        _sample_text(item) if item.beside else None,
+        item.ref.to_json(),
+        reading.defaults.source,
+        _licence(item.licence, reading.defaults),
+        kept.size_bytes,
+        texts.metadata_text(metadata) if metadata else None,
+        *_status(kept.fault),
+    )
 
 
 def _status(fault: Fault | None) -> tuple[str, int | None, str | None]:

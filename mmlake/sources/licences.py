@@ -23,12 +23,16 @@ _SPELLINGS = {
     **{spdx.lower(): spdx for spdx in _OTHERS},
     "apache 2.0": "Apache-2.0", "apache license 2.0": "Apache-2.0", "apache licence 2.0": "Apache-2.0",
     "apache2": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache-2": "Apache-2.0",
-    "mit license": "MIT", "mit licence": "MIT", "the mit license": "MIT", "bsd-3": "BSD-3-Clause", "odc-by": "ODC-By-1.0",
+    "mit license": "MIT", "mit licence": "MIT", "the mit license": "MIT", "bsd-3": "BSD-3-Clause",
+    "odc-by": "ODC-By-1.0",
     "odc-by 1.0": "ODC-By-1.0", "odbl": "ODbL-1.0", "pddl": "PDDL-1.0",
-    "cc0": "CC0-1.0", "cc-0": "CC0-1.0", "cc zero": "CC0-1.0", "cc0 1.0": "CC0-1.0", "cc0 1.0 universal": "CC0-1.0", "cc-pdm": "CC-PDM-1.0",
+    "cc0": "CC0-1.0", "cc-0": "CC0-1.0", "cc zero": "CC0-1.0", "cc0 1.0": "CC0-1.0", "cc0 1.0 universal": "CC0-1.0",
+    "cc-pdm": "CC-PDM-1.0",
     "public domain mark 1.0": "CC-PDM-1.0", "wtfpl 2.0": "WTFPL",
-    "gpl-3.0": "GPL-3.0-only", "gpl-2.0": "GPL-2.0-only", "lgpl-3.0": "LGPL-3.0-only", "agpl-3.0": "AGPL-3.0-only", "gpl-3.0+": "GPL-3.0-or-later", "gpl-2.0+": "GPL-2.0-or-later",
-    "public domain": "LicenseRef-Public-Domain", "public-domain": "LicenseRef-Public-Domain", "publicdomain": "LicenseRef-Public-Domain",
+    "gpl-3.0": "GPL-3.0-only", "gpl-2.0": "GPL-2.0-only", "lgpl-3.0": "LGPL-3.0-only", "agpl-3.0": "AGPL-3.0-only",
+    "gpl-3.0+": "GPL-3.0-or-later", "gpl-2.0+": "GPL-2.0-or-later",
+    "public domain": "LicenseRef-Public-Domain", "public-domain": "LicenseRef-Public-Domain",
+    "publicdomain": "LicenseRef-Public-Domain",
 }  # fmt: skip
 _URL = re.compile(
     r"(?:https?:)?//(?:www\.)?creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?(?:/.*)?"

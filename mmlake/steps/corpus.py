@@ -125,8 +125,8 @@ CORPUS_STEPS: dict[str, Step] = {
             settings=("dedup",),
             kinds=("numpy",),
             unit="pairs",
-            description="Pairs that are the same thing but for encoding, size, trim or light edits; every candidate was "
-            "verified by the exact measure.",
+            description="Pairs that are the same thing but for encoding, size, trim or light edits; every "
+            "candidate was verified by the exact measure.",
         ),
         Step(
             name="semantic_duplicates",

@@ -208,8 +208,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             kinds=("parquet",),
             unit="blobs",
-            description="The distinct blobs of the shard as the store has them, with the number of occurrences of each: "
-            "exact duplicates share one blob.",
+            description="The distinct blobs of the shard as the store has them, with the number of "
+            "occurrences of each: exact duplicates share one blob.",
         ),
         Step(
             name="tracks",
@@ -222,8 +222,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             settings=("preprocess",),
             kinds=("ffmpeg",),
-            description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the transcript with "
-            "word times, normalized text. What cannot be decoded is a row with its code.",
+            description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the "
+            "transcript with word times, normalized text. What cannot be decoded is a row with its code.",
         ),
         Step(
             name="measures",
@@ -261,8 +261,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("tracks", "verdicts"),
             settings=("dedup",),
             kinds=("numpy",),
-            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio "
-            "fingerprints. Admitted items only.",
+            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash "
+            "sequences, audio fingerprints. Admitted items only.",
         ),
         Step(
             name="embeddings",

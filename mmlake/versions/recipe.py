@@ -68,8 +68,8 @@ RECIPES: dict[str, Recipe] = {
     for recipe in (
         Recipe(
             name="everything",
-            description="Every readable distinct item, quarantined ones included: the baseline that curation is measured "
-            "against.",
+            description="Every readable distinct item, quarantined ones included: the baseline that curation "
+            "is measured against.",
             statuses=STATUSES[:-1],
             drop_tiers=(),
         ),

@@ -76,9 +76,10 @@ class Refs:
             raise RefExists(f"'{name}' is one of the {other}; choose another name")
         if (found := self.get(kind, name)) is not None:
             if found != to:
-                raise RefExists(
-                    f"'{name}' of the {kind} already names {found[:12]}; {'choose another name, tags never move' if kind == 'tags' else 'use advance or rollback to move it'}"
-                )
+                remedy = "choose another name, tags never move"
+                if kind != "tags":
+                    remedy = "use advance or rollback to move it"
+                raise RefExists(f"'{name}' of the {kind} already names {found[:12]}; {remedy}")
         elif kind == "tags":
             write_atomically(self._path(kind, name), canonical_json({"id": to}).encode())
         else:

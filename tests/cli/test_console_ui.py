@@ -47,7 +47,10 @@ finally:
         child.kill()
         child.wait()
 """
-ATTENDED = "import os, sys; from mmlake_assets.attending import become; sys.exit(become([sys.executable, '-S', *sys.argv[1:]], os.environ, held=0))"
+ATTENDED = (
+    "import os, sys; from mmlake_assets.attending import become; sys.exit(become([sys.executable, '-S', "
+    "*sys.argv[1:]], os.environ, held=0))"
+)
 
 
 @pytest.fixture

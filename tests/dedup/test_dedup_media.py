@@ -199,8 +199,10 @@ def watched(paths):
 
 def test_reencoded_scaled_and_trimmed_clips_are_found_and_other_movements_before_the_same_wall_are_not(tmp_path):
     paths = [
-        clip(tmp_path / "a.mp4", seed=1, path_seed=1), clip(tmp_path / "b.mp4", seed=1, path_seed=1, quality=8), clip(tmp_path / "c.mkv", seed=1, path_seed=1, size=64),
-        clip(tmp_path / "d.mp4", seed=1, path_seed=1, skip=6), clip(tmp_path / "e.mp4", seed=1, path_seed=9), clip(tmp_path / "f.mp4", seed=5, path_seed=1),
+        clip(tmp_path / "a.mp4", seed=1, path_seed=1), clip(tmp_path / "b.mp4", seed=1, path_seed=1, quality=8),
+        clip(tmp_path / "c.mkv", seed=1, path_seed=1, size=64),
+        clip(tmp_path / "d.mp4", seed=1, path_seed=1, skip=6), clip(tmp_path / "e.mp4", seed=1, path_seed=9),
+        clip(tmp_path / "f.mp4", seed=5, path_seed=1),
     ]  # fmt: skip
     assert watched(paths) == {(i, j) for j in range(4) for i in range(j)}
 

@@ -92,7 +92,8 @@ def saved(name, folder):
         t.WhisperFeatureExtractor().save_pretrained(folder)
     else:
         audio = {
-            "hidden_size": 8, "patch_embeds_hidden_size": 4, "depths": [1, 1], "num_attention_heads": [2, 2], "num_hidden_layers": 2,
+            "hidden_size": 8, "patch_embeds_hidden_size": 4, "depths": [1, 1], "num_attention_heads": [2, 2],
+            "num_hidden_layers": 2,
             "num_mel_bins": 64, "spec_size": 256, "projection_dim": 12, "window_size": 8,
         }  # fmt: skip
         model = t.ClapModel(

@@ -56,7 +56,8 @@ def deployed(lake: Path, landing: Path) -> Iterator[Deployment]:
     otherwise."""
     port = free_port()
     environment = os.environ | {
-        "DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake), "MMLAKE_LANDING": str(landing), "MMLAKE_AUTOMATION": "off", "MMLAKE_DEVICE": "cpu", "PYTHONWARNINGS": "ignore",
+        "DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake), "MMLAKE_LANDING": str(landing),
+        "MMLAKE_AUTOMATION": "off", "MMLAKE_DEVICE": "cpu", "PYTHONWARNINGS": "ignore",
     }  # fmt: skip
     command = [
         sys.executable,

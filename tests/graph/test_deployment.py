@@ -28,7 +28,10 @@ LAUNCH = (
     "LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"
 )
 STATUS = "query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill { status } } }"
-RUNS = 'query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $id}]}) { ... on Runs { results { runId status } } } }'
+RUNS = (
+    'query($id: String!) { runsOrError(filter: {tags: [{key: "dagster/backfill", value: $id}]}) { ... on Runs { '
+    "results { runId status } } } }"
+)
 
 
 @pytest.fixture(scope="module")

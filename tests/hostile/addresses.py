@@ -22,8 +22,10 @@ from mmlake.sources.records.lines import ENDINGS
 
 _FAILURES = ((1103, None), (1105, 503), (1106, 404), (1108, 200))
 _ADDRESSES = (
-    "http://a.example/p.png", "https://b.example/s.flac", "http://c.example/page", "http://127.0.0.1:1/x", "file:///etc/passwd", "http://user:secret@d.example/x",
-    "http://2130706433/", "http://[::1]/x", "javascript:alert(1)", "http://e.example/%ff%00", "http://\u0430.example/\u202egnp.jpg", "", "HTTP://A.EXAMPLE/p.png", "//f.example/x.jpg",
+    "http://a.example/p.png", "https://b.example/s.flac", "http://c.example/page", "http://127.0.0.1:1/x",
+    "file:///etc/passwd", "http://user:secret@d.example/x",
+    "http://2130706433/", "http://[::1]/x", "javascript:alert(1)", "http://e.example/%ff%00",
+    "http://\u0430.example/\u202egnp.jpg", "", "HTTP://A.EXAMPLE/p.png", "//f.example/x.jpg",
 )  # fmt: skip
 
 

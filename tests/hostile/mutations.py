@@ -28,8 +28,10 @@ _ODD_NAMES = (
     b"CON",
 )
 _ODD_SIZES = (
-    b"77777777777\0", b"00000000000\0", b"-0000000001\0", b"99999999999\0", b"            ", b"\0" * 12, b"0x100000000\0", b"\xff" * 12, b"\x80" + b"\xff" * 11,
-    b"\x80" + bytes(10) + b"\x05", b"\xff" * 11 + b"\xfe", b"\x80\0\0\0\x01" + bytes(7), b"1\x00000000000", b"00000000001 ",
+    b"77777777777\0", b"00000000000\0", b"-0000000001\0", b"99999999999\0", b"            ", b"\0" * 12,
+    b"0x100000000\0", b"\xff" * 12, b"\x80" + b"\xff" * 11,
+    b"\x80" + bytes(10) + b"\x05", b"\xff" * 11 + b"\xfe", b"\x80\0\0\0\x01" + bytes(7), b"1\x00000000000",
+    b"00000000001 ",
 )  # fmt: skip
 _ODD_TEXTS = (
     b"\0",
@@ -270,7 +272,8 @@ _RECORD = re.compile(rb"PK\x03\x04|PK\x01\x02|PK\x05\x06")
 
 
 GENERAL: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    truncate, cut_front, flip_one, flip_one, flip_many, insert, delete, swap_blocks, fill, duplicate, splice, append, overwrite_number, overwrite_number, edit_text,
+    truncate, cut_front, flip_one, flip_one, flip_many, insert, delete, swap_blocks, fill, duplicate, splice, append,
+    overwrite_number, overwrite_number, edit_text,
 )  # fmt: skip
 
 

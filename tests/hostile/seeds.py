@@ -148,16 +148,20 @@ def _sample_members() -> Members:
     files = media()
     record = json.dumps({"texts": ["first", None, "third"], "images": [None, "a", None]}).encode()
     return (
-        ("000.png", files["p.png"]), ("000.txt", b"a cat on a mat"), ("000.cls", b"7"), ("001.jpg", files["p.jpg"]), ("001.json", files["t.json"]),
-        ("002.json", record), ("002.a.tif", files["p.tif"]), ("talk/003.wav", files["s.wav"]), ("talk/003.srt", files["t.srt"]), ("004.mp4", files["v.mp4"]),
-        ("005.txt.gz", gzip.compress(b"packed text " * 9, mtime=0)), ("006.bin", bytes(range(256))), ("007.html", files["t.html"]),
+        ("000.png", files["p.png"]), ("000.txt", b"a cat on a mat"), ("000.cls", b"7"), ("001.jpg", files["p.jpg"]),
+        ("001.json", files["t.json"]),
+        ("002.json", record), ("002.a.tif", files["p.tif"]), ("talk/003.wav", files["s.wav"]),
+        ("talk/003.srt", files["t.srt"]), ("004.mp4", files["v.mp4"]),
+        ("005.txt.gz", gzip.compress(b"packed text " * 9, mtime=0)), ("006.bin", bytes(range(256))),
+        ("007.html", files["t.html"]),
     )  # fmt: skip
 
 
 def _long_members() -> Members:
     files = media()
     return (
-        ("d" * 90 + "/" + "e" * 60 + ".png", files["p.png"]), ("dir/\u00fcn\u00ef \U0001f600.txt", "gr\u00fcn".encode()), ("n" * 180 + ".flac", files["s.flac"]),
+        ("d" * 90 + "/" + "e" * 60 + ".png", files["p.png"]),
+        ("dir/\u00fcn\u00ef \U0001f600.txt", "gr\u00fcn".encode()), ("n" * 180 + ".flac", files["s.flac"]),
         ("dup.txt", b"one"), ("dup.txt", b"two"), ("plain.gif", files["p.gif"]), ("empty.txt", b""),
     )  # fmt: skip
 
@@ -240,8 +244,10 @@ def _arrow_seeds() -> list[Seed]:
         "transcript": pa.array(["a quiet river", "a stone bridge"], pa.large_string()),
     }
     tables = (
-        ("d/a.jsonl", b'{"id": "x", "text": "one"}\n{"text": "two"}\n'), ("d/b.csv", b"id,text\nx,one\n,two\n"), ("c.parquet", parquet(nested)), ("d.arrow", arrow(nested)),
-        ("e.arrow", arrow(sound, is_stream=True)), ("f.json", b'[{"text": "one"}, {"text": "two"}]'), ("g.jsonl.gz", gzip.compress(b'{"text": "packed"}\n' * 9, mtime=0)),
+        ("d/a.jsonl", b'{"id": "x", "text": "one"}\n{"text": "two"}\n'), ("d/b.csv", b"id,text\nx,one\n,two\n"),
+        ("c.parquet", parquet(nested)), ("d.arrow", arrow(nested)),
+        ("e.arrow", arrow(sound, is_stream=True)), ("f.json", b'[{"text": "one"}, {"text": "two"}]'),
+        ("g.jsonl.gz", gzip.compress(b'{"text": "packed"}\n' * 9, mtime=0)),
     )  # fmt: skip
     return [
         Seed(name="t.tar", data=tar(tables), members=tables),

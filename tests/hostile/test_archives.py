@@ -22,8 +22,10 @@ from tests.hostile.memory import SETTINGS, rows_of
 from tests.hostile.seeds import Members, compress, media, tar
 
 _ODD_NAMES = (
-    *(f"x{chr(code)}y" for code in range(1, 256) if chr(code) not in "/"), "\U0001f600", "\u202egnp", "a\u0301", "n" * 120, "trailing.", "trailing ", " leading", "%2F", "%",
-    "a#b", "#dup=1", "a|b", "new\nline", "...", "a...b", "~", "a~b", "CON", "nul.", "-rf", "$(id)", "`id`", "\\", '"', "'", "a;b", "*", "?", "\udcff", "\udce9t\udce9", "fsencoded:x",
+    *(f"x{chr(code)}y" for code in range(1, 256) if chr(code) not in "/"), "\U0001f600", "\u202egnp", "a\u0301",
+    "n" * 120, "trailing.", "trailing ", " leading", "%2F", "%",
+    "a#b", "#dup=1", "a|b", "new\nline", "...", "a...b", "~", "a~b", "CON", "nul.", "-rf", "$(id)", "`id`", "\\", '"',
+    "'", "a;b", "*", "?", "\udcff", "\udce9t\udce9", "fsencoded:x",
 )  # fmt: skip
 _LISTED_NAMES = tuple(name for name in _ODD_NAMES if not name.startswith("."))  # others are hidden
 _EXTENSIONS = sorted(

@@ -198,7 +198,10 @@ class _HubHandler(_Handler):
         if start + self.hub.page_size < len(entries):
             below = f"/{quote(directory, safe='')}" if directory else ""
             more = {
-                "Link": f'<{self.hub.url}/api/datasets/{self.data_set.name}/tree/{sha}{below}?recursive=true&expand=false&cursor={start + self.hub.page_size}>; rel="next"'
+                "Link": (
+                    f"<{self.hub.url}/api/datasets/{self.data_set.name}/tree/{sha}{below}?recursive=true&"
+                    f'expand=false&cursor={start + self.hub.page_size}>; rel="next"'
+                )
             }
         return self._json(page, more)
 

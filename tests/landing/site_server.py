@@ -150,10 +150,15 @@ class _SiteHandler(_Handler):
             order = "".join(f'<th><a href="?C={column};O=D">{column}</a></th>' for column in "NMSD")
             rows = "".join(f"<tr><td>{link}</td><td>2026-11-20 10:00</td><td>1.2K</td></tr>" for link in links)
             parent = quote("/" + directory.rstrip("/").rpartition("/")[0])
-            return f'<!DOCTYPE HTML><html><head><title>Index of /{directory}</title></head><body><table><tr>{order}</tr><tr><td><a href="{parent}/">Parent Directory</a></td></tr>{rows}</table></body></html>'
+            return (
+                "<!DOCTYPE HTML><html><head><title>Index of "
+                f'/{directory}</title></head><body><table><tr>{order}</tr><tr><td><a href="{parent}/">Parent '
+                f"Directory</a></td></tr>{rows}</table></body></html>"
+            )
         if self.hub.style == "nginx":
             lines = "\r\n".join(f"{link}      20-Nov-2026 10:00     1234" for link in ['<a href="../">../</a>', *links])
-            return f"<html>\r\n<head><title>Index of /{directory}</title></head>\r\n<body>\r\n<h1>Index</h1><hr><pre>{lines}</pre><hr></body>\r\n</html>\r\n"
+            head = f"<html>\r\n<head><title>Index of /{directory}</title></head>\r\n"
+            return f"{head}<body>\r\n<h1>Index</h1><hr><pre>{lines}</pre><hr></body>\r\n</html>\r\n"
         return f"<!DOCTYPE HTML><html><body><ul>{''.join(f'<li>{link}</li>' for link in links)}</ul></body></html>"
 
 

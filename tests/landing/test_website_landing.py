@@ -78,9 +78,13 @@ def test_a_name_that_is_no_utf8_is_listed_and_read(site: Site) -> None:
 
 
 def test_links_that_lead_elsewhere_are_no_files() -> None:
-    page = """<a href="?C=N;O=D">N</a><a href="../">up</a><a href="/">root</a><a href="/databases/x.tar">beside</a><a href="http://other.example/data/x.tar">x</a>
-    <a href="https://host.example/data/x.tar">other scheme</a><a href="http://host.example:81/data/x.tar">port</a><a href="javascript:go()">j</a><a href="mailto:a@b">m</a>
-    <a href="#top">t</a><a href="./">self</a><a href="x.tar?download=1">q</a><a href="http://[">no address</a><a>none</a><p>x.zip</p><a href="/data/in.tar">in</a><a href='in.tar#frag'>again</a>"""
+    page = """<a href="?C=N;O=D">N</a><a href="../">up</a><a href="/">root</a>
+    <a href="/databases/x.tar">beside</a><a href="http://other.example/data/x.tar">x</a>
+    <a href="https://host.example/data/x.tar">other scheme</a>
+    <a href="http://host.example:81/data/x.tar">port</a>
+    <a href="javascript:go()">j</a><a href="mailto:a@b">m</a>
+    <a href="#top">t</a><a href="./">self</a><a href="x.tar?download=1">q</a><a href="http://[">no address</a>
+    <a>none</a><p>x.zip</p><a href="/data/in.tar">in</a><a href='in.tar#frag'>again</a>"""
     assert [link.parts for link in links_of(page, "http://host.example/data/")] == [("in.tar",)]
 
 
@@ -380,7 +384,9 @@ def test_a_page_that_redirects_to_another_host_is_none(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["https://", "http://:80/x", "https://user:sec ret@host name/", "https://user:secret@host:port/", "https://user:se/cret@host/", "https://host/a?token=secret", "https://host/a#secret", "https://host/a/../b/", "https://host/a//b", "https://host/%2e%2e/"],
+    ["https://", "http://:80/x", "https://user:sec ret@host name/", "https://user:secret@host:port/",
+     "https://user:se/cret@host/", "https://host/a?token=secret", "https://host/a#secret",
+     "https://host/a/../b/", "https://host/a//b", "https://host/%2e%2e/"],
 )  # fmt: skip
 def test_a_wrong_address_is_a_wrong_setting_and_not_repeated(address: str) -> None:
     with pytest.raises(SettingsError, match="expected") as raised:

@@ -13,7 +13,10 @@ from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import count_words, text_track
 
 SETTINGS = PreprocessSettings()
-PARAGRAPH = "Der Bäcker an der Straße öffnet früh, und die Käufer drängen sich schon vor der Tür. Später fährt er müde nach Hause. "
+PARAGRAPH = (
+    "Der Bäcker an der Straße öffnet früh, und die Käufer drängen sich schon vor der Tür. Später fährt er müde nach "
+    "Hause. "
+)
 ARTICLE = "The river rose by two metres overnight and the lower road was closed to all traffic. " * 12
 PAGE = (
     "<!doctype html><html><head><title>x</title><script>var cookie=1;</script></head><body><nav><a "

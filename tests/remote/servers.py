@@ -164,7 +164,10 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
                 self.close_connection = True
 
         def _refuse(self, fault: Fault) -> None:
-            data = f"<?xml version='1.0'?><Error><Code>{fault.code}</Code><Message>secret-looking text of a server</Message></Error>".encode()
+            data = (
+                f"<?xml version='1.0'?><Error><Code>{fault.code}</Code><Message>secret-looking text of a "
+                "server</Message></Error>"
+            ).encode()
             self.send_response_only(fault.status or 503)
             if fault.retry_after is not None:
                 self.send_header("Retry-After", fault.retry_after)

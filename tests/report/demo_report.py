@@ -301,7 +301,23 @@ def demo(num_items: int = 100) -> ReportData:
             steps.append(FlowStep(name=name, num_rows=left, lost=here))
             left -= sum(here.values())
         flows[modality] = [*steps, FlowStep(name="in version", num_rows=left)]
-    steps = [{"table": name, "said": said, "shard": "coco-0001", "data_version": digest_of(name.encode()), "code_version": "1", "settings_digest": "ab12cd34ef", "run_id": "run-2026-01"} for name, said in (("items", "1 occurrence, ok"), ("tracks", "ok, 640 x 480 px"), ("verdicts", "quarantined, weight 0: blurred (sharpness=3 not in [20, inf))"))]  # fmt: skip
+    said = {
+        "items": "1 occurrence, ok",
+        "tracks": "ok, 640 x 480 px",
+        "verdicts": "quarantined, weight 0: blurred (sharpness=3 not in [20, inf))",
+    }
+    steps = [
+        {
+            "table": name,
+            "said": text,
+            "shard": "coco-0001",
+            "data_version": digest_of(name.encode()),
+            "code_version": "1",
+            "settings_digest": "ab12cd34ef",
+            "run_id": "run-2026-01",
+        }
+        for name, text in said.items()
+    ]
     return ReportData(
         title="Sample corpus, second pass",
         subtitle="COCO captions, news articles, spoken digits, sign-language clips",

@@ -123,9 +123,15 @@ def test_what_is_no_locator_raises(value):
 
 @pytest.mark.parametrize("text, ref", [
     ('{"content_path":"a.tar","content_key":"x.jpg"}', SourceRef("a.tar", "x.jpg")),
-    ('{"content_path":"a.tar","content_key":null,"content_offset":512,"content_size":3.0}', SourceRef("a.tar", None, 512, 3)),
+    ((
+        '{"content_path":"a.tar","content_key":null,"content_offset":512,'
+        '"content_size":3.0}'
+    ), SourceRef("a.tar", None, 512, 3)),
     ('{"content_path":"old","path":"new"}', SourceRef("new")),
-    ('{"byte_offset":512,"byte_size":9,"frame_index":null,"member":"m","path":"a.tar"}', SourceRef("a.tar", "m", 512, 9)),
+    ((
+        '{"byte_offset":512,"byte_size":9,"frame_index":null,"member":"m",'
+        '"path":"a.tar"}'
+    ), SourceRef("a.tar", "m", 512, 9)),
     ('{"path":"a.tar","etag":"x","v":2}', SourceRef("a.tar")),
 ])  # fmt: skip
 def test_locators_of_older_forms_are_read(text, ref):
@@ -185,7 +191,8 @@ def test_the_parts_of_locators_become_columns_under_a_prefix():
             ]
         )
     )
-    assert [column(batch, f"_src_{name}") for name in ("path", "member", "byte_offset", "byte_size", "frame_index")] == [
+    assert [column(batch, f"_src_{name}") for name in ("path", "member", "byte_offset", "byte_size",
+    "frame_index")] == [
         ["a.tar", None, "b.tif"], ["m", None, None], [512, None, None], [9, None, None], [None, None, 2]
     ]  # fmt: skip
 
@@ -237,8 +244,10 @@ def test_a_whole_schema_wins_over_overrides_and_says_so(caplog):
 
 def test_reserved_columns_get_their_types_and_wide_texts_stay_wide():
     given = pa.table({
-        "sample_id": pa.array(["a"], pa.large_string()), "position": pa.array([3], pa.int64()), "text_content": pa.array(["t"], pa.string()),
-        "modality": pa.array(["text"]).dictionary_encode(), "lang": pa.array(["en"]).dictionary_encode(), "score": pa.array([1], pa.int64()),
+        "sample_id": pa.array(["a"], pa.large_string()), "position": pa.array([3], pa.int64()),
+        "text_content": pa.array(["t"], pa.string()),
+        "modality": pa.array(["text"]).dictionary_encode(), "lang": pa.array(["en"]).dictionary_encode(),
+        "score": pa.array([1], pa.int64()),
     })  # fmt: skip
     types = {field.name: field.type for field in rows.reconcile(given).schema}
     assert types == {

@@ -78,8 +78,10 @@ def lake(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     chosen: dict[str, dict] = {}
     for row in items.to_pylist():
         if row["text_content"] != "An end.":
-            chosen[row["digest"]] = {name: row[name] for name in ("digest", "modality", "role", "content_type", "size_bytes")} | {
-                "weight": 1.0, "status": "ok", "licences": [row["licence"]], "sources": [row["source"]], "sample_ids": [row["sample_id"]],
+            chosen[row["digest"]] = {name: row[name] for name in ("digest", "modality", "role", "content_type",
+            "size_bytes")} | {
+                "weight": 1.0, "status": "ok", "licences": [row["licence"]], "sources": [row["source"]],
+                "sample_ids": [row["sample_id"]],
             }  # fmt: skip
     made.versions.build(
         pa.Table.from_pylist(list(chosen.values()), schema=VERSION_ITEMS),

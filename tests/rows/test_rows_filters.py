@@ -53,7 +53,8 @@ def test_positions_are_renumbered_without_gaps_and_in_order() -> None:
 
 
 @pytest.mark.parametrize("mask", [
-    pandas.Series([True, False, True, False], index=[9, 3, 5, 1]), pandas.array([True, pandas.NA, True, False], dtype="boolean"), pandas.Series([True, np.nan, True, None]),
+    pandas.Series([True, False, True, False], index=[9, 3, 5, 1]),
+    pandas.array([True, pandas.NA, True, False], dtype="boolean"), pandas.Series([True, np.nan, True, None]),
     pa.array([True, None, True, False]), [1, float("nan"), 1, None], np.array([1, None, 1, 0], object),
 ])  # fmt: skip
 def test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no(mask) -> None:
@@ -148,7 +149,8 @@ def test_positions_of_two_hundred_thousand_rows_have_no_gaps() -> None:
     num_rows = 200_000
     positions = np.tile(np.arange(-1, 7, dtype=np.int32), num_rows // 8)
     table = pa.table(
-        {"sample_id": np.repeat(np.arange(num_rows // 8), 8).astype(str), "position": positions, "modality": np.where(positions < 0, "metadata", "text")}
+        {"sample_id": np.repeat(np.arange(num_rows // 8), 8).astype(str), "position": positions,
+        "modality": np.where(positions < 0, "metadata", "text")}
     )  # fmt: skip
     keep = np.arange(num_rows) % 3 != 0
     left = filter_rows(RowBatch.of(table), keep).to_arrow()

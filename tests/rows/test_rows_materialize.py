@@ -61,9 +61,11 @@ def filled(batch: RowBatch, landing, **options) -> tuple[list[bytes | None], lis
 
 
 @pytest.mark.parametrize("value, way", [
-    (None, "missing"), (math.nan, "missing"), (pandas.NA, "missing"), ("", "missing"), ("{}", "missing"), (SourceRef("", "m", 1, 2).to_json(), "missing"),
+    (None, "missing"), (math.nan, "missing"), (pandas.NA, "missing"), ("", "missing"), ("{}", "missing"),
+    (SourceRef("", "m", 1, 2).to_json(), "missing"),
     (SourceRef("a.jpg").to_json(), "direct"), (SourceRef("a.tif", frame_index=1).to_json(), "direct"),
-    (SourceRef("a.tar", "m").to_json(), "member"), (SourceRef("a.tar", "m", 512, 9).to_json(), "range"), (SourceRef("a.bin", None, 0, 9).to_json(), "range"),
+    (SourceRef("a.tar", "m").to_json(), "member"), (SourceRef("a.tar", "m", 512, 9).to_json(), "range"),
+    (SourceRef("a.bin", None, 0, 9).to_json(), "range"),
     (SourceRef("a.tar", "m", 512, 0).to_json(), "member"), (SourceRef("a.tar", "m", 512, None).to_json(), "member"),
 ])  # fmt: skip
 def test_the_way_to_the_bytes_is_told_by_the_locator(value, way):
@@ -185,7 +187,8 @@ def test_what_is_missing_is_the_error_of_its_row():
     data, errors = filled(images(*refs), MemoryLanding({"s.tar": TAR}))
     assert data == [None] * 3 + [png(0)] + [None] * 3
     assert errors == [
-        "s.tar no longer has the member '9.png'", "the file is missing", "the file is missing", None, "the row has neither a locator nor a digest that the store holds",
+        "s.tar no longer has the member '9.png'", "the file is missing", "the file is missing", None,
+        "the row has neither a locator nor a digest that the store holds",
         *["the cell of source_ref is no locator that this release reads"] * 2,
     ]  # fmt: skip
 

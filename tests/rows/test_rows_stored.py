@@ -125,7 +125,8 @@ def test_batches_split_between_samples_and_name_the_file_that_fed_them(tmp_path)
     root = write(tmp_path, {"a.parquet": table("a0", "a1"), "b.parquet": table("b0")})
     batches = parquet(root, "a.parquet", "b.parquet", max_batch_bytes=1)
     assert [(set(column(batch, "sample_id")), batch.source_files, batch.name) for batch in batches] == [
-        ({"a0"}, ("a.parquet",), "rows::split_0001"), ({"a1"}, ("a.parquet",), "rows::split_0002"), ({"b0"}, ("b.parquet",), "rows::split_0003")
+        ({"a0"}, ("a.parquet",), "rows::split_0001"), ({"a1"}, ("a.parquet",), "rows::split_0002"),
+        ({"b0"}, ("b.parquet",), "rows::split_0003")
     ]  # fmt: skip
     assert [batch.num_rows for batch in batches] == [3, 3, 3]
 

@@ -284,7 +284,8 @@ def test_null_is_none_nan_and_na_but_nothing_that_cannot_be_compared() -> None:
 _READ_BY_WEBDATASET = """
 import hashlib, json, sys, webdataset
 samples = webdataset.WebDataset(sys.argv[1], shardshuffle=False, empty_check=False)
-print(json.dumps([[json.loads(sample["json"])["sample_id"], hashlib.sha256(sample["1.png"]).hexdigest()] for sample in samples]))
+names = [(json.loads(sample["json"])["sample_id"], sample["1.png"]) for sample in samples]
+print(json.dumps([[name, hashlib.sha256(data).hexdigest()] for name, data in names]))
 """
 
 
@@ -328,7 +329,8 @@ def levels(rows: list[dict]) -> list[tuple]:
 
 def interleaved() -> RowBatch:
     made = [
-        (meta(name, score=number, nested='{"a":[1]}'), text(0, f"ä {number}", name, lang="de"), image(1, PNG, name, hash=f"h{number}"), image(2, JPEG, name, content_type="image/jpeg"), text(3, "z", name))
+        (meta(name, score=number, nested='{"a":[1]}'), text(0, f"ä {number}", name, lang="de"),
+        image(1, PNG, name, hash=f"h{number}"), image(2, JPEG, name, content_type="image/jpeg"), text(3, "z", name))
         for number, name in enumerate(("one", "two"))
     ]  # fmt: skip
     return batch(*(row for rows in made for row in rows))

@@ -156,7 +156,8 @@ def test_the_writer_agrees_with_tarfile_byte_for_byte_up_to_padding() -> None:
 _READ_BY_WEBDATASET = """
 import hashlib, json, sys, webdataset
 samples = webdataset.WebDataset(sys.argv[1:], shardshuffle=False, empty_check=False)
-print(json.dumps({sample["__key__"]: hashlib.sha256(sample.get("jpg", sample.get("txt"))).hexdigest() for sample in samples}))
+blobs = {sample["__key__"]: sample.get("jpg", sample.get("txt")) for sample in samples}
+print(json.dumps({key: hashlib.sha256(data).hexdigest() for key, data in blobs.items()}))
 """
 
 

@@ -223,7 +223,8 @@ def test_links_inside_are_files_and_links_outside_are_refused_rows(tmp_path):
     os.mkfifo(root / "a/pipe.wav")
     rows = rows_of(root)
     assert {SourceRef.from_json(row["source_ref"]).path: row["error_code"] for row in rows} == {
-        "a/broken.png": 1007, "a/folder": 1007, "a/inside.png": None, "a/outside.png": 1007, "a/pipe.wav": 1007, "a/real.png": None,
+        "a/broken.png": 1007, "a/folder": 1007, "a/inside.png": None, "a/outside.png": 1007, "a/pipe.wav": 1007,
+        "a/real.png": None,
     }  # fmt: skip
     assert all(row["digest"] is None for row in rows if row["error_code"])
 

@@ -41,8 +41,10 @@ _VALUES = st.one_of(
     st.none(), _TEXTS, st.integers(-(1 << 70), 1 << 70), st.booleans(), st.lists(st.integers(0, 9), max_size=2)
 )
 _FILES = {
-    "0.jpg": _JPEG, "1.jpg": _JPEG + b"1", "png": _PNG, "tif": _TIFF, "wav": _WAV, "empty.jpg": b"", "bin": b"\1\2\3\4" * 20, "txt": b"a caption", "latin.txt": "Café Zürich".encode("latin-1") * 4,
-    "srt": b"1\n00:00:01,000 --> 00:00:02,000\nx\n", "cls": b"7", "jpg.gz": b"\x1f\x8b\x08broken", "other.json": b'{"more": 1}',
+    "0.jpg": _JPEG, "1.jpg": _JPEG + b"1", "png": _PNG, "tif": _TIFF, "wav": _WAV, "empty.jpg": b"",
+    "bin": b"\1\2\3\4" * 20, "txt": b"a caption", "latin.txt": "Café Zürich".encode("latin-1") * 4,
+    "srt": b"1\n00:00:01,000 --> 00:00:02,000\nx\n", "cls": b"7", "jpg.gz": b"\x1f\x8b\x08broken",
+    "other.json": b'{"more": 1}',
 }  # fmt: skip
 
 

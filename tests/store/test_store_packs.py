@@ -223,7 +223,10 @@ def test_large_batches_are_several_packs(store, monkeypatch) -> None:
 
 
 def test_processes_pack_at_once(store) -> None:
-    code = "import sys; from mmlake.store import BlobStore; store = BlobStore(sys.argv[1])\nwith store.batch():\n  for at in range(300): store.put(b'%d-%d' % (at % 2 * int(sys.argv[2]), at))"
+    code = (
+        "import sys; from mmlake.store import BlobStore; store = BlobStore(sys.argv[1])\nwith store.batch():\n  for "
+        "at in range(300): store.put(b'%d-%d' % (at % 2 * int(sys.argv[2]), at))"
+    )
     writers = [subprocess.Popen([sys.executable, "-c", code, store.root, str(number)], cwd=ROOT) for number in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     expected = {sha256(b"%d-%d" % (at % 2 * number, at)) for at in range(300) for number in range(3)}

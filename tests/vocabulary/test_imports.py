@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-VOCABULARY = "mmlake, mmlake.errors, mmlake.records, mmlake.schemas, mmlake.tables, mmlake.store, mmlake.contracts, mmlake.progress, mmlake.optional, mmlake.locks"
+VOCABULARY = (
+    "mmlake, mmlake.errors, mmlake.records, mmlake.schemas, mmlake.tables, mmlake.store, mmlake.contracts, "
+    "mmlake.progress, mmlake.optional, mmlake.locks"
+)
 HEAVY = {
     "dagster",
     "torch",
@@ -39,7 +42,10 @@ def test_importing_the_vocabulary_loads_nothing_heavy() -> None:
 
 def test_the_store_needs_the_standard_library_alone() -> None:
     """A repair script runs where nothing is installed."""
-    code = "import mmlake.store, sys; print(*{name.partition('.')[0] for name in sys.modules} - set(sys.stdlib_module_names) - {'__main__', 'mmlake'})"
+    code = (
+        "import mmlake.store, sys; print(*{name.partition('.')[0] for name in sys.modules} - "
+        "set(sys.stdlib_module_names) - {'__main__', 'mmlake'})"
+    )
     loaded = subprocess.run(
         [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout.split()

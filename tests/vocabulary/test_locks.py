@@ -14,7 +14,10 @@ from mmlake.errors import LakeLocked
 from mmlake.locks import exclusive_lock, lasting_lock
 
 ROOT = Path(__file__).parents[2]
-HOLD = "import sys\nfrom pathlib import Path\nfrom mmlake.locks import exclusive_lock\nwith exclusive_lock(Path(sys.argv[1]), what='it'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+HOLD = (
+    "import sys\nfrom pathlib import Path\nfrom mmlake.locks import exclusive_lock\nwith "
+    "exclusive_lock(Path(sys.argv[1]), what='it'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+)
 
 
 @pytest.fixture

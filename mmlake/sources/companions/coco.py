@@ -85,7 +85,10 @@ def rest(reading: Reading, entry: File, around: Around) -> Iterator[RawItem]:
     for annotation, reason in index.broken_annotations():
         yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1003, reason), annotation)
     for annotation in index.strays():
-        reason = f"annotations/{annotation.number} is of image {str(annotation.image)[:60]}, which the file does not list by name"
+        reason = (
+            f"annotations/{annotation.number} is of image {str(annotation.image)[:60]}, which the file does not list "
+            "by name"
+        )
         yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1011, reason), annotation)
     for annotation, reason in index.beyond():
         yield _row(reading, entry, annotation.pointer, annotation.body, Fault(1008, reason), annotation)

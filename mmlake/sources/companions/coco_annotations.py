@@ -38,7 +38,8 @@ _MAX_PER_IMAGE = 10_000
 _BOM = b"\xef\xbb\xbf"
 _TABLES = """
 CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, is_first INTEGER);
-CREATE TABLE annotations (number INTEGER PRIMARY KEY, id TEXT, image TEXT, kind TEXT, body TEXT, reason TEXT, is_first INTEGER);
+CREATE TABLE annotations (number INTEGER PRIMARY KEY, id TEXT, image TEXT, kind TEXT, body TEXT, reason TEXT,
+    is_first INTEGER);
 CREATE TABLE licenses (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
 CREATE TABLE categories (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
 CREATE TABLE unread (number INTEGER PRIMARY KEY, reason TEXT);
@@ -50,8 +51,10 @@ CREATE INDEX annotation_ids ON annotations (id);
 CREATE INDEX annotation_images ON annotations (image);
 CREATE INDEX license_ids ON licenses (id);
 CREATE INDEX category_ids ON categories (id);
-UPDATE images SET is_first = NOT EXISTS (SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
-UPDATE annotations SET is_first = NOT EXISTS (SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
+UPDATE images SET is_first = NOT EXISTS (
+    SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
+UPDATE annotations SET is_first = NOT EXISTS (
+    SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
 """
 _LISTED = (
     "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
@@ -156,7 +159,10 @@ class Index:
 
     def annotations_of(self, image: str, kind: str) -> list[Annotation]:
         """What is said of the image, in the file's order, as far as it is not `beyond`."""
-        sql = "SELECT number, id, image, kind, body FROM annotations WHERE image = ? AND kind = ? AND is_first ORDER BY number LIMIT ?"
+        sql = (
+            "SELECT number, id, image, kind, body FROM annotations WHERE image = ? AND kind = ? AND is_first ORDER BY "
+            "number LIMIT ?"
+        )
         return [Annotation(*row) for row in self._select(sql, image, kind, _MAX_PER_IMAGE)]
 
     def beyond(self) -> Iterator[tuple[Annotation, str]]:
@@ -168,7 +174,10 @@ class Index:
             _MAX_PER_IMAGE,
         )
         counts = Counter[tuple[str | None, str]]()
-        sql = f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded) AND {_LISTED}"
+        sql = (
+            "SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind IN ('caption', 'object') "
+            f"AND image IN (SELECT image FROM crowded) AND {_LISTED}"
+        )
         for found in (Annotation(*row) for row in self._pages(sql)):
             counts[found.image, found.kind] += 1
             if counts[found.image, found.kind] > _MAX_PER_IMAGE:
@@ -194,7 +203,10 @@ class Index:
 
     def strays(self) -> Iterator[Annotation]:
         """Annotations of images that the file does not list, or lists without a name."""
-        sql = f"SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind != 'broken' AND NOT {_LISTED}"
+        sql = (
+            "SELECT number, id, image, kind, body FROM annotations WHERE is_first AND kind != 'broken' AND NOT "
+            f"{_LISTED}"
+        )
         return (Annotation(*row) for row in self._pages(sql))
 
     def num_other(self) -> int:

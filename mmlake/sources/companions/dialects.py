@@ -44,7 +44,8 @@ class Dialect:
 
 
 _COMMON_VOICE = Dialect(
-    ("dev.tsv", "invalidated.tsv", "other.tsv", "test.tsv", "train.tsv", "validated.tsv"), "path", "sentence", ("clips", "."), ".mp3", "\t",
+    ("dev.tsv", "invalidated.tsv", "other.tsv", "test.tsv", "train.tsv", "validated.tsv"), "path", "sentence",
+    ("clips", "."), ".mp3", "\t",
 )  # fmt: skip
 _LJSPEECH = Dialect(("metadata.csv",), "id", "text", ("wavs", "."), ".wav", "|", ("id", "text", "normalized_text"))
 _FLICKR = Dialect(("captions.txt",), "image", "caption", ("Images", "images", "."), ".jpg", ",")

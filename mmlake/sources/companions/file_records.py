@@ -23,7 +23,10 @@ _CACHE_KIB = 8192  # of SQLite; everything beyond it lies in the temporary direc
 _INDEXES_KEPT = 4
 _BATCH_ROWS = 1000
 _MAX_PER_FILE = 10_000  # records: all rows of a sample are in memory
-_TABLES = "CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TEXT, code INTEGER, reason TEXT); CREATE TABLE files (path TEXT, number INTEGER, reason TEXT);"
+_TABLES = (
+    "CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TEXT, code INTEGER, reason TEXT); CREATE TABLE "
+    "files (path TEXT, number INTEGER, reason TEXT);"
+)
 
 
 class Record(NamedTuple):
@@ -100,7 +103,10 @@ class Index:
         """Why a record is not told: more stand before it that name the same file than one sample may hold."""
         if number < _MAX_PER_FILE:
             return None
-        sql = "SELECT max((SELECT count(*) FROM files AS earlier WHERE earlier.path = files.path AND earlier.number < files.number)) FROM files WHERE number = ?"
+        sql = (
+            "SELECT max((SELECT count(*) FROM files AS earlier WHERE earlier.path = files.path AND earlier.number < "
+            "files.number)) FROM files WHERE number = ?"
+        )
         before = self._select(sql, number)[0][0] or 0
         return (
             Fault(1008, f"num_records={before + 1} of one file not in [0, {_MAX_PER_FILE}]")
@@ -110,7 +116,10 @@ class Index:
 
     def of(self, path: str) -> list[Record]:
         """The records that name the file, in the table's order."""
-        sql = "SELECT label, body FROM records WHERE code IS NULL AND number IN (SELECT number FROM files WHERE path = ? ORDER BY number LIMIT ?) ORDER BY number"
+        sql = (
+            "SELECT label, body FROM records WHERE code IS NULL AND number IN (SELECT number FROM files WHERE path = ? "
+            "ORDER BY number LIMIT ?) ORDER BY number"
+        )
         return [Record(label, body, (path,), None) for label, body in self._select(sql, path, _MAX_PER_FILE)]
 
     def tell_missing(self, found: Iterator[tuple[str, str]]) -> None:

@@ -29,9 +29,13 @@ _TABLES = """
 CREATE TABLE text (number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER DEFAULT 0);
 CREATE TABLE utt2spk (number INTEGER PRIMARY KEY, id TEXT, body TEXT, is_taken INTEGER DEFAULT 0);
 CREATE TABLE recordings (id TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE segments (number INTEGER PRIMARY KEY, id TEXT, recording TEXT, start_s REAL, end_s REAL, is_taken INTEGER DEFAULT 0);
+CREATE TABLE segments (number INTEGER PRIMARY KEY, id TEXT, recording TEXT, start_s REAL, end_s REAL,
+    is_taken INTEGER DEFAULT 0);
 """
-_INDICES = "CREATE INDEX texts ON text (id); CREATE INDEX speakers ON utt2spk (id); CREATE INDEX spans ON segments (recording);"
+_INDICES = (
+    "CREATE INDEX texts ON text (id); CREATE INDEX speakers ON utt2spk (id); CREATE INDEX spans ON segments "
+    "(recording);"
+)
 
 
 def companions_of(reading: Reading) -> list[Entry]:
@@ -215,7 +219,10 @@ def _left(database: sqlite3.Connection, last: int) -> Iterator[Line]:
     for number, identity, recording, start_s, end_s in _pages(
         database, "SELECT number, id, recording, start_s, end_s FROM segments WHERE NOT is_taken AND number > ?"
     ):
-        reason = f"the segment {identity[:60]} is of the recording {recording[:60]}, which wav.scp does not have, or which has more than {_MAX_SEGMENTS}"
+        reason = (
+            f"the segment {identity[:60]} is of the recording {recording[:60]}, which wav.scp does not have, or "
+            f"which has more than {_MAX_SEGMENTS}"
+        )
         yield Line(
             f"segments:line:{number}",
             last + number,

@@ -126,8 +126,15 @@ def rows_of_json(
 
 
 def rows_of_fields(
-    fields: dict[str, Any], label: str, number: int, reading: Reading, names: SampleNames, *, data: bytes | None = None, image_home: str = "text"
-) -> Iterator[RawItem]:  # fmt: skip
+    fields: dict[str, Any],
+    label: str,
+    number: int,
+    reading: Reading,
+    names: SampleNames,
+    *,
+    data: bytes | None = None,
+    image_home: str = "text",
+) -> Iterator[RawItem]:
     """The rows of one record that was read already. data: its bytes; None: its JSON. image_home: as for
     `rows_of_json`."""
     settings = reading.settings

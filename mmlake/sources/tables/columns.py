@@ -293,7 +293,10 @@ def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, loc
             if kind.modality in columns.modalities:
                 yield media_item(item, kind, content)
             else:
-                reason = f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in sources.{kind.modality}_fields"
+                reason = (
+                    f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in "
+                    f"sources.{kind.modality}_fields"
+                )
                 yield item.but(role="document" if blank.modality == "text" else "media", fault=Fault(1005, reason))
 
 
@@ -347,7 +350,10 @@ def _record(
     column = first_field(cell, settings.timed_fields)
     spoken = timed_text.transcript_of(cell[column]) if column is not None else None
     if spoken is not None and spoken.broken and columns.record_texts:
-        reason = f"num_lines={len(spoken.broken)} of {spoken.num_cues + len(spoken.broken)} in {column} have no usable times, not in [0, 0]: {spoken.reason}"
+        reason = (
+            f"num_lines={len(spoken.broken)} of {spoken.num_cues + len(spoken.broken)} in {column} have no usable "
+            f"times, not in [0, 0]: {spoken.reason}"
+        )
         lines = text_item(blank, "\n".join(spoken.broken), "transcript")
         faults.append((f"{name}/{column}/lines", lines.but(fault=lines.fault or Fault(1003, reason))))
     return cell, faults

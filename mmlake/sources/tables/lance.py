@@ -73,7 +73,10 @@ def items(reading: Reading) -> Iterator[RawItem]:
             )
     with _opened(reading) as dataset:
         if dataset.unread:
-            reason = f"the columns {dataset.unread[:12]} are of a type whose values may be addresses outside of the dataset, and are not read; write them as plain bytes"
+            reason = (
+                f"the columns {dataset.unread[:12]} are of a type whose values may be addresses outside of the "
+                "dataset, and are not read; write them as plain bytes"
+            )
             yield reading.fault(
                 1007,
                 reason,

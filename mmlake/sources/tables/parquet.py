@@ -85,7 +85,10 @@ def _group(
         for batch in planned.batches(file, stream, group):
             decoded += batch.nbytes + batch.num_rows * ROW_BYTES
             if decoded > planned.limit_bytes:
-                reason = f"{where}: decoded_bytes>={decoded} not in [0, {planned.limit_bytes}]; rows {number + 1} to {first + num_rows} are not read"
+                reason = (
+                    f"{where}: decoded_bytes>={decoded} not in [0, {planned.limit_bytes}]; rows {number + 1} to "
+                    f"{first + num_rows} are not read"
+                )
                 yield reading.fault(1008, reason, modality=home, member=f"group:{group}")
                 return
             for fields in cells_of(batch, columns, settings=reading.settings):

@@ -191,7 +191,10 @@ def test_an_image_has_the_objects_of_its_voc_annotation(tmp_path, images, annota
     ]
 
 
-ENTITIES = b'<!DOCTYPE annotation [<!ENTITY a SYSTEM "file:///etc/passwd"><!ENTITY b "&a;&a;">]>\n<annotation><filename>&b;</filename></annotation>'
+ENTITIES = (
+    b'<!DOCTYPE annotation [<!ENTITY a SYSTEM "file:///etc/passwd"><!ENTITY b "&a;&a;">]>\n<annotation><filename>&b;'
+    b"</filename></annotation>"
+)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ def peak():  # not ru_maxrss: that begins with what the parent had
 shards = {shard.key: shard for shard in sources.scan(sys.argv[1], settings=settings)}
 before = peak()
 items = list(sources.read(shards["train2017"], landing=sys.argv[1], settings=settings))
-rest = sum(1 for item in sources.read(shards["annotations/instances_train2017.json"], landing=sys.argv[1], settings=settings))
+listed = shards["annotations/instances_train2017.json"]
+rest = sum(1 for item in sources.read(listed, landing=sys.argv[1], settings=settings))
 after = peak()
 print(len(items), len(items[0].own["objects"]), rest, (after - before) // 1024)
 """

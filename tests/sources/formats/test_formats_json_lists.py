@@ -45,7 +45,8 @@ def test_a_broken_record_is_a_row_with_its_bytes_and_the_others_are_read(tmp_pat
     data = b'[{"text": "a"}, {"text": NaN}, {"text" 1}, 5, "x, ]", {"text": "caf\xe9"}, {"n": 1}, {"text": "b"}]'
     rows = found(tmp_path, {"a.json": data})
     assert [(member, code) for member, _, _, code in brief(rows)] == [
-        ("row:1", None), ("row:2", 1003), ("row:3", 1003), ("row:4", 1003), ("row:5", 1003), ("row:6", 1004), ("row:7", 1003), ("row:8", None),
+        ("row:1", None), ("row:2", 1003), ("row:3", 1003), ("row:4", 1003), ("row:5", 1003), ("row:6", 1004),
+        ("row:7", 1003), ("row:8", None),
     ]  # fmt: skip
     assert [row["digest"] for row in rows[1:6]] == [
         sha(part) for part in (b'{"text": NaN}', b'{"text" 1}', b"5", b'"x, ]"', b'{"text": "caf\xe9"}')

@@ -142,7 +142,9 @@ def test_the_publishers_hash_is_verified(tmp_path, site, name):
     land(
         tmp_path / "in",
         {
-            "a.urls.csv": f"url,{name}\n{url},{right}\n{url},{wrong}\n{url},{right.upper()}\n{url},nonsense\n{url},\n".encode()
+            "a.urls.csv": (
+                f"url,{name}\n{url},{right}\n{url},{wrong}\n{url},{right.upper()}\n{url},nonsense\n{url},\n"
+            ).encode()
         },
     )
     rows = rows_of_lists(tmp_path)
@@ -268,9 +270,11 @@ from mmlake.store import BlobStore
 from pathlib import Path
 root = Path(sys.argv[1])
 store = BlobStore(root / "store")
-downloads = sources.JournalledDownloads(root / "downloads.sqlite", store=store, settings=Settings.of({'web': json.loads(sys.argv[2])}).web)
-for shard in sources.scan(root / "in", settings=sources.SourceSettings()):
-    sources.ingest(shard, "image", landing=root / "in", store=store, settings=sources.SourceSettings(), downloads=downloads)
+web = Settings.of({'web': json.loads(sys.argv[2])}).web
+downloads = sources.JournalledDownloads(root / 'downloads.sqlite', store=store, settings=web)
+settings = sources.SourceSettings()
+for shard in sources.scan(root / "in", settings=settings):
+    sources.ingest(shard, "image", landing=root / "in", store=store, settings=settings, downloads=downloads)
 """
 
 

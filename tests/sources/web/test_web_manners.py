@@ -165,9 +165,12 @@ def test_requests_to_a_host_keep_their_distance(tmp_path, site, by):
 
 
 INSIDE = [
-    "http://127.0.0.1:1/", "http://localhost:1/", "http://0.0.0.0:1/", "http://10.1.2.3/", "http://172.16.0.1/", "http://192.168.1.1/", "http://169.254.169.254/latest/meta-data/",
-    "http://100.64.0.1/", "http://100.100.100.200/", "http://168.63.129.16/", "http://[::1]/", "http://[::]/", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://[::ffff:127.0.0.1]/",
-    "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[2002:7f00:1::]/", "http://2130706433/", "http://0x7f.1/", "http://017700000001/", "http://127.1/", "http://224.0.0.1/",
+    "http://127.0.0.1:1/", "http://localhost:1/", "http://0.0.0.0:1/", "http://10.1.2.3/", "http://172.16.0.1/",
+    "http://192.168.1.1/", "http://169.254.169.254/latest/meta-data/",
+    "http://100.64.0.1/", "http://100.100.100.200/", "http://168.63.129.16/", "http://[::1]/", "http://[::]/",
+    "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://[::ffff:127.0.0.1]/",
+    "http://[::ffff:a9fe:a9fe]/", "http://[64:ff9b::a9fe:a9fe]/", "http://[2002:7f00:1::]/", "http://2130706433/",
+    "http://0x7f.1/", "http://017700000001/", "http://127.1/", "http://224.0.0.1/",
     "http://255.255.255.255/", "http://192.0.2.7/",
 ]  # fmt: skip
 
@@ -229,7 +232,8 @@ def test_an_allowed_network_is_no_more_than_itself():
 @pytest.mark.parametrize(
     "target, code",
     [
-        ("http://169.254.169.254/latest/meta-data/", 1101), ("file:///etc/passwd", 1101), ("http://[::1]:1/", 1101), ("http://user:pw@127.0.0.1/", 1101), ("ftp://h/x", 1101), ("", 1106),
+        ("http://169.254.169.254/latest/meta-data/", 1101), ("file:///etc/passwd", 1101), ("http://[::1]:1/", 1101),
+        ("http://user:pw@127.0.0.1/", 1101), ("ftp://h/x", 1101), ("", 1106),
         ("http://[", 1106), ("/a", 1106),
     ],
 )  # fmt: skip
