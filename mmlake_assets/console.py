@@ -164,7 +164,7 @@ def ui(
 
     Example: `mmlake ui --lake ./lake`
     """
-    from mmlake_assets.attending import become
+    from mmlake_assets.caller_watch import become
     from mmlake_assets.instance import dagster_home
 
     if not (lake / "lake.json").exists():

@@ -18,7 +18,7 @@ from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
 from mmlake.publish import catalog_is_current, dead_letters_are_current, needs_version, version_is_complete
 from mmlake.registry import Listing
-from mmlake.remote import descriptors
+from mmlake.remote import open_files
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import EXIT_CODE, GPU_BACKFILL_SHARDS
@@ -55,7 +55,7 @@ def run_lake(
 
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
-    descriptors.ensure(os.cpu_count() or 1)
+    open_files.ensure(os.cpu_count() or 1)
     opened = lake.open(compute.executor())
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))

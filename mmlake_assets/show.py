@@ -17,10 +17,10 @@ from mmlake.drawing import number_of
 from mmlake.lake import Lake
 from mmlake.landing import absolute
 from mmlake.progress import Advance
-from mmlake.reporting import newest_report, write_version_report
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
+from mmlake.version_report import newest_report, write_version_report
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from mmlake.compute import Executor
 from mmlake.lake import Lake
-from mmlake.remote.logins import without_login
+from mmlake.remote.credentials import without_login
 from mmlake.settings import Settings
 from mmlake_resources.s3 import s3_client
 

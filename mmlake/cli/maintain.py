@@ -105,7 +105,7 @@ def report(
 
     Example: `mmlake report curated-v001`
     """
-    from mmlake.reporting import write_version_report
+    from mmlake.version_report import write_version_report
 
     path = write_version_report(open_lake(lake), version or None)
     emit({"report": str(path)}, as_json=as_json, draw=lambda out: out.print(str(path), soft_wrap=True))

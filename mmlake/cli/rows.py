@@ -115,8 +115,8 @@ def rows(
     Example: `mmlake rows curated --to webdataset --out export`, `mmlake rows --landing ./shards --out pq --filter
     aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
     """
-    from mmlake.rows.exporting import export_rows
-    from mmlake.rows.writing import WriteSettings
+    from mmlake.rows.export import export_rows
+    from mmlake.rows.row_writer import WriteSettings
     from mmlake.settings import Settings
 
     if filters == ["list"]:

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import IO, Any, cast
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.checked import CheckedFile
+from mmlake.landing.checked_file import CheckedFile
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries

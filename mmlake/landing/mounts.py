@@ -15,7 +15,7 @@ from typing import IO, NoReturn, TypeVar
 
 from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing.zone import ENCODED, Entry, Landing, portable
-from mmlake.remote.logins import without_login
+from mmlake.remote.credentials import without_login
 
 T = TypeVar("T")
 

@@ -23,10 +23,10 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
-from mmlake.remote.logins import without_login
-from mmlake.remote.pages import PATH, decoded, encoded
+from mmlake.remote.credentials import without_login
+from mmlake.remote.directory_pages import PATH, decoded, encoded
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.spooled import SpooledFile, measured
+from mmlake.remote.spool_file import SpooledFile, measured
 from mmlake.remote.website import FileHeaders, IsDirectory, NoPage, NoRanges, Website
 from mmlake.streams import Seekable, expect
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
-from mmlake.publish.naming import slot_of
+from mmlake.publish.version_names import slot_of
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 

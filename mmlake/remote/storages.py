@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, Retries, Transient
-from mmlake.remote.logins import login_of, options_of, without_login
+from mmlake.remote.credentials import login_of, options_of, without_login
 from mmlake.remote.settings import RemoteSettings
 
 _Result = TypeVar("_Result")

@@ -19,9 +19,9 @@ from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Attempts, Retries, Transient, retry_after_s
 from mmlake.remote.bodies import CHUNK_BYTES, Body, coding_of
 from mmlake.remote.client import Neighbourhood, http_client, proxy_for, run
-from mmlake.remote.logins import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.credentials import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.directory_pages import PATH, Link, links_of, origin
 from mmlake.remote.networks import AddressRefused, is_numeric
-from mmlake.remote.pages import PATH, Link, links_of, origin
 from mmlake.remote.settings import RemoteSettings
 
 _Result = TypeVar("_Result")

@@ -16,7 +16,7 @@ from mmlake.progress import Advance, silent
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.reading import read_rows
 from mmlake.rows.schema import REQUIRED, RESERVED, SCHEMA
-from mmlake.rows.stored import read_parquet_rows
+from mmlake.rows.stored_rows import read_parquet_rows
 
 
 def pick_shards(

@@ -22,7 +22,7 @@ from mmlake.landing import Landing, as_landing
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import Digest, SourceRef, digest_of
 from mmlake.rows.batch import RowBatch
-from mmlake.rows.frames import Frames
+from mmlake.rows.image_frames import Frames
 from mmlake.rows.locators import way_of
 from mmlake.rows.order import as_mask
 from mmlake.rows.schema import METADATA, SCHEMA

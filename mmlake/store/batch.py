@@ -12,8 +12,8 @@ from mmlake.records import Digest
 from mmlake.store.files import BufferedAtomicFile, Buffers
 from mmlake.store.index import Entry
 from mmlake.store.names import plain_extension
-from mmlake.store.pack import PACKED_BELOW_BYTES, PackWriter, Record
-from mmlake.store.packing import PackHome
+from mmlake.store.pack_file import PACKED_BELOW_BYTES, PackWriter, Record
+from mmlake.store.pack_output import PackHome
 
 _MAX_RECORDS = 1 << 17  # per pack of a batch: their places are held in memory, 50 MiB
 _MAX_BYTES = 256 << 20

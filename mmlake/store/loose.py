@@ -14,7 +14,7 @@ from pathlib import Path
 from mmlake.records import Digest
 from mmlake.store.files import AtomicFile, sweep_directory, sync_directory
 from mmlake.store.names import blob_name, digest_in
-from mmlake.store.packs import GLANCE_S, SETTLED_S
+from mmlake.store.pack_directory import GLANCE_S, SETTLED_S
 
 _CLOCK_S = 2.0  # how coarse the time stamps of files may be
 _TWO_HEX = re.compile(r"[0-9a-f]{2}")

@@ -30,17 +30,17 @@ from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, ObjectInfo
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.s3 import Address, Missing
 from mmlake.remote.settings import RemoteSettings
-from mmlake.store import s3thinning
+from mmlake.store import s3_copies
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
-from mmlake.store.counting import counted
 from mmlake.store.files import Buffers, sweep_directory
 from mmlake.store.index import sorted_once
-from mmlake.store.mending import MAX_SMALL_PACKS, SMALL_PACK_BYTES
 from mmlake.store.names import plain_extension
-from mmlake.store.pack import PACKED_BELOW_BYTES, Record
-from mmlake.store.s3packs import S3Packs
-from mmlake.store.verifying import wrong_blobs
+from mmlake.store.pack_file import PACKED_BELOW_BYTES, Record
+from mmlake.store.pack_rewrites import MAX_SMALL_PACKS, SMALL_PACK_BYTES
+from mmlake.store.s3_packs import S3Packs
+from mmlake.store.scrub import wrong_blobs
+from mmlake.store.stats import counted
 
 _LOG = logging.getLogger("mmlake.store")
 _CHUNK_BYTES = 1 << 20
@@ -314,7 +314,7 @@ class S3Store(Blobs):
         """See `Blobs.thin`. Readers and writers may go on meanwhile."""
         self._admit()
         loose = dict(self._loose())
-        return s3thinning.thin(
+        return s3_copies.thin(
             self._packs,
             self._buffers,
             bucket=self.bucket,

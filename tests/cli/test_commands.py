@@ -321,8 +321,8 @@ def test_fsck_repairs_lost_and_changed_blobs_from_the_landing_zone(own) -> None:
 
 
 def test_a_report_shows_the_diversity_of_its_own_version_and_the_severity_of_each_rule(own) -> None:
-    from mmlake.reporting import gather
     from mmlake.summary import summarize
+    from mmlake.version_report import gather
 
     data = gather(own.lake, "curated-v001", planted={}, summary=summarize(own.lake))
     shown = {one.modality: one.diversity for one in data.maps}

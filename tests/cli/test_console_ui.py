@@ -48,7 +48,7 @@ finally:
         child.wait()
 """
 ATTENDED = (
-    "import os, sys; from mmlake_assets.attending import become; sys.exit(become([sys.executable, '-S', "
+    "import os, sys; from mmlake_assets.caller_watch import become; sys.exit(become([sys.executable, '-S', "
     "*sys.argv[1:]], os.environ, held=0))"
 )
 
@@ -100,23 +100,23 @@ def attended(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-    ) as attending:
-        yield attending, int(attending.stdout.readline())
+    ) as watcher:
+        yield watcher, int(watcher.stdout.readline())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
 def test_a_program_ends_in_order_when_the_command_that_started_it_is_killed() -> None:
-    with attended() as (attending, _):
-        attending.kill()
-        assert attending.stdout.read() == "SIGTERM\n"  # and its child is gone, or the pipe would be open
+    with attended() as (watcher, _):
+        watcher.kill()
+        assert watcher.stdout.read() == "SIGTERM\n"  # and its child is gone, or the pipe would be open
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a process its orphaned grandchildren")
 def test_what_a_killed_program_leaves_is_ended_and_its_end_is_told() -> None:
-    with attended("careless") as (attending, program):
+    with attended("careless") as (watcher, program):
         os.kill(program, signal.SIGKILL)
-        assert attending.stdout.read() == ""
-    assert attending.returncode == 128 + signal.SIGKILL
+        assert watcher.stdout.read() == ""
+    assert watcher.returncode == 128 + signal.SIGKILL
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the command becomes the program")
@@ -126,10 +126,10 @@ def test_what_a_killed_program_leaves_is_ended_and_its_end_is_told() -> None:
 def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(
     number: signal.Signals, told: str, code: int
 ) -> None:
-    with attended() as (attending, _):
-        attending.send_signal(number)
-        assert attending.stdout.read() == told
-    assert attending.returncode == code
+    with attended() as (watcher, _):
+        watcher.send_signal(number)
+        assert watcher.stdout.read() == told
+    assert watcher.returncode == code
 
 
 def shown(lake, versions: dict[str, str]) -> str:

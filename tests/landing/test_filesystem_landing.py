@@ -18,7 +18,7 @@ from mmlake.landing import Landing, as_landing, is_address
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
-from mmlake.remote.logins import VARIABLE, options_of, without_login
+from mmlake.remote.credentials import VARIABLE, options_of, without_login
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.storages import _info_of
 from mmlake.sources import SourceSettings, scan
@@ -300,7 +300,7 @@ def test_a_missing_package_is_named(address: str, package: str, monkeypatch: pyt
 
 def test_ftp_is_asked_with_the_login_that_its_location_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     monkeypatch.setattr(
         "fsspec.implementations.ftp.FTPFileSystem._connect",
         lambda self: asked.append((self.host, self.port, self.cred)),
@@ -396,5 +396,5 @@ def test_a_forked_process_makes_its_own_file_system(memory: Any) -> None:
     ],
 )
 def test_a_login_is_taken_out_of_an_address(address: str, plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     assert without_login(address) == plain

@@ -16,7 +16,7 @@ from site_server import QuietServer, Site
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing.website import WebsiteLanding
 from mmlake.remote.backoff import Retries
-from mmlake.remote.pages import links_of
+from mmlake.remote.directory_pages import links_of
 from mmlake.remote.settings import RemoteSettings
 
 DATA = bytes(range(256)) * 100

@@ -22,10 +22,10 @@ from mmlake.landing import Landing, LocalLanding, as_landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.client import proxy_for
-from mmlake.remote.logins import without_login
-from mmlake.remote.pages import links_of
+from mmlake.remote.credentials import without_login
+from mmlake.remote.directory_pages import links_of
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.spooled import SpooledFile
+from mmlake.remote.spool_file import SpooledFile
 from mmlake.remote.website import FileHeaders, Website
 from tests import make
 

@@ -13,7 +13,7 @@ from rows_media import SETTINGS, batch_of, column, land, one, png, record, tar
 from mmlake import rows, sources
 from mmlake.errors import SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.rows import SCHEMA, RowBatch, read_lance_rows, read_parquet_rows
-from mmlake.rows.writing import WriteSettings, write_rows
+from mmlake.rows.row_writer import WriteSettings, write_rows
 
 
 def sample(name: str, **extra) -> list[dict]:

@@ -38,7 +38,7 @@ from mmlake import sources
 from mmlake.rows import RowBatch, read_parquet_rows, read_rows
 from mmlake.rows.columns import is_null
 from mmlake.rows.identity import STEM_CHARS, stem_of
-from mmlake.rows.writing import write_rows
+from mmlake.rows.row_writer import write_rows
 from mmlake.store import BlobStore
 from tests import make
 

@@ -20,9 +20,9 @@ from mmlake.locks import exclusive_lock
 from mmlake.rows import Places, RowBatch, materialize, read_parquet_rows, read_rows
 from mmlake.rows.filters import FILTERS, apply_filters
 from mmlake.rows.identity import DistinctIds
+from mmlake.rows.row_writer import WriteSettings, write_rows
 from mmlake.rows.schema import SCHEMA
-from mmlake.rows.staging import PROVENANCE
-from mmlake.rows.writing import WriteSettings, write_rows
+from mmlake.rows.staged_files import PROVENANCE
 from mmlake.store import BlobStore
 from tests import make
 
@@ -77,7 +77,7 @@ def test_a_failure_half_way_leaves_nothing_under_a_final_name(to: str, suffix: s
 _KILLED = """
 import os, sys
 from rows_made import batch, sample
-from mmlake.rows.writing import WriteSettings, write_rows
+from mmlake.rows.row_writer import WriteSettings, write_rows
 
 def batches():
     yield from (batch(*sample(str(number))) for number in range(3))

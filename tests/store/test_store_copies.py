@@ -111,7 +111,7 @@ def test_nothing_is_thinned_where_files_cannot_be_locked(store, monkeypatch) -> 
     def refuse(*arguments: object) -> None:
         raise OSError("no locks here")
 
-    monkeypatch.setattr("mmlake.store.mending.fcntl.flock", refuse)
+    monkeypatch.setattr("mmlake.store.pack_rewrites.fcntl.flock", refuse)
     assert (store.thin(), copies(store, COMMON)) == (0, 2)
 
 

@@ -22,7 +22,7 @@ from mmlake.rows.identity import DistinctIds
 from mmlake.rows.order import by_sample, cut, sample_numbers
 from mmlake.rows.parquet_writer import COMPRESSIONS, ParquetRows
 from mmlake.rows.policies import apply_policy, check_policy, failed_rows
-from mmlake.rows.staging import MODES, Staged, WrittenFile
+from mmlake.rows.staged_files import MODES, Staged, WrittenFile
 from mmlake.rows.webdataset_writer import TarRows
 
 Fill = Callable[[RowBatch], RowBatch]  # a batch -> the batch with bytes or errors

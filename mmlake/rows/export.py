@@ -20,7 +20,7 @@ from mmlake.rows.filter import Filter
 from mmlake.rows.filters import Dropped, apply_filters, check_needs
 from mmlake.rows.materialize import Places, iter_materialized, materialize
 from mmlake.rows.order import cut
-from mmlake.rows.writing import WriteSettings, Written, write_rows
+from mmlake.rows.row_writer import WriteSettings, Written, write_rows
 
 # when bytes of media get into the rows: before the filters, after them, or not at all
 MOMENTS: Final = ("read", "write", "never")

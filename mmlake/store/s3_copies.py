@@ -20,7 +20,7 @@ from mmlake.records import Digest
 from mmlake.remote.bucket import Bucket
 from mmlake.store.files import Buffers
 from mmlake.store.index import Entry, places
-from mmlake.store.s3packs import S3Pack, S3Packs
+from mmlake.store.s3_packs import S3Pack, S3Packs
 
 _LOG = logging.getLogger("mmlake.store")
 _ABANDONED_S = 24 * 3600.0  # as old as what `sweep` takes for left behind by a killed writer

@@ -14,7 +14,7 @@ from typing import Protocol
 from mmlake.records import Digest
 from mmlake.store.files import BufferedAtomicFile, Buffers
 from mmlake.store.names import plain_extension
-from mmlake.store.pack import PackWriter, Record
+from mmlake.store.pack_file import PackWriter, Record
 
 ReadRecord = Callable[[], Record]
 

@@ -99,7 +99,7 @@ def test_every_blob_is_counted_once(store) -> None:
 
 
 def test_a_pack_is_read_in_one_piece_and_a_sample_in_pieces(store, monkeypatch) -> None:
-    from mmlake.store.packs import Pack
+    from mmlake.store.pack_directory import Pack
 
     reads: list[int] = []
     read = Pack.read
@@ -112,7 +112,7 @@ def test_a_pack_is_read_in_one_piece_and_a_sample_in_pieces(store, monkeypatch) 
 
 
 def test_a_pack_that_goes_while_it_is_read_is_looked_for_again(store, monkeypatch) -> None:
-    from mmlake.store.packs import Pack
+    from mmlake.store.pack_directory import Pack
 
     other, read, merged = BlobStore(store.root), Pack.read, []
 

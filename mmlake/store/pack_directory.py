@@ -20,7 +20,7 @@ from mmlake.records import Digest
 from mmlake.store.bloom import BloomFilter
 from mmlake.store.files import AtomicFile, BufferedAtomicFile, in_memory, sync_directory
 from mmlake.store.index import Entry, PackIndex, sorted_once
-from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record
+from mmlake.store.pack_file import HEADER_BYTES, PackWriter, Record, parse_record
 
 SETTLED_S = 300  # kernels write a rename back within 30 s on their own; ten times that for slow disks
 _NAME = re.compile(r"([0-9a-f]{64})\.(idx|pack)")
@@ -222,7 +222,7 @@ class Packs:
         there = {name for name, kind in files if kind == "idx"} & {name for name, kind in files if kind == "pack"}
         packs = [pack for pack in known if pack.name in there]
         for name in sorted(there - {pack.name for pack in packs}):
-            # gone again; a damaged index is for `mending` to find and build again
+            # gone again; a damaged index is for `pack_rewrites` to find and build again
             with suppress(FileNotFoundError, BlobCorrupt):
                 pack = Pack(self.directory, name)
                 self._filter.add(pack.index)
