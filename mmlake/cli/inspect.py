@@ -204,9 +204,10 @@ def _search(
         else:
             # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
             encoder = None
-    return opened.catalog.search(
+    found = opened.catalog.search(
         text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
-    ).to_pylist()
+    )
+    return list(found.to_pylist())
 
 
 def _what(row: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ to be kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -90,7 +91,7 @@ def _reads(reads_per_month: float | Mapping[str, float], artifact: str) -> float
     return float(reads)
 
 
-def _row(artifact: str, *, stored_bytes: int, cost: dict, reads: float, prices: Prices) -> dict[str, object]:
+def _row(artifact: str, *, stored_bytes: int, cost: dict[str, Any], reads: float, prices: Prices) -> dict[str, object]:
     per_gb_read = prices.usd_per_gb_egress * prices.egress_fraction
     storage = stored_bytes / _GB * prices.usd_per_gb_month
     stored_read = stored_bytes / _GB * per_gb_read

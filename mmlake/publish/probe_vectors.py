@@ -174,6 +174,7 @@ def _clip(lake: Lake, keyframes: list[str], rng: np.random.Generator, folder: Pa
         stream = container.add_stream("mjpeg", rate=4)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuvj420p"
         for picture in pictures:
-            container.mux(stream.encode(av.VideoFrame.from_image(picture.resize((width, height)))))
+            frame = av.VideoFrame.from_image(picture.resize((width, height)))  # type: ignore[no-untyped-call]
+            container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
     return path

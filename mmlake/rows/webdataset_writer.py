@@ -94,7 +94,7 @@ class TarRows:
         bytes_of = table["binary_content"] if "binary_content" in table.column_names else None
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             self._add(rows[first:last], kinds, None if bytes_of is None else bytes_of.slice(first, last - first))
-        return table.num_rows - (sum(self.dropped.values()) - num_before)
+        return int(table.num_rows) - (sum(self.dropped.values()) - num_before)
 
     def finish(self) -> None:
         """Write the end of the tar."""

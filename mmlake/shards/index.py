@@ -118,7 +118,8 @@ def idx_bytes(samples: list[tuple[str, float, list[Member]]], facts: dict[str, A
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def read_idx(data: bytes) -> tuple[pa.Table, dict[str, Any]]:

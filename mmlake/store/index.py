@@ -105,7 +105,7 @@ class PackIndex:
         return hasher.digest() == self._data[-_HASH_BYTES:]
 
     def __len__(self) -> int:
-        return self._count
+        return int(self._count)
 
     def find(self, digest: Digest) -> Entry | None:
         """Where the blob lies; None where the pack does not hold it."""

@@ -210,9 +210,7 @@ class BlobStore(Blobs):
             with suppress(FileNotFoundError):  # removed since it was listed
                 yield digest, path.stat().st_size
 
-    def compact(
-        self, *, small_bytes: int = pack_rewrites.SMALL_PACK_BYTES, max_small: int = pack_rewrites.MAX_SMALL_PACKS
-    ) -> int:
+    def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
         """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than
         `max_small`. Readers and writers may go on meanwhile."""
         return pack_rewrites.compact(self._packs, self._buffers, small_bytes=small_bytes, max_small=max_small)
