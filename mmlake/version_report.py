@@ -138,7 +138,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
 
 
 def example(lake: Lake, sounds: Mapping[str, str], row: dict[str, Any]) -> Example:
-    """The item with something to see or hear, where its bytes allow it."""
+    """The item with something to see or play, where its bytes allow it."""
     made = Example(
         digest=row["digest"],
         modality=row["modality"],

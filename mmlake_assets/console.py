@@ -61,9 +61,9 @@ def run(
 
     What is done is not done again; a run that was stopped goes on where it was.
 
-    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing
-    hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`, `mmlake run --landing coco=/data/coco --landing
-    speech=s3://corpora/LibriSpeech`
+    Example: `mmlake run --landing ./shards --lake ./lake`,
+    `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
+    `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
     """
     from mmlake.landing import addresses_in, addresses_of
     from mmlake_assets.show import run_and_show

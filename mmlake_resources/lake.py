@@ -28,8 +28,8 @@ class LakeResource(dg.ConfigurableResource):
     )
     landings: dict[str, str] = Field(
         default_factory=dict,
-        description="Several landing zones by name, in place of `landing` and beside those that the lake remembers; an "
-        "empty address takes one away.",
+        description="Several landing zones by name, in place of `landing` and next to those that the lake remembers; "
+        "an empty address takes one away.",
     )
     limit: int | None = Field(
         default=None,

@@ -2,7 +2,7 @@
 
 Enters: the cost ledger and stored sizes. Leaves: per artifact, storage against recomputation per month, the break-even,
 and a decision in words.
-What it leaves out: the time of whoever waits (seconds per read are listed beside it), and the inputs, which are taken
+What it leaves out: the time of whoever waits (seconds per read are listed next to it), and the inputs, which are taken
 to be kept.
 """
 
@@ -122,7 +122,7 @@ def _words(
     kept = f"{_size(stored_bytes)} kept for {_usd(store)} a month"
     fresh = f"{reads:g} reads made afresh for {_usd(recompute)}"
     if break_even is None:
-        return f"{kept}, {fresh}: making it again is never dearer than reading it."
+        return f"{kept}, {fresh}: making it again is never more expensive than reading it."
     edge = (
         f"storing pays above {break_even:,.0f} reads a month"
         if break_even >= 10

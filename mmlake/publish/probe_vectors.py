@@ -59,7 +59,7 @@ def ensure_probes(lake: Lake) -> ProbeSet:
 
 
 def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:
-    """Probe id -> unit vector in the space of the modality's encoder. Kept beside the probes, so that each is encoded
+    """Probe id -> unit vector in the space of the modality's encoder. Kept next to the probes, so that each is encoded
     once.
 
     A probe whose query cannot be had (its item was erased, its rendition does not decode) is left out; scoring asks

@@ -74,7 +74,8 @@ VERSION_STEPS: dict[str, VersionStep] = {
             inputs=("probe_scores",),
             make=version_outputs.decision,
             settings=("evaluate",),
-            description="Keep, reject or cannot tell: this version against the one before, or against everything.",
+            code_version="2",
+            description="Keep, reject or inconclusive: this version against the one before, or against everything.",
         ),
         VersionStep(
             name="stage_costs",
@@ -94,7 +95,7 @@ VERSION_STEPS: dict[str, VersionStep] = {
             stage="provenance",
             make=version_outputs.provenance_chain,
             description=(
-                "The chain of tables, runs, code and settings behind the version, exported beside its manifest."
+                "The chain of tables, runs, code and settings behind the version, exported next to its manifest."
             ),
         ),
     )

@@ -239,7 +239,7 @@ def precompute_plan(lake: Lake, version: str, advance: Advance) -> Result:
 
 
 def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
-    """The chain of tables behind the version, as JSON lines beside its manifest: it outlives the run history."""
+    """The chain of tables behind the version, as JSON lines next to its manifest: it outlives the run history."""
     made = lake.versions.read(version)
     path = lake.root / "versions" / "chains" / f"{made.id}.jsonl"
     # what is there already was written from the tables as they were then, and they may have been made again since

@@ -37,7 +37,7 @@ def hub_library(module: str = "huggingface_hub") -> Any:
 
 
 def without_tokens(text: str) -> str:
-    """The text with everything masked that looks like a token of the hub."""
+    """The text with everything masked that resembles a token of the hub."""
     return _TOKEN.sub("hf_***", text)
 
 

@@ -64,7 +64,7 @@ def index_bytes(entries: Iterable[bytes], *, pack_bytes: int) -> bytes:
 
 
 class PackIndex:
-    """Look-ups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong
+    """Lookups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong
     entry does no harm, as blobs are checked by their hash."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:

@@ -107,7 +107,7 @@ class BlobStore(Blobs):
         return path.stat().st_size
 
     def extension(self, digest: Digest) -> str:
-        """See `Blobs.extension`; "bin" where only damaged bytes would tell."""
+        """See `Blobs.extension`; "bin" where only damaged bytes could say."""
         for record in self._packed(digest):
             if record is not None:
                 return record.extension
@@ -193,8 +193,8 @@ class BlobStore(Blobs):
 
     def sweep(self, *, older_than_s: float, now_s: float) -> int:
         """See `Blobs.sweep`."""
-        beside = ("incoming", "packs", "quarantine")
-        num_removed = sum(sweep_directory(self.root / name, older_than_s=older_than_s, now_s=now_s) for name in beside)
+        swept = ("incoming", "packs", "quarantine")
+        num_removed = sum(sweep_directory(self.root / name, older_than_s=older_than_s, now_s=now_s) for name in swept)
         return num_removed + self._loose.sweep(older_than_s=older_than_s, now_s=now_s)
 
     def stats(self) -> StoreStats:
@@ -321,7 +321,7 @@ def _is_sound(path: Path, digest: Digest) -> bool:
 
 
 def _reader(stream: IO[bytes]) -> Callable[[memoryview], int | None]:
-    """Fills a buffer from the stream and tells how far; None where the stream would block."""
+    """Fills a buffer from the stream and says how far; None where the stream would block."""
     if (into := getattr(stream, "readinto", None)) is not None:
         return into  # type: ignore[no-any-return]
 

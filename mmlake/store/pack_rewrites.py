@@ -21,7 +21,7 @@ from mmlake.store.pack_directory import Pack, Packs
 from mmlake.store.pack_file import scan
 from mmlake.store.pack_output import write_packs
 
-SMALL_PACK_BYTES = 64 << 20  # packs below this are worth merging: each costs a look-up 0.7 us
+SMALL_PACK_BYTES = 64 << 20  # packs below this are worth merging: each costs a lookup 0.7 us
 MAX_SMALL_PACKS = 16  # so many are left alone: about one per shard that came since the last compaction
 
 

@@ -3,7 +3,7 @@
     blobs/<sha256>                    a blob; its extension is metadata of the object
     packs/<name>.pack, <name>.idx     as in a directory: the pack is uploaded, then its index, and is there once both
                                       are
-    quarantine/                       damaged copies with the reason beside them
+    quarantine/                       damaged copies with the reason next to them
 
 A stream is spooled to the local disk while it is hashed, and then uploaded under its digest: bytes that are there
 already are not sent, a part that fails is read again, and no copy from a temporary key is needed, which S3 allows up to
@@ -170,7 +170,7 @@ class S3Store(Blobs):
         raise self.missing(digest)
 
     def extension(self, digest: Digest) -> str:
-        """See `Blobs.extension`; "bin" where only damaged bytes would tell."""
+        """See `Blobs.extension`; "bin" where only damaged bytes could say."""
         records, found = self._located(digest)
         for record in records:
             if record is not None:
@@ -306,7 +306,7 @@ class S3Store(Blobs):
         )
 
     def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
-        """As `BlobStore.compact`. It pays here, too: each pack costs a look-up in every search and every machine a
+        """As `BlobStore.compact`. It pays here, too: each pack costs a lookup in every search and every machine a
         download of its index."""
         return self._packs.compact(self._buffers, small_bytes=small_bytes, max_small=max_small)
 

@@ -1,7 +1,7 @@
 """The packs of a store on S3: their indexes on the local disk, their bytes by ranges.
 
 An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed at a process's
-first look-up, and again where a blob that must be there is not found. A put trusts a listing for a minute: at worst it
+first lookup, and again where a blob that must be there is not found. A put trusts a listing for a minute: at worst it
 stores a blob a second time.
 """
 

@@ -80,7 +80,7 @@ def test_the_sound_copy_is_the_one_that_stays(stores) -> None:
     assert [stores[2].verify(sha256(data)) for data in CONTENTS] == [None] * 4
 
 
-def test_where_no_copy_is_sound_all_stay_to_be_told(stores) -> None:
+def test_where_no_copy_is_sound_all_stay_to_be_reported(stores) -> None:
     for which in range(2):
         damage(stores[0], COMMON, which=which)
     assert (stores[2].thin(), stores[2].verify(sha256(COMMON)), stores[2].stats().num_spare) == (1, "corrupt", 1)

@@ -49,7 +49,7 @@ def test_a_limit_that_says_endless_and_is_not_is_raised_to_what_is_needed(given)
     assert open_files.ensure(8).soft == 768
 
 
-def test_too_few_for_the_workers_is_told_with_the_number_that_they_need(given, caplog) -> None:
+def test_too_few_for_the_workers_is_reported_with_the_number_that_they_need(given, caplog) -> None:
     given(256, 1024)
     with caplog.at_level(logging.WARNING):
         open_files.ensure(32)

@@ -1,4 +1,4 @@
-"""Small blobs of a batch: packed, found at once, whole, and mended when damaged."""
+"""Small blobs of a batch: packed, found at once, whole, and repaired when damaged."""
 
 from __future__ import annotations
 

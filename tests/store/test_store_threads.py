@@ -1,4 +1,4 @@
-"""Threads that read through one store object, from its very first look at the packs on."""
+"""Threads that read through one store object, from its very first scan of the packs on."""
 
 from __future__ import annotations
 
