@@ -129,3 +129,18 @@ def _found(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_use_the_words_of_the_field(path: Path) -> None:
     assert list(_found(path)) == []
+
+
+def test_the_glossary_has_each_noun_once_in_order() -> None:
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "glossary.md").read_text().splitlines()[6:]]
+    nouns = [row[0].removeprefix("| ") for row in rows]
+    assert nouns == sorted(set(nouns))
+    assert all(len(row) == 3 and row[1].endswith(".") for row in rows)
+
+
+def test_the_places_of_the_glossary_exist() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    pages = re.findall(r"\]\(([^)]+)\)", text)
+    code = re.findall(r"`(mmlake[\w/.]+)`", text)
+    assert [name for name in pages if not (ROOT / "docs" / name).exists()] == []
+    assert [name for name in code if not (ROOT / name).exists()] == []
