@@ -44,7 +44,7 @@ def shown(text: str) -> str:
 
 
 def short(digest: str | None) -> str:
-    """The first 12 characters of a digest: enough to tell items apart, and accepted wherever a digest is asked for."""
+    """The first 12 characters of a digest: enough to distinguish items, and accepted wherever a digest is asked for."""
     return digest[:12] if digest else ""
 
 

@@ -181,14 +181,14 @@ _ENTRIES = (
         code=1004,
         name="not_text",
         severity="P0",
-        what="A text record is neither UTF-8 nor in an encoding that can be told with confidence.",
+        what="A text record is neither UTF-8 nor in an encoding that can be detected with confidence.",
         fix="Convert the source to UTF-8.",
     ),
     ErrorCode(
         code=1005,
         name="unknown_content",
         severity="P0",
-        what="Neither the bytes nor the name tell a supported type.",
+        what="Neither the bytes nor the name have a supported type.",
         fix="Convert the file, or remove it from the landing zone.",
     ),
     ErrorCode(
@@ -234,7 +234,7 @@ _ENTRIES = (
         severity="P0",
         what="A caption, a transcript line or an annotation names an image or recording that is not where it "
         "should be; what it says is kept.",
-        fix="Land the medium where the corpus has it (COCO: `train2017/` beside `annotations/`), or remove the line.",
+        fix="Land the medium where the corpus has it (COCO: `train2017/` next to `annotations/`), or remove the line.",
     ),
     ErrorCode(
         code=1012,

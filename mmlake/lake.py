@@ -43,7 +43,7 @@ class Lake:
         limit: int | None = None,
         s3_client: Callable[[], Any] | None = None,
     ) -> None:
-        """landing: one landing zone, or several by name, beside those that the lake remembers; an empty address takes
+        """landing: one landing zone, or several by name, next to those that the lake remembers; an empty address takes
         the one of that name away.
 
         limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake
@@ -157,7 +157,7 @@ class Lake:
             raise SettingsError(
                 f"lake {self.root} has one landing zone without a name, {remembered}, and the keys of its "
                 "shards begin without one; "
-                f"make another lake with --lake, and give it --landing NAME={remembered} beside "
+                f"make another lake with --lake, and give it --landing NAME={remembered} next to "
                 f"{' and '.join(f'{name}=...' for name in given)}"
             )
         places = {name: place for name, place in {**before, **given}.items() if place}
@@ -182,7 +182,7 @@ class Lake:
 
     def origin(self) -> dict[str, object]:
         """Where the rows come from, for the record: location, pinned revision and limit as far as there are any;
-        empty where the landing zone cannot be told."""
+        empty where the landing zone cannot state it."""
         try:
             found: dict[str, object] = dict(self.landing.provenance())
         except SettingsError:
@@ -234,9 +234,9 @@ class Lake:
     @property
     def is_pinned(self) -> bool:
         """Whether the landing zone, or one of several, is read at a revision that was looked up."""
-        told = self.landing.provenance()
-        zones = told.get("zones")
-        return any("revision" in one for one in (zones.values() if isinstance(zones, Mapping) else [told]))
+        zone_facts = self.landing.provenance()
+        zones = zone_facts.get("zones")
+        return any("revision" in one for one in (zones.values() if isinstance(zones, Mapping) else [zone_facts]))
 
     @property
     def limit(self) -> int | None:
@@ -271,7 +271,8 @@ class Lake:
         return location
 
     def remember_landing(self) -> None:
-        """Write down where the landing zone is and how much of it is taken, so that later commands need not be told."""
+        """Write down where the landing zone is and how much of it is taken, so that later commands need no options for
+        it."""
         landing, asked = self._addresses()
         memory: dict[str, object] = {"format": 1, "landing": landing}
         if self.limit is not None:
@@ -289,7 +290,7 @@ class Lake:
         """(where the landing zone is, what was asked for where that is another address), each by name where there are
         several.
 
-        Of one that nothing was heard of yet, what was remembered before stays: an address that leads nowhere would fail
+        One that has not answered yet keeps its remembered address: an address that leads nowhere would fail
         every later run.
         """
         before, asked_before = self._memory().get("landing"), self._memory().get("asked")
@@ -313,7 +314,7 @@ class Lake:
         return shared_lock(self.root / ".blobs.lock")
 
     def collecting_blobs(self) -> AbstractContextManager[None]:
-        """Held while unnamed blobs are looked for. Raises LakeLocked at once while a step is running."""
+        """Held while unnamed blobs are searched for. Raises LakeLocked at once while a step is running."""
         return exclusive_lock(self.root / ".blobs.lock", what=f"lake {self.root} (a step that puts blobs)")
 
     def locked(self, name: str) -> AbstractContextManager[None]:

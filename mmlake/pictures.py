@@ -1,4 +1,4 @@
-"""Which formats of pictures may be opened. Pillow tells a format by the bytes whatever the name says, and would
+"""Which formats of pictures may be opened. Pillow detects a format by the bytes whatever the name says, and would
 start a program for some."""
 
 from __future__ import annotations

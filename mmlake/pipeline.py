@@ -24,13 +24,13 @@ _LOG = logging.getLogger("mmlake.pipeline")
 
 
 def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int | None = None) -> Listing:
-    """Look at the landing zone and remember its shards; what was new, changed and gone since the last look.
+    """Scan the landing zone and record its shards; what is new, changed and gone since the last scan.
 
-    Of several landing zones, one that cannot be looked at is in `Listing.failures`, and its shards stay what they were.
+    Of several landing zones, one that cannot be inspected is in `Listing.failures`, and its shards stay what they were.
     Raises what it raised where none can be.
 
-    at_most: new and changed shards that are opened; the others are left for the next look. None opens all.
-    settled_before_s: Unix time; shards touched after it are left for a later look unless a `_SUCCESS` marker vouches
+    at_most: new and changed shards that are opened; the others are left for the next scan. None opens all.
+    settled_before_s: Unix time; shards touched after it are left for a later scan unless a `_SUCCESS` marker vouches
     for them. None takes all.
     """
     known = lake.registry.known()
@@ -69,7 +69,7 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
 def _listed(
     lake: Lake, known: Mapping[str, Shard], at_most: int | None
 ) -> tuple[list[Shard], dict[Landing, MmlakeError]]:
-    """(shards of the landing zones that could be looked at, what the others raised)."""
+    """(shards of the landing zones that could be inspected, what the others raised)."""
     listed: list[Shard] = []
     failed: dict[Landing, MmlakeError] = {}
     parts = lake.landing.parts()
@@ -91,7 +91,7 @@ def _listed(
             if len(failed) == len(parts):
                 raise
     if lake.limit is not None or lake.is_limit_new or lake.is_pinned:
-        # what is limited, no longer limited or pinned now, every later look, run and sensor shall see likewise
+        # what is limited, no longer limited or pinned now, every later scan, run and sensor must read the same way
         lake.remember_landing()
     return listed, failed
 
@@ -103,7 +103,7 @@ def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: i
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:
-    """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker beside it is newer than all
+    """Whether nothing in the shard was touched after that time, or a `_SUCCESS` marker next to it is newer than all
     of it."""
     if shard.modified_ns < before_s * 1e9:
         return True

@@ -1,4 +1,4 @@
-"""How long work tells that it goes on: the library yields counts, the caller draws them."""
+"""How long work reports its progress: the library yields counts, the caller draws them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Advance = Callable[[int], None]  # called with the number of items done since th
 
 
 def silent(count: int) -> None:
-    """An Advance that tells nobody."""
+    """An Advance that does nothing."""
 
 
 def counted(items: Iterable[T], advance: Advance) -> Iterator[T]:
-    """The items, telling `advance` of each one once it has been used."""
+    """The items; `advance` is called for each one once it has been used."""
     for item in items:
         yield item
         advance(1)

@@ -8,7 +8,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 MODALITIES: Final = ("text", "image", "video", "audio")
-# caption and transcript: text that came beside a media item of the same sample
+# caption and transcript: text that came next to a media item of the same sample
 ROLES: Final = ("document", "caption", "transcript", "media")
 # best first; flagged stays in versions with a smaller weight, the last two never do
 STATUSES: Final = ("ok", "flagged", "quarantined", "unreadable")
@@ -146,7 +146,7 @@ def _typed(name: str, value: Any) -> Any:
     if name in ("path", "member"):
         if isinstance(value, str):
             return value
-    # data frames make floats of integers beside nulls
+    # data frames make floats of integers next to nulls
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value == value // 1:
         return int(value)
     raise ValueError(

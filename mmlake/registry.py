@@ -25,13 +25,13 @@ _WAIT_S = 60.0  # another process may be recording a large listing
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one look at the landing zone found, against what was known."""
+    """What one scan of the landing zone found, against what was known."""
 
     new: tuple[Shard, ...]
     changed: tuple[Shard, ...]  # known under this key, but with other contents: a new revision
     gone: tuple[str, ...]  # keys that were there before; their rows stay in the lake
     unchanged: int
-    failures: tuple[MmlakeError, ...] = ()  # why landing zones could not be looked at, each naming its own
+    failures: tuple[MmlakeError, ...] = ()  # why landing zones could not be inspected, each naming its own
     unseen: frozenset[str] = frozenset()  # keys of known shards there: counted as unchanged, and not to be read now
 
 
@@ -52,7 +52,7 @@ class Registry:
         return _shard(row[0])
 
     def known(self) -> dict[str, Shard]:
-        """Every shard that was there at the last look, by key."""
+        """Every shard that was there at the last scan, by key."""
         if not self.path.exists():
             return {}
         with self._open() as database:
@@ -97,7 +97,7 @@ class Registry:
             database.executemany("UPDATE shards SET present = 0 WHERE key = ?", [(key,) for key in gone])
 
     def reopen(self, key: str) -> None:
-        """Let the next look at the landing zone open this shard whatever its revision: what it holds may be known
+        """Let the next scan of the landing zone open this shard whatever its revision: what it holds may be known
         wrongly."""
         with self._open() as database:
             database.execute(

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 
 def expect(file: IO[bytes], ranges: Sequence[tuple[int, int]]) -> None:
-    """Tell a file which ranges, from and up to a byte, will be read of it, so that they are fetched meanwhile;
+    """Announce to a file which ranges, from and up to a byte, are read next, so that they are fetched meanwhile;
     nothing where they are at hand."""
     found: Any = file
     while found is not None and not hasattr(found, "expect"):

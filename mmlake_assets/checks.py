@@ -17,7 +17,7 @@ from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
 
-# of a modality's items breaking one rule: then look at the rule or the source, one of them is wrong
+# of a modality's items breaking one rule: then inspect the rule or the source, one of them is wrong
 WARN_FRACTION = 0.5
 
 

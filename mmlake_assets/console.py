@@ -61,9 +61,9 @@ def run(
 
     What is done is not done again; a run that was stopped goes on where it was.
 
-    Example: `mmlake run --landing ./shards --lake ./lake`, `mmlake run --landing
-    hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`, `mmlake run --landing coco=/data/coco --landing
-    speech=s3://corpora/LibriSpeech`
+    Example: `mmlake run --landing ./shards --lake ./lake`,
+    `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
+    `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
     """
     from mmlake.landing import addresses_in, addresses_of
     from mmlake_assets.show import run_and_show
@@ -164,7 +164,7 @@ def ui(
 
     Example: `mmlake ui --lake ./lake`
     """
-    from mmlake_assets.attending import become
+    from mmlake_assets.caller_watch import become
     from mmlake_assets.instance import dagster_home
 
     if not (lake / "lake.json").exists():

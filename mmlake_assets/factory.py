@@ -26,7 +26,7 @@ GPU_POOL = "gpu"
 EXIT_CODE = "exit code"  # metadata of a failed run: what a command that waits for it shall end with
 OWNERS = ["team:data-engineering"]
 
-# eager() asks for what becomes missing, which a partition that was registered before the sensor's first look never
+# eager() asks for what becomes missing, which a partition that was registered before the sensor's first scan never
 # does: then, being missing is enough.
 _LEFT_BEHIND = (
     dg.AutomationCondition.initial_evaluation()
@@ -34,7 +34,7 @@ _LEFT_BEHIND = (
     & ~dg.AutomationCondition.any_deps_missing()
     & ~dg.AutomationCondition.in_progress()
 )
-AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first look")
+AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first scan")
 
 
 def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
@@ -113,7 +113,7 @@ def materialize_rows(
         first, cause = next(iter(failed.items()))
         raise dg.Failure(
             f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; {first}: "
-            f"{cause}. Re-run with the same range after the cause is mended",
+            f"{cause}. Re-run with the same range after the cause is repaired",
             metadata=failed | {EXIT_CODE: exit_codes.pop() if len(exit_codes) == 1 else MmlakeError.exit_code},
         )
 

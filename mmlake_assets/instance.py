@@ -50,5 +50,5 @@ def dagster_home(root: Path) -> Path:
 def open_instance(root: Path) -> dg.DagsterInstance:
     """The instance of the lake. The caller closes it (it is a context manager)."""
     home = dagster_home(root)
-    os.environ["DAGSTER_HOME"] = str(home)  # some parts of Dagster look only there
+    os.environ["DAGSTER_HOME"] = str(home)  # some parts of Dagster read only this
     return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_IN_PROCESS))

@@ -1,4 +1,4 @@
-"""What decoding tells."""
+"""What decoding finds."""
 
 from mmlake.modalities import MODALITIES
 from mmlake.steps import ROW_STEPS

@@ -18,14 +18,14 @@ from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
 from mmlake.publish import catalog_is_current, dead_letters_are_current, needs_version, version_is_complete
 from mmlake.registry import Listing
-from mmlake.remote import descriptors
+from mmlake.remote import open_files
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import EXIT_CODE, GPU_BACKFILL_SHARDS
 from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, row_key
 from mmlake_resources import CudaExecutorResource, LakeResource
 
-Phase = Callable[[str, int], None]  # told the name of what begins and how many tables it will make
+Phase = Callable[[str, int], None]  # called with the name of what begins and how many tables it will make
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _RANGE_START, _RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -55,7 +55,7 @@ def run_lake(
 
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
-    descriptors.ensure(os.cpu_count() or 1)
+    open_files.ensure(os.cpu_count() or 1)
     opened = lake.open(compute.executor())
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))
@@ -102,12 +102,12 @@ def run_lake(
 
 
 def _refuse_failures(listing: Listing) -> None:
-    """Raises the error of the first landing zone that could not be looked at, with those of the others."""
+    """Raises the error of the first landing zone that could not be inspected, with those of the others."""
     if listing.failures:
-        told = "; ".join(str(error) for error in listing.failures)
+        reasons = "; ".join(str(error) for error in listing.failures)
         raise type(listing.failures[0])(
-            f"{told}; the shards of the other landing zones are read, and nothing is published until all can be "
-            "looked at: mend it, then run again"
+            f"{reasons}; the shards of the other landing zones are read, and nothing is published until all can be "
+            "inspected: repair it, then run again"
         )
 
 
@@ -141,7 +141,7 @@ class _Runner:
         logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
     def run(self, job: str, tags: dict[str, str], *, partition: str | None = None) -> None:
-        """Run the job. Raises MmlakeError naming the failed asset and the run to look at, and KeyboardInterrupt
+        """Run the job. Raises MmlakeError naming the failed asset and the run to inspect, and KeyboardInterrupt
         where a person stopped it, which Dagster takes for a failure."""
         result = self._defs.resolve_job_def(job).execute_in_process(
             instance=self._instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False
@@ -153,9 +153,9 @@ class _Runner:
         if any(_was_interrupted(event) for event in failures):
             raise KeyboardInterrupt
         causes = [(event.step_key, *_root_cause(event)) for event in failures]
-        told = "; ".join(f"{step}: {cause}" for step, cause, _ in causes) or "a blocking check"
+        reasons = "; ".join(f"{step}: {cause}" for step, cause, _ in causes) or "a blocking check"
         raised = MmlakeError(
-            f"run {result.run_id} of job {job} failed in {told}; look at it with `mmlake ui`, mend the cause, run "
+            f"run {result.run_id} of job {job} failed in {reasons}; inspect it with `mmlake ui`, repair the cause, run "
             "again: what is done stays done"
         )
         if len(codes := {code for _, _, code in causes}) == 1:

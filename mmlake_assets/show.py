@@ -17,10 +17,10 @@ from mmlake.drawing import number_of
 from mmlake.lake import Lake
 from mmlake.landing import absolute
 from mmlake.progress import Advance
-from mmlake.reporting import newest_report, write_version_report
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
+from mmlake.version_report import newest_report, write_version_report
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 
@@ -51,7 +51,7 @@ class Shown:
         }
 
     def draw(self, out: Console) -> None:
-        """The summary table, the truth where it is known, and where to look next."""
+        """The summary table, the truth where it is known, and which command comes next."""
         for part in (*self.summary.tables(), *(self.truth.tables() if self.truth else ())):
             out.print(part)
             out.print()
@@ -72,13 +72,13 @@ class Shown:
         """A line for each version of this run that nothing came into."""
         for row in self.summary.versions:
             if row["version"] in self.versions.values() and not row["num_items"]:
-                is_told = (
+                is_reported = (
                     "everything" in self.lake.versions.branches() and self.lake.versions.read("everything").num_items
                 )
                 where = (
-                    f"`mmlake diff everything {row['version']} --lake {lake}` tells why"
-                    if is_told
-                    else "the report tells why"
+                    f"`mmlake diff everything {row['version']} --lake {lake}` says why"
+                    if is_reported
+                    else "the report says why"
                 )
                 yield f"{row['version']}: 0 of {number_of(row['num_excluded'], 'item')} admitted; {where}"
 

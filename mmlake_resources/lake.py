@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from mmlake.compute import Executor
 from mmlake.lake import Lake
-from mmlake.remote.logins import without_login
+from mmlake.remote.credentials import without_login
 from mmlake.settings import Settings
 from mmlake_resources.s3 import s3_client
 
@@ -28,8 +28,8 @@ class LakeResource(dg.ConfigurableResource):
     )
     landings: dict[str, str] = Field(
         default_factory=dict,
-        description="Several landing zones by name, in place of `landing` and beside those that the lake remembers; an "
-        "empty address takes one away.",
+        description="Several landing zones by name, in place of `landing` and next to those that the lake remembers; "
+        "an empty address takes one away.",
     )
     limit: int | None = Field(
         default=None,

@@ -21,7 +21,7 @@ os.environ["COLUMNS"] = "120"  # the width of every table, also where a worker h
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests import make` from any folder
 
 # The same examples in every run, and no limit of time on a machine that others share; `--hypothesis-profile=explore`
-# looks for new ones.
+# searches for new ones.
 _CHECKS = (hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture)
 hypothesis.settings.register_profile("explore", deadline=None, database=None, suppress_health_check=_CHECKS)
 hypothesis.settings.register_profile("house", hypothesis.settings.get_profile("explore"), derandomize=True)
@@ -36,7 +36,7 @@ if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
         os.environ.setdefault(f"{library}_NUM_THREADS", threads)
 
 # A parallel run starts with these, so that none is left over for the end. The first makes the lake that many others
-# look at.
+# inspect.
 LONGEST = (
     "graph/test_deployment.py",
     "wiring/test_sample_truth.py",
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A small lake, run once; tests look at it and change nothing. Of a parallel run's workers one runs it, and each
+    """A small lake, run once; tests inspect it and change nothing. Of a parallel run's workers one runs it, and each
     has a copy."""
     from tests.lakes import copied, done_once
 
@@ -88,7 +88,7 @@ def own(done, tmp_path: Path) -> Iterator[object]:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, object]:
-    """The smallest useful sample corpus, made once: (folder, truth); tests look at it and change nothing."""
+    """The smallest useful sample corpus, made once: (folder, truth); tests inspect it and change nothing."""
     from mmlake import sample
     from tests.once import once
 

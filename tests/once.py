@@ -1,4 +1,4 @@
-"""What takes long and is only looked at: made by one worker of a parallel run, for all of them."""
+"""What takes long and is only inspected: made by one worker of a parallel run, for all of them."""
 
 from __future__ import annotations
 

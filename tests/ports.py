@@ -1,4 +1,4 @@
-"""Ports for servers that must be told their number before they take it."""
+"""Ports for servers that must be given their number before they take it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Catalog:
             new, changed = _split(rows, stored)
             for start in range(0, changed.num_rows, self.settings.merge_rows):
                 part = _as_stored(changed.slice(start, self.settings.merge_rows), table.schema)
-                # without use_index(False) and the declared key, a merge may insert a digest twice (FACTS)
+                # without use_index(False) and the declared key, a merge may insert a digest twice (measured)
                 table.merge_insert("digest").use_index(False).when_matched_update_all().execute(
                     part, on_bad_vectors="null"
                 )
@@ -142,7 +142,7 @@ class Catalog:
         return 0 if table is None else int(table.count_rows(searching.checked(table, where)))
 
     def encoders(self) -> list[str]:
-        """The vector columns' names without their prefix, sorted: what `encoder` accepts, beside the encoder's own
+        """The vector columns' names without their prefix, sorted: what `encoder` accepts, next to the encoder's own
         spelling."""
         table = self._open()
         return (
@@ -345,7 +345,7 @@ def _index_text(table: Any) -> None:
 def _index_vectors(table: Any, column: str) -> None:
     from lancedb.index import IvfSq
 
-    # recall 1.0 in 0.6 s where the default IVF_PQ took 23.6 s for .92 (FACTS)
+    # recall 1.0 in 0.6 s where the default IVF_PQ took 23.6 s for .92 (measured)
     table.create_index(column, config=IvfSq(distance_type="cosine"))
 
 

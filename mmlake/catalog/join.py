@@ -155,7 +155,7 @@ def _of_items(items: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
 
 
 def _text(item: pa.Table, track: pa.Table, digests: pa.Array, max_chars: int) -> pa.Array:
-    """What full-text search reads: the normalized text, else the transcript, else the caption beside the item."""
+    """What full-text search reads: the normalized text, else the transcript, else the caption next to the item."""
     parts = [
         _aligned(track, digests, "text"),
         _aligned(track, digests, "transcript"),

@@ -80,7 +80,7 @@ def checked(table: Any, where: str | None) -> str | None:
 
 def encoder_column(table: Any, encoder: str | None) -> str:
     """The vector column of the encoder; the only one there is, where no encoder is named."""
-    columns = [name for name in table.schema.names if name.startswith("vector_")]
+    columns: list[str] = [name for name in table.schema.names if name.startswith("vector_")]
     if encoder is None and len(columns) == 1:
         return columns[0]
     known = ", ".join(name.removeprefix("vector_") for name in sorted(columns)) or "none"

@@ -32,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-PANELS = ("Run", "Look", "Versions", "Maintain")  # of `mmlake --help`, in this order
+PANELS = ("Run", "Inspect", "Versions", "Maintain")  # of `mmlake --help`, in this order
 
 
 def _show_version(wanted: bool) -> None:
@@ -80,7 +80,7 @@ LimitOption = Annotated[
     ),
 ]
 DEFAULT_LAKE = Path("lake")
-# a person can mend these
+# a person can repair these
 _ENVIRONMENT = {
     errno.EACCES,
     errno.EPERM,
@@ -171,13 +171,13 @@ def main(application: typer.Typer = app) -> None:
     except (OSError, sqlite3.Error) as error:
         found = error if isinstance(error, OSError) else of_the_disk(error)
         if found is None or found.errno not in _ENVIRONMENT:
-            raise  # a mistake of ours, whose place the traceback tells
+            raise  # a mistake of ours, whose place the traceback shows
         place = f": {found.filename}" if found.filename else ""
         messages().print(
             Text.assemble(
                 ("error:", "bold red"),
                 " ",
-                shown(f"the disk or its rights{place}: {found.strerror}; mend that, then run the same command again"),
+                shown(f"the disk or its rights{place}: {found.strerror}; repair that, then run the same command again"),
             ),
             soft_wrap=True,
         )

@@ -1,4 +1,4 @@
-"""Commands that look: status, search, why, costs, errors."""
+"""Commands that inspect a lake: status, search, why, costs, errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmlake.drawing import short, shown, table
 from mmlake.errors import CODES, SettingsError
 from mmlake.records import MODALITIES, is_digest
 
-PANEL = "Look"
+PANEL = "Inspect"
 
 
 @app.command(rich_help_panel=PANEL)
@@ -38,7 +38,7 @@ def status(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None
 def search(
     query: Annotated[str | None, typer.Argument(help="Words to search for.")] = None,
     like: Annotated[
-        Path | None, typer.Option("--like", help="A file to find the like of; its type is told from its bytes.")
+        Path | None, typer.Option("--like", help="A file to find the like of; its type is detected from its bytes.")
     ] = None,
     where: Annotated[
         str | None,
@@ -57,8 +57,8 @@ def search(
 ) -> None:
     """Search the catalog by words (full text and meaning), by example, by SQL, or by all of these together.
 
-    Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`, `mmlake search --where
-    "status = 'quarantined'"`
+    Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`,
+    `mmlake search --where "status = 'quarantined'"`
     """
     opened = open_lake(lake, settings)
     rows = _search(
@@ -193,7 +193,7 @@ def _search(
             kind = kind_of(file.read(HEAD_BYTES), like.name)
         if kind is None or kind.modality is None:
             raise SettingsError(
-                f"--like {like}: its bytes and name tell no modality; give a picture, sound, film or text"
+                f"--like {like}: its bytes and name have no known modality; give a picture, sound, film or text"
             )
         encoder, modality = opened.encoder_of(kind.modality), modality or kind.modality
         vector = encode_file_query(like, kind.modality, encoder=encoder, **how)
@@ -204,9 +204,10 @@ def _search(
         else:
             # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
             encoder = None
-    return opened.catalog.search(
+    found = opened.catalog.search(
         text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
-    ).to_pylist()
+    )
+    return list(found.to_pylist())
 
 
 def _what(row: dict[str, Any]) -> str:

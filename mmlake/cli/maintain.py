@@ -22,12 +22,12 @@ from mmlake.cli.app import (
 from mmlake.drawing import key_values, number_of, table
 
 
-@app.command(rich_help_panel="Look")
+@app.command(rich_help_panel="Inspect")
 def scan(
     landing: Annotated[
         list[str],
         typer.Option(
-            "--landing", help=f"Landing zone to look at: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."
+            "--landing", help=f"Landing zone to inspect: {LANDING_KINDS}. Several as NAME=ADDRESS, each below its name."
         ),
     ],
     limit: Annotated[
@@ -43,15 +43,15 @@ def scan(
 ) -> None:
     """Which shards a landing zone has, in which format and with which modalities. Reads only; needs no lake.
 
-    Example: `mmlake scan --landing ./shards`, `mmlake scan --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit
-    100`
+    Example: `mmlake scan --landing ./shards`,
+    `mmlake scan --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 100`
     """
     from mmlake.settings import Settings
-    from mmlake.sources import scan as look
+    from mmlake.sources import scan as scan_all
     from mmlake.sources.excerpt import scan_first
 
     section, zone = Settings.load(settings).sources, open_landing(landing)
-    shards = look(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
+    shards = scan_all(zone, settings=section) if limit is None else scan_first(zone, limit, settings=section)
     rows = [[shard.key, shard.format, ", ".join(shard.modalities), shard.size_bytes] for shard in shards]
     data = [
         {"key": shard.key, "format": shard.format, "modalities": shard.modalities, "size_bytes": shard.size_bytes}
@@ -105,7 +105,7 @@ def report(
 
     Example: `mmlake report curated-v001`
     """
-    from mmlake.reporting import write_version_report
+    from mmlake.version_report import write_version_report
 
     path = write_version_report(open_lake(lake), version or None)
     emit({"report": str(path)}, as_json=as_json, draw=lambda out: out.print(str(path), soft_wrap=True))

@@ -41,14 +41,14 @@ def errors_page() -> str:
 
 def _exit_codes() -> dict[int, list[str]]:
     """Exit code -> what it says, a sentence for each kind of error."""
-    told = {0: ["Done, also where nothing was to do."], 130: ["Stopped with Ctrl-C; what is done stays done."]}
-    told[MmlakeError.exit_code] = [
+    meanings = {0: ["Done, also where nothing was to do."], 130: ["Stopped with Ctrl-C; what is done stays done."]}
+    meanings[MmlakeError.exit_code] = [
         "A run failed for several reasons at once, `mmlake demo` missed its truth, or the disk is full or not writable."
     ]
     for kind in MmlakeError.__subclasses__():
         if kind.__module__ == MmlakeError.__module__:  # those of other modules say how such an error came about
-            told.setdefault(kind.exit_code, []).append((kind.__doc__ or "").partition("\n")[0])
-    return told
+            meanings.setdefault(kind.exit_code, []).append((kind.__doc__ or "").partition("\n")[0])
+    return meanings
 
 
 def cli_page(app: typer.Typer) -> str:
@@ -64,7 +64,7 @@ def cli_page(app: typer.Typer) -> str:
         "",
         "| exit code | when |",
         "| --- | --- |",
-        *(f"| {code} | {' '.join(told)} |" for code, told in sorted(_exit_codes().items())),
+        *(f"| {code} | {' '.join(meanings)} |" for code, meanings in sorted(_exit_codes().items())),
         "",
     ]
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]

@@ -103,7 +103,7 @@ def rows(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what this command wrote there before.")
     ] = False,
-    append: Annotated[bool, typer.Option("--append", help="Write beside what is there.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Write next to what is there.")] = False,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -112,11 +112,11 @@ def rows(
 
     Nothing is left under `--out` where a write fails. Rows read = rows written + rows dropped, each with its reason.
 
-    Example: `mmlake rows curated --to webdataset --out export`, `mmlake rows --landing ./shards --out pq --filter
-    aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
+    Example: `mmlake rows curated --to webdataset --out export`,
+    `mmlake rows --landing ./shards --out pq --filter aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
     """
-    from mmlake.rows.exporting import export_rows
-    from mmlake.rows.writing import WriteSettings
+    from mmlake.rows.export import export_rows
+    from mmlake.rows.row_writer import WriteSettings
     from mmlake.settings import Settings
 
     if filters == ["list"]:

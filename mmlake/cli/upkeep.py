@@ -1,4 +1,4 @@
-"""Commands that look after the store and what failed: fsck, gc, usage, failed."""
+"""Commands that maintain the store and list failures: fsck, gc, usage, failed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fsck(
         ),
     ] = False,
     sample: Annotated[
-        float, typer.Option(help="Fraction of the blobs to hash; each day looks at others. 1 is all of them.")
+        float, typer.Option(help="Fraction of the blobs to hash; each day takes others. 1 is all of them.")
     ] = 1.0,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
@@ -64,12 +64,12 @@ def fsck(
     repairs = list(repair_blobs(opened, wrong)) if repair else []
     if repair:
         opened.store.sweep(older_than_s=_LEFTOVER_S, now_s=time.time())
-    mended = {one.digest for one in repairs if one.outcome == "repaired"}
+    repaired = {one.digest for one in repairs if one.outcome == "repaired"}
     advice = {one.digest: one.detail for one in repairs}
     problems = broken + [
         f"blob {digest} is {what}: {advice.get(digest) or _repair_advice(digest)}"
         for digest, what in wrong.items()
-        if digest not in mended
+        if digest not in repaired
     ]
     problems += [
         problem for slot in track(slots, "tables", **bars_of(as_json)) for problem in check_tables(opened, [slot])
@@ -78,11 +78,11 @@ def fsck(
         "blobs": len(digests),
         "tables": len(slots),
         "problems": problems,
-        "repaired": sorted(mended),
+        "repaired": sorted(repaired),
         "rebuilt_indexes": rebuilt,
     }
     done = (
-        f"{len(mended)} repaired, "
+        f"{len(repaired)} repaired, "
         f"{f'{rebuilt} pack indexes rebuilt, ' if rebuilt else ''}{number_of(len(problems), 'problem')}"
     )
     lines = [*problems, f"{number_of(len(digests), 'blob')} and {number_of(len(slots), 'table')} checked, {done}"]
@@ -100,10 +100,10 @@ def gc(
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete blobs that no table, version, probe or hold names, in two looks: the first condemns, one after the grace
+    """Delete blobs that no table, version, probe or hold names, in two passes: the first condemns, one after the grace
     period deletes.
 
-    Nothing is looked at while a step is running. Files in `<lake>/holds` keep the digests that stand in them, one a
+    Nothing is inspected while a step is running. Files in `<lake>/holds` keep the digests that stand in them, one a
     line.
 
     Example: `mmlake gc --dry-run`, `mmlake gc`, `mmlake gc --grace-hours 0`
@@ -121,11 +121,11 @@ def gc(
             dry_run=dry_run,
             advance=lambda count: progress.advance(task, count),
         )
-    told = {name.replace("_", " "): f"{count:,}" for name, count in found.to_dict().items()}
-    emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(told)))
+    counts = {name.replace("_", " "): f"{count:,}" for name, count in found.to_dict().items()}
+    emit(found.to_dict() | {"dry_run": dry_run}, as_json=as_json, draw=lambda out: out.print(key_values(counts)))
 
 
-@app.command(rich_help_panel="Look")
+@app.command(rich_help_panel="Inspect")
 def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     """Bytes in the store by source and by version, how much each has alone, and how much nothing names.
 
@@ -154,7 +154,7 @@ def usage(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     emit(found.to_dict(), as_json=as_json, draw=draw)
 
 
-@app.command(rich_help_panel="Look")
+@app.command(rich_help_panel="Inspect")
 def failed(
     code: CodeOption = None,
     shard: ShardOption = None,
@@ -197,7 +197,7 @@ def _repair_advice(digest: str) -> str:
 
 
 def _place(letter: dict[str, Any]) -> str:
-    """What a person looks for: the file and its member, or the item that `mmlake why` tells of."""
+    """What a person searches for: the file and its member, or the item that `mmlake why` explains."""
     from mmlake.records import SourceRef
 
     ref = SourceRef.parse(letter["source_ref"])

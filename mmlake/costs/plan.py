@@ -2,13 +2,14 @@
 
 Enters: the cost ledger and stored sizes. Leaves: per artifact, storage against recomputation per month, the break-even,
 and a decision in words.
-What it leaves out: the time of whoever waits (seconds per read are listed beside it), and the inputs, which are taken
+What it leaves out: the time of whoever waits (seconds per read are listed next to it), and the inputs, which are taken
 to be kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -90,7 +91,7 @@ def _reads(reads_per_month: float | Mapping[str, float], artifact: str) -> float
     return float(reads)
 
 
-def _row(artifact: str, *, stored_bytes: int, cost: dict, reads: float, prices: Prices) -> dict[str, object]:
+def _row(artifact: str, *, stored_bytes: int, cost: dict[str, Any], reads: float, prices: Prices) -> dict[str, object]:
     per_gb_read = prices.usd_per_gb_egress * prices.egress_fraction
     storage = stored_bytes / _GB * prices.usd_per_gb_month
     stored_read = stored_bytes / _GB * per_gb_read
@@ -121,7 +122,7 @@ def _words(
     kept = f"{_size(stored_bytes)} kept for {_usd(store)} a month"
     fresh = f"{reads:g} reads made afresh for {_usd(recompute)}"
     if break_even is None:
-        return f"{kept}, {fresh}: making it again is never dearer than reading it."
+        return f"{kept}, {fresh}: making it again is never more expensive than reading it."
     edge = (
         f"storing pays above {break_even:,.0f} reads a month"
         if break_even >= 10

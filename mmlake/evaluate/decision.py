@@ -1,4 +1,4 @@
-"""Whether a new version answers the probes better than the old one: keep, reject, or cannot tell.
+"""Whether a new version answers the probes better than the old one: keep, reject, or inconclusive.
 
 Enters: two score tables over the same frozen probes. Leaves: paired differences with intervals, corrected p-values, and
 how small a difference could have been seen.
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mmlake.errors import SettingsError
 
-OUTCOMES = ("keep", "reject", "cannot tell")
+OUTCOMES = ("keep", "reject", "inconclusive")
 _POWER = 0.8  # of the minimum detectable difference: the convention since Cohen 1988
 _CHUNK_CELLS = 2_000_000
 _EQUAL = 1e-12  # means closer than this are the same number: sums of scores are only exact to rounding
@@ -76,7 +76,7 @@ def compare(
     """Whether version b, the new one, is to be kept in place of a.
 
     reject: somewhere (a modality, or all probes) b is worse: corrected p < alpha and the mean loss exceeds margin.
-    keep: otherwise, and somewhere b is better: corrected p < alpha and a gain. cannot tell: otherwise.
+    keep: otherwise, and somewhere b is better: corrected p < alpha and a gain. inconclusive: otherwise.
     The chance of keep or reject between two equal versions is at most alpha. Raises SettingsError where the two tables
     hold different probes.
     """
@@ -98,7 +98,7 @@ def compare(
         for (name, a, b, test), p in zip(tested, corrected, strict=True)
     )
     verdicts = {row.verdict for row in rows}
-    outcome = "reject" if "worse" in verdicts else "keep" if "better" in verdicts else "cannot tell"
+    outcome = "reject" if "worse" in verdicts else "keep" if "better" in verdicts else "inconclusive"
     whole = rows[0]
     return Decision(
         outcome=outcome,
@@ -260,7 +260,7 @@ def _explain(outcome: str, rows: tuple[Difference, ...], *, metric: str, alpha: 
     if small:
         certain = f"{metric} fell for certain, but within the margin of {margin:g}, in {'; '.join(map(said, small))}"
     return (
-        f"Cannot tell: {certain}. Over {said(whole)}; {whole.num_changed} of these changed. "
+        f"Inconclusive: {certain}. Over {said(whole)}; {whole.num_changed} of these changed. "
         f"With these probes a change of {whole.min_detectable_difference:.4f} would have been found four "
         "times in five; add probes to see smaller ones."
     )

@@ -1,4 +1,4 @@
-"""What the evaluation of a version can be told."""
+"""The settings of the evaluation of a version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class EvaluateSettings:
     max_iterations: int = 25
     # Lloyd rounds; the histogram of unit vectors hardly moves after about ten
     probes_per_modality: int = 100
-    # about 100 probes detect a change of 0.1 in recall; fewer make "cannot tell" the usual answer
+    # about 100 probes detect a change of 0.1 in recall; fewer make "inconclusive" the usual answer
     query_words: int = 12
     # words; the length of a typed question, long enough to single out one document
     ks: tuple[int, ...] = (1, 5, 10)

@@ -6,11 +6,11 @@ methods of `Landing` and one more scheme in `opening.py`.
 
 from __future__ import annotations
 
+from mmlake.landing.addresses import Place, absolute, as_landing, is_address
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.landing.hub import HubLanding
 from mmlake.landing.local import LocalLanding
 from mmlake.landing.mounts import Mounts, UnreachableLanding, addresses_in, addresses_of, naming
-from mmlake.landing.opening import Place, absolute, as_landing, is_address
 from mmlake.landing.s3 import S3Landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.landing.zone import SUCCESS, Entry, Landing, native, portable

@@ -133,7 +133,7 @@ class FilesystemLanding(Landing):
         def read_range(offset: int, size: int) -> bytes:
             return self._storage.read_range(opened, offset=offset, size=size)
 
-        # Without a version or a time, nothing tells two contents apart: the cache then serves this open file alone.
+        # Without a version or a time, nothing distinguishes two contents: the cache then serves this open file alone.
         version = found.version or found.modified_ns or f"unknown {secrets.token_hex(8)}"
         return shared_cache(self._remote).open(f"{self.location} {found.path}@{version}", found.size_bytes, read_range)
 

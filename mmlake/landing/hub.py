@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import IO, Any, cast
 
 from mmlake.errors import SettingsError, UnreadableItem
-from mmlake.landing.checked import CheckedFile
+from mmlake.landing.checked_file import CheckedFile
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries
@@ -104,7 +104,7 @@ class HubLanding(Landing):
 
     def _entry(self, path: str) -> Entry:
         file = self._files[path]
-        # A commit has no time of its own that a listing tells, and needs none: its files never change.
+        # A commit has no time of its own in a listing, and needs none: its files never change.
         return Entry(path, file.size_bytes, 0, version=file.sha256 or file.git_id)
 
     def directories(self) -> Iterator[tuple[str, list[Entry]]]:

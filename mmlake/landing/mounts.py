@@ -1,8 +1,8 @@
 """Several landing zones as one: each is mounted at a directory of its name, as file systems are at their mount points.
 
 Enters: landing zones by name. Leaves: one landing zone whose paths begin with those names. No reader combines files of
-two of them: `parts` and `part_of` give each by itself; a limit counts in each, and annotations look for their images in
-their own.
+two of them: `parts` and `part_of` give each by itself; a limit counts in each, and annotations search for their images
+in their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, NoReturn, TypeVar
 
 from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing.zone import ENCODED, Entry, Landing, portable
-from mmlake.remote.logins import without_login
+from mmlake.remote.credentials import without_login
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class Mounts(Landing):
 
 class UnreachableLanding(Landing):
     """A landing zone that could not be opened: each of its methods raises the error that said why, so that the others
-    beside it can be read.
+    next to it can be read.
 
     location: only where it is certain to hold no credential.
     """

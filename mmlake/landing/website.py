@@ -23,10 +23,10 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
-from mmlake.remote.logins import without_login
-from mmlake.remote.pages import PATH, decoded, encoded
+from mmlake.remote.credentials import without_login
+from mmlake.remote.directory_pages import PATH, decoded, encoded
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.spooled import SpooledFile, measured
+from mmlake.remote.spool_file import SpooledFile, measured
 from mmlake.remote.website import FileHeaders, IsDirectory, NoPage, NoRanges, Website
 from mmlake.streams import Seekable, expect
 
@@ -146,7 +146,7 @@ class WebsiteLanding(Landing):
             stated = self._stated(plain)
         except UnreadableItem:
             return None
-        return None if stated is None else self._told(plain, stated)
+        return None if stated is None else self._entry_of(plain, stated)
 
     def open(self, path: str) -> IO[bytes]:
         plain = native(path)
@@ -238,9 +238,9 @@ class WebsiteLanding(Landing):
             return Entry(portable(path), 0, 0, error.reason)
         if stated is None:
             return Entry(portable(path), 0, 0, "a link that leads nowhere")
-        return self._told(path, stated)
+        return self._entry_of(path, stated)
 
-    def _told(self, path: str, stated: FileHeaders) -> Entry:
+    def _entry_of(self, path: str, stated: FileHeaders) -> Entry:
         if stated.size_bytes is None:
             return Entry(portable(path), 0, 0, _UNMEASURED)
         return Entry(portable(path), stated.size_bytes, _modified_ns(stated.modified), version=stated.version or None)
@@ -254,10 +254,10 @@ class WebsiteLanding(Landing):
         before = self._sizes.get(url)
         if before is not None and not before.differs(stated):
             return before
-        told = measured(self._website, url, stated, settings=self._remote)
-        if told is not None:
-            self._sizes[url] = told
-        return told or stated
+        headers = measured(self._website, url, stated, settings=self._remote)
+        if headers is not None:
+            self._sizes[url] = headers
+        return headers or stated
 
     def _url(self, path: str, *, is_directory: bool = False) -> str:
         if self._only is not None:
@@ -320,7 +320,7 @@ class _WebFile(Seekable):
         return self._landing._website.read_range(self._url, self._stated, offset=offset, size=size)
 
     def _identity(self) -> str:
-        """The file's name in the cache. Without an ETag or a time, nothing tells two versions apart: the cache then
+        """The file's name in the cache. Without an ETag or a time, nothing distinguishes two versions: the cache then
         serves this open file alone."""
         version = self._stated.version or self._stated.modified or f"unknown {secrets.token_hex(8)}"
         return f"{self._url}@{version}"

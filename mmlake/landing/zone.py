@@ -28,7 +28,7 @@ class Entry(NamedTuple):  # a frozen dataclass takes five times as long to make
     size_bytes: int
     modified_ns: int
     refused: str | None = None  # why it is never opened, in our words
-    # what the storage itself names the content by (ETag, object id); None where only size and time tell
+    # what the storage itself names the content by (ETag, object id); None where only size and time distinguish versions
     version: str | None = None
 
     @property

@@ -47,4 +47,5 @@ class Permutation:
 def _mixed(values: np.ndarray) -> np.ndarray:
     values = (values ^ (values >> _SHIFTS[0])) * _MULTIPLY[0]
     values = (values ^ (values >> _SHIFTS[1])) * _MULTIPLY[1]
-    return values ^ (values >> _SHIFTS[2])
+    mixed: np.ndarray = values ^ (values >> _SHIFTS[2])
+    return mixed

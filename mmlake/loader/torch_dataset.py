@@ -13,14 +13,14 @@ from mmlake.errors import SettingsError
 from mmlake.loader.stream import ShardStream
 
 
-class ShardDataset(ShardStream, IterableDataset):
+class ShardDataset(ShardStream, IterableDataset[dict[str, Any]]):
     """Samples for a training job. Arguments as ShardStream; pass the DataLoader's batch_size, and iterate with
     workers or without."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # set by workers, seen by the process that started them
-        self._in_workers = torch.zeros(1, dtype=torch.int8).share_memory_()
+        self._in_workers = torch.zeros(1, dtype=torch.int8).share_memory_()  # type: ignore[no-untyped-call]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         info = get_worker_info()

@@ -1,7 +1,7 @@
 """The provenance of a version as a file: every stamp that contributed to it.
 
 Enters: what a manifest was made from. Leaves: one JSON line per table, inputs before what they fed. A published version
-keeps this file beside its manifest, so that its history outlives the event log: deleting a run there deletes its
+keeps this file next to its manifest, so that its history outlives the event log: deleting a run there deletes its
 events.
 """
 

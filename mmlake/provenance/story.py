@@ -122,14 +122,16 @@ class Story:
         return "\n".join(_printable(line) for line in lines)
 
 
-def _landing(told: dict[str, Any]) -> list[str]:
+def _landing(stated: dict[str, Any]) -> list[str]:
     """The lines of a landing zone; each by its name where there are several."""
-    zones = told.get("zones", {})
+    zones = stated.get("zones", {})
     lines = [
         f"  {name}: {zone['location']}" + (f", revision {zone['revision']}" if "revision" in zone else "")
         for name, zone in zones.items()
     ]
-    return lines + [f"  {key}: {value}" for key, value in told.items() if not zones or key not in ("location", "zones")]
+    return lines + [
+        f"  {key}: {value}" for key, value in stated.items() if not zones or key not in ("location", "zones")
+    ]
 
 
 def _occurrence(each: Occurrence) -> list[str]:

@@ -102,7 +102,7 @@ def why(
     found = _Found.search(tables, prefix)
     records = _rows_of(tables, found)
     records += _corpus_rows(tables, found)
-    return _tell(found, records, manifests=manifests, run_events=run_events or {}, tables=tables)
+    return _story_of(found, records, manifests=manifests, run_events=run_events or {}, tables=tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, A
     found: dict[Digest, tuple[str, dict[str, Any]]] = {}
     for modality in _modalities(tables, "tracks"):
         for _, part in tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
-            heard = part.filter(pc.fill_null(pc.starts_with(part.column("audio_digest"), prefix), False))
-            for row in heard.select(["digest", "audio_digest"]).to_pylist():
+            tracks_found = part.filter(pc.fill_null(pc.starts_with(part.column("audio_digest"), prefix), False))
+            for row in tracks_found.select(["digest", "audio_digest"]).to_pylist():
                 _keep_first(found, row["audio_digest"], "audio track", {"digest": row["digest"]})
             frames = part.column("keyframes").combine_chunks()
             digests = pc.struct_field(pc.list_flatten(frames), "digest")
@@ -233,7 +233,7 @@ def _modalities(tables: Tables, table: str) -> list[str]:
     return sorted(path.name for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
 
 
-def _tell(
+def _story_of(
     found: _Found,
     records: list[_Record],
     *,
@@ -290,14 +290,14 @@ def _occurrence(record: _Record, row: Mapping[str, Any]) -> Occurrence:
 
 def _pairs(item: Digest, by_table: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     rows = [row for name in ("near_duplicates", "semantic_duplicates") for row in by_table.get(name, [])]
-    told = [
+    listed = [
         {
             "other": row["right"] if row["left"] == item else row["left"],
             **{key: row[key] for key in ("tier", "method", "score", "bound")},
         }
         for row in rows
     ]
-    return sorted(told, key=lambda row: (row["tier"], -row["score"], row["other"], row["method"]))[:_MAX_PAIRS]
+    return sorted(listed, key=lambda row: (row["tier"], -row["score"], row["other"], row["method"]))[:_MAX_PAIRS]
 
 
 def _left_out(
@@ -321,14 +321,14 @@ def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None)
         otherwise
         or "not selected: it arrived later, or the version's recipe leaves its source, licence or modality out"
     )
-    told = []
+    listed = []
     for row in manifests(digest) if callable(manifests) else manifests:
         if "held" in row:
             held, cause = bool(row["held"]), row.get("cause")
         else:
             container: Container[Digest] = row["digests"]
             held, cause = digest in container, (row.get("causes") or {}).get(digest)
-        told.append(
+        listed.append(
             Membership(
                 version=str(row["version"]),
                 names=tuple(row.get("names", ())),
@@ -336,7 +336,7 @@ def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None)
                 cause=None if held else cause or default,
             )
         )
-    return told
+    return listed
 
 
 def _conclusion(
@@ -379,7 +379,7 @@ def _step(record: _Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
 
 def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     if table in ("items", "measures", *_CORPUS_TABLES[:2]):
-        return {"num_rows": len(rows)}  # told in full as occurrences, measures and duplicates
+        return {"num_rows": len(rows)}  # given in full as occurrences, measures and duplicates
     if len(rows) > 1:
         return {"rows": [{key: value for key, value in row.items() if key != "digest"} for row in rows]}
     return {key: value for key, value in rows[0].items() if value is not None and key != "digest"}

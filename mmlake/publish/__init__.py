@@ -7,17 +7,17 @@ VERSION_STEPS alike.
 from __future__ import annotations
 
 from mmlake.publish.catalog import catalog_is_current, update_catalog
-from mmlake.publish.checking import recheck_catalog, recheck_manifest, recheck_shards
 from mmlake.publish.dead_letters import (
     dead_letters_are_current,
     read_dead_letters,
     recheck_dead_letters,
     update_dead_letters,
 )
-from mmlake.publish.naming import next_version, recipe_of, version_names
-from mmlake.publish.probing import pin_probes, pinned_probes
+from mmlake.publish.probe_vectors import pin_probes, pinned_probes
+from mmlake.publish.rechecks import recheck_catalog, recheck_manifest, recheck_shards
 from mmlake.publish.results import read_result
 from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
+from mmlake.publish.version_names import next_version, recipe_of, version_names
 
 __all__ = [
     "VERSION_STEPS",

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
-from mmlake.publish.naming import slot_of
+from mmlake.publish.version_names import slot_of
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
@@ -43,8 +43,9 @@ def catalog_of(lake: Lake, version: str) -> str | None:
 def read_result(lake: Lake, version: str, step: str) -> dict[str, Any]:
     """The document. Raises MmlakeError where the step has not run."""
     try:
-        return json.loads(result_path(lake, version, step).read_bytes())
+        document: dict[str, Any] = json.loads(result_path(lake, version, step).read_bytes())
     except FileNotFoundError as error:
         raise MmlakeError(
             f"version {version} has no {step} yet in {lake.root}; materialize it, or run `mmlake run`"
         ) from error
+    return document

@@ -9,11 +9,11 @@ from typing import Any
 
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
-from mmlake.publish import making
+from mmlake.publish import version_outputs
 from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_is_current
-from mmlake.publish.naming import next_version, slot_of, version_names
 from mmlake.publish.results import catalog_of
+from mmlake.publish.version_names import next_version, slot_of, version_names
 from mmlake.tables import Stamp, Stopwatch
 
 _LOG = logging.getLogger("mmlake.steps")
@@ -26,7 +26,7 @@ class VersionStep:
     name: str  # of the asset
     stage: str
     description: str
-    make: Callable[[Lake, str, Advance], making.Result]
+    make: Callable[[Lake, str, Advance], version_outputs.Result]
     inputs: tuple[str, ...] = ("manifest",)
     settings: tuple[str, ...] = ()
     code_version: str = "1"
@@ -41,20 +41,20 @@ VERSION_STEPS: dict[str, VersionStep] = {
             name="manifest",
             stage="versions",
             inputs=("catalog",),
-            make=making.manifest,
+            make=version_outputs.manifest,
             description="The immutable, content-addressed list of what the version holds and what it leaves out, with "
             "diversity, licences and parents.",
         ),
         VersionStep(
             name="diversity",
             stage="evaluate",
-            make=making.diversity,
+            make=version_outputs.diversity,
             description="Cluster histogram, entropy and largest cluster per embedding space, from the manifest.",
         ),
         VersionStep(
             name="training_shards",
             stage="shards",
-            make=making.training_shards,
+            make=version_outputs.training_shards,
             settings=("shards",),
             kinds=("webdataset",),
             description="WebDataset tars with index and checksums; equal versions give equal bytes.",
@@ -62,7 +62,7 @@ VERSION_STEPS: dict[str, VersionStep] = {
         VersionStep(
             name="probe_scores",
             stage="evaluate",
-            make=making.probe_scores,
+            make=version_outputs.probe_scores,
             settings=("evaluate", "embed"),
             gpu=True,
             kinds=("pytorch",),
@@ -72,29 +72,30 @@ VERSION_STEPS: dict[str, VersionStep] = {
             name="decision",
             stage="evaluate",
             inputs=("probe_scores",),
-            make=making.decision,
+            make=version_outputs.decision,
             settings=("evaluate",),
-            description="Keep, reject or cannot tell: this version against the one before, or against everything.",
+            code_version="2",
+            description="Keep, reject or inconclusive: this version against the one before, or against everything.",
         ),
         VersionStep(
             name="stage_costs",
             stage="costs",
-            make=making.stage_costs,
+            make=version_outputs.stage_costs,
             description="Measured seconds and bytes of every stage, and what they would cost.",
         ),
         VersionStep(
             name="precompute_plan",
             stage="costs",
             inputs=("stage_costs",),
-            make=making.precompute_plan,
+            make=version_outputs.precompute_plan,
             description="For each artifact: keep it, or make it again when it is read.",
         ),
         VersionStep(
             name="provenance",
             stage="provenance",
-            make=making.provenance_chain,
+            make=version_outputs.provenance_chain,
             description=(
-                "The chain of tables, runs, code and settings behind the version, exported beside its manifest."
+                "The chain of tables, runs, code and settings behind the version, exported next to its manifest."
             ),
         ),
     )
@@ -112,7 +113,7 @@ def version_inputs(step: VersionStep, lake: Lake, version: str) -> dict[str, str
 
 def run_version_step(
     step: VersionStep, lake: Lake, version: str, *, advance: Advance = silent, run_id: str = ""
-) -> tuple[Stamp, making.Result]:
+) -> tuple[Stamp, version_outputs.Result]:
     """(stamp, result) of the step for this version, made now."""
     started = Stopwatch()
     inputs = version_inputs(step, lake, version)

@@ -99,7 +99,7 @@ class Bucket:
             try:
                 with s3.in_our_words(self._what("HEAD", key), of_object=True):
                     answer = self.client.head_object(Bucket=self.name, Key=key)
-            # wrong keys and a wrong clock look the same: an answer to HEAD has no body that says why, one to GET has
+            # wrong keys and a wrong clock give the same status; only the answer to a GET has a body that says why
             except s3.Refused:
                 with self._asking("GET", key):
                     answer = self.client.get_object(Bucket=self.name, Key=key, Range="bytes=0-0")
@@ -149,9 +149,10 @@ class Bucket:
             )
         body, left = answer["Body"], size
         try:
-            if (told := answer["ETag"].strip('"')) != etag:
+            if (etag_now := answer["ETag"].strip('"')) != etag:
                 raise UnreadableItem(
-                    1001, f"the object changed while it was read: version {etag[:40]!r} was opened, {told[:40]!r} came"
+                    1001,
+                    f"the object changed while it was read: version {etag[:40]!r} was opened, {etag_now[:40]!r} came",
                 )
             if not str(answer.get("ContentRange", "")).startswith(f"bytes {offset}-"):
                 raise RemoteUnavailable(
@@ -233,7 +234,7 @@ class Bucket:
         if self._is_conditional is None:
             key = f"{prefix}probe-{secrets.token_hex(8)}"
             try:
-                # None where a lost answer made boto3 send it again: it is the second write that tells
+                # None where a lost answer made boto3 send it again: it is the error of the second write
                 self.put(key, b"1")
                 self._is_conditional = self.put(key, b"2") is None
             finally:

@@ -35,7 +35,7 @@ _CHECK_BYTES = 4
 _UNFINISHED = ".part"
 _STALE_S = 3600.0  # a block is written in milliseconds: an hour-old part file has no writer
 _TRIM_TO = 0.9  # of the bound, so that not every further block trims again
-_TRIM_EVERY = 16  # a process looks at the whole directory whenever it has written a sixteenth of the bound
+_TRIM_EVERY = 16  # a process inspects the whole directory whenever it has written a sixteenth of the bound
 # the cache cannot be written to: reading goes on without it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
@@ -130,7 +130,7 @@ class BlockCache:
             return (key, block) in self._pending
 
     def wait(self, key: str, block: int) -> None:
-        """Return when no fetch of the block is under way. `load` then tells whether it succeeded; the reader's own
+        """Return when no fetch of the block is under way. `load` then says whether it succeeded; the reader's own
         fetch raises what went wrong."""
         with self._lock:
             future = self._pending.get((key, block))

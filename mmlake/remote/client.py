@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from mmlake.remote import networks
 from mmlake.remote.backoff import Transient
-from mmlake.remote.logins import Login
+from mmlake.remote.credentials import Login
 from mmlake.remote.networks import Networks, checking_resolver, is_numeric
 
 _Result = TypeVar("_Result")

@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
@@ -28,6 +28,7 @@ _DENIED = (401, 403)
 _EXPIRED = (400, 401, 403, 404, 410)  # what content networks answer to a signed address that is too old
 _MAX_JSON_BYTES = 64 << 20  # a page of the tree has at most 1000 entries of some 300 bytes
 _TOKEN = re.compile(r"hf_\w{4,}")
+_Result = TypeVar("_Result")
 
 
 def hub_library(module: str = "huggingface_hub") -> Any:
@@ -36,7 +37,7 @@ def hub_library(module: str = "huggingface_hub") -> Any:
 
 
 def without_tokens(text: str) -> str:
-    """The text with everything masked that looks like a token of the hub."""
+    """The text with everything masked that resembles a token of the hub."""
     return _TOKEN.sub("hf_***", text)
 
 
@@ -127,7 +128,7 @@ class HubRepo:
                 f"{self._place()}: the answer about {what} is no JSON; see whether HF_ENDPOINT names a hub"
             ) from error
 
-    def _call(self, action: Callable[[], Any], what: str) -> Any:
+    def _call(self, action: Callable[[], _Result], what: str) -> _Result:
         if hub_library().is_offline_mode():
             raise SettingsError(
                 f"{self._place()} cannot be read because HF_HUB_OFFLINE is set; unset it, or land a local copy "

@@ -53,7 +53,7 @@ class RemoteSettings:
     @property
     def files_at_once(self) -> int:
         """Files that a reader of many opens at once: half of the connections, since each may have a request under
-        way beside those of the read-ahead."""
+        way next to those of the read-ahead."""
         return max(1, self.connections // 2)
 
     def directory(self) -> Path:

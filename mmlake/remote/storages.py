@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, Retries, Transient
-from mmlake.remote.logins import login_of, options_of, without_login
+from mmlake.remote.credentials import login_of, options_of, without_login
 from mmlake.remote.settings import RemoteSettings
 
 _Result = TypeVar("_Result")
@@ -358,11 +358,12 @@ def _nanoseconds(value: Any) -> int:
     if isinstance(value, datetime):
         return int((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1e9)
     text = str(value).strip()
-    for parse in (
+    parsers: tuple[Callable[[], datetime], ...] = (
         lambda: datetime.strptime(text[:14], "%Y%m%d%H%M%S"),
         lambda: datetime.fromisoformat(text),
         lambda: parsedate_to_datetime(text),
-    ):
+    )
+    for parse in parsers:
         try:
             return _nanoseconds(parse())
         except (ValueError, OverflowError):

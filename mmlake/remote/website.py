@@ -19,9 +19,9 @@ from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Attempts, Retries, Transient, retry_after_s
 from mmlake.remote.bodies import CHUNK_BYTES, Body, coding_of
 from mmlake.remote.client import Neighbourhood, http_client, proxy_for, run
-from mmlake.remote.logins import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.credentials import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.directory_pages import PATH, Link, links_of, origin
 from mmlake.remote.networks import AddressRefused, is_numeric
-from mmlake.remote.pages import PATH, Link, links_of, origin
 from mmlake.remote.settings import RemoteSettings
 
 _Result = TypeVar("_Result")
@@ -276,11 +276,11 @@ class Website:
             found = _headers_of(answer, url)
             if found.differs(stated):
                 raise UnreadableItem(1001, _CHANGED)
-            told = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-            if answer.status == 200 or told is None or coding_of(answer, url):
+            content_range = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+            if answer.status == 200 or content_range is None or coding_of(answer, url):
                 if answer.status != 200 or start or end != found.size_bytes or coding_of(answer, url):
                     raise NoRanges
-            elif (told[1], told[2]) != (str(start), str(end - 1)):
+            elif (content_range[1], content_range[2]) != (str(start), str(end - 1)):
                 raise NoRanges
             while len(data) < size and (chunk := await answer.content.read(CHUNK_BYTES)):
                 data += chunk[: size - len(data)]
@@ -357,10 +357,10 @@ def _text(answer: Any, name: str) -> str:
 
 
 def _headers_of(answer: Any, url: str) -> FileHeaders:
-    told, length = _CONTENT_RANGE.fullmatch(_text(answer, "Content-Range")), _text(answer, "Content-Length")
+    content_range, length = _CONTENT_RANGE.fullmatch(_text(answer, "Content-Range")), _text(answer, "Content-Length")
     size = (
-        int(told[3])
-        if told is not None
+        int(content_range[3])
+        if content_range is not None
         else int(length)
         if answer.status == 200 and _LENGTH.fullmatch(length)
         else None

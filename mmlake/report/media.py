@@ -36,7 +36,7 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
 
 
 def media_type(data: bytes) -> str | None:
-    """MIME type told from the first bytes, of the kinds that a browser plays; None for everything else."""
+    """MIME type detected from the first bytes, of the kinds that a browser plays; None for everything else."""
     return next((kind for offset, magic, kind in _MAGIC if data[offset : offset + len(magic)] == magic), None)
 
 

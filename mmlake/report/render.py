@@ -38,7 +38,7 @@ from mmlake.store import write_atomically
 _SHARES = {"maps": 0.08, "rules": 0.3, "clusters": 0.3, "samples": 0.32}
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
-_MAX_LEGEND = 12  # clusters named beside a map; the histogram shows them all
+_MAX_LEGEND = 12  # clusters named next to a map; the histogram shows them all
 _TIER_ORDER = ("exact", "near", "semantic")
 
 
@@ -154,13 +154,15 @@ class _View:
         for cluster in clusters:
             if cluster.members:
                 groups.setdefault((cluster.tier, cluster.modality), []).append(cluster)
-        told = []
+        groups_shown = []
         for key in sorted(
             groups, key=lambda key: (_TIER_ORDER.index(key[0]) if key[0] in _TIER_ORDER else 9, _place(key[1]), key)
         ):
             shown = self._few(groups[key], self.settings.max_clusters_per_tier, "duplicate clusters")
-            told.append((key, {"total": len(groups[key]), "shown": [self._cluster(cluster) for cluster in shown]}))
-        return told
+            groups_shown.append(
+                (key, {"total": len(groups[key]), "shown": [self._cluster(cluster) for cluster in shown]})
+            )
+        return groups_shown
 
     def samples(self, samples: Sequence[Example]) -> list[tuple[str, list[dict[str, Any]]]]:
         """Samples by modality."""
@@ -218,7 +220,7 @@ def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
         ("flow", "Flow of rows", parts["flows"]),
         ("quality", "Quality", parts["rules"]),
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
-        ("samples", "A look at the data", parts["samples"]),
+        ("samples", "Examples of the data", parts["samples"]),
         ("diversity", "Diversity", parts["maps"]),
         ("evaluation", "Evaluation", data.probe_scores or data.decision),
         ("costs", "Time and cost", data.costs),
@@ -292,7 +294,7 @@ def _rule_chart(rules: Sequence[RuleCount]) -> Markup:
 
 
 def _decision_words(decision: dict[str, Any]) -> str:
-    """The explanation without the outcome that it begins with, which stands beside it in large type."""
+    """The explanation without the outcome that it begins with, which stands next to it in large type."""
     words = str(decision.get("explanation", ""))
     start = f"{decision.get('outcome', '')}: "
     rest = words[len(start) :] if words.lower().startswith(start) else words

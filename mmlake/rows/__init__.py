@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mmlake.rows.batch import Conflict, RowBatch, empty_batch
-from mmlake.rows.exporting import Exported, export_rows
+from mmlake.rows.export import Exported, export_rows
 from mmlake.rows.filter import Filter, parse_filter
 from mmlake.rows.filters import FILTERS, Dropped, apply_filters
-from mmlake.rows.frames import pick_frame
+from mmlake.rows.image_frames import pick_frame
 from mmlake.rows.lake_rows import lake_rows
 from mmlake.rows.locators import way_of, ways, with_locator_columns
 from mmlake.rows.materialize import Places, iter_materialized, materialize
@@ -14,9 +14,9 @@ from mmlake.rows.order import filter_rows
 from mmlake.rows.passthrough import project
 from mmlake.rows.policies import POLICIES, apply_policy
 from mmlake.rows.reading import read_rows
+from mmlake.rows.row_writer import WriteSettings, Written, write_rows
 from mmlake.rows.schema import METADATA, METADATA_POSITION, REQUIRED, RESERVED, SCHEMA, align, reconcile, resolve
-from mmlake.rows.stored import read_lance_rows, read_parquet_rows
-from mmlake.rows.writing import WriteSettings, Written, write_rows
+from mmlake.rows.stored_rows import read_lance_rows, read_parquet_rows
 
 __all__ = [
     "Conflict",

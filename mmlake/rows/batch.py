@@ -47,8 +47,8 @@ class RowBatch:
         """The batch of an Arrow table, a record batch or a pandas data frame (whose index is left out). Raises
         TypeError for anything else.
 
-        Reserved columns get the types of SCHEMA where their values fit; where they do not, `problems` tells. A column
-        of a data frame whose values have no common type becomes text, which `conflicts` tells.
+        Reserved columns get the types of SCHEMA where their values fit; where they do not, `problems` says so. A column
+        of a data frame whose values have no common type becomes text, which `conflicts` reports.
         """
         conflicts: tuple[Conflict, ...] = ()
         if isinstance(rows, RowBatch):

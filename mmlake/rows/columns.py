@@ -123,7 +123,7 @@ def plain(value: Any) -> Any:
 
 
 def agreed(said: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(what all the records agree on that say something, what each says beside it)."""
+    """(what all the records agree on that say something, what each says next to it)."""
     speaking = [one for one in said if one]
     common = (
         {

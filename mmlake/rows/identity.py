@@ -1,4 +1,4 @@
-"""Sample ids in one output: two samples that share an id are told apart, and an id becomes a safe file name.
+"""Sample ids in one output: two samples that share an id are distinguished, and an id becomes a safe file name.
 
 Two shards may both have a sample "000"; written as they are, one would hide the other's rows.
 """
@@ -39,7 +39,7 @@ def stem_of(sample_id: str) -> str:
 
 
 class DistinctIds:
-    """Hands out the ids of one output. It keeps 8 bytes for each, a hash: of 2^64, so a free id that looks taken is
+    """Hands out the ids of one output. It keeps 8 bytes for each, a hash: of 2^64, so a free id that seems taken is
     a rare rename and no loss."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ def _separate(table: pa.Table) -> tuple[np.ndarray, list[str]]:
     """(number of each row's sample, id by number), where rows that cannot be of one sample are of two: same id,
     position and modality.
 
-    They are told apart by the file that their locators name where that is enough, else by their order.
+    They are distinguished by the file that their locators name where that is enough, else by their order.
     """
     samples = sample_numbers(table)
     ids = ["" if one is None else one for one in pc.unique(table["sample_id"]).to_pylist()]

@@ -43,9 +43,9 @@ def lake_rows(
 ) -> Iterator[RowBatch]:
     """The rows of the shards in order, a few thousand whole samples at a time.
 
-    advance: told of shards. digests: only items of these; each comes once, in the first shard that has it, unless
-    `is_repeating`: a version holds an item once however often it occurs. fields: those of `metadata_json` that become
-    columns, the others are left out; None keeps the JSON.
+    advance: called for each shard. digests: only items of these; each comes once, in the first shard that has it,
+    unless `is_repeating`: a version holds an item once however often it occurs. fields: those of `metadata_json` that
+    become columns, the others are left out; None keeps the JSON.
     Raises SettingsError for a shard without tables and for a field with the name of a reserved column.
     """
     known = lake_shards(tables)
@@ -102,13 +102,13 @@ def _with_metadata(table: pa.Table, fields: Sequence[str] | None) -> pa.Table:
     own: list[dict[str, Any]] = []
     for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         same = len(set(texts[first:last])) == 1  # as in most samples: parsed once
-        common, beside = (
+        common, companions = (
             (opened(texts[first]), [{} for _ in range(last - first)])
             if same
             else agreed([opened(text) for text in texts[first:last]])
         )
         said.append(common)
-        own += beside
+        own += companions
     speaking = np.array([at for at, common in enumerate(said) if common], dtype=np.int64)
     heads = table.select(["sample_id", "source", "licence"]).take(pa.array(bounds[speaking]))
     rows = [

@@ -16,7 +16,7 @@ from mmlake.progress import Advance, silent
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.reading import read_rows
 from mmlake.rows.schema import REQUIRED, RESERVED, SCHEMA
-from mmlake.rows.stored import read_parquet_rows
+from mmlake.rows.stored_rows import read_parquet_rows
 
 
 def pick_shards(
@@ -45,8 +45,8 @@ def landing_rows(
     """The rows of the shards, batches of whole samples. Parquet files that hold rows already give them as they are.
 
     fields: the only fields of the records that are kept, as columns; None keeps all. with_bytes: whether media are read
-    on the way, once, which compressed tars want. advance: told of shards. Raises SettingsError for a field with the
-    name of a reserved column.
+    on the way, once, which compressed tars want. advance: called for each shard. Raises SettingsError for a field with
+    the name of a reserved column.
     """
     if taken := sorted({*(fields or ()), *per_image_fields, *per_text_fields} & RESERVED):
         raise SettingsError(f"field {taken[0]!r} has the name of a column that every batch has; leave it out")
@@ -91,7 +91,7 @@ def _holds_rows(landing: Landing, path: str) -> bool:
 
 
 def _without_record(batch: RowBatch) -> RowBatch:
-    """The batch without the whole record that `metadata_json` keeps beside the columns that were asked for."""
+    """The batch without the whole record that `metadata_json` keeps next to the columns that were asked for."""
     table = batch.to_arrow()
     if (at := table.schema.get_field_index("metadata_json")) < 0:
         return batch

@@ -22,7 +22,7 @@ from mmlake.landing import Landing, as_landing
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import Digest, SourceRef, digest_of
 from mmlake.rows.batch import RowBatch
-from mmlake.rows.frames import Frames
+from mmlake.rows.image_frames import Frames
 from mmlake.rows.locators import way_of
 from mmlake.rows.order import as_mask
 from mmlake.rows.schema import METADATA, SCHEMA
@@ -78,7 +78,7 @@ def materialize(
 
     content_types: only rows of these, `image/*` for a whole kind. only_missing: whether rows that have bytes keep them.
     Rows that their source found unreadable stay as they are. A frame that does not exist leaves the bytes of the whole
-    picture beside its error.
+    picture next to its error.
     """
     table = _with_columns(batch.table)
     chosen = _chosen(table, content_types, only_missing=only_missing)
@@ -120,7 +120,7 @@ def iter_materialized(rows: Any, mask: Any, places: Places) -> Iterator[tuple[An
 
 
 def _with_columns(table: pa.Table) -> pa.Table:
-    """The table with every reserved column that is looked at here, null where it was absent."""
+    """The table with every reserved column that is inspected here, null where it was absent."""
     for name in ("binary_content", "materialize_error"):
         if name not in table.column_names:
             table = table.append_column(name, pa.nulls(table.num_rows, SCHEMA.field(name).type))

@@ -85,7 +85,7 @@ def check_columns(table: pa.Table) -> None:
     if missing := [name for name in REQUIRED if name not in table.column_names]:
         raise SchemaMismatch(
             f"a batch of rows lacks the required columns {missing}; expected {list(REQUIRED)}, add them "
-            "(`RowBatch.problems` tells such things beforehand)"
+            "(`RowBatch.problems` reports such things beforehand)"
         )
 
 

@@ -51,12 +51,13 @@ class ParquetRows:
             or sum(one.nbytes for one in self._pending) >= _GROUP_BYTES
         ):
             self._flush()
-        return table.num_rows
+        return int(table.num_rows)
 
     @property
     def size_bytes(self) -> int:
         """About what the file takes so far."""
-        return (os.path.getsize(self._path) if self._writer else 0) + sum(one.nbytes for one in self._pending)
+        num_pending: int = sum(one.nbytes for one in self._pending)
+        return (os.path.getsize(self._path) if self._writer else 0) + num_pending
 
     def finish(self) -> None:
         """Write what is left and the footer."""

@@ -2,7 +2,7 @@
 
 A sample may have fields that others lack, and a field may be a number here and a text there: nothing of that is an
 error. Whole numbers and fractions become fractions, nested values become JSON, what else differs becomes text, and each
-such case is told as a `Conflict`.
+such case is reported as a `Conflict`.
 The record itself stands in `metadata_json` as it came.
 """
 
@@ -81,14 +81,14 @@ class Passthrough:
     """The passthrough columns of one stream of batches: once there, a column stays, and its type only widens."""
 
     def __init__(self, fields: Fields, *, always: Iterable[str] = ()) -> None:
-        """always: fields that become columns beside those that are asked for."""
+        """always: fields that become columns next to those that are asked for."""
         self._named, spread = column_names(fields), column_names(tuple(always)) or {}
         if self._named is not None:
             self._named |= {name: name for name in spread if name not in self._named}
         self._columns = {column: _Column() for column in (self._named or {}).values()}
         self._samples: dict[int, str] = {}  # of the rows that have fields
         self._conflicts: list[Conflict] = []
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def add(self, record: Mapping[str, Any], sample_id: str, *, row: int) -> None:
         """The fields of the row of that number in the batch; rows without fields need no call."""
@@ -108,11 +108,13 @@ class Passthrough:
         return {_storable(name): value for name, value in record.items()}
 
     def _new(self, name: str, sample_id: str) -> _Column | None:
-        """A column of that name; None where none can be, which is told."""
+        """A column of that name; None where none can be, which is reported."""
         if name in RESERVED:
-            self._tell(name, sample_id, "the name is that of a reserved column: its values are in metadata_json alone")
+            self._report_once(
+                name, sample_id, "the name is that of a reserved column: its values are in metadata_json alone"
+            )
         elif len(self._columns) >= MAX_COLUMNS:
-            self._tell(
+            self._report_once(
                 "*", sample_id, f"num_columns not in [0, {MAX_COLUMNS}]: the fields beyond are in metadata_json alone"
             )
         else:
@@ -125,8 +127,8 @@ class Passthrough:
         arrays = {name: self._array(name, column, num_rows) for name, column in self._columns.items()}
         absent = [name for name, column in self._columns.items() if column.kind == "null" and self._named is not None]
         for name in absent:
-            if num_rows and ("absent", name) not in self._told:
-                self._told.add(("absent", name))
+            if num_rows and ("absent", name) not in self._reported:
+                self._reported.add(("absent", name))
                 _log.warning("the field of the column %r is in none of %d rows: the column is null", name, num_rows)
         conflicts = tuple(self._conflicts)
         self._samples, self._conflicts = {}, []
@@ -139,7 +141,7 @@ class Passthrough:
             before, column.kind = column.kind, _common(column.kind, found)
             if column.kind == "mixed" != before:
                 sample_id = self._samples[column.rows[first]]
-                self._tell(
+                self._report_once(
                     name, sample_id, f"a value of kind {found} where others are of kind {before}: the column is text"
                 )
         if column.kind == "float":
@@ -147,10 +149,10 @@ class Passthrough:
                 (at for at, value in enumerate(column.values) if isinstance(value, int) and abs(value) > _EXACT), None
             )
             if at is not None:
-                self._tell(
+                self._report_once(
                     name,
                     self._samples[column.rows[at]],
-                    "a whole number that no float holds, beside fractions: the column is text",
+                    "a whole number that no float holds, next to fractions: the column is text",
                 )
                 column.kind = "mixed"
         cells: list[Any] = [None] * num_rows
@@ -158,9 +160,9 @@ class Passthrough:
             cells[row] = value
         return pa.array(cells, _TYPES[column.kind])
 
-    def _tell(self, column: str, sample_id: str, reason: str) -> None:
-        if (column, reason) not in self._told:
-            self._told.add((column, reason))
+    def _report_once(self, column: str, sample_id: str, reason: str) -> None:
+        if (column, reason) not in self._reported:
+            self._reported.add((column, reason))
             self._conflicts.append(Conflict(column, sample_id, reason))
             _log.warning("field %r, sample %s: %s", column, sample_id, reason)
 
@@ -171,7 +173,7 @@ _KINDS: Final = {bool: "bool", float: "float", str: "text", dict: "json", list: 
 def _kinds(values: list[Any]) -> dict[str, int]:
     """The kinds of the values, in the order of their first ones, and where these stand."""
     (alone,) = types if len(types := set(map(type, values))) == 1 else (None,)
-    if alone in _KINDS:  # as nearly every column: soon told
+    if alone in _KINDS:  # as nearly every column: soon decided
         return {_KINDS[alone]: 0}
     found: dict[str, int] = {}
     for at, value in enumerate(values):

@@ -42,15 +42,16 @@ def apply_policy(batch: RowBatch, policy: str) -> RowBatch:
     if policy == "drop_sample":
         samples = sample_numbers(batch.to_arrow())
         return filter_rows(batch, ~np.isin(samples, np.unique(samples[failed])))
-    told = (
+    summary = (
         f"{int(failed.sum())} of {batch.num_rows} rows have no bytes, the first: "
         f"{'; '.join(_examples(batch.to_arrow(), failed))}"
     )
     if policy == "error":
         raise RowsUnreadable(
-            f"{told}. Mend their source, or choose the policy warn, drop_row or drop_sample (`mmlake rows --on-error`)"
+            f"{summary}. Repair their source, or choose the policy warn, drop_row or drop_sample (`mmlake rows "
+            "--on-error`)"
         )
-    _log.warning("%s", told)
+    _log.warning("%s", summary)
     return batch
 
 

@@ -23,8 +23,8 @@ from mmlake.landing import Landing, as_landing
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import SourceRef
 from mmlake.rows.batch import Conflict, RowBatch
-from mmlake.rows.frames import Frames
 from mmlake.rows.identity import stem_of
+from mmlake.rows.image_frames import Frames
 from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources.defaults import Defaults, defaults_of

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mmlake.errors import SchemaMismatch
 from mmlake.schemas import ITEMS
 
-# 1: the ten columns of seeds/002 without `v` in locators; counted up when a reserved column changes meaning
+# 1: the ten reserved columns without `v` in locators; counted up when a reserved column changes meaning
 SCHEMA_VERSION: Final = 2
 METADATA_POSITION: Final = -1
 METADATA: Final = "metadata"  # the modality of the row that carries the fields of the whole sample
@@ -101,7 +101,7 @@ def align(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 f"rows: column {field.name!r} is {column.type}, and a value of it is no {field.type}; correct the "
                 "column or the schema"
             ) from error
-    # Nullability is told by `RowBatch.problems`: a table of nulls in a required column must still be looked at.
+    # Nullability is checked by `RowBatch.problems`: a table of nulls in a required column must still be inspected.
     return pa.Table.from_arrays(columns, schema=schema)
 
 

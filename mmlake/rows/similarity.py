@@ -43,11 +43,14 @@ class Similarity:
     def scores(self, pictures: Sequence[tuple[bytes, Sequence[str]]]) -> list[float | None | Exception]:
         """For each picture its highest cosine with one of the texts; None without texts; the exception where it
         cannot be encoded."""
-        texts = sorted({text for _, beside in pictures for text in beside})
-        media = [_text(text) for text in texts] + [_picture(data) for data, beside in pictures if beside]
+        texts = sorted({text for _, sample_texts in pictures for text in sample_texts})
+        media = [_text(text) for text in texts] + [_picture(data) for data, sample_texts in pictures if sample_texts]
         vectors = iter(list(self._vectors(media)))
         of_text = {text: next(vectors) for text in texts}
-        return [_best(next(vectors), [of_text[text] for text in beside]) if beside else None for _, beside in pictures]
+        return [
+            _best(next(vectors), [of_text[text] for text in sample_texts]) if sample_texts else None
+            for _, sample_texts in pictures
+        ]
 
     def _vectors(self, media: list[Media]) -> Iterator[np.ndarray | Exception]:
         outcomes = self._executor.map_batches(

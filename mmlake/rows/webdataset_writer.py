@@ -94,7 +94,7 @@ class TarRows:
         bytes_of = table["binary_content"] if "binary_content" in table.column_names else None
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             self._add(rows[first:last], kinds, None if bytes_of is None else bytes_of.slice(first, last - first))
-        return table.num_rows - (sum(self.dropped.values()) - num_before)
+        return int(table.num_rows) - (sum(self.dropped.values()) - num_before)
 
     def finish(self) -> None:
         """Write the end of the tar."""
@@ -134,7 +134,7 @@ class TarRows:
                 else "rows"
             )
             if METADATA in found and rows:
-                self._tell(
+                self._warn_once(
                     f"field {name!r} has values on metadata rows and on content rows: the latter are in "
                     f"{name}_by_position"
                 )
@@ -142,7 +142,7 @@ class TarRows:
         self.per_text_fields |= {_key_of(name) for name, kind in kinds.items() if kind == "text"}
         return kinds
 
-    def _tell(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -213,7 +213,7 @@ def _restore(row: dict[str, Any], kinds: dict[str, str]) -> None:
 
 
 def _fields(rows: list[dict[str, Any]], content: list[int], length: int, kinds: dict[str, str]) -> dict[str, Any]:
-    """What the JSON says beside the lists: fields of the sample once, fields of rows as lists, null where a row has
+    """What the JSON says next to the lists: fields of the sample once, fields of rows as lists, null where a row has
     none."""
     metadata = next((row for row in rows if row["modality"] == METADATA), {})
     found = _stored(rows, metadata, content, length)

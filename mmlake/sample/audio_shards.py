@@ -16,7 +16,7 @@ from mmlake.sample.voices import RATE_HZ, Speech, Utterance
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _Recording:
     samples: np.ndarray
     piece: Piece
 
@@ -34,7 +34,7 @@ def lay_audio(ledger: Ledger, settings: SampleSettings, *, said: list[Utterance]
     ledger.directory("audio", "read-aloud", "CC-BY-4.0", 40)
     ledger.directory("audio/clips", "sound-clips", "CC0-1.0", 80)
     num_tarred = (2 * len(said) + 2) // 3
-    heard = []
+    recordings = []
     for number, (words, speech) in enumerate(zip(said, speeches, strict=True)):
         extension = "flac" if number < num_tarred else ("wav", "mp3", "flac")[number % 3]
         piece = Piece(
@@ -44,23 +44,23 @@ def lay_audio(ledger: Ledger, settings: SampleSettings, *, said: list[Utterance]
             licence="CC-BY-NC-4.0" if number % 9 == 4 else None,
         )
         ledger.sentences[piece.digest] = sentences_of(words, speech)
-        heard.append(_Heard(speech.samples, piece))
+        recordings.append(_Recording(speech.samples, piece))
     tunes = []
     for number in range(scaled(13, settings.scale)):
         rng = stream(settings.seed, "melody", number)
         samples = sounds.melody(float(rng.uniform(5.5, 8)), rng)
         extension = ("flac", "mp3", "wav")[number % 3]
-        tunes.append(_Heard(samples, Piece(data=sounds.encoded(samples, extension), extension=extension)))
-    tarred = [(entry.piece, "txt") for entry in heard[:num_tarred]]
+        tunes.append(_Recording(samples, Piece(data=sounds.encoded(samples, extension), extension=extension)))
+    tarred = [(entry.piece, "txt") for entry in recordings[:num_tarred]]
     loose: list[tuple[Piece, str | None]] = [
-        (entry.piece, "txt" if number % 2 == 0 else None) for number, entry in enumerate(heard[num_tarred:])
+        (entry.piece, "txt" if number % 2 == 0 else None) for number, entry in enumerate(recordings[num_tarred:])
     ]
     loose += [(entry.piece, None) for entry in tunes]
     for number in range(scaled(4, settings.scale)):  # exact copies within the folder and from the tar
-        source = (tunes, heard[:num_tarred])[number % 2]
+        source = (tunes, recordings[:num_tarred])[number % 2]
         loose.append((source[number % len(source)].piece, None))
     for number, piece in enumerate(
-        [*_near(ledger, settings, [*heard[:num_tarred], *tunes]), *_defects(settings, heard)]
+        [*_near(ledger, settings, [*recordings[:num_tarred], *tunes]), *_defects(settings, recordings)]
     ):
         if number % 4 == 0:
             tarred.append((piece, "none"))
@@ -80,18 +80,18 @@ def _bare(piece: Piece) -> Piece:
     )
 
 
-def _near(ledger: Ledger, settings: SampleSettings, heard: list[_Heard]) -> list[Piece]:
+def _near(ledger: Ledger, settings: SampleSettings, recordings: list[_Recording]) -> list[Piece]:
     found = []
     for number in range(max(len(sounds.DISGUISES), scaled(14, settings.scale))):
         kind = sounds.DISGUISES[number % len(sounds.DISGUISES)]
-        original = heard[number * 5 % len(heard)]
+        original = recordings[number * 5 % len(recordings)]
         data, extension = sounds.disguised(original.samples, kind, stream(settings.seed, "audio disguise", number))
         found.append(Piece(data=data, extension=extension))
         ledger.same("near", "audio", kind, (original.piece.digest, found[-1].digest))
     return found
 
 
-def _defects(settings: SampleSettings, heard: list[_Heard]) -> list[Piece]:
+def _defects(settings: SampleSettings, recordings: list[_Recording]) -> list[Piece]:
     found = []
     for number in range(scaled(2, settings.scale)):
         rng = stream(settings.seed, "audio defect", number)

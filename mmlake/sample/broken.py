@@ -33,7 +33,7 @@ def lay_broken(ledger: Ledger, settings: SampleSettings, gallery: Gallery) -> No
         "image",
         Piece(data=letter.text.encode(), defect="text_named_jpg", rule="undecodable"),
     )
-    # Bytes and name tell nothing, so the row belongs where most of its directory does: to the pictures.
+    # Neither bytes nor name have a known type, so the row belongs where most of its directory does: to the pictures.
     ledger.loose(
         "broken",
         "device.bin",

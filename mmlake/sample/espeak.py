@@ -34,13 +34,14 @@ def main() -> None:
     library = _library()
     chunks: list[bytes] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
     def keep(samples: Any, count: int, events: Any) -> int:
         if samples and count > 0:
             chunks.append(ctypes.string_at(samples, count * 2))
         return 0
 
-    library.espeak_SetSynthCallback(keep)
+    # bound to a name: the library calls it as long as it speaks
+    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)(keep)
+    library.espeak_SetSynthCallback(callback)
     for wanted in json.load(sys.stdin):
         chunks.clear()
         failed = library.espeak_SetVoiceByName(wanted["voice"].encode())

@@ -1,4 +1,4 @@
-"""The landing zone while it is being written: files go in, and the truth about each item is kept beside them."""
+"""The landing zone while it is being written: files go in, and the truth about each item is kept next to them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Piece:
     licence: str | None = None  # None: that of the directory
     defect: str | None = None
     rule: str | None = None
-    caption: str | None = None  # text that goes beside it
+    caption: str | None = None  # text that goes next to it
 
     @property
     def digest(self) -> Digest:
@@ -106,15 +106,15 @@ class Ledger:
     def loose(
         self, directory: str, name: str, modality: str, piece: Piece, *, role: str = "media", sidecar: str | None = None
     ) -> None:
-        """A loose file, with the piece's caption in a file beside it where `sidecar` names its extension. Its
+        """A loose file, with the piece's caption in a file next to it where `sidecar` names its extension. Its
         licence is the directory's."""
         self.put(f"{directory}/{name}", piece.data)
         self.note(directory, name, modality, piece, role=role)
         if sidecar is not None and piece.caption is not None:
             text = Piece(data=piece.caption.encode(), licence=piece.licence)
-            beside = f"{name.rsplit('.', 1)[0]}.{sidecar}"
-            self.put(f"{directory}/{beside}", text.data)
-            self.note(directory, beside, "text", text, role="caption" if modality == "image" else "transcript")
+            companion = f"{name.rsplit('.', 1)[0]}.{sidecar}"
+            self.put(f"{directory}/{companion}", text.data)
+            self.note(directory, companion, "text", text, role="caption" if modality == "image" else "transcript")
 
     def webdataset(self, shard: str, modality: str, samples: Sequence[tuple[Piece, str]]) -> None:
         """A tar of samples. With each piece: where its caption stands: `json`, `txt`, or `none`; a licence of its
@@ -145,7 +145,7 @@ class Ledger:
         self.put(shard, tar(members))
 
     def same(self, tier: str, modality: str, kind: str, digests: Iterable[Digest]) -> None:
-        """Enters items that are the same thing; of tier "none": that only look it."""
+        """Enters items that are the same thing; of tier "none": that only resemble each other."""
         row = Duplicate(tier=tier, modality=modality, kind=kind, digests=tuple(digests))
         (self.lookalikes if tier == "none" else self.duplicates).append(row)
 

@@ -1,4 +1,4 @@
-"""The same statement told in different words: the semantic duplicates among the sample texts, with a search query for
+"""The same statement in different words: the semantic duplicates among the sample texts, with a search query for
 each.
 
 Hand-written. Every pair shares under a third of its word 5-grams and has a MiniLM-L6 cosine of at least 0.89 (measured
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: its tellings, and a question that all of them answer."""
+    """One statement: its wordings, and a question that all of them answer."""
 
     query: str
-    tellings: tuple[str, ...]
+    wordings: tuple[str, ...]
 
 
 STATEMENTS: tuple[Statement, ...] = (

@@ -96,7 +96,8 @@ def _resized(picture: np.ndarray, factor: float) -> np.ndarray:
 
 
 def _brighter(picture: np.ndarray, gain: float) -> np.ndarray:
-    return np.clip(picture.astype(np.float32) * gain + 4, 0, 255).astype(np.uint8)
+    brighter: np.ndarray = np.clip(picture.astype(np.float32) * gain + 4, 0, 255).astype(np.uint8)
+    return brighter
 
 
 def smoothed(picture: np.ndarray, sigma_px: float) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Readable documents about one subject each, their light edits, and texts that only look alike.
+"""Readable documents about one subject each, their light edits, and texts that only resemble each other.
 
 Enters: a random stream and a subject number. Leaves: `Document`s. Two documents share a topic's words but neither their
 subject, their people nor five words in a row (tests/sample/test_sample_prose.py holds the bound).

@@ -69,8 +69,8 @@ def noise(height: int, width: int, rng: np.random.Generator, *, coarsest: int = 
     return field / 1.6
 
 
-def _colour(rng: np.random.Generator, *, but: tuple[str, ...] = ()) -> tuple[str, tuple[int, int, int]]:
-    name = pick(rng, [name for name in COLOURS if name not in but])
+def _colour(rng: np.random.Generator, *, without: tuple[str, ...] = ()) -> tuple[str, tuple[int, int, int]]:
+    name = pick(rng, [name for name in COLOURS if name not in without])
     shift = rng.integers(-18, 19, 3)
     red, green, blue = (int(np.clip(value + delta, 0, 255)) for value, delta in zip(COLOURS[name], shift, strict=True))
     return name, (red, green, blue)
@@ -119,9 +119,9 @@ def _sky(canvas: np.ndarray, rng: np.random.Generator) -> str:
 def _hills(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     when = _sky(canvas, rng)
-    sun, colour = rng.uniform(0.1, 0.9) * width, _colour(rng, but=("black", "brown", "green"))
+    sun, colour = rng.uniform(0.1, 0.9) * width, _colour(rng, without=("black", "brown", "green"))
     _disc(canvas, sun, rng.uniform(0.12, 0.4) * height, rng.uniform(0.06, 0.15) * width, colour[1])
-    name, base = _colour(rng, but=("white", "yellow", "pink"))
+    name, base = _colour(rng, without=("white", "yellow", "pink"))
     ridges = int(rng.integers(2, 6))
     x = np.arange(width)
     for ridge in range(ridges):
@@ -146,7 +146,7 @@ def _city(canvas: np.ndarray, rng: np.random.Generator) -> str:
 
     height, width = canvas.shape[:2]
     when = _sky(canvas, rng)
-    wall, light = _colour(rng, but=("yellow", "white")), _colour(rng, but=("black", "brown", "grey"))
+    wall, light = _colour(rng, without=("yellow", "white")), _colour(rng, without=("black", "brown", "grey"))
     towers, x = 0, -rng.uniform(0, 20)
     while x < width:
         broad, tall = rng.uniform(0.06, 0.2) * width, rng.uniform(0.15, 0.85) * height
@@ -179,7 +179,7 @@ def _mosaic(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     count = int(rng.integers(14, 60))
     points = rng.uniform(0, 1, (count, 2)) * (width, height)
-    lead = _colour(rng, but=("pink", "yellow", "orange"))
+    lead = _colour(rng, without=("pink", "yellow", "orange"))
     names = [_colour(rng) for _ in range(int(rng.integers(3, 6)))]
     division = cv2.Subdiv2D((-width, -height, 3 * width, 3 * height))
     for x, y in points:
@@ -215,7 +215,7 @@ def _balloons(canvas: np.ndarray, rng: np.random.Generator) -> str:
 
 def _flowers(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
-    ground, petal, heart = _colour(rng, but=("pink", "white", "yellow")), _colour(rng), _colour(rng)
+    ground, petal, heart = _colour(rng, without=("pink", "white", "yellow")), _colour(rng), _colour(rng)
     canvas[:] = np.clip(np.array(ground[1]) * (0.8 + 0.45 * noise(height, width, rng)[..., None]), 0, 255).astype(
         np.uint8
     )
@@ -252,7 +252,7 @@ def _shelf(canvas: np.ndarray, rng: np.random.Generator) -> str:
     import cv2
 
     height, width = canvas.shape[:2]
-    wood = _colour(rng, but=("pink", "violet", "blue"))
+    wood = _colour(rng, without=("pink", "violet", "blue"))
     canvas[:] = _shade(wood[1], 0.4)
     rows = int(rng.integers(2, 5))
     names = [_colour(rng) for _ in range(3)]
@@ -279,7 +279,7 @@ def _bricks(canvas: np.ndarray, rng: np.random.Generator) -> str:
     import cv2
 
     height, width = canvas.shape[:2]
-    brick, door = _colour(rng, but=("black",)), _colour(rng)
+    brick, door = _colour(rng, without=("black",)), _colour(rng)
     canvas[:] = _shade((200, 196, 186), rng.uniform(0.5, 1))
     tall, broad = int(rng.integers(9, 20)), int(rng.integers(22, 48))
     light = 1 + 0.45 * noise(height // tall + 2, width // broad + 3, rng, coarsest=2, octaves=2)
@@ -310,7 +310,7 @@ def _boats(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     when = _sky(canvas, rng)
     horizon = round(height * rng.uniform(0.25, 0.65))
-    water = _colour(rng, but=("red", "orange", "yellow", "pink", "white"))
+    water = _colour(rng, without=("red", "orange", "yellow", "pink", "white"))
     swell = noise(height - horizon, width, rng, coarsest=4) * np.linspace(0.1, 0.4, height - horizon)[:, None]
     canvas[horizon:] = np.clip(np.array(water[1]) * (1 + swell[..., None]), 0, 255).astype(np.uint8)
     for _ in range(70):
@@ -345,7 +345,7 @@ def _boats(canvas: np.ndarray, rng: np.random.Generator) -> str:
 def _trees(canvas: np.ndarray, rng: np.random.Generator) -> str:
     height, width = canvas.shape[:2]
     when = _sky(canvas, rng)
-    leaf, ground = _colour(rng, but=("black", "white", "grey", "blue")), _colour(rng, but=("pink", "violet"))
+    leaf, ground = _colour(rng, without=("black", "white", "grey", "blue")), _colour(rng, without=("pink", "violet"))
     horizon = round(height * rng.uniform(0.55, 0.85))
     canvas[horizon:] = np.clip(
         np.array(ground[1]) * (0.8 + 0.35 * noise(height - horizon, width, rng)[..., None]), 0, 255
@@ -389,7 +389,7 @@ def _planets(canvas: np.ndarray, rng: np.random.Generator) -> str:
     import cv2
 
     height, width = canvas.shape[:2]
-    haze = _colour(rng, but=("black", "white", "grey"))
+    haze = _colour(rng, without=("black", "white", "grey"))
     glow = np.clip(noise(height, width, rng, coarsest=2)[..., None], 0, 1) * np.array(haze[1]) * 0.8
     canvas[:] = np.clip(np.array((10, 12, 26)) + glow, 0, 255).astype(np.uint8)
     for _ in range(320):
@@ -400,7 +400,7 @@ def _planets(canvas: np.ndarray, rng: np.random.Generator) -> str:
             rng.uniform(0.4, 2),
             _shade((255, 250, 240), rng.uniform(0.4, 1)),
         )
-    count, skin = int(rng.integers(2, 5)), _colour(rng, but=("black",))
+    count, skin = int(rng.integers(2, 5)), _colour(rng, without=("black",))
     for _ in range(count):
         x, y, radius = rng.uniform(0.1, 0.9) * width, rng.uniform(0.1, 0.9) * height, rng.uniform(0.08, 0.26) * width
         _disc(canvas, x, y, radius, skin[1])
@@ -431,7 +431,7 @@ def _fish(canvas: np.ndarray, rng: np.random.Generator) -> str:
     import cv2
 
     height, width = canvas.shape[:2]
-    sea, scale = _colour(rng, but=("red", "white", "pink")), _colour(rng)
+    sea, scale = _colour(rng, without=("red", "white", "pink")), _colour(rng)
     light = np.linspace(1.35, 0.5, height)[:, None, None] + 0.3 * noise(height, width, rng, coarsest=3)[..., None]
     canvas[:] = np.clip(np.array(sea[1]) * light, 0, 255).astype(np.uint8)
     for _ in range(int(rng.integers(3, 10))):

@@ -74,11 +74,13 @@ def silence(duration_s: float, rng: np.random.Generator) -> np.ndarray:
 
 def overdriven(samples: np.ndarray) -> np.ndarray:
     """The recording with a gain far too high: its tops are cut flat."""
-    return np.clip(samples * 12, -1, 1)
+    clipped: np.ndarray = np.clip(samples * 12, -1, 1)
+    return clipped
 
 
 def drowned(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The recording 6 dB under a steady hiss."""
     level = 2.0 * float(np.sqrt(np.mean(samples**2)))
-    mixed = samples + rng.normal(0, level, len(samples)).astype(np.float32)
-    return (mixed * (0.8 / np.abs(mixed).max())).astype(np.float32)
+    mixed: np.ndarray = samples + rng.normal(0, level, len(samples)).astype(np.float32)
+    scaled: np.ndarray = (mixed * (0.8 / np.abs(mixed).max())).astype(np.float32)
+    return scaled

@@ -125,7 +125,7 @@ def _lookalikes(
 def _semantic(ledger: Ledger, settings: SampleSettings) -> list[Piece]:
     found = []
     for statement in STATEMENTS[: max(2, min(len(STATEMENTS), scaled(len(STATEMENTS), settings.scale)))]:
-        group = [Piece(data=telling.encode()) for telling in statement.tellings]
+        group = [Piece(data=wording.encode()) for wording in statement.wordings]
         found += group
         digests = tuple(piece.digest for piece in group)
         ledger.same("semantic", "text", "paraphrase", digests)

@@ -13,7 +13,7 @@ from mmlake.errors import SettingsError
 from mmlake.records import ADMITTED, Digest
 
 FORMAT_VERSION = 1
-KIND = "mmlake sample corpus"  # how a truth file is told from any other JSON
+KIND = "mmlake sample corpus"  # what distinguishes a truth file from any other JSON
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

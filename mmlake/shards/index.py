@@ -1,4 +1,4 @@
-"""What lies beside the tar files.
+"""The indexes that stand next to the tar files.
 
 <name>.idx    Arrow IPC: a row per sample (key, weight, and per member its extension, offset, size and CRC-32)
 index.json    a line of facts per shard (sizes, SHA-256, counts); written last: a folder without it is not a finished
@@ -53,7 +53,7 @@ class ShardIndex:
 
     directory: Path
     manifest_id: str
-    # distinct digests of the version that the shards hold: those that lead samples and the texts beside them
+    # distinct digests of the version that the shards hold: those that lead samples and the texts next to them
     num_items: int
     shards: tuple[ShardEntry, ...]
 
@@ -118,7 +118,8 @@ def idx_bytes(samples: list[tuple[str, float, list[Member]]], facts: dict[str, A
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def read_idx(data: bytes) -> tuple[pa.Table, dict[str, Any]]:

@@ -16,7 +16,7 @@ from mmlake.shards.tar import BLOCK
 COLUMNS = ("digest", "modality", "role", "content_type", "size_bytes", "weight", "licences", "sources", "sample_ids")
 _FORMAT = 1  # counted up when the bytes of a shard change for the same items
 _JSON_BYTES = 2048  # what a sample's JSON member takes at most, as a rule
-_BESIDE = ("caption", "transcript")
+_COMPANION_ROLES = ("caption", "transcript")
 _EXTENSIONS = {
     "image/jpeg": "jpg",
     "image/png": "png",
@@ -50,7 +50,7 @@ _EXTENSIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One training sample: an item and the texts that came beside it."""
+    """One training sample: an item and the texts that came next to it."""
 
     row: dict[str, Any]
     texts: tuple[tuple[str, str], ...] = ()  # (role, digest), sorted
@@ -78,13 +78,13 @@ class ShardPlan:
 
 def extension(content_type: str | None) -> str:
     """The member extension of a content type; `bin` for types that are not in the list, so that nothing executable
-    ever gets a telling name."""
+    ever gets a name of its own."""
     return _EXTENSIONS.get((content_type or "").partition(";")[0].strip().lower(), "bin")
 
 
 def plan(items: pa.Table, *, manifest_id: str, settings: ShardSettings, normalized: bool) -> list[ShardPlan]:
     """Every shard of the version, by modality and then by digest. Every item is in at least one sample, and leads
-    exactly one unless it is a caption or transcript that stands beside a media item."""
+    exactly one unless it is a caption or transcript that stands next to a media item."""
     shards = []
     samples = _samples(items)
     for modality in MODALITIES:
@@ -104,23 +104,23 @@ def plan(items: pa.Table, *, manifest_id: str, settings: ShardSettings, normaliz
 
 def _samples(items: pa.Table) -> list[Sample]:
     rows = items.select(list(COLUMNS)).sort_by("digest").to_pylist()
-    beside: dict[str, dict[str, str]] = {}  # sample id -> role -> digest
+    companions: dict[str, dict[str, str]] = {}  # sample id -> role -> digest
     for row in rows:
-        if row["role"] in _BESIDE:
+        if row["role"] in _COMPANION_ROLES:
             for sample_id in row["sample_ids"] or []:
-                beside.setdefault(sample_id, {}).setdefault(row["role"], row["digest"])
-    leading = [_with_texts(row, beside) for row in rows if row["role"] not in _BESIDE]
+                companions.setdefault(sample_id, {}).setdefault(row["role"], row["digest"])
+    leading = [_with_texts(row, companions) for row in rows if row["role"] not in _COMPANION_ROLES]
     taken = {digest for sample in leading for _, digest in sample.texts}
-    alone = [Sample(row) for row in rows if row["role"] in _BESIDE and row["digest"] not in taken]
+    alone = [Sample(row) for row in rows if row["role"] in _COMPANION_ROLES and row["digest"] not in taken]
     return sorted(leading + alone, key=lambda sample: sample.key)
 
 
-def _with_texts(row: dict[str, Any], beside: dict[str, dict[str, str]]) -> Sample:
+def _with_texts(row: dict[str, Any], companions: dict[str, dict[str, str]]) -> Sample:
     """The media item with the texts of its first sample that has any."""
     if row["role"] == "media":
         for sample_id in sorted(row["sample_ids"] or []):
-            if sample_id in beside:
-                return Sample(row, tuple(sorted(beside[sample_id].items())))
+            if sample_id in companions:
+                return Sample(row, tuple(sorted(companions[sample_id].items())))
     return Sample(row)
 
 

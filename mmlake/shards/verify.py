@@ -1,5 +1,5 @@
-"""Whether a set of shards is still what was written: truncation, flipped bits, missing and extra files are each told
-apart."""
+"""Whether a set of shards is still what was written: truncation, flipped bits, missing and extra files are each a
+problem of its own."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _write(directory: Path, shard: ShardPlan, store: Blobs, texts: Texts | None,
 
 
 def _add(tar: TarWriter, sample: Sample, store: Blobs, texts: Texts | None) -> list[Member]:
-    """The members of one sample: the item, the texts beside it, and the JSON that describes both."""
+    """The members of one sample: the item, the texts next to it, and the JSON that describes both."""
     row = sample.row
     if row["modality"] == "text":
         members = [_add_text(tar, sample.key, extension(row["content_type"]), row["digest"], store, texts)]
@@ -124,8 +124,11 @@ def _add(tar: TarWriter, sample: Sample, store: Blobs, texts: Texts | None) -> l
         members = [_add_blob(tar, f"{sample.key}.{extension(row['content_type'])}", row["digest"], store)]
     for role, digest in sample.texts:
         members.append(_add_text(tar, sample.key, f"{role}.txt", digest, store, texts))
-    beside = [_text_of(digest, store, texts) for _, digest in sample.texts]
-    facts: dict[str, Any] = dict(row) | {"text": "\n".join(beside) if beside else None, "texts": dict(sample.texts)}
+    companion_texts = [_text_of(digest, store, texts) for _, digest in sample.texts]
+    facts: dict[str, Any] = dict(row) | {
+        "text": "\n".join(companion_texts) if companion_texts else None,
+        "texts": dict(sample.texts),
+    }
     return [*members, tar.add(f"{sample.key}.json", canonical_json(facts).encode("utf-8", "replace"))]
 
 

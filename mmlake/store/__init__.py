@@ -17,8 +17,8 @@ from mmlake.store.blobs import Blobs, StoreStats
 from mmlake.store.files import sync_directory, write_atomically
 from mmlake.store.index import Entry, PackIndex
 from mmlake.store.local import BlobStore
-from mmlake.store.opening import open_store
-from mmlake.store.pack import HEADER_BYTES, PACKED_BELOW_BYTES, PackWriter, Record, parse_record, scan
+from mmlake.store.location import open_store
+from mmlake.store.pack_file import HEADER_BYTES, PACKED_BELOW_BYTES, PackWriter, Record, parse_record, scan
 from mmlake.store.s3 import S3Store
 from mmlake.store.settings import StoreSettings
 

@@ -12,8 +12,8 @@ from mmlake.records import Digest
 from mmlake.store.files import BufferedAtomicFile, Buffers
 from mmlake.store.index import Entry
 from mmlake.store.names import plain_extension
-from mmlake.store.pack import PACKED_BELOW_BYTES, PackWriter, Record
-from mmlake.store.packing import PackHome
+from mmlake.store.pack_file import PACKED_BELOW_BYTES, PackWriter, Record
+from mmlake.store.pack_output import PackHome
 
 _MAX_RECORDS = 1 << 17  # per pack of a batch: their places are held in memory, 50 MiB
 _MAX_BYTES = 256 << 20
@@ -32,7 +32,7 @@ class Batch:
         settle: Callable[[], None] | None = None,
     ) -> None:
         """admit: raises where this process may not write, asked before each pack. settle: makes durable what the
-        store has put beside the pack."""
+        store has put next to the pack."""
         self._packs, self._buffers, self._admit, self._settle = packs, buffers, admit, settle
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -54,7 +54,7 @@ class Batch:
         except BaseException as error:
             try:
                 self._leave()
-            except (OSError, RemoteUnavailable):  # the first error is the one to tell
+            except (OSError, RemoteUnavailable):  # the first error is the one to report
                 error.add_note(
                     f"the pack of its batch in {location} could not be written either: its small blobs are not in "
                     "the store"

@@ -48,7 +48,7 @@ class Blobs(ABC):
         """(digest, size in bytes) of `head` and what the stream still holds; read in parts, never whole. Otherwise as
         `put`.
 
-        head: bytes that were taken from the front of the stream already, to look at them.
+        head: bytes that were taken from the front of the stream already, to detect their type.
         """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Blobs(ABC):
 
     @abstractmethod
     def quarantine(self, digest: Digest, *, reason: str = "its bytes do not hash to its name") -> int:
-        """The number of damaged copies that were moved into the store's quarantine, with the reason beside them.
+        """The number of damaged copies that were moved into the store's quarantine, with the reason next to them.
         Sound copies stay; where there is none, a put stores the blob anew."""
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Blobs(ABC):
 
     def broken_packs(self) -> list[Path]:
         """The packs whose index is lost or damaged: blobs in them may seem missing. An empty list where the store
-        cannot tell without reading every index."""
+        cannot count without reading every index."""
         return []
 
     def rebuild_indexes(self) -> int:

@@ -1,8 +1,8 @@
-"""A Bloom filter over the indexes of many packs: it tells of nearly every absent blob that no pack holds it, without a
-look-up in each.
+"""A Bloom filter over the indexes of many packs: it says of nearly every absent blob that no pack holds it, without a
+lookup in each.
 
 Enters: the digests of whole indexes. Leaves: whether a blob is surely in none of them. It is built once fruitless
-look-ups have cost about as much as building it, so a short run never pays for it. It takes at most 64 MiB: beyond 30
+lookups have cost about as much as building it, so a short run never pays for it. It takes at most 64 MiB: beyond 30
 million blobs more of the absent ones pass it.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from mmlake.records import Digest
 from mmlake.store.index import PackIndex
 
-_FEW_PACKS = 4  # up to here a look-up in each costs little more than one in the filter
+_FEW_PACKS = 4  # up to here a lookup in each costs little more than one in the filter
 _WORD_BLOBS = 4  # blobs per word of 64 bits, of which each sets four: one absent blob in 300 passes
 _MAX_WORDS = 1 << 23  # 64 MiB
-_BLOBS_PER_LOOK_UP = 16  # so many are added to the filter in the time of a look-up in one index, 0.7 us
+_BLOBS_PER_LOOKUP = 16  # so many are added to the filter in the time of a lookup in one index, 0.7 us
 _PAIRS = [1 << (number & 63) | 1 << (number >> 6) for number in range(4096)]
 
 
@@ -37,15 +37,15 @@ class BloomFilter:
         return words[int(digest[:16], 16) & (len(words) - 1)] & wanted != wanted
 
     def missed(self, num_packs: int, num_blobs: Callable[[], int]) -> bool:
-        """Whether `build` pays by now, after one more look-up in so many packs found nothing. num_blobs: counts the
+        """Whether `build` pays by now, after one more lookup in so many packs found nothing. num_blobs: counts the
         blobs in all of them; called seldom."""
         if num_packs <= _FEW_PACKS or self._words is not None:
             return False
         self._num_asked += num_packs
-        if self._num_asked * _BLOBS_PER_LOOK_UP < self._worth:
+        if self._num_asked * _BLOBS_PER_LOOKUP < self._worth:
             return False
         self._worth = num_blobs()
-        return self._num_asked * _BLOBS_PER_LOOK_UP >= self._worth
+        return self._num_asked * _BLOBS_PER_LOOKUP >= self._worth
 
     def build(self, indexes: Iterable[PackIndex]) -> None:
         """Make the filter anew, of these packs."""
@@ -59,7 +59,7 @@ class BloomFilter:
         self._words = words
 
     def add(self, index: PackIndex) -> None:
-        """Add a pack, before its owner looks into it. A full filter is dropped, and built again once that pays."""
+        """Add a pack, before its owner searches it. A full filter is dropped, and built again once that pays."""
         if self._words is None:
             return
         if self._num_blobs + len(index) > self._room:

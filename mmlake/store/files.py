@@ -174,7 +174,7 @@ class BufferedAtomicFile(AtomicFile):
         return self._written + self._filled
 
     def room(self) -> memoryview:
-        """The free part of the buffer, never empty; tell `fill` how much of it was used."""
+        """The free part of the buffer, never empty; pass `fill` the number of bytes used."""
         if self._filled == BUFFER_BYTES:
             self._flush()
         return self._view[self._filled :]
@@ -208,7 +208,7 @@ class BufferedAtomicFile(AtomicFile):
         return self._view[: self._filled]
 
     def read_back(self, offset: int, size: int) -> bytes:
-        """Bytes that were written already. Must not run beside `write`."""
+        """Bytes that were written already. Must not run during `write`."""
         parts = []
         if offset < self._written:
             first = offset - offset % BLOCK_BYTES
@@ -289,7 +289,7 @@ class BufferedAtomicFile(AtomicFile):
 
 def in_memory(file: IO[bytes]) -> bytes | mmap.mmap:
     """The bytes of a file that never changes: small ones read, large ones mapped, in memory only as far as they are
-    looked at."""
+    inspected."""
     if os.fstat(file.fileno()).st_size <= _READ_BYTES:
         return file.read()
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

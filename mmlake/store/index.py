@@ -64,7 +64,7 @@ def index_bytes(entries: Iterable[bytes], *, pack_bytes: int) -> bytes:
 
 
 class PackIndex:
-    """Look-ups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong
+    """Lookups in the bytes of an index. Only `is_sound` compares the checksum, since that reads everything; a wrong
     entry does no harm, as blobs are checked by their hash."""
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
@@ -105,7 +105,7 @@ class PackIndex:
         return hasher.digest() == self._data[-_HASH_BYTES:]
 
     def __len__(self) -> int:
-        return self._count
+        return int(self._count)
 
     def find(self, digest: Digest) -> Entry | None:
         """Where the blob lies; None where the pack does not hold it."""

@@ -12,10 +12,9 @@ from typing import IO
 
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
-from mmlake.store import mending
+from mmlake.store import pack_rewrites
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
-from mmlake.store.counting import counted
 from mmlake.store.files import (
     AtomicFile,
     BufferedAtomicFile,
@@ -26,9 +25,11 @@ from mmlake.store.files import (
 )
 from mmlake.store.index import sorted_once
 from mmlake.store.loose import LooseFiles
-from mmlake.store.pack import PACKED_BELOW_BYTES, Record
-from mmlake.store.packs import Packs
-from mmlake.store.verifying import wrong_blobs
+from mmlake.store.pack_directory import Packs
+from mmlake.store.pack_file import PACKED_BELOW_BYTES, Record
+from mmlake.store.pack_rewrites import MAX_SMALL_PACKS, SMALL_PACK_BYTES
+from mmlake.store.scrub import wrong_blobs
+from mmlake.store.stats import counted
 
 
 class BlobStore(Blobs):
@@ -106,7 +107,7 @@ class BlobStore(Blobs):
         return path.stat().st_size
 
     def extension(self, digest: Digest) -> str:
-        """See `Blobs.extension`; "bin" where only damaged bytes would tell."""
+        """See `Blobs.extension`; "bin" where only damaged bytes could say."""
         for record in self._packed(digest):
             if record is not None:
                 return record.extension
@@ -178,7 +179,7 @@ class BlobStore(Blobs):
                     self._set_aside(digest, record.extension, reason, data=record.data)
                 elif path is None:  # all packed copies go with the damaged one: a sound one becomes a file first
                     path = self._put_loose(digest, record.data, extension=record.extension)
-            mending.drop(self._packs, self._buffers, [digest])
+            pack_rewrites.drop(self._packs, self._buffers, [digest])
         return num_moved + num_damaged
 
     def remove_all(self, digests: Iterable[Digest]) -> int:
@@ -186,14 +187,14 @@ class BlobStore(Blobs):
         wanted = {digest for digest in digests if is_digest(digest)}
         if any(digest in self._batch for digest in wanted):
             self._batch.seal()
-        return mending.drop(self._packs, self._buffers, wanted) + sum(
+        return pack_rewrites.drop(self._packs, self._buffers, wanted) + sum(
             self._loose.remove(digest) for digest in sorted(wanted)
         )
 
     def sweep(self, *, older_than_s: float, now_s: float) -> int:
         """See `Blobs.sweep`."""
-        beside = ("incoming", "packs", "quarantine")
-        num_removed = sum(sweep_directory(self.root / name, older_than_s=older_than_s, now_s=now_s) for name in beside)
+        swept = ("incoming", "packs", "quarantine")
+        num_removed = sum(sweep_directory(self.root / name, older_than_s=older_than_s, now_s=now_s) for name in swept)
         return num_removed + self._loose.sweep(older_than_s=older_than_s, now_s=now_s)
 
     def stats(self) -> StoreStats:
@@ -209,15 +210,15 @@ class BlobStore(Blobs):
             with suppress(FileNotFoundError):  # removed since it was listed
                 yield digest, path.stat().st_size
 
-    def compact(self, *, small_bytes: int = mending.SMALL_PACK_BYTES, max_small: int = mending.MAX_SMALL_PACKS) -> int:
+    def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
         """How many packs fewer there are: those below `small_bytes` are merged into few where there are more than
         `max_small`. Readers and writers may go on meanwhile."""
-        return mending.compact(self._packs, self._buffers, small_bytes=small_bytes, max_small=max_small)
+        return pack_rewrites.compact(self._packs, self._buffers, small_bytes=small_bytes, max_small=max_small)
 
     def thin(self) -> int:
         """See `Blobs.thin`. Readers and writers may go on meanwhile."""
         files = (digest for digest, _ in self._loose.files())
-        return mending.thin(
+        return pack_rewrites.thin(
             self._packs,
             self._buffers,
             files=files,
@@ -226,11 +227,11 @@ class BlobStore(Blobs):
 
     def broken_packs(self) -> list[Path]:
         """The packs whose index is lost or damaged: blobs in them may seem missing."""
-        return mending.broken_indexes(self._packs)
+        return pack_rewrites.broken_indexes(self._packs)
 
     def rebuild_indexes(self) -> int:
         """The number of packs whose lost or damaged index was built again from the pack."""
-        return mending.rebuild_indexes(self._packs)
+        return pack_rewrites.rebuild_indexes(self._packs)
 
     def _put_loose(
         self, digest: Digest, data: bytes | memoryview, *, extension: str, is_settled_later: bool = False
@@ -320,7 +321,7 @@ def _is_sound(path: Path, digest: Digest) -> bool:
 
 
 def _reader(stream: IO[bytes]) -> Callable[[memoryview], int | None]:
-    """Fills a buffer from the stream and tells how far; None where the stream would block."""
+    """Fills a buffer from the stream and says how far; None where the stream would block."""
     if (into := getattr(stream, "readinto", None)) is not None:
         return into  # type: ignore[no-any-return]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from mmlake.records import Digest
 from mmlake.store.files import AtomicFile, sweep_directory, sync_directory
 from mmlake.store.names import blob_name, digest_in
-from mmlake.store.packs import GLANCE_S, SETTLED_S
+from mmlake.store.pack_directory import GLANCE_S, SETTLED_S
 
 _CLOCK_S = 2.0  # how coarse the time stamps of files may be
 _TWO_HEX = re.compile(r"[0-9a-f]{2}")
@@ -24,14 +24,14 @@ class LooseFiles:
     """The files of one root directory."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self._root_path = root, str(root)  # the latter spares each look-up a conversion
+        self.root, self._root_path = root, str(root)  # the latter spares each lookup a conversion
         # prefixes "ab" and "abcd" whose directory entries this object has synced; at most 65,792
         self._anchored: set[str] = set()
         # prefix "abcd" -> when this object last synced the names of the files there
         self._synced_s: dict[str, float] = {}
         self._unsynced: set[str] = set()  # prefixes "abcd" where names wait for `settle`
         self._settling = threading.Lock()
-        self._bare_until_s = 0.0  # until when no file is looked for, since there was none at all
+        self._bare_until_s = 0.0  # until when no file is searched for, since there was none at all
 
     def directory(self, digest: Digest) -> Path:
         """Where the blob's file belongs."""

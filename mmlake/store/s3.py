@@ -3,7 +3,7 @@
     blobs/<sha256>                    a blob; its extension is metadata of the object
     packs/<name>.pack, <name>.idx     as in a directory: the pack is uploaded, then its index, and is there once both
                                       are
-    quarantine/                       damaged copies with the reason beside them
+    quarantine/                       damaged copies with the reason next to them
 
 A stream is spooled to the local disk while it is hashed, and then uploaded under its digest: bytes that are there
 already are not sent, a part that fails is read again, and no copy from a temporary key is needed, which S3 allows up to
@@ -30,17 +30,17 @@ from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, ObjectInfo
 from mmlake.remote.cache import shared_cache
 from mmlake.remote.s3 import Address, Missing
 from mmlake.remote.settings import RemoteSettings
-from mmlake.store import s3thinning
+from mmlake.store import s3_copies
 from mmlake.store.batch import Batch
 from mmlake.store.blobs import Blobs, StoreStats, as_file
-from mmlake.store.counting import counted
 from mmlake.store.files import Buffers, sweep_directory
 from mmlake.store.index import sorted_once
-from mmlake.store.mending import MAX_SMALL_PACKS, SMALL_PACK_BYTES
 from mmlake.store.names import plain_extension
-from mmlake.store.pack import PACKED_BELOW_BYTES, Record
-from mmlake.store.s3packs import S3Packs
-from mmlake.store.verifying import wrong_blobs
+from mmlake.store.pack_file import PACKED_BELOW_BYTES, Record
+from mmlake.store.pack_rewrites import MAX_SMALL_PACKS, SMALL_PACK_BYTES
+from mmlake.store.s3_packs import S3Packs
+from mmlake.store.scrub import wrong_blobs
+from mmlake.store.stats import counted
 
 _LOG = logging.getLogger("mmlake.store")
 _CHUNK_BYTES = 1 << 20
@@ -170,7 +170,7 @@ class S3Store(Blobs):
         raise self.missing(digest)
 
     def extension(self, digest: Digest) -> str:
-        """See `Blobs.extension`; "bin" where only damaged bytes would tell."""
+        """See `Blobs.extension`; "bin" where only damaged bytes could say."""
         records, found = self._located(digest)
         for record in records:
             if record is not None:
@@ -306,7 +306,7 @@ class S3Store(Blobs):
         )
 
     def compact(self, *, small_bytes: int = SMALL_PACK_BYTES, max_small: int = MAX_SMALL_PACKS) -> int:
-        """As `BlobStore.compact`. It pays here, too: each pack costs a look-up in every search and every machine a
+        """As `BlobStore.compact`. It pays here, too: each pack costs a lookup in every search and every machine a
         download of its index."""
         return self._packs.compact(self._buffers, small_bytes=small_bytes, max_small=max_small)
 
@@ -314,7 +314,7 @@ class S3Store(Blobs):
         """See `Blobs.thin`. Readers and writers may go on meanwhile."""
         self._admit()
         loose = dict(self._loose())
-        return s3thinning.thin(
+        return s3_copies.thin(
             self._packs,
             self._buffers,
             bucket=self.bucket,

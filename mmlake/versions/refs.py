@@ -94,7 +94,7 @@ class Refs:
         if expect is not None and value["id"] != expect:
             raise LakeLocked(
                 f"branch '{name}' is at {str(value['id'])[:12]}, not at {expect[:12]} as expected: somebody moved "
-                "it; look at the new version, then try again"
+                "it; inspect the new version, then try again"
             )
         if value["id"] != to:
             self._move(

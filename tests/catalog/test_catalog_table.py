@@ -232,7 +232,7 @@ def test_absent_digests_are_removed(tmp_path) -> None:
     assert catalog.read(["digest"]).to_pylist() == [{"digest": name("y")}]
 
 
-def test_a_second_writer_is_told_to_wait(tmp_path) -> None:
+def test_a_second_writer_is_asked_to_wait(tmp_path) -> None:
     with exclusive_lock(tmp_path / "writer.lock", what="it"), pytest.raises(LakeLocked):
         Catalog(tmp_path).upsert(simple("x"))
 

@@ -99,7 +99,7 @@ def test_a_search_for_nothing_says_what_to_give(lake: Path) -> None:
         call("search", "--lake", lake)
 
 
-def test_why_tells_the_rule_and_the_versions_of_a_quarantined_item(lake: Path) -> None:
+def test_why_names_the_rule_and_the_versions_of_a_quarantined_item(lake: Path) -> None:
     digest = read("search", "--where", "status = 'quarantined'", "--lake", lake)[0]["digest"]
     story = call("why", digest[:12], "--lake", lake)
     assert "text_too_short" in story
@@ -112,7 +112,7 @@ def test_why_answers_for_a_file_of_the_store(lake: Path, done) -> None:
     assert digest in call("why", Path("blobs", digest[:2], digest[2:4], f"{digest}.jpg"), "--lake", lake)
 
 
-def test_versions_and_diff_tell_what_curation_left_out(lake: Path) -> None:
+def test_versions_and_diff_show_what_curation_left_out(lake: Path) -> None:
     assert {row["version"] for row in read("versions", "--lake", lake)["versions"]} == {
         "everything-v001",
         "curated-v001",
@@ -207,7 +207,7 @@ def test_a_full_or_read_only_disk_is_one_line_and_a_mistake_of_ours_is_not(capsy
         main(failing(errno.ENOSPC))
     assert ended.value.code == MmlakeError.exit_code
     assert capsys.readouterr().err.splitlines() == [
-        "error: the disk or its rights: /lake/blobs: No space left on device; mend that, then run the same "
+        "error: the disk or its rights: /lake/blobs: No space left on device; repair that, then run the same "
         "command again"
     ]
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -230,7 +230,7 @@ def test_a_database_that_cannot_be_written_is_one_line_and_one_that_is_used_wron
         main(writing)
     assert ended.value.code == MmlakeError.exit_code
     assert capsys.readouterr().err.splitlines() == [
-        "error: the disk or its rights: Read-only file system; mend that, then run the same command again"
+        "error: the disk or its rights: Read-only file system; repair that, then run the same command again"
     ]
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         main(mistaken)
@@ -241,11 +241,11 @@ def test_a_database_that_gives_no_reason_is_on_a_full_disk_where_that_disk_is_fu
 ) -> None:
     failed = sqlite3.OperationalError("disk I/O error")
     failed.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
-    told = []
+    found = []
     for free in (0, 1 << 40):
         monkeypatch.setattr(shutil, "disk_usage", lambda place, free=free: SimpleNamespace(free=free))
-        told.append(of_the_disk(failed, tmp_path))
-    assert [(error.errno, error.filename) for error in told] == [
+        found.append(of_the_disk(failed, tmp_path))
+    assert [(error.errno, error.filename) for error in found] == [
         (errno.ENOSPC, str(tmp_path)),
         (errno.EIO, str(tmp_path)),
     ]
@@ -265,13 +265,13 @@ def test_a_reader_who_has_seen_enough_of_the_help_is_no_error() -> None:
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_reported() -> None:
     assert call("--version") == f"mmlake {importlib.metadata.version('mmlake')}\n"
 
 
 def test_the_help_begins_with_what_a_person_begins_with() -> None:
     panels = [command.rich_help_panel for command in app.registered_commands]
-    assert list(dict.fromkeys(panels)) == ["Run", "Look", "Versions", "Maintain"]
+    assert list(dict.fromkeys(panels)) == ["Run", "Inspect", "Versions", "Maintain"]
 
 
 def test_a_scan_of_nothing_says_so(tmp_path: Path) -> None:
@@ -321,8 +321,8 @@ def test_fsck_repairs_lost_and_changed_blobs_from_the_landing_zone(own) -> None:
 
 
 def test_a_report_shows_the_diversity_of_its_own_version_and_the_severity_of_each_rule(own) -> None:
-    from mmlake.reporting import gather
     from mmlake.summary import summarize
+    from mmlake.version_report import gather
 
     data = gather(own.lake, "curated-v001", planted={}, summary=summarize(own.lake))
     shown = {one.modality: one.diversity for one in data.maps}

@@ -23,14 +23,14 @@ from tests import make
 from tests.wiring.conftest import Site
 
 ROOT = Path(__file__).parents[2]
-# Becomes, in Dagster's place, a program that tells how it was started and stays until its input ends.
+# Becomes, in Dagster's place, a program that says how it was started and stays until its input ends.
 STAND_IN = """#!{python}
 import json, signal, sys
 print(json.dumps([sys.argv[1:], signal.getsignal(signal.SIGINT) is signal.default_int_handler]), flush=True)
 sys.stdin.read()
 """
 START = "import sys; from mmlake_assets import console; sys.executable = sys.argv.pop(1); console.entry()"
-# Has a child, as Dagster has, which it would leave behind; ends in order when it is told to.
+# Has a child, as Dagster has, which it would leave behind; ends in order when it is asked to.
 PROGRAM = """
 import os, signal, subprocess, sys, time
 def end(number, frame):
@@ -39,7 +39,7 @@ def end(number, frame):
 signal.signal(signal.SIGTERM, end)
 child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
 try:
-    print(os.getpid(), flush=True)  # from here on it may be told to end
+    print(os.getpid(), flush=True)  # from here on it may be asked to end
     while True:
         time.sleep(0.05)
 finally:
@@ -48,7 +48,7 @@ finally:
         child.wait()
 """
 ATTENDED = (
-    "import os, sys; from mmlake_assets.attending import become; sys.exit(become([sys.executable, '-S', "
+    "import os, sys; from mmlake_assets.caller_watch import become; sys.exit(become([sys.executable, '-S', "
     "*sys.argv[1:]], os.environ, held=0))"
 )
 
@@ -100,40 +100,40 @@ def attended(*words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
-    ) as attending:
-        yield attending, int(attending.stdout.readline())
+    ) as watcher:
+        yield watcher, int(watcher.stdout.readline())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process that its parent has ended")
 def test_a_program_ends_in_order_when_the_command_that_started_it_is_killed() -> None:
-    with attended() as (attending, _):
-        attending.kill()
-        assert attending.stdout.read() == "SIGTERM\n"  # and its child is gone, or the pipe would be open
+    with attended() as (watcher, _):
+        watcher.kill()
+        assert watcher.stdout.read() == "SIGTERM\n"  # and its child is gone, or the pipe would be open
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a process its orphaned grandchildren")
-def test_what_a_killed_program_leaves_is_ended_and_its_end_is_told() -> None:
-    with attended("careless") as (attending, program):
+def test_what_a_killed_program_leaves_is_ended_and_its_end_is_reported() -> None:
+    with attended("careless") as (watcher, program):
         os.kill(program, signal.SIGKILL)
-        assert attending.stdout.read() == ""
-    assert attending.returncode == 128 + signal.SIGKILL
+        assert watcher.stdout.read() == ""
+    assert watcher.returncode == 128 + signal.SIGKILL
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the command becomes the program")
 @pytest.mark.parametrize(
-    ("number", "told", "code"), [(signal.SIGTERM, "SIGTERM\n", 3), (signal.SIGHUP, "", 128 + signal.SIGHUP)]
+    ("number", "output", "code"), [(signal.SIGTERM, "SIGTERM\n", 3), (signal.SIGHUP, "", 128 + signal.SIGHUP)]
 )
 def test_a_signal_is_passed_on_once_and_the_exit_code_is_that_of_the_program(
-    number: signal.Signals, told: str, code: int
+    number: signal.Signals, output: str, code: int
 ) -> None:
-    with attended() as (attending, _):
-        attending.send_signal(number)
-        assert attending.stdout.read() == told
-    assert attending.returncode == code
+    with attended() as (watcher, _):
+        watcher.send_signal(number)
+        assert watcher.stdout.read() == output
+    assert watcher.returncode == code
 
 
 def shown(lake, versions: dict[str, str]) -> str:
-    told = Shown(
+    output = Shown(
         lake=lake,
         summary=summarize(lake),
         runs=["1"],
@@ -142,18 +142,18 @@ def shown(lake, versions: dict[str, str]) -> str:
         report=lake.root / "r.html",
         seconds=1.0,
     )
-    told.draw(Console(file=(out := io.StringIO()), width=160))
+    output.draw(Console(file=(out := io.StringIO()), width=160))
     return out.getvalue()
 
 
-def test_a_run_into_which_nothing_was_admitted_says_so_and_what_tells_why(tmp_path: Path) -> None:
+def test_a_run_into_which_nothing_was_admitted_says_so_and_what_says_why(tmp_path: Path) -> None:
     site = Site(tmp_path, ["Too short.", "Short too."])
     versions = {"curated": site.publish("curated")}
-    assert "curated-v001: 0 of 2 items admitted; the report tells why" in shown(site.lake(), versions)
+    assert "curated-v001: 0 of 2 items admitted; the report says why" in shown(site.lake(), versions)
     versions["everything"] = site.publish("everything")
     lines = shown(site.lake(), versions).splitlines()
     assert [line for line in lines if "admitted" in line] == [
-        f"curated-v001: 0 of 2 items admitted; `mmlake diff everything curated-v001 --lake {site.root}` tells why"
+        f"curated-v001: 0 of 2 items admitted; `mmlake diff everything curated-v001 --lake {site.root}` says why"
     ]
 
 

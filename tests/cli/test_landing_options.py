@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from mmlake.cli.app import app
 from mmlake.errors import SettingsError
-from mmlake.remote.logins import login_of
+from mmlake.remote.credentials import login_of
 from mmlake_assets import console, show
 from mmlake_resources import LakeResource
 from tests import make
@@ -77,7 +77,7 @@ def test_the_resource_opens_one_or_several(tmp_path: Path) -> None:
 
 
 def test_the_resource_keeps_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     resource = LakeResource(root="lake", landing="https://ann:secret@host.example/a/")
     several = LakeResource(root="lake", landings={"a": "https://ann:secret@host.example/a/", "old": ""})
     assert (resource.landing, several.landings) == (
@@ -90,7 +90,7 @@ def test_the_resource_keeps_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "text", ["https:/ann:secret@host.example/a/", " https//ann:secret@host", "a=htps:/ann:sec/ret@host"]
 )
-def test_a_mistyped_address_is_told_without_its_password(text: str) -> None:
+def test_a_mistyped_address_is_reported_without_its_password(text: str) -> None:
     result = RUNNER.invoke(app, ["scan", "--landing", text])
     assert isinstance(result.exception, SettingsError) and "is not a directory" in str(result.exception)
     assert "secret" not in str(result.exception) and "sec/ret" not in str(result.exception)
@@ -98,11 +98,11 @@ def test_a_mistyped_address_is_told_without_its_password(text: str) -> None:
 
 @pytest.mark.parametrize("command", ["run", "scan", "rows"])
 def test_help_names_every_kind_of_landing_zone(command: str) -> None:
-    told = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "2000"}).output
-    assert all(kind in told for kind in ("s3://", "hf://", "http(s)://", "gs://", "sftp://", "NAME=ADDRESS"))
+    message = RUNNER.invoke(app, [command, "--help"], env={"COLUMNS": "2000"}).output
+    assert all(kind in message for kind in ("s3://", "hf://", "http(s)://", "gs://", "sftp://", "NAME=ADDRESS"))
 
 
-def test_scan_looks_at_several(tmp_path: Path) -> None:
+def test_scan_inspects_several(tmp_path: Path) -> None:
     make.land(tmp_path, {"one/a.jsonl": make.jsonl(["a"]), "two/b.jsonl": make.jsonl(["b"])})
     result = RUNNER.invoke(
         app, ["scan", "--landing", f"x={tmp_path / 'one'}", "--landing", f"y={tmp_path / 'two'}", "--json"]
@@ -111,13 +111,13 @@ def test_scan_looks_at_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (["x="], "names no landing zone"),
         (["x=/nowhere"], "/nowhere is not a directory"),
         (["/a", "/b"], "given 2 times"),
     ],
 )
-def test_scan_refuses_what_is_no_place(texts: list[str], told: str) -> None:
+def test_scan_refuses_what_is_no_place(texts: list[str], message: str) -> None:
     result = RUNNER.invoke(app, ["scan", *(word for text in texts for word in ("--landing", text))])
-    assert isinstance(result.exception, SettingsError) and told in str(result.exception)
+    assert isinstance(result.exception, SettingsError) and message in str(result.exception)

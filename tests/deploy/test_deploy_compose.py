@@ -127,7 +127,7 @@ def test_the_object_store_refuses_to_start_without_credentials_of_its_own(tmp_pa
 
 @pytest.mark.parametrize("name", OURS)
 def test_all_processes_share_one_dagster_home_in_the_lake(name):
-    """`mmlake run` looks for its history in <lake>/dagster: another home would be another history."""
+    """`mmlake run` searches for its history in <lake>/dagster: another home would be another history."""
     environment = SERVICES[name]["environment"]
     assert environment["DAGSTER_HOME"] == f"{environment['MMLAKE_LAKE']}/dagster" == "/lake/dagster"
 

@@ -1,4 +1,4 @@
-"""Keep, reject, or cannot tell: the statistics and their calibration."""
+"""Keep, reject, or inconclusive: the statistics and their calibration."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_a_clear_gain_is_kept_and_a_clear_loss_rejected():
     assert (decide(low, high).outcome, decide(high, low).outcome) == ("keep", "reject")
 
 
-def test_equal_scores_cannot_be_told_apart():
+def test_equal_scores_cannot_be_distinguished():
     decision = decide(scores([0.5] * 20), scores([0.5] * 20))
-    assert (decision.outcome, decision.p_value, decision.mean_difference) == ("cannot tell", 1.0, 0.0)
+    assert (decision.outcome, decision.p_value, decision.mean_difference) == ("inconclusive", 1.0, 0.0)
     assert "add probes" in decision.explanation
 
 
@@ -47,14 +47,14 @@ def test_a_gain_in_one_modality_does_not_outweigh_a_loss_in_another():
 
 
 @pytest.mark.parametrize(
-    ("loss", "outcome", "verdict"), [(0.009, "cannot tell", "slightly worse"), (0.011, "reject", "worse")]
+    ("loss", "outcome", "verdict"), [(0.009, "inconclusive", "slightly worse"), (0.011, "reject", "worse")]
 )
 def test_the_margin_parts_losses_that_count_from_losses_that_do_not(loss, outcome, verdict):
     decision = decide(scores([0.5] * 30), scores([0.5 - loss] * 30), margin=0.01)
     assert (decision.outcome, decision.rows[0].verdict) == (outcome, verdict)
 
 
-@pytest.mark.parametrize(("changed", "outcome"), [(5, "cannot tell"), (6, "keep")])
+@pytest.mark.parametrize(("changed", "outcome"), [(5, "inconclusive"), (6, "keep")])
 def test_six_equal_changes_are_the_fewest_that_the_test_can_see(changed, outcome):
     new = [1.0] * changed + [0.0] * (30 - changed)
     assert decide(scores([0.0] * 30), scores(new)).outcome == outcome
@@ -95,7 +95,7 @@ def test_the_detectable_difference_follows_the_usual_formula():
     assert min_detectable_difference(np.zeros(30), alpha=0.05) == pytest.approx(6 / 30)
 
 
-def test_versions_of_equal_quality_are_told_apart_no_more_often_than_alpha():
+def test_versions_of_equal_quality_are_distinguished_no_more_often_than_alpha():
     rng, wrong, num_runs = np.random.default_rng(0), 0, 200
     modalities = ["text"] * 30 + ["image"] * 30
     for run in range(num_runs):
@@ -103,7 +103,7 @@ def test_versions_of_equal_quality_are_told_apart_no_more_often_than_alpha():
         old, new = (np.where(rng.random(60) < difficulty, 1 / rng.integers(1, 6, 60), 0.0) for _ in range(2))
         wrong += (
             decide(scores(old, modalities), scores(new, modalities), seed=run, num_resamples=500).outcome
-            != "cannot tell"
+            != "inconclusive"
         )
     assert wrong / num_runs <= 0.05 + 3 * (0.05 * 0.95 / num_runs) ** 0.5  # three standard errors of a rate of alpha
 
@@ -140,5 +140,5 @@ def test_an_unknown_metric_names_the_known_ones():
         compare(scores([0.1]), scores([0.1]), metric="accuracy", alpha=0.05, margin=0.0, seed=1)
 
 
-def test_no_probes_cannot_tell():
-    assert decide(scores([]), scores([])).outcome == "cannot tell"
+def test_no_probes_are_inconclusive():
+    assert decide(scores([]), scores([])).outcome == "inconclusive"

@@ -146,9 +146,9 @@ def test_bytes_that_are_no_picture_are_unreadable():
 
 def test_distorted_sound_is_trimmed_and_noisy_by_the_stated_ratio():
     tone = 0.1 * np.sin(np.arange(16_000) * 0.05).astype(np.float32)
-    heard = distort_samples(tone, np.random.default_rng(1))
-    spectrum = np.abs(np.fft.rfft(heard * np.hanning(len(heard)))) ** 2
+    degraded = distort_samples(tone, np.random.default_rng(1))
+    spectrum = np.abs(np.fft.rfft(degraded * np.hanning(len(degraded)))) ** 2
     peak = int(np.argmax(spectrum))
     signal, total = spectrum[peak - 5 : peak + 6].sum(), spectrum.sum()
-    assert 0.7 * len(tone) <= len(heard) <= 0.9 * len(tone)
+    assert 0.7 * len(tone) <= len(degraded) <= 0.9 * len(tone)
     assert 10 * np.log10(signal / (total - signal)) == pytest.approx(20, abs=1)

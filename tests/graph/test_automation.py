@@ -27,7 +27,7 @@ def test_a_shard_that_lands_is_asked_for(instance) -> None:
     assert _asked(second, ["image", "items"]) == {row_key("image", "image/a.tar")}
 
 
-def test_a_shard_that_was_there_before_the_first_look_is_asked_for_once(instance) -> None:
+def test_a_shard_that_was_there_before_the_first_scan_is_asked_for_once(instance) -> None:
     instance.add_dynamic_partitions(SHARD_SETS["text"], ["text/a.jsonl"])
     first = dg.evaluate_automation_conditions(definitions.defs, instance=instance)
     second = dg.evaluate_automation_conditions(definitions.defs, instance=instance, cursor=first.cursor)

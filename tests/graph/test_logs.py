@@ -7,7 +7,7 @@ import dagster as dg
 from mmlake_assets.instance import dagster_home
 
 
-def test_runs_of_a_lake_tell_the_terminal_no_debug_messages_and_the_history_all(tmp_path: Path, capfd) -> None:
+def test_runs_of_a_lake_show_the_terminal_no_debug_messages_and_the_history_all(tmp_path: Path, capfd) -> None:
     @dg.op
     def made(context: dg.OpExecutionContext) -> None:
         context.log.debug("a detail")
@@ -19,8 +19,8 @@ def test_runs_of_a_lake_tell_the_terminal_no_debug_messages_and_the_history_all(
 
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         result = work.execute_in_process(instance=instance)
-        told = instance.all_logs(result.run_id)
+        entries = instance.all_logs(result.run_id)
     said = capfd.readouterr().err
     assert "a message" in said
     assert "a detail" not in said and " DEBUG " not in said
-    assert any(entry.is_dagster_event and entry.dagster_event.is_step_start for entry in told)
+    assert any(entry.is_dagster_event and entry.dagster_event.is_step_start for entry in entries)

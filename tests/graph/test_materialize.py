@@ -211,7 +211,7 @@ def test_a_run_that_a_person_stops_ends_as_stopped_and_not_as_failed() -> None:
         run._Runner(defs, instance, run.Ran(listing=None)).run("everything", {})
 
 
-def test_a_failed_run_tells_its_cause_in_our_words_and_ends_with_its_exit_code(
+def test_a_failed_run_reports_its_cause_in_our_words_and_ends_with_its_exit_code(
     own, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a person reads after `mmlake run` is neither a class of Dagster nor half of the story."""

@@ -1,4 +1,4 @@
-"""The asset graph as it stood when it was last looked at. `python -m tests.graph.test_snapshot` writes it anew."""
+"""The asset graph as it stood when it was last inspected. `python -m tests.graph.test_snapshot` writes it anew."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from mmlake.errors import TableCorrupt, UnreadableItem
 from mmlake.landing import as_landing
 from mmlake.rows.landing_rows import landing_rows, pick_shards
-from mmlake.rows.stored import read_parquet_rows
+from mmlake.rows.stored_rows import read_parquet_rows
 from mmlake.sources.tables.compact import INT16, INT32, INT64, Malformed, passed, read_integer, read_struct
 from mmlake.sources.tables.footers import Footer
 from tests.hostile.memory import SETTINGS, rows_of

@@ -51,7 +51,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Site]:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+        monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
         shared_cache.cache_clear()
         yield server
         shared_cache.cache_clear()

@@ -2,7 +2,7 @@
 another port.
 
 It serves what `commit` put into it, pages its trees, signs the content network's addresses, and fails in the ways that
-it is told to.
+it is asked to.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Hub:
     signature: int = 0  # the one that the content network takes; counting it up expires what was signed before
     seen: list[Seen] = field(default_factory=list)
 
-    def beside(self, name: str) -> Hub:
+    def sibling(self, name: str) -> Hub:
         """Another data set on the same server."""
         other = Hub(url=self.url, cdn_url=self.cdn_url, name=name, commits=self.commits)
         self.others.append(other)

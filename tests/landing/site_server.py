@@ -1,5 +1,5 @@
 """A small web server on 127.0.0.1 that serves a tree of files as Apache, nginx or Python's http.server do, and fails
-in the ways that it is told to."""
+in the ways that it is asked to."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from mmlake.landing import Landing, as_landing, is_address
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
-from mmlake.remote.logins import VARIABLE, options_of, without_login
+from mmlake.remote.credentials import VARIABLE, options_of, without_login
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.storages import _info_of
 from mmlake.sources import SourceSettings, scan
@@ -61,7 +61,7 @@ def test_a_tree_is_listed_and_read(memory: Any) -> None:
             "/in/.hidden": b"x",
             "/in/y.part": b"x",
             "/in/_SUCCESS": b"",
-            "/beside/z.txt": b"z",
+            "/sibling/z.txt": b"z",
         }
     )
     landing = FilesystemLanding("memory://in/", remote=SMALL)
@@ -69,7 +69,7 @@ def test_a_tree_is_listed_and_read(memory: Any) -> None:
     assert landing.open("a/big.bin").read() == BIG and landing.location == "memory://in"
     assert landing.stat("_SUCCESS") is not None and landing.stat("_source.json") is None and landing.stat("a") is None
     assert landing.has("a") and landing.has("b.txt") and not landing.has("z") and landing.files("nothing") == []
-    for outside in ("../beside/z.txt", "/beside/z.txt", "a/../../beside/z.txt", "a\0"):
+    for outside in ("../sibling/z.txt", "/sibling/z.txt", "a/../../sibling/z.txt", "a\0"):
         assert landing.stat(outside) is None
         with pytest.raises(UnreadableItem, match="1007"):
             landing.open(outside)
@@ -163,7 +163,7 @@ def test_faults_on_the_way_change_no_byte(
         (OSError("Forbidden: secret"), UnreadableItem, "refuses to give the file"),
     ],
 )
-def test_what_a_library_raises_is_told_in_our_words(
+def test_what_a_library_raises_is_reported_in_our_words(
     memory: Any, monkeypatch: pytest.MonkeyPatch, patient: Retries, raised: Exception, expected: type, words: str
 ) -> None:
     memory.pipe({"/in/a.txt": b"hello"})
@@ -172,9 +172,9 @@ def test_what_a_library_raises_is_told_in_our_words(
         raise raised
 
     monkeypatch.setattr(type(memory), "info", info)
-    with pytest.raises(expected, match=words) as told:
+    with pytest.raises(expected, match=words) as raised:
         FilesystemLanding("memory://in", retries=patient)._storage.info("in/a.txt")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -300,7 +300,7 @@ def test_a_missing_package_is_named(address: str, package: str, monkeypatch: pyt
 
 def test_ftp_is_asked_with_the_login_that_its_location_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     monkeypatch.setattr(
         "fsspec.implementations.ftp.FTPFileSystem._connect",
         lambda self: asked.append((self.host, self.port, self.cred)),
@@ -328,7 +328,7 @@ def test_options_come_from_settings_and_environment(monkeypatch: pytest.MonkeyPa
     assert options_of("gs://special/x", settings) == {"token": "anon"}
     assert options_of("gs://specialer/x", settings) == {"project": "p", "token": "secret"}
     assert options_of("ftp://h/x", settings) == {}
-    with pytest.raises(SettingsError, match="looks like a secret") as raised:
+    with pytest.raises(SettingsError, match="resembles a secret") as raised:
         options_of("az://c/x", settings)
     assert "literal" not in str(raised.value)
     monkeypatch.setenv(VARIABLE, '{"az": {"account_key": "given", "nested": {"list": ["env:GS_TOKEN"]}}}')
@@ -372,8 +372,8 @@ def test_options_that_do_not_fit_are_a_wrong_setting(memory: Any) -> None:
 def test_versions_and_times_are_found_as_storages_spell_them(
     info: dict[str, Any], version: str | None, modified_ns: int
 ) -> None:
-    told = _info_of({"name": "x", "type": "file", "size": 1, **info})
-    assert (told.version, told.modified_ns) == (version, modified_ns)
+    facts = _info_of({"name": "x", "type": "file", "size": 1, **info})
+    assert (facts.version, facts.modified_ns) == (version, modified_ns)
 
 
 def test_a_forked_process_makes_its_own_file_system(memory: Any) -> None:
@@ -396,5 +396,5 @@ def test_a_forked_process_makes_its_own_file_system(memory: Any) -> None:
     ],
 )
 def test_a_login_is_taken_out_of_an_address(address: str, plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     assert without_login(address) == plain

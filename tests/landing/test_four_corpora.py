@@ -73,7 +73,7 @@ def places(hub: Hub, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             "sample/10BT/000_00000.parquet": fineweb([fineweb_record(number) for number in range(5)]),
         }
     )
-    gated = hub.beside("acme/finevideo")
+    gated = hub.sibling("acme/finevideo")
     gated.gated = True
     talk = finevideo(
         [

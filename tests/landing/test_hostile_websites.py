@@ -16,7 +16,7 @@ from site_server import QuietServer, Site
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing.website import WebsiteLanding
 from mmlake.remote.backoff import Retries
-from mmlake.remote.pages import links_of
+from mmlake.remote.directory_pages import links_of
 from mmlake.remote.settings import RemoteSettings
 
 DATA = bytes(range(256)) * 100
@@ -138,7 +138,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ],
     ids=["garbage", "long-header", "cut-chunks", "longer", "shorter", "part-for-whole", "size-of-5000-digits", "204"],
 )
-def test_a_wrong_answer_is_told_in_our_words(
+def test_a_wrong_answer_is_reported_in_our_words(
     raw: Callable[[Answer], str], patient: Retries, answer: Answer, raised: type[Exception], words: str
 ) -> None:
     with pytest.raises(raised, match=words):
@@ -234,15 +234,15 @@ def test_a_weak_etag_does_not_name_bytes(raw: Callable[[Answer], str]) -> None:
         "",
     ],
 )
-def test_a_redirect_to_anywhere_is_told_in_our_words(
+def test_a_redirect_to_anywhere_is_reported_in_our_words(
     raw: Callable[[Answer], str], patient: Retries, target: str
 ) -> None:
     url = raw(lambda method, path, asked: reply(status="302 F", Location=target))
     with pytest.raises((UnreadableItem, RemoteUnavailable)):
         read(url, patient)
-    with pytest.raises(SettingsError, match="the server redirects it to") as told:
+    with pytest.raises(SettingsError, match="the server redirects it to") as raised:
         list(WebsiteLanding(url, retries=patient).directories())
-    str(told.value).encode()
+    str(raised.value).encode()
 
 
 @pytest.mark.parametrize("date", ["Fri, 31 Dec 9999 23:59:59 GMT", "Fri, 31 Dec 99999999999 23:59:59 GMT", "x"])
@@ -292,9 +292,9 @@ def test_a_host_of_another_script_is_asked_for_by_its_ascii_name() -> None:
 
 def test_a_header_of_two_lines_is_a_wrong_setting(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SITE_TOKEN", "secret\nX: y")
-    with pytest.raises(SettingsError, match="line end") as told:
+    with pytest.raises(SettingsError, match="line end") as raised:
         WebsiteLanding(
             site.url,
             remote=RemoteSettings(storage_options={site.url: {"headers": {"Authorization": "env:SITE_TOKEN"}}}),
         )
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(raised.value)

@@ -22,7 +22,7 @@ from mmlake.lake import Lake
 from mmlake.landing import HubLanding
 from mmlake.pipeline import refresh, run_tables
 from mmlake.progress import silent
-from mmlake.publish import making, update_catalog
+from mmlake.publish import update_catalog, version_outputs
 from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources import SourceSettings, ingest, read, scan
@@ -90,11 +90,11 @@ def test_a_version_names_the_revision_and_the_limit_that_it_was_made_from(hub: H
     run_tables(lake)
     update_catalog(lake)
     made_from = {"location": f"{ADDRESS}@{sha}", "revision": sha, "limit": 3}
-    assert making.manifest(lake, "everything-v001", silent).document["landing"] == made_from
+    assert version_outputs.manifest(lake, "everything-v001", silent).document["landing"] == made_from
     hub.commit({"image/b.tar": make.tar({"9.png": make.picture(9)})})
     newer = Lake(tmp_path / "lake", landing=ADDRESS)
     newer.pin_landing()
-    assert making.manifest(newer, "everything-v001", silent).document["landing"] == made_from
+    assert version_outputs.manifest(newer, "everything-v001", silent).document["landing"] == made_from
 
 
 def test_every_process_of_a_lake_reads_the_revision_that_was_pinned(hub: Hub, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_a_hub_that_stays_away_is_an_error_and_no_row(hub: Hub, patient: Retries
         landing.open("big.bin").read()
 
 
-def test_a_wrong_hash_of_the_publisher_is_told_at_the_end_of_the_file(hub: Hub) -> None:
+def test_a_wrong_hash_of_the_publisher_is_reported_at_the_end_of_the_file(hub: Hub) -> None:
     hub.commit({"big.bin": BIG})
     hub.stated["big.bin"] = "0" * 64
     with pytest.raises(UnreadableItem, match="1010.*publisher"):
@@ -269,7 +269,7 @@ def test_after_a_wrong_hash_the_bytes_are_fetched_again(hub: Hub) -> None:
     landing.verify("big.bin")
 
 
-def test_a_file_of_another_size_than_listed_is_told(hub: Hub) -> None:
+def test_a_file_of_another_size_than_listed_is_reported(hub: Hub) -> None:
     sha = hub.commit({"big.bin": BIG})
     landing = HubLanding(ADDRESS)
     landing.files(".")
@@ -325,7 +325,7 @@ def test_a_data_set_without_a_card_has_no_licence(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("hf://datasets/acme/other", "does not exist or is private.*HF_TOKEN"),
         (f"{ADDRESS}@v9", "has no revision 'v9'"),
@@ -336,9 +336,9 @@ def test_a_data_set_without_a_card_has_no_licence(hub: Hub) -> None:
         (f"hf://{TOKEN}@datasets/acme/corpus", r"hf_\*\*\*"),
     ],
 )
-def test_an_address_that_cannot_be_opened_is_told_with_its_remedy(hub: Hub, address: str, told: str) -> None:
+def test_an_address_that_cannot_be_opened_is_reported_with_its_remedy(hub: Hub, address: str, message: str) -> None:
     hub.commit({"a.txt": b"a"})
-    with pytest.raises(SettingsError, match=told) as failure:
+    with pytest.raises(SettingsError, match=message) as failure:
         HubLanding(address).files(".")
     assert TOKEN not in str(failure.value)
 

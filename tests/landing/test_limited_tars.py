@@ -122,11 +122,11 @@ def test_a_limit_reads_the_beginning_alone(tmp_path: Path, large: bytes, pack) -
     landing = Counting(make.land(tmp_path / "in", {"a.tar": data}))
     (shard,) = scan_first(landing, 10, settings=SETTINGS)
     assert (shard.limit, shard.num_samples, shard.modalities) == (10, 10, ("text", "image"))
-    looked_bytes, landing.num_bytes = landing.num_bytes, 0
+    inspected_bytes, landing.num_bytes = landing.num_bytes, 0
     assert len({row["sample_id"] for row in rows(shard, landing, tmp_path / "store")}) == 10
-    # Twice for the scan, which tells modalities and samples, once for each modality; a compressed one is expanded in
+    # Twice for the scan, which reports modalities and samples, once for each modality; a compressed one is expanded in
     # steps of 4, 8, ... MB.
-    assert looked_bytes < len(data) // 2 and landing.num_bytes < len(data) // 2
+    assert inspected_bytes < len(data) // 2 and landing.num_bytes < len(data) // 2
 
 
 def test_a_limit_asks_a_web_server_for_the_beginning_alone(site: Site, tmp_path: Path, large: bytes) -> None:
@@ -134,7 +134,7 @@ def test_a_limit_asks_a_web_server_for_the_beginning_alone(site: Site, tmp_path:
     landing = WebsiteLanding(site.url, remote=RemoteSettings(block_bytes=1 << 16, cache_bytes=1 << 28))
     (shard,) = scan_first(landing, 10, settings=SETTINGS)
     assert len({row["sample_id"] for row in rows(shard, landing, tmp_path / "store")}) == 10
-    # 10 samples, the margin of 256, and a run of 32 headers; the first look at the format reads ahead
+    # 10 samples, the margin of 256, and a run of 32 headers; the first scan of the format reads ahead
     assert site.served("a.tar") < 300 * len(large) // 5000 + 20 * (1 << 16)
 
 
@@ -162,8 +162,8 @@ def test_a_sample_whose_record_lies_behind_the_margin_is_whole_without_it(tmp_pa
     "record",
     [{"score": 1}, {"texts": [None], "images": ["{}.png"]}, {"texts": ["x", None], "images": [None, "{}.1.png"]}],
 )
-def test_what_a_record_names_is_looked_for_behind_the_margin(tmp_path: Path, record: dict) -> None:
-    """All records stand before all pictures: a sample that were cut between them would be told as damaged."""
+def test_what_a_record_names_is_searched_for_behind_the_margin(tmp_path: Path, record: dict) -> None:
+    """All records stand before all pictures: a sample that were cut between them would be reported as damaged."""
     records = [(f"{at:05d}.json", json.dumps(record).replace("{}", f"{at:05d}").encode()) for at in range(600)]
     inner = ".1" if "texts" in record and record["texts"][0] else ""
     limited, expected = both(
@@ -195,7 +195,7 @@ def test_a_margin_of_large_members_is_measured_in_bytes(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize("limit", [2, 50])
-def test_a_cut_tar_tells_so_only_where_the_limit_reaches_its_end(tmp_path: Path, limit: int, pack) -> None:
+def test_a_cut_tar_says_so_only_where_the_limit_reaches_its_end(tmp_path: Path, limit: int, pack) -> None:
     data = tar(pairs(20))
     limited, expected = both(make.land(tmp_path / "in", {"a.tar": pack(data[: len(data) - 4000])}), limit)
     assert limited == expected
@@ -234,7 +234,7 @@ def test_modalities_known_under_another_limit_are_not_taken_over(
         tmp_path / "in", {"a.tar": tar([(f"{at:04d}.png", png()) for at in range(600)] + [("z.wav", wav())])}
     )
 
-    def look(limit: int | None, known: dict[str, Shard]) -> dict[str, Shard]:
+    def scanned(limit: int | None, known: dict[str, Shard]) -> dict[str, Shard]:
         found = (
             scan(root, settings=SETTINGS, known=known)
             if limit is None
@@ -242,13 +242,13 @@ def test_modalities_known_under_another_limit_are_not_taken_over(
         )
         return {shard.key: shard for shard in found}
 
-    fresh, again = look(after, {}), look(after, look(before, {}))
+    fresh, again = scanned(after, {}), scanned(after, scanned(before, {}))
     assert [(shard.modalities, shard.limit, shard.revision) for shard in again.values()] == [
         (shard.modalities, shard.limit, shard.revision) for shard in fresh.values()
     ]
 
 
-def test_a_look_that_may_open_nothing_leaves_a_limited_shard_as_it_was(tmp_path: Path) -> None:
+def test_a_scan_that_may_open_nothing_leaves_a_limited_shard_as_it_was(tmp_path: Path) -> None:
     root = make.land(tmp_path / "in", {"a.tar": tar([("a.png", png()), ("b.png", png()), ("c.wav", wav())])})
     (shard,) = scan_first(root, 1, settings=SETTINGS)
     assert scan(root, settings=SETTINGS, known={shard.key: shard}, at_most=0) == [shard]

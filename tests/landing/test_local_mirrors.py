@@ -46,7 +46,7 @@ def test_other_links_out_of_a_landing_zone_are_refused_files_as_before(tmp_path:
     assert link.refused is not None
 
 
-def test_what_hf_download_and_git_write_beside_the_files_is_not_read(tmp_path: Path) -> None:
+def test_what_hf_download_and_git_write_next_to_the_files_is_not_read(tmp_path: Path) -> None:
     files = {
         "data/a.jsonl": make.jsonl([make.prose(1)]),
         ".cache/huggingface/download/data/a.jsonl.metadata": b"x\ny\n1.0\n",

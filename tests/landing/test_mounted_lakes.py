@@ -87,16 +87,16 @@ def test_every_process_reads_the_pinned_revision_until_the_name_is_given_again(
     assert memory(newer)["landing"]["web"] == f"{ADDRESS}@{hub.refs['main']}"
 
 
-def test_source_licence_and_pin_are_told_of_an_item(hub: Hub, places: dict[str, str], tmp_path: Path) -> None:
+def test_source_licence_and_pin_are_reported_of_an_item(hub: Hub, places: dict[str, str], tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", landing=places)
     refresh(lake)
     for key in keys(lake):
         run_step(ROW_STEPS["items"], lake, "text", key)
     rows = lake.tables.concat("items", "text").to_pylist()
     assert {(row["source"], row["licence"]) for row in rows} == {("notes", "NOASSERTION"), (NAME, "ODC-By-1.0")}
-    told = story_of(Lake(lake.root), rows[0]["digest"]).to_text()
-    assert f"  notes: {places['notes']}\n" in told
-    assert f"  web: {ADDRESS}@{hub.refs['main']}, revision {hub.refs['main']}\n" in told
+    story = story_of(Lake(lake.root), rows[0]["digest"]).to_text()
+    assert f"  notes: {places['notes']}\n" in story
+    assert f"  web: {ADDRESS}@{hub.refs['main']}, revision {hub.refs['main']}\n" in story
 
 
 def test_one_more_can_be_named_later_and_nothing_is_read_again(places: dict[str, str], tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_damaged_memory_of_several_is_named(tmp_path: Path, landing: object) -
         _ = Lake(tmp_path).landing
 
 
-def test_a_look_opens_no_more_new_shards_of_all_than_it_may(places: dict[str, str], tmp_path: Path) -> None:
+def test_a_scan_opens_no_more_new_shards_of_all_than_it_may(places: dict[str, str], tmp_path: Path) -> None:
     make.land(Path(places["notes"]), {f"{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(3)})
     lake = Lake(tmp_path / "lake", landing=places)
     assert [len(refresh(lake, at_most=3).new) for _ in range(3)] == [3, 2, 0]
@@ -209,7 +209,7 @@ def test_none_that_can_be_reached_is_an_error(
 def test_the_address_of_one_that_was_never_reached_is_not_remembered(
     places: dict[str, str], outage: Callable[[], None], tmp_path: Path
 ) -> None:
-    """It was never looked at, so nobody knows whether it holds a credential."""
+    """It was never inspected, so nobody knows whether it holds a credential."""
     outage()
     lake = Lake(tmp_path / "lake", landing=places)
     refresh(lake)
@@ -300,7 +300,7 @@ def test_a_run_reads_the_others_publishes_nothing_and_ends_in_the_error(
     outage()
     with (
         open_instance(tmp_path / "lake") as instance,
-        pytest.raises(RemoteUnavailable, match="landing zone 'web'.*nothing is published until all can be looked at"),
+        pytest.raises(RemoteUnavailable, match="landing zone 'web'.*nothing is published until all can be inspected"),
     ):
         run_lake(
             resource,

@@ -56,7 +56,7 @@ def test_only_a_leading_name_and_an_equals_sign_name_a_landing_zone(texts: list[
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (["/one", "/two"], "given 2 times and not each time with a name"),
         (["a=/one", "/two"], "given 2 times and not each time with a name"),
@@ -66,8 +66,8 @@ def test_only_a_leading_name_and_an_equals_sign_name_a_landing_zone(texts: list[
         (["a" * 65 + "=/one"], "at most 64 characters"),
     ],
 )
-def test_texts_that_do_not_go_together_are_refused(texts: list[str], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_texts_that_do_not_go_together_are_refused(texts: list[str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         addresses_of(texts)
 
 
@@ -198,7 +198,7 @@ def test_a_link_out_of_its_landing_zone_is_refused_even_where_it_ends_in_another
 
 
 def test_annotations_speak_of_images_of_their_own_landing_zone_only(tmp_path: Path) -> None:
-    """One landing zone is called as COCO calls the directory beside it."""
+    """One landing zone is called as COCO calls the directory next to it."""
     root = make.land(tmp_path, coco())
     whole = Mounts({"coco": LocalLanding(root / "coco")})
     parted = Mounts(

@@ -18,7 +18,7 @@ from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.records import SourceRef
 from mmlake.remote.backoff import Retries
 from mmlake.remote.cache import shared_cache
-from mmlake.remote.logins import VARIABLE
+from mmlake.remote.credentials import VARIABLE
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources import SourceSettings
 from mmlake.store import BlobStore
@@ -47,7 +47,7 @@ class Shelf(paramiko.SFTPServerInterface):
     def _at(self, path: str) -> str:
         return f"{self.root}{self.canonicalize(path)}"
 
-    def _told(self, path: str, ask) -> object:
+    def _answer_of(self, path: str, ask) -> object:
         try:
             return paramiko.SFTPAttributes.from_stat(ask(path), os.path.basename(path))
         except OSError as error:
@@ -55,15 +55,17 @@ class Shelf(paramiko.SFTPServerInterface):
 
     def list_folder(self, path: str) -> object:
         try:
-            return [self._told(os.path.join(self._at(path), name), os.lstat) for name in os.listdir(self._at(path))]
+            return [
+                self._answer_of(os.path.join(self._at(path), name), os.lstat) for name in os.listdir(self._at(path))
+            ]
         except OSError as error:
             return paramiko.SFTPServer.convert_errno(error.errno)
 
     def stat(self, path: str) -> object:
-        return self._told(self._at(path), os.stat)
+        return self._answer_of(self._at(path), os.stat)
 
     def lstat(self, path: str) -> object:
-        return self._told(self._at(path), os.lstat)
+        return self._answer_of(self._at(path), os.lstat)
 
     def open(self, path: str, flags: int, attr: object) -> object:
         if "refused" in path:
@@ -81,7 +83,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with some files; cache and logins are the test's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("mmlake.remote.logins._SEEN", {})
+    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     shared_cache.cache_clear()
     root = tmp_path / "server"
     for path, data in {
@@ -89,7 +91,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "in/big.bin": BIG,
         "in/lines.jsonl": b'{"text": "one"}\n',
         "in/.hidden": b"x",
-        "beside.txt": b"x",
+        "sibling.txt": b"x",
     }.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
@@ -100,13 +102,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def port(files: Path) -> Iterator[int]:
     """Of a server that shows the files."""
     key, transports = paramiko.ECDSAKey.generate(), []
-    listener = socket.create_server(("127.0.0.1", 0))
+    server_socket = socket.create_server(("127.0.0.1", 0))
     shelf = type("_Shelf", (Shelf,), {"root": files})
 
     def serve() -> None:
         while True:
             try:
-                connection, _ = listener.accept()
+                connection, _ = server_socket.accept()
             except OSError:
                 return
             transport = paramiko.Transport(connection)
@@ -120,9 +122,9 @@ def port(files: Path) -> Iterator[int]:
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    yield listener.getsockname()[1]
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
+    yield server_socket.getsockname()[1]
+    server_socket.shutdown(socket.SHUT_RDWR)
+    server_socket.close()
     thread.join()
     for transport in transports:
         transport.close()
@@ -178,11 +180,13 @@ def test_a_refused_file_is_a_fault_of_its_own(zone: FilesystemLanding, files: Pa
         zone.open("refused.txt").read()
 
 
-def test_a_wrong_password_is_told_without_it_and_tried_once(port: int, patient: Retries, waits: list[float]) -> None:
+def test_a_wrong_password_is_reported_without_it_and_tried_once(
+    port: int, patient: Retries, waits: list[float]
+) -> None:
     landing = FilesystemLanding(f"sftp://reader:recognizable@127.0.0.1:{port}/in", retries=patient)
-    with pytest.raises(RemoteUnavailable, match="the storage refuses us") as told:
+    with pytest.raises(RemoteUnavailable, match="the storage refuses us") as raised:
         list(landing.directories())
-    assert "recognizable" not in str(told.value) and waits == []
+    assert "recognizable" not in str(raised.value) and waits == []
 
 
 def test_a_broken_connection_is_made_anew(zone: FilesystemLanding) -> None:
@@ -193,7 +197,7 @@ def test_a_broken_connection_is_made_anew(zone: FilesystemLanding) -> None:
 
 
 def test_a_server_that_is_not_there_is_unavailable(patient: Retries) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        free = listener.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as server_socket:
+        free = server_socket.getsockname()[1]
     with pytest.raises(RemoteUnavailable, match="6 tries"):
         list(as_landing(FilesystemLanding(f"sftp://reader@127.0.0.1:{free}/in", retries=patient)).directories())

@@ -32,7 +32,7 @@ def with_login(site: Site) -> str:
 
 
 def ingested(lake: Lake) -> dict[str, list[dict[str, object]]]:
-    """Shard -> rows of its items, without what tells when they were read."""
+    """Shard -> rows of its items, without what says when they were read."""
     refresh(lake)
     found = {}
     for modality in ("text", "image", "video", "audio"):
@@ -106,11 +106,11 @@ def test_scan_and_rows_take_an_address_with_a_login(site: Site, corpus: Path, tm
     assert PASSWORD not in scanned.output + written.output and not holding_secrets(tmp_path)
 
 
-def test_a_run_leaves_no_credential_though_the_resource_was_told_one(
+def test_a_run_leaves_no_credential_though_the_resource_was_given_one(
     site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Dagster keeps the configuration of resources with each run. Later stages read the lake and no address."""
-    for name in ("mmlake", "aiohttp", "fsspec", "asyncio", "dagster"):  # not all: numba would tell of every instruction
+    for name in ("mmlake", "aiohttp", "fsspec", "asyncio", "dagster"):  # not all: numba would log every instruction
         caplog.set_level(logging.DEBUG, logger=name)
     site.login, site.files = (USER, PASSWORD), {"a.png": make.picture(1)}
     root = tmp_path / "lake"
@@ -136,7 +136,7 @@ def test_a_run_leaves_no_credential_though_the_resource_was_told_one(
     assert PASSWORD not in repr(resource)
 
 
-def test_a_lake_told_of_a_login_remembers_the_address_alone(site: Site, corpus: Path, tmp_path: Path) -> None:
+def test_a_lake_given_a_login_remembers_the_address_alone(site: Site, corpus: Path, tmp_path: Path) -> None:
     site.login = (USER, PASSWORD)
     lake = Lake(tmp_path / "lake", landing=with_login(site))
     refresh(lake)

@@ -22,10 +22,10 @@ from mmlake.landing import Landing, LocalLanding, as_landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.client import proxy_for
-from mmlake.remote.logins import without_login
-from mmlake.remote.pages import links_of
+from mmlake.remote.credentials import without_login
+from mmlake.remote.directory_pages import links_of
 from mmlake.remote.settings import RemoteSettings
-from mmlake.remote.spooled import SpooledFile
+from mmlake.remote.spool_file import SpooledFile
 from mmlake.remote.website import FileHeaders, Website
 from tests import make
 
@@ -79,7 +79,7 @@ def test_a_name_that_is_no_utf8_is_listed_and_read(site: Site) -> None:
 
 def test_links_that_lead_elsewhere_are_no_files() -> None:
     page = """<a href="?C=N;O=D">N</a><a href="../">up</a><a href="/">root</a>
-    <a href="/databases/x.tar">beside</a><a href="http://other.example/data/x.tar">x</a>
+    <a href="/databases/x.tar">sibling</a><a href="http://other.example/data/x.tar">x</a>
     <a href="https://host.example/data/x.tar">other scheme</a>
     <a href="http://host.example:81/data/x.tar">port</a>
     <a href="javascript:go()">j</a><a href="mailto:a@b">m</a>
@@ -219,7 +219,7 @@ def test_a_file_whose_length_is_not_stated_is_measured(site: Site, way: str) -> 
     assert opened(site, remote=RemoteSettings(spool_bytes=350_000)).stat("a.bin").refused is not None
 
 
-def test_a_file_of_unstated_length_and_version_is_told_by_its_content(site: Site) -> None:
+def test_a_file_of_unstated_length_and_version_is_recognised_by_its_content(site: Site) -> None:
     site.files, site.is_chunked, site.states_versions = {"a.bin": b"one"}, True, False
     before = opened(site).stat("a.bin")
     site.files["a.bin"] = b"two"
@@ -310,7 +310,7 @@ def test_a_changed_file_has_another_version(site: Site) -> None:
 
 
 @pytest.mark.parametrize("way", ["address", "netrc", "settings", "environment"])
-def test_a_login_opens_the_site_and_is_told_nowhere(
+def test_a_login_opens_the_site_and_is_reported_nowhere(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, way: str
 ) -> None:
     caplog.set_level("DEBUG")
@@ -333,9 +333,9 @@ def test_a_login_opens_the_site_and_is_told_nowhere(
     site.login = (USER, "another")
     with pytest.raises(RemoteUnavailable, match="wants a login") as raised:
         landing.open("a.txt")
-    told = f"{raised.value!r} {raised.getrepr(style='long')} {caplog.text} {remote!r}"
+    output = f"{raised.value!r} {raised.getrepr(style='long')} {caplog.text} {remote!r}"
     assert (
-        PASSWORD not in told.replace("environment", "")
+        PASSWORD not in output.replace("environment", "")
         or way == "environment"
         and PASSWORD not in f"{raised.value!r} {caplog.text}"
     )

@@ -20,7 +20,7 @@ SMALL = RemoteSettings(block_bytes=1 << 14, cache_bytes=1 << 25, ahead_blocks=0)
 
 
 def pictures() -> dict[str, bytes]:
-    """Members of 2 MB, of which few bytes tell what they are."""
+    """Members of 2 MB, of which few bytes give the type."""
     return {f"{at}.jpg": b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(2_000_000) for at in range(4)} | {
         "last.txt": b"words"
     }

@@ -121,7 +121,7 @@ def lake(root: Path) -> Tables:
     return tables
 
 
-def test_a_kept_item_tells_every_occurrence_stage_and_version(tmp_path):
+def test_a_story_of_a_kept_item_has_every_occurrence_stage_and_version(tmp_path):
     manifests = [{"version": "v1", "names": ["main"], "digests": {KEPT}}, {"version": "v0", "digests": set()}]
     story = why(KEPT, tables=lake(tmp_path), manifests=manifests)
     assert [each.item_id for each in story.occurrences] == ["s1#000000", "s1#000001"]
@@ -185,7 +185,7 @@ def test_the_answer_is_the_same_from_a_reopened_lake_and_survives_json(tmp_path)
     )
 
 
-def test_run_events_stand_beside_the_stage_of_their_run(tmp_path):
+def test_run_events_stand_next_to_the_stage_of_their_run(tmp_path):
     story = why(BLURRED, tables=lake(tmp_path), run_events={"run-2": {"job": "backfill"}})
     assert {step.table: step.run for step in story.steps}["verdicts"] == {"job": "backfill"}
     assert {step.table: step.run for step in story.steps}["tracks"] is None
@@ -245,7 +245,7 @@ def test_the_answer_comes_in_under_a_second_with_forty_shards(tmp_path):
             Slot("items", "image", f"s{shard}"),
             [{**item(digest_of(b"%d-%d" % (shard, i)), i), "item_id": f"s{shard}#{i}"} for i in range(50)],
         )
-    start_s = time.process_time()  # other processes may run beside it
+    start_s = time.process_time()  # other processes may run next to it
     why(digest_of(b"39-49"), tables=tables)
     assert time.process_time() - start_s < 1
 

@@ -28,7 +28,7 @@ def endpoint(surroundings: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def surroundings() -> Iterator[pytest.MonkeyPatch]:
-    """Credentials that a test can look for, and nothing of the machine's own."""
+    """Credentials that a test can search for, and nothing of the machine's own."""
     with pytest.MonkeyPatch.context() as patch:
         if "MMLAKE_TEST_S3" not in os.environ:
             patch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)

@@ -1,4 +1,4 @@
-"""Servers that the tests start: S3 in a process of its own, and a proxy before it that breaks what it is told to
+"""Servers that the tests start: S3 in a process of its own, and a proxy before it that breaks what it is asked to
 break."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Fault:
     cut_after: int | None = None  # bytes of the body that come before the connection is closed
     lost_answer: bool = False  # the storage does it, the answer never comes
     is_reset: bool = False  # the connection is closed while the request is on its way; nothing reaches the storage
-    length_off: int = 0  # added to the Content-Length that is told, after which the connection is closed
+    length_off: int = 0  # added to the Content-Length that is reported, after which the connection is closed
     etag: str | None = None  # in place of the true one
     delay_s: float = 0.0
     drop_headers: tuple[str, ...] = ()  # of the request: a store that does not know them
@@ -145,13 +145,13 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
             for name, value in answer.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length"):
                     self.send_header(name, fault.etag if fault and fault.etag and name.lower() == "etag" else value)
-            told = (
+            stated = (
                 answer.getheader("Content-Length")
                 if self.command == "HEAD"
                 else str(len(data) + (fault.length_off if fault else 0))
             )
             if answer.status != 204:
-                self.send_header("Content-Length", told or "0")
+                self.send_header("Content-Length", stated or "0")
             self.end_headers()
             if fault and fault.cut_after is not None:
                 self.wfile.write(data[: fault.cut_after])
@@ -165,7 +165,7 @@ def proxy_before(upstream: str) -> Iterator[Proxy]:
 
         def _refuse(self, fault: Fault) -> None:
             data = (
-                f"<?xml version='1.0'?><Error><Code>{fault.code}</Code><Message>secret-looking text of a "
+                f"<?xml version='1.0'?><Error><Code>{fault.code}</Code><Message>secret text of a "
                 "server</Message></Error>"
             ).encode()
             self.send_response_only(fault.status or 503)

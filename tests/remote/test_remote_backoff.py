@@ -59,7 +59,7 @@ def test_what_cannot_pass_goes_through_at_once(clock, error) -> None:
     assert clock.slept == []
 
 
-def test_tries_are_counted_and_told(clock) -> None:
+def test_tries_are_counted_and_reported(clock) -> None:
     with pytest.raises(
         RemoteUnavailable,
         match=r"^GET https://host/x: 6 tries in \d+\.\d s all failed, the last by HTTP 503; .*run again",
@@ -79,12 +79,12 @@ def test_waits_are_drawn_evenly_below_a_bound_that_doubles_up_to_the_cap() -> No
         assert statistics.stdev(drawn) == pytest.approx(bound / 12**0.5, rel=0.05)
 
 
-def test_a_servers_wish_is_a_lower_bound(clock) -> None:
+def test_a_servers_pause_is_a_lower_bound(clock) -> None:
     retrying(clock).call(failing(1, Transient("HTTP 429", retry_after_s=7.0)), what="GET x")
     assert 7.0 <= clock.slept[0] <= 7.4
 
 
-def test_a_wish_for_a_long_pause_ends_the_call(clock) -> None:
+def test_a_request_for_a_long_pause_ends_the_call(clock) -> None:
     with pytest.raises(RemoteUnavailable, match=r"a pause of 3600 s, more than 120 s \(HTTP 503\)"):
         retrying(clock).call(failing(1, Transient("HTTP 503", retry_after_s=3600.0)), what="GET x")
 
@@ -114,7 +114,7 @@ def test_a_spent_budget_fills_with_time_and_with_calls(clock) -> None:
     assert (budget.spend(), budget.spend()) == (True, False)
 
 
-def test_a_spent_budget_is_told(clock) -> None:
+def test_a_spent_budget_is_reported(clock) -> None:
     with pytest.raises(RemoteUnavailable, match=r"the retry budget is spent \(1 retries for 1 calls\)"):
         retrying(clock, budget=Budget(per_second=0.0, ceiling=1.0, clock=clock)).call(
             failing(9, ConnectionResetError()), what="GET x"

@@ -194,7 +194,7 @@ def test_processes_share_the_directory(settings) -> None:
     assert [process.wait() for process in started] == [0, 0, 0, 0]
 
 
-def test_a_failure_of_the_read_ahead_is_told_where_its_bytes_are_wanted(settings) -> None:
+def test_a_failure_of_the_read_ahead_is_reported_where_its_bytes_are_wanted(settings) -> None:
     def read_range(offset: int, size: int) -> bytes:
         if offset + size > 20 * 1024:
             raise RemoteUnavailable("the storage is away")
@@ -245,7 +245,7 @@ def test_ranges_that_are_expected_are_on_the_way_at_once_and_read_from_what_came
     assert sorted(remote.asked) == [(2048, 3072), (50_176, 1024), (89_088, 1024), (101_376, 1101)]
 
 
-def test_what_is_expected_and_cannot_be_had_is_told_where_it_is_read(settings) -> None:
+def test_what_is_expected_and_cannot_be_had_is_reported_where_it_is_read(settings) -> None:
     def read_range(offset: int, size: int) -> bytes:
         if offset >= 50_000:
             raise UnreadableItem(1001, "gone")

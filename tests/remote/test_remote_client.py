@@ -19,7 +19,7 @@ from tests.remote.conftest import SECRET
 from tests.remote.servers import Fault
 
 
-def test_a_missing_library_is_told_with_its_remedy(monkeypatch) -> None:
+def test_a_missing_library_is_reported_with_its_remedy(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(MissingExtra, match=r"pip install 'mmlake\[s3\]'"):
         s3.client_of()
@@ -29,9 +29,9 @@ def test_a_missing_library_is_told_with_its_remedy(monkeypatch) -> None:
 def test_a_wrong_endpoint_is_refused_and_never_repeated(monkeypatch, endpoint) -> None:
     pytest.importorskip("boto3")
     monkeypatch.setenv("MMLAKE_S3_ENDPOINT", endpoint)
-    with pytest.raises(SettingsError, match="MMLAKE_S3_ENDPOINT is not") as told:
+    with pytest.raises(SettingsError, match="MMLAKE_S3_ENDPOINT is not") as raised:
         s3.client_of()
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
 
 
 def test_a_process_has_one_client_for_one_environment(proxy, monkeypatch) -> None:
@@ -48,7 +48,7 @@ def test_no_credentials_are_a_setting_to_make(proxy, monkeypatch, remote) -> Non
         Bucket("somewhere", settings=remote).head("x")
 
 
-def test_nobody_at_the_endpoint_is_told(proxy, monkeypatch, remote) -> None:
+def test_nobody_at_the_endpoint_is_reported(proxy, monkeypatch, remote) -> None:
     monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _: None)
     with socket.socket() as taken:  # and does not listen, so that nobody else does
         taken.bind(("127.0.0.1", 0))

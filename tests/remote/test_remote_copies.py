@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mmlake.remote.settings import RemoteSettings
-from mmlake.store import s3thinning
+from mmlake.store import s3_copies
 from mmlake.store.s3 import S3Store
 from tests.remote.servers import Fault, Proxy
 
@@ -80,7 +80,7 @@ def test_the_sound_copy_is_the_one_that_stays(stores) -> None:
     assert [stores[2].verify(sha256(data)) for data in CONTENTS] == [None] * 4
 
 
-def test_where_no_copy_is_sound_all_stay_to_be_told(stores) -> None:
+def test_where_no_copy_is_sound_all_stay_to_be_reported(stores) -> None:
     for which in range(2):
         damage(stores[0], COMMON, which=which)
     assert (stores[2].thin(), stores[2].verify(sha256(COMMON)), stores[2].stats().num_spare) == (1, "corrupt", 1)
@@ -123,7 +123,7 @@ def test_a_thinning_killed_before_any_request_loses_nothing(stores, monkeypatch:
                 admitted(stores[0]).thin()
         is_whole_run = len(sent) < number
         assert_whole(stores[1])
-        monkeypatch.setattr(s3thinning, "_ABANDONED_S", -1.0)
+        monkeypatch.setattr(s3_copies, "_ABANDONED_S", -1.0)
         admitted(stores[2]).thin()
         monkeypatch.undo()
         assert stores[1].stats().num_spare == 0
@@ -139,19 +139,19 @@ def admitted(like: S3Store) -> S3Store:
 
 
 def test_while_one_has_its_turn_another_removes_nothing(stores) -> None:
-    with s3thinning._turn(stores[0].bucket, "lake/thinning/") as has_turn:
+    with s3_copies._turn(stores[0].bucket, "lake/thinning/") as has_turn:
         assert has_turn()
         assert (stores[1].thin(), has_turn()) == (0, True)
     assert stores[1].thin() == 2
 
 
 def test_who_was_taken_for_dead_deletes_nothing_any_more(stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    with s3thinning._turn(stores[0].bucket, "lake/thinning/") as first:
-        monkeypatch.setattr(s3thinning, "_ABANDONED_S", -1.0)
-        with s3thinning._turn(stores[1].bucket, "lake/thinning/") as second:
+    with s3_copies._turn(stores[0].bucket, "lake/thinning/") as first:
+        monkeypatch.setattr(s3_copies, "_ABANDONED_S", -1.0)
+        with s3_copies._turn(stores[1].bucket, "lake/thinning/") as second:
             assert (first(), second()) == (False, True)
-    with s3thinning._turn(stores[0].bucket, "lake/thinning/") as first:
-        monkeypatch.setattr(s3thinning, "_TURN_S", -1.0)
+    with s3_copies._turn(stores[0].bucket, "lake/thinning/") as first:
+        monkeypatch.setattr(s3_copies, "_TURN_S", -1.0)
         assert not first()
 
 

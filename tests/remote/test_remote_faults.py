@@ -102,7 +102,7 @@ def test_a_write_that_met_another_one_is_made_again(stores, proxy: Proxy) -> Non
     assert [stores[1].read(digest) for digest in digests] == [*SMALL, LARGE]
 
 
-def test_a_write_that_never_comes_through_is_told_and_nothing_is_promised(stores, proxy: Proxy) -> None:
+def test_a_write_that_never_comes_through_is_reported_and_nothing_is_promised(stores, proxy: Proxy) -> None:
     proxy.faults = [replace(CONFLICT, key=".idx", times=99)]
     with pytest.raises(RemoteUnavailable, match="another write of the same key"):
         put_small(stores[0])

@@ -61,11 +61,11 @@ def test_a_prefix_is_listed_like_a_directory(client, name, landing, tmp_path) ->
 def test_an_entry_has_size_time_and_etag(client, name, landing) -> None:
     upload(client, name, {"zone/a": b"12345"})
     (entry,) = landing.files(".")
-    told = client.head_object(Bucket=name, Key="zone/a")
+    written = client.head_object(Bucket=name, Key="zone/a")
     assert (entry.size_bytes, f'"{entry.version}"', entry.modified_ns) == (
         5,
-        told["ETag"],
-        told["LastModified"].timestamp() * 1e9,
+        written["ETag"],
+        written["LastModified"].timestamp() * 1e9,
     )
     assert landing.stat("a") == entry
 
@@ -94,7 +94,7 @@ def test_an_odd_name_is_listed_and_read(client, name, landing, key) -> None:
 @pytest.mark.parametrize(
     "key", ["a//b.bin", "a/../b.bin", "../b.bin", "./b.bin", "a/.", "/b.bin", "a/b/../../../../etc/passwd"]
 )
-def test_a_key_that_is_no_path_is_told_and_never_opened(client, name, landing, key) -> None:
+def test_a_key_that_is_no_path_is_reported_and_never_opened(client, name, landing, key) -> None:
     upload(client, name, {f"zone/{key}": b"x", "zone/a/good.bin": b"y"})
     entries = [entry for _, found in landing.directories() for entry in found]
     (refused,) = (entry for entry in entries if entry.refused is not None)
@@ -111,7 +111,7 @@ def test_marks_of_empty_directories_are_no_files(client, name, landing) -> None:
     assert listed(landing) == {"a": ["a/b.bin"]}
 
 
-def test_an_object_that_is_also_a_directory_is_told(client, name, landing) -> None:
+def test_an_object_that_is_also_a_directory_is_reported(client, name, landing) -> None:
     """Their shards would have one key, and one of the two would be lost."""
     upload(client, name, {"zone/a": b"1", "zone/a/b.bin": b"2"})
     found = {entry.path: entry.refused for _, entries in landing.directories() for entry in entries}
@@ -175,9 +175,9 @@ def test_an_object_that_changes_while_it_is_read_is_never_mixed(client, name, la
     ],
 )
 def test_a_wrong_address_is_refused_and_never_repeated(address) -> None:
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as raised:
         as_landing(address)
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def test_an_outage_stops_the_scan_and_is_no_row(client, name, landing, proxy, mo
 
 
 @pytest.mark.slow
-def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_tells_no_secret(
+def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_reports_no_secret(
     client, name, remote, proxy, tmp_path, caplog
 ) -> None:
     """Landing zone and blobs on S3, through a network with 503s and cut connections; then every file of the lake and
-    the log is looked through."""
+    the log is searched."""
     caplog.set_level(logging.DEBUG, logger="mmlake")
     local = make.small_landing(tmp_path / "zone")
     files = {path.relative_to(local).as_posix(): path.read_bytes() for path in local.rglob("*") if path.is_file()}
@@ -259,19 +259,19 @@ def test_a_whole_run_on_a_bucket_gives_what_a_directory_gives_and_tells_no_secre
     refresh(lake)
     run_tables(lake, modalities=("text", "image"))
     lake.remember_landing()
-    beside = Lake(tmp_path / "beside", landing=local)
-    refresh(beside)
-    run_tables(beside, modalities=("text", "image"))
+    direct = Lake(tmp_path / "direct", landing=local)
+    refresh(direct)
+    run_tables(direct, modalities=("text", "image"))
     assert isinstance(lake.store, S3Store)
-    assert sorted(lake.store.digests()) == sorted(beside.store.digests())
+    assert sorted(lake.store.digests()) == sorted(direct.store.digests())
     assert not (lake.root / "blobs").exists()
     assert json.loads((lake.root / "lake.json").read_text())["store"] == f"s3://{name}/lake"
     again = Lake(tmp_path / "lake", settings=Settings.of({"remote": {"cache_dir": remote.cache_dir}}))
     assert (again.store.location, again.landing.location) == (f"s3://{name}/lake", f"s3://{name}/zone")
-    told = [
+    written = [
         path.read_bytes() for root in (lake.root, tmp_path / "cache") for path in root.rglob("*") if path.is_file()
     ] + [caplog.text.encode()]
-    assert not any(secret.encode() in text for text in told for secret in (KEY_ID, SECRET))
+    assert not any(secret.encode() in text for text in written for secret in (KEY_ID, SECRET))
 
 
 def test_a_sparing_reader_fetches_nothing_ahead(client, name, remote, landing) -> None:

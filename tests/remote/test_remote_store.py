@@ -151,7 +151,7 @@ def test_reads_through_a_bad_network_converge(store, other, proxy) -> None:
     assert [other.read(digest) for digest in digests] == [*SMALL, LARGE]
 
 
-def test_damage_in_the_bucket_is_told_and_mended(store, other) -> None:
+def test_damage_in_the_bucket_is_reported_and_repaired(store, other) -> None:
     digest = store.put(LARGE, extension="jpg")
     store.bucket.client.put_object(Bucket=store.bucket.name, Key=f"lake/blobs/{digest}", Body=b"!" + LARGE[1:])
     assert other.verify(digest) == "corrupt"
@@ -163,7 +163,7 @@ def test_damage_in_the_bucket_is_told_and_mended(store, other) -> None:
     assert other.put(LARGE) == digest and other.verify(digest) is None
 
 
-def test_damage_in_a_pack_is_told_and_mended(store, other) -> None:
+def test_damage_in_a_pack_is_reported_and_repaired(store, other) -> None:
     digests = put_small(store)
     key = next(f"lake/{key}" for key in keys(store) if key.endswith(".pack"))
     pack = store.bucket.client.get_object(Bucket=store.bucket.name, Key=key)["Body"].read()
@@ -235,9 +235,9 @@ def test_a_storage_without_conditions_takes_one_writer_at_a_time(store, proxy, s
     ],
 )
 def test_a_wrong_location_is_refused_and_never_repeated(tmp_path, location) -> None:
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as raised:
         open_store(location, tmp_path)
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(raised.value)
 
 
 def test_packs_are_verified_in_few_requests(store, other, proxy, monkeypatch) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mmlake.costs import Prices, precompute_plan, stage_costs
 from mmlake.evaluate import cluster, compare, describe_clusters, summarize
-from mmlake.evaluate.scoring import score_schema
+from mmlake.evaluate.scores import score_schema
 from mmlake.evaluate.shape import shape
 from mmlake.records import digest_of
 from mmlake.report import (

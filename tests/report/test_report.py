@@ -29,7 +29,7 @@ from mmlake.report import svg as svg_module
 from mmlake.report.media import Budget, media_type
 
 sys.path.insert(0, str(Path(__file__).parent))
-from demo_report import HOSTILE, demo, image, picture, tone  # beside this file; the test folders are no packages
+from demo_report import HOSTILE, demo, image, picture, tone  # next to this file; the test folders are no packages
 
 
 class Page(HTMLParser):

@@ -81,7 +81,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
         "test_limits_of_nothing_are_refused_for_lance",
         "test_chosen_fragments_of_a_dataset_are_read_alone",
     ),
-    42: ("test_the_way_to_the_bytes_is_told_by_the_locator", "test_rows_of_one_batch_go_different_ways"),
+    42: ("test_the_way_to_the_bytes_is_recognised_by_the_locator", "test_rows_of_one_batch_go_different_ways"),
     43: ("test_each_way_leads_to_the_bytes", "test_a_batch_of_every_way_is_filled"),
     44: ("test_equal_ranges_are_read_once_and_shared",),
     45: (
@@ -90,13 +90,13 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
     ),
     46: (
         "test_whatever_a_landing_zone_raises_is_the_error_of_its_rows",
-        "test_a_range_that_cannot_be_read_does_not_cost_those_beside_it",
+        "test_a_range_that_cannot_be_read_does_not_cost_its_neighbours",
     ),
-    47: ("test_each_answer_to_a_range_is_told_apart",),
+    47: ("test_each_answer_to_a_range_is_distinguished",),
     48: ("test_each_landing_zone_is_asked_once", "test_ranges_that_lie_close_are_one_read"),
     49: (
         "test_what_has_no_frames_stays_as_it_is",
-        "test_a_frame_of_what_is_no_picture_is_an_error_beside_the_bytes",
+        "test_a_frame_of_what_is_no_picture_is_an_error_next_to_the_bytes",
         "test_a_frame_that_is_not_there_is_named_and_the_picture_kept",
         "test_damaged_pictures_give_no_frame_and_no_crash",
         "test_a_cut_picture_gives_no_frame",
@@ -113,7 +113,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
         "test_what_is_no_bytes_counts_as_none",
     ),
     55: (
-        "test_rows_are_told_by_place_whatever_index_their_data_frame_has",
+        "test_rows_are_recognised_by_place_whatever_index_their_data_frame_has",
         "test_a_mask_of_any_make_keeps_what_it_marks_and_null_means_no",
     ),
     56: (
@@ -122,7 +122,7 @@ BEHAVIOURS: dict[int, tuple[str, ...]] = {
         "test_a_picture_of_zero_height_is_dropped_with_its_height",
         "test_without_the_library_the_error_names_it",
     ),
-    57: ("test_rows_that_no_sample_has_are_dropped_and_told", "test_without_the_filter_validity_such_rows_stay"),
+    57: ("test_rows_that_no_sample_has_are_dropped_and_reported", "test_without_the_filter_validity_such_rows_stay"),
     58: (
         "test_positions_are_renumbered_without_gaps_and_in_order",
         "test_order_across_modalities_survives_rows_that_come_grouped",
@@ -173,7 +173,7 @@ DEFECTS: dict[int, tuple[str, ...]] = {
     2: ("test_a_frame_of_a_loose_file_is_picked", "test_a_frame_is_picked_on_every_way"),
     3: ("test_a_broken_record_costs_its_own_sample_alone", "test_a_cut_tar_keeps_its_whole_samples"),
     4: ("test_a_field_that_only_a_late_sample_has_is_there_for_it",),
-    5: ("test_a_field_of_two_types_is_text_and_told",),
+    5: ("test_a_field_of_two_types_is_text_and_reported",),
     6: ("test_one_stem_in_two_folders_is_two_samples_with_their_own_pictures",),
     7: ("test_two_samples_with_one_id_from_two_shards_both_survive",),
     8: (
@@ -182,7 +182,7 @@ DEFECTS: dict[int, tuple[str, ...]] = {
     ),
     9: ("test_an_entry_that_is_an_object_is_stored_as_json",),
     10: ("test_a_tar_of_pairs_without_records_gives_rows_of_every_kind",),
-    11: ("test_a_member_that_comes_twice_is_two_rows_and_told",),
+    11: ("test_a_member_that_comes_twice_is_two_rows_and_reported",),
     12: ("test_no_setting_of_a_storage_reaches_a_batch",),
     13: ("test_memory_holds_one_batch_and_not_the_shard",),
 }

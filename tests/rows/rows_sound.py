@@ -1,4 +1,4 @@
-"""The smallest sound and film that are told by their bytes."""
+"""The smallest sound and film that are recognised by their bytes."""
 
 from __future__ import annotations
 

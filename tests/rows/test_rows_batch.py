@@ -310,15 +310,15 @@ def test_fields_stand_on_the_rows_that_have_them_and_nowhere_else(records, num_r
     from mmlake.rows.passthrough import Passthrough
 
     made = Passthrough(["a", "b"])
-    told = {row: {"a": at, **fields} for at, (row, fields) in enumerate(records.items())}
-    for row, fields in told.items():
+    stated = {row: {"a": at, **fields} for at, (row, fields) in enumerate(records.items())}
+    for row, fields in stated.items():
         made.add(fields, "s/0", row=row)
     columns, _ = made.take(num_rows)
     assert list(columns) == ["a", "b"]
     for name in columns:
         filled = {row for row, value in enumerate(columns[name].to_pylist()) if value is not None}
         assert len(columns[name]) == num_rows and filled == {
-            row for row, fields in told.items() if fields.get(name) is not None
+            row for row, fields in stated.items() if fields.get(name) is not None
         }
 
 
@@ -378,7 +378,7 @@ def _raw_tar(members: list[tuple[bytes, bytes]]) -> bytes:
         ([b"\xff", 1, "x"], ['{"base64": "/w=="}', "1", "x"]),
     ],
 )
-def test_a_column_of_a_data_frame_with_values_of_several_types_is_text_and_told(values, expected):
+def test_a_column_of_a_data_frame_with_values_of_several_types_is_text_and_reported(values, expected):
     frame = pandas.DataFrame({**TABLE.to_pydict(), "odd": values, "even": [1, 2, 3]}, index=["q", "q", 5])
     batch = RowBatch.of(frame)
     assert batch.to_arrow()["odd"].to_pylist() == expected and batch.to_arrow()["even"].to_pylist() == [1, 2, 3]

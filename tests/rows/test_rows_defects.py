@@ -93,7 +93,7 @@ def test_a_field_that_only_a_late_sample_has_is_there_for_it(tmp_path):
     assert column(one(tmp_path, files), "late", "metadata")[-1:] == ["x"]
 
 
-def test_a_field_of_two_types_is_text_and_told(tmp_path):
+def test_a_field_of_two_types_is_text_and_reported(tmp_path):
     batch = one(
         tmp_path,
         {"s.tar": tar({"0.json": record(texts=["t"], year=1999), "1.json": record(texts=["t"], year="unknown")})},
@@ -135,7 +135,7 @@ def test_a_tar_of_pairs_without_records_gives_rows_of_every_kind(tmp_path):
     assert set(column(batch, "score")) == {None}
 
 
-def test_a_member_that_comes_twice_is_two_rows_and_told(tmp_path, caplog):
+def test_a_member_that_comes_twice_is_two_rows_and_reported(tmp_path, caplog):
     from mmlake.store import BlobStore
 
     files = {"s.tar": tar([("0.png", png(1)), ("0.png", png(2))])}
@@ -160,10 +160,10 @@ def test_no_setting_of_a_storage_reaches_a_batch():
         key, secret = "the-key", "the-secret"
 
     (batch,) = read(Keyed({"s.tar": tar({"0.json": record(texts=["t"])})}))
-    told = repr((batch, batch.table.to_pylist(), batch.table.schema.metadata))
+    output = repr((batch, batch.table.to_pylist(), batch.table.schema.metadata))
     assert (
-        "the-key" not in told
-        and "the-secret" not in told
+        "the-key" not in output
+        and "the-secret" not in output
         and set(vars(batch)) == {"table", "source_files", "name", "conflicts"}
     )
 

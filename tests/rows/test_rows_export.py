@@ -267,7 +267,7 @@ def test_what_cannot_be_done_is_refused_and_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_unknown_version_or_landing_zone_is_told(lake: Lake, run, tmp_path: Path) -> None:
+def test_an_unknown_version_or_landing_zone_is_reported(lake: Lake, run, tmp_path: Path) -> None:
     with pytest.raises(RefMissing, match="nosuch"):
         run("nosuch", "--lake", lake.root)
     with pytest.raises(SettingsError, match="not a directory"):

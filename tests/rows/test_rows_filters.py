@@ -137,7 +137,7 @@ def test_a_mask_of_another_length_is_refused() -> None:
         filter_rows(batch(text(0), text(1)), [True])
 
 
-def test_rows_are_told_by_place_whatever_index_their_data_frame_has() -> None:
+def test_rows_are_recognised_by_place_whatever_index_their_data_frame_has() -> None:
     frame = batch(meta(), text(0), image(1), text(2)).to_pandas()
     frame.index = [40, 7, 7, -1]
     left, dropped = apply_filters(RowBatch.of(frame), [parse_filter("min_side=1000:", FILTERS)])
@@ -165,7 +165,7 @@ def test_positions_of_two_hundred_thousand_rows_have_no_gaps() -> None:
 # Validity
 
 
-def test_rows_that_no_sample_has_are_dropped_and_told() -> None:
+def test_rows_that_no_sample_has_are_dropped_and_reported() -> None:
     made = batch(meta(), text(0), {**text(1), "modality": "hologram"}, {**meta(), "position": 3}, text(-4))
     assert kept(made, "validity") == [("s", -1, "metadata"), ("s", 0, "text")]
     assert reasons(made, "validity") == [
@@ -196,7 +196,7 @@ def test_the_aspect_ratio_is_the_longer_side_over_the_shorter_one(width: int, he
     assert (("s", 1, "image") in kept(batch(text(0), image(1, drawn(width, height))), "aspect_ratio")) is stays
 
 
-def test_width_to_height_tells_portraits_from_landscapes() -> None:
+def test_width_to_height_distinguishes_portraits_from_landscapes() -> None:
     made = batch(image(0, drawn(48, 96)), image(1, drawn(96, 48)))
     assert reasons(made, "width_to_height") == ["width_to_height=0.5 not in [1, 2]"]
 
@@ -229,7 +229,7 @@ def test_a_picture_of_zero_height_is_dropped_with_its_height(monkeypatch: pytest
     assert reasons(batch(text(0), image(1)), "aspect_ratio") == ["height_px=0 not in [1, inf)"]
 
 
-def test_a_picture_too_large_to_decode_is_told_by_its_header() -> None:
+def test_a_picture_too_large_to_decode_is_recognised_by_its_header() -> None:
     import struct
     import zlib
 
@@ -346,7 +346,8 @@ def test_the_model_is_given_the_texts_of_the_sample_without_blanks(monkeypatch) 
     given: list = []
     model = SimpleNamespace(
         scores=lambda pictures: (
-            given.extend(beside for _, beside in pictures) or [0.2 if beside else None for _, beside in pictures]
+            given.extend(sample_texts for _, sample_texts in pictures)
+            or [0.2 if sample_texts else None for _, sample_texts in pictures]
         )
     )
     monkeypatch.setattr("mmlake.rows.filters.Similarity", lambda *_: model)

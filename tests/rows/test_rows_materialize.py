@@ -68,7 +68,7 @@ def filled(batch: RowBatch, landing, **options) -> tuple[list[bytes | None], lis
     (SourceRef("a.bin", None, 0, 9).to_json(), "range"),
     (SourceRef("a.tar", "m", 512, 0).to_json(), "member"), (SourceRef("a.tar", "m", 512, None).to_json(), "member"),
 ])  # fmt: skip
-def test_the_way_to_the_bytes_is_told_by_the_locator(value, way):
+def test_the_way_to_the_bytes_is_recognised_by_the_locator(value, way):
     assert rows.ways([value]) == [way]
 
 
@@ -148,12 +148,12 @@ def _refuse(data: bytes) -> bytes:
     (lambda data: data[:4], None, "bytes 4096 to 4105 are wanted, 4 are there"),
     (bytearray, b"123456789", None),
 ])  # fmt: skip
-def test_each_answer_to_a_range_is_told_apart(answer, data, error):
+def test_each_answer_to_a_range_is_distinguished(answer, data, error):
     landing = MemoryLanding({"a.bin": bytes(4096) + b"123456789"}, opener=lambda path, held: _Odd(held, answer))
     assert filled(images(SourceRef("a.bin", None, 4096, 9)), landing) == ([data], [error])
 
 
-def test_a_range_that_cannot_be_read_does_not_cost_those_beside_it():
+def test_a_range_that_cannot_be_read_does_not_cost_its_neighbours():
     broken = OFFSETS["1.png"]
 
     def refuse_one(path: str, data: bytes) -> io.BytesIO:
@@ -306,7 +306,7 @@ def test_what_has_no_frames_stays_as_it_is(kind, index):
 
 
 @pytest.mark.parametrize("data", [b"no picture at all", b"RIFF....WAVE", bytes(100)])
-def test_a_frame_of_what_is_no_picture_is_an_error_beside_the_bytes(data):
+def test_a_frame_of_what_is_no_picture_is_an_error_next_to_the_bytes(data):
     found, errors = filled(
         images(SourceRef("x.tif", frame_index=0), SourceRef("x.tif")), MemoryLanding({"x.tif": data})
     )
@@ -583,7 +583,7 @@ def test_many_members_of_a_compressed_tar_are_read_in_one_pass():
     assert [found[at] for at in range(30)] == [png(at) for at in reversed(range(30))] and len(landing.opened) <= 4
 
 
-def test_fetching_tells_what_each_locator_lacks():
+def test_fetching_says_what_each_locator_lacks():
     refs = [SourceRef("s.tar", "9.png"), SourceRef("gone"), ranged("0.png"), SourceRef("s.tar", None, 5, 0)]
     found = dict(sources.fetch_many(refs, landing=MemoryLanding({"s.tar": TAR})))
     assert (

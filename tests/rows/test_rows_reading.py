@@ -451,7 +451,7 @@ def test_a_field_that_the_first_sample_lacks_is_kept(tmp_path):
     assert column(batch, "late", "metadata") == ["x", None] and column(batch, "later", "metadata") == [None, "[1]"]
 
 
-@pytest.mark.parametrize("values, stored, kind, is_told", [
+@pytest.mark.parametrize("values, stored, kind, is_reported", [
     ([1, 2.5], [1.0, 2.5], pa.float64(), False),
     ([1, "two"], ["1", "two"], pa.large_string(), True),
     ([True, 1], ["true", "1"], pa.large_string(), True),
@@ -460,13 +460,13 @@ def test_a_field_that_the_first_sample_lacks_is_kept(tmp_path):
     ([2**70, "x"], [str(2**70), "x"], pa.large_string(), True),
     ([{"k": "\ud800"}, None], ['{"k":"\\ud800"}', None], pa.large_string(), False),
 ])  # fmt: skip
-def test_a_field_of_several_types_is_resolved_and_reported(tmp_path, caplog, values, stored, kind, is_told):
+def test_a_field_of_several_types_is_resolved_and_reported(tmp_path, caplog, values, stored, kind, is_reported):
     files = {"s.tar": tar([(f"{at}.json", record(texts=["t"], f=value, always=1)) for at, value in enumerate(values)])}
     batch = one(tmp_path, files)
     assert column(batch, "f", "metadata") == stored and batch.table.schema.field("f").type == kind
-    assert [conflict.field for conflict in batch.conflicts] == (["f"] if is_told else []) and (
+    assert [conflict.field for conflict in batch.conflicts] == (["f"] if is_reported else []) and (
         "'f'" in caplog.text
-    ) == is_told
+    ) == is_reported
 
 
 def test_a_column_once_there_stays_in_later_batches_and_its_type_only_widens(tmp_path):

@@ -13,7 +13,7 @@ from rows_media import SETTINGS, batch_of, column, land, one, png, record, tar
 from mmlake import rows, sources
 from mmlake.errors import SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.rows import SCHEMA, RowBatch, read_lance_rows, read_parquet_rows
-from mmlake.rows.writing import WriteSettings, write_rows
+from mmlake.rows.row_writer import WriteSettings, write_rows
 
 
 def sample(name: str, **extra) -> list[dict]:
@@ -284,10 +284,10 @@ def test_a_lance_dataset_of_another_make_is_a_source(tmp_path):
 
 
 def test_a_sample_of_very_many_rows_is_read_in_time_that_grows_with_it(tmp_path, monkeypatch):
-    """What was held of a sample was joined and looked through anew for every 256 rows that came."""
-    looked = []
-    original = rows.stored._bounds
-    monkeypatch.setattr(rows.stored, "_bounds", lambda table: looked.append(table.num_rows) or original(table))
+    """What was held of a sample was joined and searched anew for every 256 rows that came."""
+    split_rows = []
+    original = rows.stored_rows._bounds
+    monkeypatch.setattr(rows.stored_rows, "_bounds", lambda table: split_rows.append(table.num_rows) or original(table))
     many = pa.table(
         {
             "sample_id": ["a"] * 20_000 + ["b"],
@@ -298,4 +298,4 @@ def test_a_sample_of_very_many_rows_is_read_in_time_that_grows_with_it(tmp_path,
     )
     found = parquet(write(tmp_path, {"a.parquet": many}), "a.parquet")
     assert sum(batch.num_rows for batch in found) == 20_001
-    assert sum(looked) < 4 * 20_001
+    assert sum(split_rows) < 4 * 20_001

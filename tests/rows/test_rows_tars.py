@@ -38,7 +38,7 @@ from mmlake import sources
 from mmlake.rows import RowBatch, read_parquet_rows, read_rows
 from mmlake.rows.columns import is_null
 from mmlake.rows.identity import STEM_CHARS, stem_of
-from mmlake.rows.writing import write_rows
+from mmlake.rows.row_writer import write_rows
 from mmlake.store import BlobStore
 from tests import make
 
@@ -118,7 +118,7 @@ def test_stems_are_safe_distinct_and_reversible(ids: list[str]) -> None:
     stems = [stem_of(one) for one in ids]
     assert len(set(stems)) == len(ids)
     assert all(len(stem) <= STEM_CHARS and re.fullmatch(r"[A-Za-z0-9_%~-]+", stem) for stem in stems)
-    # what is cut is told by the JSON alone
+    # what is cut is recognised by the JSON alone
     assert all(unquote(stem) == one for stem, one in zip(stems, ids, strict=True) if one and "~" not in stem)
 
 
@@ -443,7 +443,7 @@ def test_a_text_that_resembles_another_encoding_comes_back_as_it_was(words: str,
     assert [row["text_content"] for row in back(tmp_path, "webdataset") if row["modality"] == "text"] == [words]
 
 
-def test_columns_that_are_called_like_lists_are_told_by_their_names_in_the_tar(tmp_path: Path) -> None:
+def test_columns_that_are_called_like_lists_are_recognised_by_their_names_in_the_tar(tmp_path: Path) -> None:
     written = write_rows(
         batch(text(0, audios="t", audios_="u"), image(1, videos="i"), text(2)), tmp_path, to="webdataset"
     )

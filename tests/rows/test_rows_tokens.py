@@ -67,7 +67,7 @@ def test_the_end_of_a_name_may_have_dots(tmp_path, extension):
     assert column(batch, "text_content", "text") == ["a", "b"]
 
 
-def test_texts_under_a_name_that_captions_have_are_told_once(tmp_path):
+def test_texts_under_a_name_that_captions_have_are_reported_once(tmp_path):
     batch = one(
         tmp_path,
         {"s.tar": tar({"0.json": record(captions=["a", "b"])})},
@@ -127,7 +127,7 @@ def test_records_that_describe_one_sample_together_stay_together(tmp_path):
     assert batch.num_samples == 1
 
 
-def test_a_listed_member_that_nothing_tells_is_an_image_that_is_not_known(tmp_path):
+def test_a_listed_member_that_nothing_identifies_is_an_image_that_is_not_known(tmp_path):
     batch = one(
         tmp_path,
         {"t.tar": tar({"0.json": record(texts=["t", None], images=[None, "0.1.bin"]), "0.1.bin": bytes(range(256))})},
@@ -135,7 +135,7 @@ def test_a_listed_member_that_nothing_tells_is_an_image_that_is_not_known(tmp_pa
     assert column(batch, "modality") == ["text", "image"] and column(batch, "error_code", "image") == [1005]
 
 
-def test_an_image_that_only_its_name_tells_has_the_type_of_the_name(tmp_path):
+def test_an_image_that_only_its_name_identifies_has_the_type_of_the_name(tmp_path):
     batch = one(
         tmp_path, {"t.tar": tar({"0.json": record(images=["0.png", "0.tif"]), "0.png": b"png", "0.tif": b"tif"})}
     )

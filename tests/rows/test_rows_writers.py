@@ -20,9 +20,9 @@ from mmlake.locks import exclusive_lock
 from mmlake.rows import Places, RowBatch, materialize, read_parquet_rows, read_rows
 from mmlake.rows.filters import FILTERS, apply_filters
 from mmlake.rows.identity import DistinctIds
+from mmlake.rows.row_writer import WriteSettings, write_rows
 from mmlake.rows.schema import SCHEMA
-from mmlake.rows.staging import PROVENANCE
-from mmlake.rows.writing import WriteSettings, write_rows
+from mmlake.rows.staged_files import PROVENANCE
 from mmlake.store import BlobStore
 from tests import make
 
@@ -77,7 +77,7 @@ def test_a_failure_half_way_leaves_nothing_under_a_final_name(to: str, suffix: s
 _KILLED = """
 import os, sys
 from rows_made import batch, sample
-from mmlake.rows.writing import WriteSettings, write_rows
+from mmlake.rows.row_writer import WriteSettings, write_rows
 
 def batches():
     yield from (batch(*sample(str(number))) for number in range(3))
@@ -115,7 +115,7 @@ def test_a_failed_overwrite_leaves_what_was_there(to: str, suffix: str, tmp_path
 
 @pytest.mark.parametrize(("to", "suffix"), FORMATS)
 def test_modes(to: str, suffix: str, tmp_path: Path) -> None:
-    """error refuses, ignore writes nothing, append writes beside it, overwrite leaves its own files alone."""
+    """error refuses, ignore writes nothing, append writes next to it, overwrite leaves its own files alone."""
     first = write_rows(batch(*sample(), origin=("1",)), tmp_path, to=to).files[0].name
     with pytest.raises(SettingsError, match="overwrite or append"):
         write_rows(batch(*sample(), origin=("2",)), tmp_path, to=to)
@@ -211,7 +211,7 @@ def _texts(table: pa.Table) -> dict[str, list[str]]:
     return found
 
 
-def test_two_samples_with_one_id_in_one_batch_are_told_apart_by_the_files_of_their_rows(tmp_path: Path) -> None:
+def test_two_samples_with_one_id_in_one_batch_are_distinguished_by_the_files_of_their_rows(tmp_path: Path) -> None:
     rows = [
         text(at, f"{name}{at}", "x", source_ref=json.dumps({"path": f"{name}.tar"}))
         for at in range(3)
@@ -225,7 +225,7 @@ def test_two_samples_with_one_id_in_one_batch_are_told_apart_by_the_files_of_the
     }
 
 
-def test_two_samples_with_one_id_and_no_locators_are_told_apart_by_their_order(tmp_path: Path) -> None:
+def test_two_samples_with_one_id_and_no_locators_are_distinguished_by_their_order(tmp_path: Path) -> None:
     write_rows(
         batch(meta("x"), text(0, "short", "x"), meta("x"), text(0, "one", "x"), text(1, "two", "x")),
         tmp_path,
@@ -409,7 +409,7 @@ def test_shards_with_different_extras_are_one_table_with_nulls(row_group_rows: i
     assert table["url"].to_pylist() == [None, None, "u", None, "v", None]
 
 
-def test_types_that_do_not_go_together_become_text_and_are_told(tmp_path: Path) -> None:
+def test_types_that_do_not_go_together_become_text_and_are_reported(tmp_path: Path) -> None:
     given = [
         batch(meta("a", tag=7), text(0, sample="a")),
         batch(meta("b", tag=["x", "y"]), text(0, sample="b")),

@@ -106,12 +106,12 @@ def test_every_digest_is_the_hash_of_the_bytes_that_lie_there(small):
 def test_a_malformed_line_is_known_by_its_raw_bytes(small):
     out, truth = small
     lines = (out / "landing/broken/lines.jsonl").read_bytes().split(b"\n")[:-1]
-    told = {
+    digests_of_lines = {
         item.member: item.digest
         for item in truth.items
         if item.shard == "broken/lines.jsonl" and item.status == "unreadable"
     }
-    assert told == {f"line:{number}": sha256(lines[number - 1]).hexdigest() for number in (2, 5)}
+    assert digests_of_lines == {f"line:{number}": sha256(lines[number - 1]).hexdigest() for number in (2, 5)}
 
 
 def test_the_smallest_corpus_still_has_every_defect_of_every_modality(small):
@@ -246,7 +246,7 @@ def test_the_truncated_tar_gives_four_members_before_it_ends(small):
     assert whole == ["000000.jpg", "000001.jpg", "000002.jpg", "000003.jpg"]
 
 
-def test_picture_probes_lie_beside_the_truth(small):
+def test_picture_probes_lie_next_to_the_truth(small):
     out, truth = small
     assert all((out / probe.query).is_file() for probe in truth.probes if probe.kind == "image")
     assert sum(probe.kind == "text" for probe in truth.probes) >= 20

@@ -67,7 +67,7 @@ def test_a_shared_opening_is_no_duplicate(documents):
 
 def test_paraphrases_share_almost_no_five_word_runs():
     assert (
-        max(overlap(left, right) for statement in STATEMENTS for left, right in combinations(statement.tellings, 2))
+        max(overlap(left, right) for statement in STATEMENTS for left, right in combinations(statement.wordings, 2))
         < 1 / 3
     )
 

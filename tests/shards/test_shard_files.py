@@ -87,7 +87,7 @@ def test_shards_keep_their_target_size_and_sample_bound(store, tmp_path) -> None
     assert [shard.num_samples for shard in index.shards] == [7, 7, 6]
 
 
-def test_a_caption_stands_beside_its_picture_and_not_alone(store, tmp_path) -> None:
+def test_a_caption_stands_next_to_its_picture_and_not_alone(store, tmp_path) -> None:
     rows = [
         put(store, b"picture", sample_ids=["s/1"]),
         caption(store, "a red fox", "s/1"),
@@ -232,7 +232,7 @@ def test_a_manifest_id_that_is_no_digest_is_refused(store, tmp_path, manifest_id
         write_shards(pa.Table.from_pylist(pictures(store, 1)), store=store, out=tmp_path, manifest_id=manifest_id)
 
 
-def test_a_second_writer_is_told_to_wait(store, tmp_path) -> None:
+def test_a_second_writer_is_asked_to_wait(store, tmp_path) -> None:
     with exclusive_lock(tmp_path / MANIFEST / "writer.lock", what="it"), pytest.raises(LakeLocked):
         write(pictures(store, 1), store, tmp_path)
 
@@ -257,7 +257,7 @@ def test_every_flipped_bit_and_every_truncation_is_found(store, tmp_path) -> Non
     assert verify_shards(index.directory) == []
 
 
-def test_missing_and_extra_files_are_told_apart(store, tmp_path) -> None:
+def test_missing_and_extra_files_are_distinguished(store, tmp_path) -> None:
     directory = write(pictures(store, 20), store, tmp_path).directory
     (directory / "image-000000.tar").unlink()
     (directory / "image-999999.tar").write_bytes(b"")

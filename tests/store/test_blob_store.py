@@ -263,7 +263,7 @@ def test_what_is_no_digest_names_no_blob(store, name) -> None:
     assert (name in store, store.verify(name)) == (False, "missing")
 
 
-def test_size_is_told_without_reading(store) -> None:
+def test_size_is_known_without_reading(store) -> None:
     assert store.size(store.put(FOX)) == len(FOX)
 
 
@@ -277,11 +277,11 @@ def test_changed_bytes_are_noticed(store, harmed) -> None:
         store.read(FOX_DIGEST)
 
 
-def test_verify_tells_sound_from_missing(store) -> None:
+def test_verify_distinguishes_sound_from_missing(store) -> None:
     assert (store.verify(store.put(FOX)), store.verify(ABSENT)) == (None, "missing")
 
 
-def test_a_corrupt_blob_is_mended_by_removing_it_and_putting_it_again(store) -> None:
+def test_a_corrupt_blob_is_repaired_by_removing_it_and_putting_it_again(store) -> None:
     file_of(store, store.put(FOX)).write_bytes(b"rot")
     freed = store.remove(FOX_DIGEST)
     store.put(FOX)

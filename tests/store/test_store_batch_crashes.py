@@ -186,7 +186,7 @@ def test_no_refused_call_is_swallowed_or_tears_a_batch(name, code, tmp_path, mon
         assert_a_rerun_converges(root)
 
 
-def test_a_lost_batch_is_told_and_its_blobs_are_missing(tmp_path, monkeypatch) -> None:
+def test_a_lost_batch_is_reported_and_its_blobs_are_missing(tmp_path, monkeypatch) -> None:
     store = BlobStore(tmp_path / "blobs")
 
     def fill() -> None:
@@ -200,7 +200,7 @@ def test_a_lost_batch_is_told_and_its_blobs_are_missing(tmp_path, monkeypatch) -
     assert (sha256(b"fox") in store, store.put(b"fox"), store.verify(sha256(b"fox"))) == (False, sha256(b"fox"), None)
 
 
-def test_the_error_of_a_block_is_told_before_that_of_its_pack(tmp_path, monkeypatch) -> None:
+def test_the_error_of_a_block_is_reported_before_that_of_its_pack(tmp_path, monkeypatch) -> None:
     store = BlobStore(tmp_path / "blobs")
 
     def fail() -> None:
@@ -209,9 +209,9 @@ def test_the_error_of_a_block_is_told_before_that_of_its_pack(tmp_path, monkeypa
             monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "failing disk")))
             raise KeyError("the first error")
 
-    with pytest.raises(KeyError, match="the first error") as told:
+    with pytest.raises(KeyError, match="the first error") as raised:
         fail()
-    assert "could not be written either" in told.value.__notes__[0]
+    assert "could not be written either" in raised.value.__notes__[0]
 
 
 def test_a_pack_reaches_the_disk_before_its_index_and_both_before_the_batch_ends(tmp_path, monkeypatch) -> None:
@@ -340,5 +340,5 @@ def test_large_blobs_of_every_length_are_whole(tmp_path, size) -> None:
 
     data = os.urandom(size)
     store = BlobStore(tmp_path / "blobs")
-    digest, told = store.put_stream(io.BytesIO(data))
-    assert (digest, told, store.size(digest), store.read(digest) == data) == (sha256(data), size, size, True)
+    digest, num_bytes = store.put_stream(io.BytesIO(data))
+    assert (digest, num_bytes, store.size(digest), store.read(digest) == data) == (sha256(data), size, size, True)

@@ -1,4 +1,4 @@
-"""Many packs: what none of them holds is told without asking each, and nothing that one holds is ever missed."""
+"""Many packs: what none of them holds is reported without asking each, and nothing that one holds is ever missed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fill(root: Path, num_packs: int, *, first: int = 0) -> list[str]:
 
 @pytest.fixture
 def filtered(tmp_path: Path) -> BlobStore:
-    """A store of eight packs that has looked in vain often enough to build its filter."""
+    """A store of eight packs that has searched in vain often enough to build its filter."""
     fill(tmp_path, 8)
     store = BlobStore(tmp_path)
     assert not any(store._packs.find(sha256(f"absent {number}"), is_hint=True) for number in range(50))

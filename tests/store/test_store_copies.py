@@ -61,7 +61,7 @@ def test_of_two_copies_one_stays(store) -> None:
 
 
 def test_a_file_stays_and_packed_copies_of_it_go(store) -> None:
-    """A reader may hold the path of a file; packs are rewritten beside their readers."""
+    """A reader may hold the path of a file; packs are rewritten while they are read."""
     shutil.copytree(_loose(store.root.parent / "third", COMMON).root, store.root, dirs_exist_ok=True)
     with store.local(sha256(FIRST)):
         assert store.thin() == 2
@@ -74,7 +74,7 @@ def test_the_sound_copy_is_the_one_that_stays(store) -> None:
     assert (store.verify(sha256(COMMON)), store.read(sha256(COMMON))) == (None, COMMON)
 
 
-def test_where_no_copy_is_sound_all_stay_to_be_told(store) -> None:
+def test_where_no_copy_is_sound_all_stay_to_be_reported(store) -> None:
     for name in sorted(path.name for path in (store.root / "packs").glob("*.pack")):
         path = store.root / "packs" / name
         path.write_bytes(path.read_bytes().replace(COMMON, b"harmed" * 20))
@@ -111,7 +111,7 @@ def test_nothing_is_thinned_where_files_cannot_be_locked(store, monkeypatch) -> 
     def refuse(*arguments: object) -> None:
         raise OSError("no locks here")
 
-    monkeypatch.setattr("mmlake.store.mending.fcntl.flock", refuse)
+    monkeypatch.setattr("mmlake.store.pack_rewrites.fcntl.flock", refuse)
     assert (store.thin(), copies(store, COMMON)) == (0, 2)
 
 

@@ -93,7 +93,7 @@ class FullDisk:
 
 @pytest.mark.parametrize("room", [0, 1, 49, 50, 51, 100_000, 200_049])
 def test_a_full_disk_tears_no_blob(room, tmp_path, monkeypatch) -> None:
-    """The error is told, the leftover is taken away, and the same work succeeds once there is room."""
+    """The error is reported, the leftover is taken away, and the same work succeeds once there is room."""
     with monkeypatch.context() as patch:
         FullDisk(patch, room)
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):

@@ -1,4 +1,4 @@
-"""Small blobs of a batch: packed, found at once, whole, and mended when damaged."""
+"""Small blobs of a batch: packed, found at once, whole, and repaired when damaged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import BlobCorrupt, BlobMissing
 from mmlake.store import PACKED_BELOW_BYTES, BlobStore, PackIndex, PackWriter, parse_record, scan
-from mmlake.store.pack import HEADER_BYTES
+from mmlake.store.pack_file import HEADER_BYTES
 from tests.blobs import place_of, rot
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Threads that read through one store object, from its very first look at the packs on."""
+"""Threads that read through one store object, from its very first scan of the packs on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from mmlake.store import BlobStore
-from mmlake.store.packs import Packs
+from mmlake.store.pack_directory import Packs
 
 
 def test_a_thread_that_comes_while_another_lists_the_packs_waits_for_the_list(

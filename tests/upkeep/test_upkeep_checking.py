@@ -1,4 +1,4 @@
-"""A lake of which a table is damaged: everything else is still looked at."""
+"""A lake of which a table is damaged: everything else is still inspected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _damaged(lake) -> Slot:
     return slot
 
 
-def test_blobs_are_checked_and_mended_beside_a_damaged_table(own) -> None:
+def test_blobs_are_checked_and_repaired_next_to_a_damaged_table(own) -> None:
     lake, slot = own.lake, _damaged(own.lake)
     lost = next(
         digest

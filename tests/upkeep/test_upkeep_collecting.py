@@ -1,4 +1,4 @@
-"""Garbage collection: two looks, a grace period, and nothing that anything names."""
+"""Garbage collection: two passes, a grace period, and nothing that anything names."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_marks_are_the_first_sixteen_characters() -> None:
     assert not is_named(marks_of(digests), np.empty(0, np.uint64)).any()
 
 
-def test_usage_counts_each_blob_once_and_tells_whose_it_is_alone(own) -> None:
+def test_usage_counts_each_blob_once_and_says_whose_it_is_alone(own) -> None:
     lake = own.lake
     lake.store.put(STRAY)
     found = usage(lake)
@@ -161,7 +161,7 @@ def test_usage_counts_each_blob_once_and_tells_whose_it_is_alone(own) -> None:
     assert json.dumps(found.to_dict())
 
 
-def test_usage_tells_of_a_version_that_nothing_came_into(tmp_path) -> None:
+def test_usage_reports_a_version_that_nothing_came_into(tmp_path) -> None:
     lake = Lake(tmp_path / "lake")
     lake.versions.build(
         VERSION_ITEMS.empty_table(), recipe=RECIPES["curated"], settings_digest="", encoders={}, name="curated-v001"

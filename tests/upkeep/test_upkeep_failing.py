@@ -34,7 +34,7 @@ def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
     assert dead_letters_are_current(lake)
 
 
-def test_a_failure_is_told_once_although_later_stages_see_it_too(done) -> None:
+def test_a_failure_is_reported_once_although_later_stages_see_it_too(done) -> None:
     digests = [row["digest"] for row in read_dead_letters(done.lake).to_pylist() if row["digest"]]
     assert len(digests) == len(set(digests))
 
@@ -83,7 +83,7 @@ class Clock:
 
 
 def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table does not change, so nothing after it is made again; the dead letters do, and tell of every try, also
+    """The table does not change, so nothing after it is made again; the dead letters do, and report every try, also
     of several since they were last made."""
     clock = Clock(monkeypatch)
     lake, tried = own.lake, list[str]()
@@ -95,7 +95,7 @@ def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatc
         run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
         tried.append(clock.now)
         assert not dead_letters_are_current(lake)
-        if len(tried) != 1:  # the first is told together with the second
+        if len(tried) != 1:  # the first is reported together with the second
             for _ in range(num_updates):
                 update_dead_letters(lake)
             again = {

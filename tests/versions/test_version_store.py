@@ -260,7 +260,7 @@ def test_a_stale_expectation_does_not_move_the_branch(store) -> None:
     assert store.branches() == {"main": two}
 
 
-def test_a_second_writer_is_told_to_wait(store) -> None:
+def test_a_second_writer_is_asked_to_wait(store) -> None:
     with exclusive_lock(store.root / "writer.lock", what="it"), pytest.raises(LakeLocked):
         build(store, many(1))
 
@@ -274,7 +274,7 @@ def test_branching_copies_nothing_but_a_ref(store) -> None:
     } == {"refs", "logs"}
 
 
-def test_diff_tells_what_came_went_and_changed_and_why(store) -> None:
+def test_diff_says_what_came_went_and_changed_and_why(store) -> None:
     one = build(
         store, [catalog_row(1), catalog_row(2), catalog_row(3), catalog_row(4, status="quarantined", rule="blank")]
     )

@@ -32,12 +32,12 @@ def test_iterators_are_read_once() -> None:
         ("abx", "1 were lost .* 1 came from"),
     ],
 )
-def test_lost_and_strange_keys_are_told_apart(actual, words) -> None:
+def test_lost_and_strange_keys_are_distinguished(actual, words) -> None:
     with pytest.raises(ContractBroken, match=f"items -> tracks: 3 rows went in, {words}"):
         contracts.same_keys("items -> tracks", "abc", actual)
 
 
-def test_a_repeated_row_is_told_with_its_key() -> None:
+def test_a_repeated_row_is_reported_with_its_key() -> None:
     with pytest.raises(ContractBroken, match="items -> tracks: 1 keys appear more than once .such as .'b'"):
         contracts.same_keys("items -> tracks", "abc", "abbc")
 

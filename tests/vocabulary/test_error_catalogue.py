@@ -11,7 +11,7 @@ from mmlake.errors import CODES, MmlakeError, UnreadableItem
 from mmlake.records import SEVERITIES
 
 TREE = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, MmlakeError)]
-# Sources, store and preprocess live here; the rules of quality (4xxx) are told by `quality.RULES`.
+# Sources, store and preprocess live here; the rules of quality (4xxx) come from `quality.RULES`.
 THOUSANDS = {
     1: ("shard", "record", "text", "content", "file", "member", "item", "address", "host", "answer", "robots"),
     2: ("blob",),

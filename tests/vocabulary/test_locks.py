@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, told apart by file, free again however the holder ended."""
+"""Locks: one holder at a time, distinguished by file, free again however the holder ended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def path(tmp_path) -> Path:
     return tmp_path / "new" / "writer.lock"
 
 
-def test_a_second_holder_is_told_what_is_locked_and_what_to_do(path) -> None:
+def test_a_second_holder_learns_what_is_locked_and_what_to_do(path) -> None:
     with (
         exclusive_lock(path, what="the catalog c"),
         pytest.raises(LakeLocked, match="the catalog c is being written by another process; wait for it to end"),
@@ -66,7 +66,7 @@ def test_a_killed_holder_leaves_the_lock_free(path) -> None:
         pass
 
 
-def test_a_lock_that_lasts_goes_along_into_another_program_and_tells_who_holds_it(path) -> None:
+def test_a_lock_that_lasts_goes_along_into_another_program_and_says_who_holds_it(path) -> None:
     descriptor = lasting_lock(path, taken=str, note="the first one")
     assert os.get_inheritable(descriptor)
     with pytest.raises(LakeLocked, match=r"^taken by the first one$"):

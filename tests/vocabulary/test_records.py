@@ -1,4 +1,4 @@
-"""The records that every stage speaks in, their one JSON spelling, and the helpers beside them."""
+"""The records that every stage speaks in, their one JSON spelling, and the helpers next to them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_digest_is_the_published_sha256(data, digest) -> None:
 
 
 @pytest.mark.parametrize("text", [EMPTY, ABC, "0" * 64])
-def test_a_digest_is_told_from_its_spelling(text) -> None:
+def test_a_digest_is_distinguished_from_its_spelling(text) -> None:
     assert is_digest(text)
 
 
@@ -128,10 +128,10 @@ def test_a_library_that_does_not_load_is_not_called_absent(tmp_path, monkeypatch
 
 
 def test_each_item_is_counted_once_it_has_been_used() -> None:
-    told: list[int] = []
-    seen = [(item, len(told)) for item in counted("abc", told.append)]
-    assert (seen, told) == ([("a", 0), ("b", 1), ("c", 2)], [1, 1, 1])
+    calls: list[int] = []
+    seen = [(item, len(calls)) for item in counted("abc", calls.append)]
+    assert (seen, calls) == ([("a", 0), ("b", 1), ("c", 2)], [1, 1, 1])
 
 
-def test_silence_tells_nobody() -> None:
+def test_silent_progress_calls_nobody() -> None:
     assert list(counted([1, 2], silent)) == [1, 2]

@@ -101,7 +101,7 @@ def test_the_joint_version_is_of_every_shard(tables) -> None:
     assert joint_version(stamps) == digest_of("\n".join(lines).encode())
 
 
-def test_a_stopwatch_tells_the_times_of_a_stamp() -> None:
+def test_a_stopwatch_gives_the_times_of_a_stamp() -> None:
     fields = Stopwatch().fields()
     assert sorted(fields) == ["cpu_seconds", "seconds", "written_at"]
     assert 0 <= fields["seconds"] < 60 and fields["written_at"].endswith("+00:00")
@@ -242,7 +242,7 @@ def test_a_stamp_whose_rows_are_gone_is_noticed(tables) -> None:
     [b"", b"{", b"[]", b"\xff\xfe", b'{"data_version":"x"}', b'{"later_field":1}'],
     ids=["emptied", "cut", "list", "not utf-8", "fields missing", "later release"],
 )
-def test_a_damaged_stamp_is_told_with_the_file_to_delete(tables, harmed) -> None:
+def test_a_damaged_stamp_is_reported_with_the_file_to_delete(tables, harmed) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
     stamp = tables.path(SLOT).with_name("2026.tar.stamp.json")
     stamp.write_bytes(harmed)
@@ -301,7 +301,7 @@ def test_a_crash_between_rows_and_stamp_leaves_no_table(tables, monkeypatch) -> 
 def test_a_crash_while_a_table_is_replaced_leaves_the_old_one_or_the_new_one_or_none(
     tables, monkeypatch, name, number
 ) -> None:
-    """Never an old stamp beside new rows: its step would count as done, and every reader would fail."""
+    """Never an old stamp next to new rows: its step would count as done, and every reader would fail."""
     tables.write(SLOT, MEASURES, rows(5), **MADE)
     with killed_at(monkeypatch, name, number):
         tables.write(SLOT, MEASURES, rows(6), **MADE)
@@ -380,7 +380,7 @@ def test_a_scan_goes_in_the_order_of_the_shards(tables) -> None:
     assert [shard for shard, _ in tables.scan("measures", "image", columns=["digest"])] == ["a", "b/10", "b/2", "c"]
 
 
-def test_stamps_are_told_of_every_finished_shard(tables) -> None:
+def test_stamps_are_listed_for_every_finished_shard(tables) -> None:
     made = {
         Slot("measures", "image", shard): tables.write(Slot("measures", "image", shard), MEASURES, rows(1), **MADE)
         for shard in "ba"

@@ -26,7 +26,7 @@ def try_lock(root: Path, name: str) -> str:
     ).stdout.strip()
 
 
-def test_a_second_process_is_told_to_wait(tmp_path) -> None:
+def test_a_second_process_is_asked_to_wait(tmp_path) -> None:
     with Lake(tmp_path).locked("run"):
         assert f"lake {tmp_path} (lock 'run') is being written by another process" in try_lock(tmp_path, "run")
 
@@ -54,7 +54,7 @@ def test_the_same_process_cannot_take_it_twice(tmp_path) -> None:
         pass
 
 
-def test_a_remembered_landing_zone_need_not_be_told_again(tmp_path) -> None:
+def test_a_remembered_landing_zone_need_not_be_given_again(tmp_path) -> None:
     (tmp_path / "landing").mkdir()
     Lake(tmp_path / "lake", landing=tmp_path / "landing").remember_landing()
     assert Lake(tmp_path / "lake").landing.root == tmp_path / "landing"
@@ -67,7 +67,7 @@ def test_a_new_landing_zone_replaces_the_remembered_one(tmp_path) -> None:
     assert Lake(tmp_path / "lake").landing.root == tmp_path / "two"
 
 
-def test_a_lake_that_was_never_told_asks(tmp_path) -> None:
+def test_a_lake_without_a_landing_zone_asks(tmp_path) -> None:
     with pytest.raises(SettingsError, match="no landing zone yet; name one with --landing"):
         _ = Lake(tmp_path).landing
 

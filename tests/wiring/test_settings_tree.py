@@ -1,4 +1,4 @@
-"""Settings: what a file may say, what it is told where it is wrong, and which steps a change reaches."""
+"""Settings: what a file may say, which error it gets where it is wrong, and which steps a change reaches."""
 
 from __future__ import annotations
 

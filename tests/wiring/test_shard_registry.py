@@ -1,4 +1,4 @@
-"""The registry: a cache of the landing zone that tells new from changed from gone."""
+"""The registry: a cache of the landing zone that distinguishes new, changed and gone shards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def registry(tmp_path) -> Registry:
     return Registry(tmp_path / "lake" / "landing.sqlite")
 
 
-def test_before_the_first_look_nothing_is_known_and_no_file_is_made(registry) -> None:
+def test_before_the_first_scan_nothing_is_known_and_no_file_is_made(registry) -> None:
     assert (registry.known(), registry.keys("text"), registry.path.exists()) == ({}, [], False)
 
 
@@ -38,7 +38,7 @@ def test_all_is_new_at_first(registry) -> None:
     )
 
 
-def test_new_changed_gone_and_unchanged_are_told_apart(registry) -> None:
+def test_new_changed_gone_and_unchanged_are_distinguished(registry) -> None:
     registry.record([shard("a"), shard("b"), shard("c")])
     listed = [shard("a"), shard("b", revision="r2"), shard("d")]
     assert registry.compare(listed) == Listing(
@@ -63,7 +63,7 @@ def test_the_later_revision_is_the_one_that_is_kept(registry) -> None:
     assert registry.get("a").revision == "r2"
 
 
-def test_a_shard_that_is_gone_is_no_longer_listed_but_still_told(registry) -> None:
+def test_a_shard_that_is_gone_is_no_longer_listed_but_still_known(registry) -> None:
     """Its rows stay in the lake, so its steps must still find it."""
     registry.record([shard("a"), shard("b")])
     registry.record([], gone=["a"])

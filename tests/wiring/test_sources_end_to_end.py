@@ -209,6 +209,6 @@ def test_the_bytes_of_every_sound_row_come_back_from_the_landing_zone(ingested: 
     assert [hashlib.sha256(found[at]).hexdigest() for at in range(len(sound))] == [row["digest"] for row in sound]
 
 
-def test_a_second_look_finds_nothing_to_do(ingested: Ingested) -> None:
+def test_a_second_scan_finds_nothing_to_do(ingested: Ingested) -> None:
     listing = pipeline.refresh(ingested.lake)
     assert (listing.new, listing.changed, listing.gone) == ((), (), ())

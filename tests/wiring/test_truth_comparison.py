@@ -167,7 +167,7 @@ def test_a_row_of_another_code_is_not_the_planted_one(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("digest", "status"), [(D, "quarantined"), (D, "flagged"), (E, "ok")])
-def test_a_wrong_status_is_told_with_what_was_expected(tmp_path, digest, status) -> None:
+def test_a_wrong_status_is_reported_with_what_was_expected(tmp_path, digest, status) -> None:
     result = compared(tmp_path, judged=JUDGED | {digest: status})
     assert not result.is_met
     assert [(row["item"], row["expected"].split()[0], row["actual"].split()[0]) for row in result.wrong] == [
@@ -210,7 +210,7 @@ def test_a_pair_of_a_rejected_item_is_not_asked_for(tmp_path) -> None:
     assert compared(tmp_path, truth=truth).is_met
 
 
-def test_the_comparison_is_told_in_plain_data(tmp_path) -> None:
+def test_the_comparison_is_reported_in_plain_data(tmp_path) -> None:
     plain = compared(tmp_path, rows=[*ROWS, D]).to_dict()
     assert plain["is_met"] is False
     assert {row["tier"] for row in plain["tiers"] if not row["is_met"]} == {"exact"}

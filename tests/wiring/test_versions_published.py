@@ -6,9 +6,9 @@ import pytest
 
 from mmlake import publish
 from mmlake.errors import SettingsError
-from mmlake.publish import making
-from mmlake.publish.naming import earlier_versions
+from mmlake.publish import version_outputs
 from mmlake.publish.version import publish_version
+from mmlake.publish.version_names import earlier_versions
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
 from mmlake.tables import Slot, Stamp, Tables
 from tests import make
@@ -216,7 +216,7 @@ def test_a_publishing_killed_before_any_stamp_ends_the_same(site, monkeypatch, u
 
 @pytest.mark.parametrize("moved", [False, True], ids=["before the branch moves", "after"])
 def test_a_publishing_killed_between_name_and_stamp_ends_the_same(site, monkeypatch, undisturbed, moved) -> None:
-    killed(site, monkeypatch, making, "_move_branch", lambda *arguments: True, first=moved)
+    killed(site, monkeypatch, version_outputs, "_move_branch", lambda *arguments: True, first=moved)
     assert site.publish() == "curated-v001"
     assert site.lake().versions.branches() == {"curated": undisturbed["manifest"]}
 

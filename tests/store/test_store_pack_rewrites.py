@@ -1,4 +1,4 @@
-"""Rewriting packs beside readers: compaction, removal, quarantine."""
+"""Rewriting packs while they are read: compaction, removal, quarantine."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_readers_lose_nothing_while_packs_are_merged_and_rewritten(tmp_path) -> 
     wrong: list[str] = []
     done = threading.Event()
 
-    def look(reader: BlobStore) -> None:
+    def read_all(reader: BlobStore) -> None:
         while True:
             is_last = done.is_set()
             wrong.extend(
@@ -108,7 +108,7 @@ def test_readers_lose_nothing_while_packs_are_merged_and_rewritten(tmp_path) -> 
             if is_last:
                 return
 
-    readers = [threading.Thread(target=look, args=(one,)) for one in (store, BlobStore(store.root))]
+    readers = [threading.Thread(target=read_all, args=(one,)) for one in (store, BlobStore(store.root))]
     for reader in readers:
         reader.start()
     other = BlobStore(store.root)
@@ -163,7 +163,7 @@ def test_a_blob_is_removed_from_an_open_batch(tmp_path) -> None:
     assert list(BlobStore(store.root).digests()) == [other]
 
 
-def test_a_quarantined_blob_is_mended_by_a_put(tmp_path) -> None:
+def test_a_quarantined_blob_is_repaired_by_a_put(tmp_path) -> None:
     store, contents = filled(tmp_path / "blobs", 1)
     digest = next(iter(contents))
     rot(store, digest)
@@ -198,7 +198,7 @@ def test_a_sound_blob_is_not_quarantined(tmp_path) -> None:
     assert_whole(store, contents)
 
 
-def test_a_damaged_header_is_mended_by_quarantine_where_the_bytes_are_sound(tmp_path) -> None:
+def test_a_damaged_header_is_repaired_by_quarantine_where_the_bytes_are_sound(tmp_path) -> None:
     store, contents = filled(tmp_path / "blobs", 1)
     digest = next(iter(contents))
     path, offset, _ = place_of(store, digest)

@@ -17,7 +17,7 @@ from mmlake.landing.mounts import Mounts
 from mmlake.landing.s3 import S3Landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.landing.zone import Landing
-from mmlake.remote.logins import without_login
+from mmlake.remote.credentials import without_login
 from mmlake.remote.settings import RemoteSettings
 
 Place = str | os.PathLike[str]  # a directory or an address

@@ -170,7 +170,7 @@ def _resolved(value: Any, where: str, name: str, is_secret: bool) -> Any:
         return os.environ[variable]
     if not is_secret and _SECRET_NAME.search(name) and value not in _PLAIN:
         raise SettingsError(
-            f'{where}: option {name!r} looks like a secret, which settings must not hold; write "env:NAME" and '
+            f'{where}: option {name!r} resembles a secret, which settings must not hold; write "env:NAME" and '
             "export NAME"
         )
     return value

@@ -211,6 +211,6 @@ def _best(similarities: np.ndarray, mask: np.ndarray) -> int | None:
 
 
 def _above(similarities: np.ndarray, index: int) -> np.ndarray:
-    above = similarities > similarities[index]
+    above: np.ndarray = similarities > similarities[index]
     above[:index] |= similarities[:index] == similarities[index]
     return above

@@ -59,7 +59,7 @@ def ensure_probes(lake: Lake) -> ProbeSet:
 
 
 def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.ndarray]:
-    """Probe id -> unit vector in the space of the modality's encoder. Kept beside the probes, so that each is encoded
+    """Probe id -> unit vector in the space of the modality's encoder. Kept next to the probes, so that each is encoded
     once.
 
     A probe whose query cannot be had (its item was erased, its rendition does not decode) is left out; scoring asks
@@ -174,6 +174,7 @@ def _clip(lake: Lake, keyframes: list[str], rng: np.random.Generator, folder: Pa
         stream = container.add_stream("mjpeg", rate=4)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuvj420p"
         for picture in pictures:
-            container.mux(stream.encode(av.VideoFrame.from_image(picture.resize((width, height)))))
+            frame = av.VideoFrame.from_image(picture.resize((width, height)))  # type: ignore[no-untyped-call]
+            container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
     return path

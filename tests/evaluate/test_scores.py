@@ -9,7 +9,7 @@ import pytest
 
 from mmlake.errors import SettingsError
 from mmlake.evaluate import Probe, score_probes, summarize
-from mmlake.evaluate import scoring as scoring_module
+from mmlake.evaluate import scores as scores_module
 from mmlake.records import digest_of
 
 DIGESTS = [digest_of(b"%d" % number) for number in range(6)]
@@ -96,7 +96,7 @@ def test_blocks_and_corpus_order_do_not_change_the_scores(monkeypatch):
     probes = [Probe(id=f"{i:02d}", kind="text", modality="text", relevant=(digests[i],), query="q") for i in range(20)]
     queries = {probe.id: vectors[i] + 0.5 * rng.standard_normal(8) for i, probe in enumerate(probes)}
     whole = score_probes(probes, queries, digests, vectors, {})
-    monkeypatch.setattr(scoring_module, "_BLOCK_SCORES", 120)
+    monkeypatch.setattr(scores_module, "_BLOCK_SCORES", 120)
     assert score_probes(probes[::-1], queries, digests[::-1], vectors[::-1], {}).equals(whole)
 
 

@@ -20,7 +20,7 @@ from mmlake.records import Digest
 from mmlake.store.bloom import BloomFilter
 from mmlake.store.files import AtomicFile, BufferedAtomicFile, in_memory, sync_directory
 from mmlake.store.index import Entry, PackIndex, sorted_once
-from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record
+from mmlake.store.pack_file import HEADER_BYTES, PackWriter, Record, parse_record
 
 SETTLED_S = 300  # kernels write a rename back within 30 s on their own; ten times that for slow disks
 _NAME = re.compile(r"([0-9a-f]{64})\.(idx|pack)")
@@ -81,11 +81,11 @@ class Packs:
     """All packs of one directory, which need not exist."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self._listed_path = directory, str(directory)  # the latter spares each look-up a conversion
+        self.directory, self._listed_path = directory, str(directory)  # the latter spares each lookup a conversion
         self._refreshing = threading.Lock()
         self._packs: tuple[Pack, ...] = ()
         self._filter = BloomFilter()  # has at least the packs above
-        self._glanced_s = float("-inf")  # when the directory was last looked at
+        self._glanced_s = float("-inf")  # when the directory was last inspected
         self._seen: tuple[int, int] | None = None  # time stamp and inode of the directory when it was listed
         self._is_settled = False  # whether any later change must have another time stamp
         self._anchored: set[str] = set()  # packs whose directory entries this object has synced
@@ -97,7 +97,7 @@ class Packs:
 
     def find(self, digest: Digest, *, is_hint: bool = False) -> tuple[Pack, Entry] | None:
         """The blob's place in the first pack that holds it. is_hint: the answer None may be as old as GLANCE_S,
-        which spares a look at the directory."""
+        which spares a scan of the directory."""
         if is_hint and time.monotonic() - self._glanced_s < GLANCE_S and self._look_up(digest) is None:
             return None
         self._refresh(is_miss=False)
@@ -180,7 +180,7 @@ class Packs:
         self.forget()
 
     def forget(self) -> None:
-        """List the directory again before the next look-up."""
+        """List the directory again before the next lookup."""
         self._seen, self._glanced_s = None, float("-inf")
 
     def _look_up(self, digest: Digest) -> tuple[Pack, Entry] | None:
@@ -222,7 +222,7 @@ class Packs:
         there = {name for name, kind in files if kind == "idx"} & {name for name, kind in files if kind == "pack"}
         packs = [pack for pack in known if pack.name in there]
         for name in sorted(there - {pack.name for pack in packs}):
-            # gone again; a damaged index is for `mending` to find and build again
+            # gone again; a damaged index is for `pack_rewrites` to find and build again
             with suppress(FileNotFoundError, BlobCorrupt):
                 pack = Pack(self.directory, name)
                 self._filter.add(pack.index)

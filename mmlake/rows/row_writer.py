@@ -2,7 +2,7 @@
 
 Enters: an iterator of batches of whole samples. Leaves: files with names that the same input gives again, and a list of
 them. On the way bytes are read where they are wanted in the output, rows without them meet the policy, and samples that
-share an id are told apart.
+share an id are distinguished.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mmlake.rows.identity import DistinctIds
 from mmlake.rows.order import by_sample, cut, sample_numbers
 from mmlake.rows.parquet_writer import COMPRESSIONS, ParquetRows
 from mmlake.rows.policies import apply_policy, check_policy, failed_rows
-from mmlake.rows.staging import MODES, Staged, WrittenFile
+from mmlake.rows.staged_files import MODES, Staged, WrittenFile
 from mmlake.rows.webdataset_writer import TarRows
 
 Fill = Callable[[RowBatch], RowBatch]  # a batch -> the batch with bytes or errors
@@ -35,7 +35,7 @@ class WriteSettings:
 
     mode: str = "error"
     # where the directory holds rows already: error; overwrite what this library wrote there; ignore (write nothing);
-    # append beside it
+    # append next to it
     on_error: str = "error"
     # for rows with a materialize_error: error, warn, drop_row, drop_sample (policies.py)
     samples_per_file: int = 100_000
@@ -142,8 +142,8 @@ def write_rows(
     another sample.
 
     fill: reads the bytes of a part of a batch before it is written (`materialize`); None writes what the rows hold.
-    about: asked once everything is written, for what else `_provenance.json` shall say. advance: told of input rows.
-    Raises SettingsError, RowsUnreadable (policy error), LakeLocked; nothing is left then.
+    about: asked once everything is written, for what else `_provenance.json` shall say. advance: called with counts of
+    input rows. Raises SettingsError, RowsUnreadable (policy error), LakeLocked; nothing is left then.
     """
     if to not in FORMATS:
         raise SettingsError(f"format {to!r} does not exist; choose among {sorted(FORMATS)}")

@@ -109,7 +109,7 @@ class SpooledFile(Seekable):
 
 
 def measured(website: Website, url: str, stated: FileHeaders, *, settings: RemoteSettings) -> FileHeaders | None:
-    """The headers with what reading the whole body tells: its size, and its SHA-256 as the ETag where none is
+    """The headers with what reading the whole body adds: its size, and its SHA-256 as the ETag where none is
     stated; None above `remote.spool_bytes`."""
     attempts = website.attempts(url)
     while True:

@@ -1,9 +1,9 @@
 """A program that ends when its caller does, and whose children end when it does, also where one of the two is killed
 outright.
 
-The kernel tells the program that its caller has ended (PR_SET_PDEATHSIG), and gives the caller what a program leaves
-that was killed (PR_SET_CHILD_SUBREAPER). Both are Linux's; elsewhere the caller becomes the program, and a kill -9
-leaves the program's children.
+The kernel signals to the program that its caller has ended (PR_SET_PDEATHSIG), and gives the caller what a program
+leaves that was killed (PR_SET_CHILD_SUBREAPER). Both are Linux's; elsewhere the caller becomes the program, and a kill
+-9 leaves the program's children.
 """
 
 import ctypes
@@ -40,12 +40,12 @@ def become(command: Sequence[str], environment: Mapping[str, str], *, held: int)
         command, env=environment, pass_fds=[held], preexec_fn=partial(_follow, libc, os.getpid(), before)
     )
     while (code := program.poll()) is None:
-        told = signal.sigwaitinfo(_HEEDED)
-        if told.si_signo == signal.SIGCHLD:
+        received = signal.sigwaitinfo(_HEEDED)
+        if received.si_signo == signal.SIGCHLD:
             _reap(program.pid)
-        elif told.si_code != _FROM_TERMINAL:
+        elif received.si_code != _FROM_TERMINAL:
             with suppress(ProcessLookupError):
-                os.kill(program.pid, told.si_signo)
+                os.kill(program.pid, received.si_signo)
     if code < 0:
         _end_orphans()
         return 128 - code
@@ -70,9 +70,9 @@ def _children() -> set[int]:
     return found
 
 
-def _reap(but: int) -> None:
+def _reap(spared: int) -> None:
     """Let go of children that have ended, except for one."""
-    for child in _children() - {but}:
+    for child in _children() - {spared}:
         with suppress(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
 
@@ -80,12 +80,12 @@ def _reap(but: int) -> None:
 def _end_orphans() -> None:
     """End what the killed program has left, and what that leaves."""
     for number, patience_s in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, _PATIENCE_S)):
-        told: set[int] = set()
+        signalled: set[int] = set()
         until_s = time.monotonic() + patience_s
         while (orphans := _children()) and time.monotonic() < until_s:
-            for orphan in orphans - told:
+            for orphan in orphans - signalled:
                 with suppress(ProcessLookupError):
                     os.kill(orphan, number)
-            told |= orphans
+            signalled |= orphans
             time.sleep(_POLL_S)
             _reap(0)

@@ -14,7 +14,7 @@ from typing import Protocol
 from mmlake.records import Digest
 from mmlake.store.files import BufferedAtomicFile, Buffers
 from mmlake.store.names import plain_extension
-from mmlake.store.pack import PackWriter, Record
+from mmlake.store.pack_file import PackWriter, Record
 
 ReadRecord = Callable[[], Record]
 
@@ -35,7 +35,7 @@ class PackHome(Protocol):
 
 def write_packs(home: PackHome, buffers: Buffers, records: Iterable[tuple[Digest, ReadRecord]]) -> set[str]:
     """The names of the packs that now hold the records, each blob once: a sound copy, else a damaged one, so that
-    the damage can still be told."""
+    the damage can still be reported."""
     names: set[str] = set()
     kept: set[Digest] = set()
     with ExitStack() as files:

@@ -1,10 +1,10 @@
-"""Taking further copies of blobs out of packs on S3, which has no locks: one process at a time has the turn, told by
-numbered marks.
+"""Taking further copies of blobs out of packs on S3, which has no locks: one process at a time has the turn, which
+numbered marks give it.
 
 A turn is had by whoever made the mark with the highest number, which a conditional PUT gives to one process alone. A
 mark whose maker was killed is passed over once it is a day old, and its maker, should it still live, deletes nothing
 from half a day on. Two turns are thus never at work at once, and neither can take the copy that the other keeps.
-Whoever merges or erases beside it uploads before it deletes, so that what is kept stays.
+Whoever merges or erases next to it uploads before it deletes, so that what is kept stays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mmlake.records import Digest
 from mmlake.remote.bucket import Bucket
 from mmlake.store.files import Buffers
 from mmlake.store.index import Entry, places
-from mmlake.store.s3packs import S3Pack, S3Packs
+from mmlake.store.s3_packs import S3Pack, S3Packs
 
 _LOG = logging.getLogger("mmlake.store")
 _ABANDONED_S = 24 * 3600.0  # as old as what `sweep` takes for left behind by a killed writer
@@ -100,7 +100,7 @@ def _kept(there: list[S3Pack], several: list[list[tuple[int, Entry]]]) -> Iterat
 
 @contextmanager
 def _turn(bucket: Bucket, marks: str) -> Iterator[Callable[[], bool]]:
-    """A function that tells whether this process has the turn, as the storage sees it now."""
+    """A function that reports whether this process has the turn, as the storage sees it now."""
     began_s, token = time.time(), secrets.token_bytes(16)
     before = _numbered(bucket, marks)
     number = max(before, default=0) + 1

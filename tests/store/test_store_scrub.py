@@ -93,13 +93,13 @@ def test_blobs_of_an_open_batch_are_sound(store) -> None:
 
 def test_every_blob_is_counted_once(store) -> None:
     damage(store, SMALL[3])
-    told: list[int] = []
-    list(store.verify_all(all_digests(), advance=told.append))
-    assert sum(told) == len(all_digests())
+    advanced: list[int] = []
+    list(store.verify_all(all_digests(), advance=advanced.append))
+    assert sum(advanced) == len(all_digests())
 
 
 def test_a_pack_is_read_in_one_piece_and_a_sample_in_pieces(store, monkeypatch) -> None:
-    from mmlake.store.packs import Pack
+    from mmlake.store.pack_directory import Pack
 
     reads: list[int] = []
     read = Pack.read
@@ -111,8 +111,8 @@ def test_a_pack_is_read_in_one_piece_and_a_sample_in_pieces(store, monkeypatch) 
     assert reads == [len(SMALL[1]) + 76, len(SMALL[28]) + 76]
 
 
-def test_a_pack_that_goes_while_it_is_read_is_looked_for_again(store, monkeypatch) -> None:
-    from mmlake.store.packs import Pack
+def test_a_pack_that_goes_while_it_is_read_is_searched_for_again(store, monkeypatch) -> None:
+    from mmlake.store.pack_directory import Pack
 
     other, read, merged = BlobStore(store.root), Pack.read, []
 

@@ -14,11 +14,11 @@ from mmlake.errors import ContractBroken, MmlakeError, RefMissing
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance
-from mmlake.publish import ledger, probing
+from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_inputs
-from mmlake.publish.naming import earlier_versions, recipe_of, version_names
 from mmlake.publish.results import catalog_of, read_result, result_path, write_result
+from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
 from mmlake.versions import Manifest, select
@@ -151,14 +151,14 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
     """How well the version answers the frozen probes, per probe and in the mean."""
     import pyarrow.parquet as pq
 
-    probes, owners = probing.ensure_probes(lake), probing.clusters_of(lake)
+    probes, owners = probe_vectors.ensure_probes(lake), probe_vectors.clusters_of(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     parts, unanswered = [], 0
     for modality in MODALITIES:
-        vectors = probing.query_vectors(lake, probes, modality)
+        vectors = probe_vectors.query_vectors(lake, probes, modality)
         asked = [probe for probe in probes.probes if probe.modality == modality]
         unanswered += len(asked) - len(vectors)
-        digests, corpus_ND = probing.corpus_vectors(lake, modality, held)
+        digests, corpus_ND = probe_vectors.corpus_vectors(lake, modality, held)
         parts.append(
             evaluate.score_probes(
                 [probe for probe in asked if probe.id in vectors],
@@ -239,7 +239,7 @@ def precompute_plan(lake: Lake, version: str, advance: Advance) -> Result:
 
 
 def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
-    """The chain of tables behind the version, as JSON lines beside its manifest: it outlives the run history."""
+    """The chain of tables behind the version, as JSON lines next to its manifest: it outlives the run history."""
     made = lake.versions.read(version)
     path = lake.root / "versions" / "chains" / f"{made.id}.jsonl"
     # what is there already was written from the tables as they were then, and they may have been made again since
@@ -302,7 +302,7 @@ def _diversity(lake: Lake, items: pa.Table) -> dict[str, Any]:
     settings, digests = lake.settings.evaluate, set(items.column("digest").to_pylist())
     block = {}
     for modality in MODALITIES:
-        _, vectors_ND = probing.corpus_vectors(lake, modality, digests)
+        _, vectors_ND = probe_vectors.corpus_vectors(lake, modality, digests)
         if len(vectors_ND):
             block[modality] = {"encoder": lake.encoder_of(modality)} | evaluate.diversity(
                 vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None

@@ -17,11 +17,11 @@ from mmlake.errors import BlobCorrupt
 from mmlake.records import Digest
 from mmlake.store.files import Buffers
 from mmlake.store.index import Entry, index_bytes, pack_entry, places
-from mmlake.store.pack import scan
-from mmlake.store.packing import write_packs
-from mmlake.store.packs import Pack, Packs
+from mmlake.store.pack_directory import Pack, Packs
+from mmlake.store.pack_file import scan
+from mmlake.store.pack_output import write_packs
 
-SMALL_PACK_BYTES = 64 << 20  # packs below this are worth merging: each costs a look-up 0.7 us
+SMALL_PACK_BYTES = 64 << 20  # packs below this are worth merging: each costs a lookup 0.7 us
 MAX_SMALL_PACKS = 16  # so many are left alone: about one per shard that came since the last compaction
 
 

@@ -14,7 +14,7 @@ from mmlake.progress import Advance
 from mmlake.records import Digest
 from mmlake.store.blobs import Blobs
 from mmlake.store.index import Entry, PackIndex
-from mmlake.store.pack import HEADER_BYTES, parse_record
+from mmlake.store.pack_file import HEADER_BYTES, parse_record
 
 _READ_BYTES = 8 << 20  # of one read
 # one read spans gaps up to this between wanted blobs: cheaper than another request. Those of a sample are mostly

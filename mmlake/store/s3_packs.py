@@ -1,7 +1,7 @@
 """The packs of a store on S3: their indexes on the local disk, their bytes by ranges.
 
 An index never changes (its name is its hash), so it is fetched once per machine. The prefix is listed at a process's
-first look-up, and again where a blob that must be there is not found. A put trusts a listing for a minute: at worst it
+first lookup, and again where a blob that must be there is not found. A put trusts a listing for a minute: at worst it
 stores a blob a second time.
 """
 
@@ -22,8 +22,8 @@ from mmlake.remote.s3 import Changed, Missing
 from mmlake.store.bloom import BloomFilter
 from mmlake.store.files import BufferedAtomicFile, Buffers, in_memory, write_atomically
 from mmlake.store.index import Entry, PackIndex, index_bytes, pack_entry, sorted_once
-from mmlake.store.pack import HEADER_BYTES, PackWriter, Record, parse_record, scan
-from mmlake.store.packing import write_packs
+from mmlake.store.pack_file import HEADER_BYTES, PackWriter, Record, parse_record, scan
+from mmlake.store.pack_output import write_packs
 
 _LISTED_S = 60.0  # a listing younger than this does for a hint
 _WINDOW_BYTES = 8 << 20

@@ -20,7 +20,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
-from mmlake.publish.probing import audio_tracks, corpus_vectors
+from mmlake.publish.probe_vectors import audio_tracks, corpus_vectors
 from mmlake.records import ADMITTED
 from mmlake.report import (
     DuplicateCluster,
@@ -138,7 +138,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
 
 
 def example(lake: Lake, sounds: Mapping[str, str], row: dict[str, Any]) -> Example:
-    """The item with something to see or hear, where its bytes allow it."""
+    """The item with something to see or play, where its bytes allow it."""
     made = Example(
         digest=row["digest"],
         modality=row["modality"],

@@ -28,7 +28,7 @@ from mmlake.rows.schema import RESERVED, SCHEMA, reconcile
 LANCE_COLUMNS: Final = {"_rowid": "lance_row_id", "_rowaddr": "lance_row_address"}
 LANCE_FRAGMENT: Final = "lance_fragment"
 _SCAN_ROWS = 256  # rows taken at a time: a row may hold a picture of some megabytes
-_ROW_BYTES = 256  # what a row takes beside its texts and bytes
+_ROW_BYTES = 256  # what a row takes next to its texts and bytes
 _FRAGMENT_SHIFT = 32  # Lance's addresses: fragment in the upper half, row in the lower one
 # pyarrow's and pylance's ways to say that a file is damaged
 _BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
@@ -132,7 +132,7 @@ def _lance(
     except _BROKEN as error:
         raise TableCorrupt(
             f"{path} in {landing.location} does not open as a Lance dataset of version {version or 'newest'}; "
-            "look at its versions, or write it again"
+            "inspect its versions, or write it again"
         ) from error
     place = f"{path}@{dataset.version}"
     if missing := [field.name for field in SCHEMA if not field.nullable and field.name not in dataset.schema.names]:

@@ -20,7 +20,7 @@ from mmlake.rows.filter import Filter
 from mmlake.rows.filters import Dropped, apply_filters, check_needs
 from mmlake.rows.materialize import Places, iter_materialized, materialize
 from mmlake.rows.order import cut
-from mmlake.rows.writing import WriteSettings, Written, write_rows
+from mmlake.rows.row_writer import WriteSettings, Written, write_rows
 
 # when bytes of media get into the rows: before the filters, after them, or not at all
 MOMENTS: Final = ("read", "write", "never")
@@ -61,11 +61,11 @@ def export_rows(
     about: Mapping[str, Any] | None = None,
     advance: Advance = silent,
 ) -> Exported:
-    """What was written under `out`, and what was not. places: where bytes are read from; filters that look at pictures
+    """What was written under `out`, and what was not. places: where bytes are read from; filters that inspect pictures
     read them whatever the moment.
 
-    moment: one of MOMENTS. advance: told of rows. Raises as `write_rows` does, and MissingExtra or ModelMissing for
-    filters that lack something.
+    moment: one of MOMENTS. advance: called with counts of rows. Raises as `write_rows` does, and MissingExtra or
+    ModelMissing for filters that lack something.
     """
     if moment not in MOMENTS:
         raise SettingsError(f"materialize={moment!r} is not one of {list(MOMENTS)}; correct the setting")
