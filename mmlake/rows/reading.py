@@ -11,14 +11,12 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from mmlake import sources
-from mmlake.errors import UnreadableItem
-from mmlake.formats import texts
+from mmlake.errors import Fault, UnreadableItem
 from mmlake.landing import Landing, as_landing
 from mmlake.preprocess import PreprocessSettings
 from mmlake.records import SourceRef
@@ -27,9 +25,9 @@ from mmlake.rows.identity import stem_of
 from mmlake.rows.image_frames import Frames
 from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
-from mmlake.sources.defaults import Defaults, defaults_of
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.records.per_row_lists import as_list
+from mmlake.sources.shard import Defaults, defaults_of
 
 # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower,
 # since memory is fresh
@@ -51,15 +49,16 @@ _FILLED = {  # the columns that are made here, and where their cell stands in a 
         + ("item_id", "role", "source", "licence", "size_bytes", "metadata_json", "status", "error_code")
     )
 }
+_ALSO_COLUMNS = ("licence", "sample_id")  # fields of records that may say what a reserved column says
+_LICENCES_KEPT = 1024
 _NOTES = ("duplicate_member", "charset")  # what the sources note of a row: metadata, never columns
-_PLAIN_CHARSETS = ("utf-8", "utf-8-sig")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Wish:
-    """How the rows are wanted."""
+class _Options:
+    """What the caller asked for."""
 
     settings: sources.SourceSettings
     decoding: PreprocessSettings
@@ -98,7 +97,7 @@ def read_rows(
         per_text_fields=tuple(per_text_fields) or given.per_text_fields,
     )
     per_row = (*given.per_image_fields, *given.per_text_fields)
-    wish = _Wish(
+    options = _Options(
         settings=given,
         decoding=decoding or PreprocessSettings(),
         per_row=per_row,
@@ -109,22 +108,22 @@ def read_rows(
     if max_batch_bytes is not None and max_batch_bytes <= 0:
         raise ValueError(f"max_batch_bytes={max_batch_bytes} must be above 0, or None for one batch")
     passthrough = Passthrough(fields, always=per_row)  # before the first batch is taken: a wrong name is told at once
-    return _batches(chosen, as_landing(landing), wish, passthrough, max_batch_bytes)
+    return _batches(chosen, as_landing(landing), options, passthrough, max_batch_bytes)
 
 
 def _batches(
-    shards: list[sources.Shard], landing: Landing, wish: _Wish, passthrough: Passthrough, max_bytes: int | None
+    shards: list[sources.Shard], landing: Landing, options: _Options, passthrough: Passthrough, max_bytes: int | None
 ) -> Iterator[RowBatch]:
     base = shards[0].key if len(shards) == 1 else "rows"
     pending, num_splits = _Pending(passthrough), 0
     seen: set[str] = set()
     for shard in shards:
-        for sample in _samples(shard, landing, wish, seen):
+        for sample in _samples(shard, landing, options, seen):
             if pending.num_rows and max_bytes is not None and pending.num_bytes + sample.num_bytes > max_bytes:
                 num_splits += 1
                 yield pending.take(f"{base}::split_{num_splits:04d}")
             pending.add(sample)
-    for name in (name for name in wish.per_row if name not in seen):
+    for name in (name for name in options.per_row if name not in seen):
         _log.warning("the field %r, which was to be spread over rows, is in no sample", name)
     if pending.num_rows or not num_splits:
         yield pending.take(f"{base}::split_{num_splits + 1:04d}" if num_splits else base)
@@ -173,31 +172,41 @@ class _Pending:
         return batch
 
 
-@dataclass(frozen=True, slots=True)
 class _Origin:
     """What the samples of one shard have in common."""
 
-    key: str
-    defaults: Defaults
-    wish: _Wish
-    seen: set[str]  # the fields for rows that samples had
+    def __init__(self, key: str, defaults: Defaults, options: _Options, seen: set[str]) -> None:
+        """seen: the fields for rows that samples had."""
+        self.key, self.defaults, self.options, self.seen = key, defaults, options, seen
+        self._licences: dict[str, str] = {}  # as SPDX spells them; a shard has few, and every row names one
+        self._locator = "", ""  # of the file that was asked for last
+
+    def licence_of(self, licence: str | None) -> str:
+        """The SPDX id of a licence as a record spells it, or that of the directory."""
+        if licence is None:
+            return self.defaults.licence
+        if licence not in self._licences:
+            if len(self._licences) == _LICENCES_KEPT:
+                self._licences.clear()
+            self._licences[licence] = spdx_licence(licence)
+        return self._licences[licence]
+
+    def locator_of(self, path: str) -> str:
+        """The locator of a whole file."""
+        if path != self._locator[0]:
+            self._locator = path, SourceRef(path).to_json()
+        return self._locator[1]
 
 
-def _samples(shard: sources.Shard, landing: Landing, wish: _Wish, seen: set[str]) -> Iterator[_Sample]:
+def _samples(shard: sources.Shard, landing: Landing, options: _Options, seen: set[str]) -> Iterator[_Sample]:
     directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
-    origin = _Origin(shard.key, defaults_of(landing, directory), wish, seen)
+    origin = _Origin(shard.key, defaults_of(landing, directory), options, seen)
     sample: _Sample | None = None
-    for item in sources.read_samples(shard, landing=landing, settings=wish.settings):
-        if isinstance(item, sources.Plain):
-            if sample is not None:
-                yield sample
-            sample = _Sample(item.sample_id, item.metadata, item.licence, item.path, origin)
-            sample.add_all(item)
-            continue
+    for item in sources.read(shard, landing=landing, settings=options.settings):
         if sample is None or sample.sample_id != item.sample_id:
             if sample is not None:
                 yield sample
-            sample = _Sample(item.sample_id, item.metadata, item.licence, item.ref.path, origin)
+            sample = _Sample(item, origin)
         sample.add(item)
     if sample is not None:
         yield sample
@@ -209,12 +218,9 @@ class _Sample:
 
     __slots__ = ("_frames", "_metadata", "_origin", "cells", "conflicts", "fields", "num_bytes", "paths", "sample_id")
 
-    def __init__(
-        self, sample_id: str, metadata: Mapping[str, Any], licence: str | None, path: str, origin: _Origin
-    ) -> None:
-        """metadata: of the whole sample, as its first item has it, which is of that licence and in the file at the
-        path."""
-        self.sample_id = sample_id
+    def __init__(self, first: sources.RawItem, origin: _Origin) -> None:
+        """first: the sample's first item, which has the metadata of the whole sample."""
+        self.sample_id, metadata = first.sample_id, first.metadata
         self.cells: list[Any] = []  # those of `_FILLED`, row by row
         self.fields: list[tuple[int, Mapping[str, Any]]] = []  # passthrough, of the rows that have any
         self.conflicts: list[Conflict] = []
@@ -224,17 +230,17 @@ class _Sample:
         self._frames: tuple[SourceRef, bytes, Frames] | None = None
         if metadata:
             self._check_lists()
-            self._add_fields(licence, path)
+            self._add_fields(first.licence, first.ref.path)
 
     def _check_lists(self) -> None:
-        wish = self._origin.wish
-        for name in wish.per_row:
+        options = self._origin.options
+        for name in options.per_row:
             value = self._metadata.get(name)
             if value is not None:
                 self._origin.seen.add(name)
             if value is not None and as_list(value) is None:
                 reason = f"the field {name!r} is of type {type(value).__name__}, expected a list with one value per row"
-                if wish.strict_lists:
+                if options.strict_lists:
                     raise TypeError(
                         f'sample {self.sample_id}: {reason}; correct the record, or read with not_a_list="report"'
                     )
@@ -243,22 +249,19 @@ class _Sample:
     def _add_fields(self, licence: str | None, path: str) -> None:
         """The row of what the record says of the whole sample."""
         metadata, source = self._metadata, self._origin.defaults.source
-        said, ref = json_text(metadata), _locator_of(path)
+        said, ref = json_text(metadata), self._origin.locator_of(path)
         self.cells += (self.sample_id, METADATA_POSITION, METADATA, "application/json", None, None, ref, None)
-        self.cells += (None, None, source, self._licence(licence), None, said, "ok", None)
-        told: tuple[str, ...] = ()
+        self.cells += (None, None, source, self._origin.licence_of(licence), None, said, "ok", None)
         if "licence" in metadata or "sample_id" in metadata:
-            told = tuple(
-                name
-                for name in ("licence", "sample_id")
-                if name in metadata and self._is_told(name, metadata[name], licence)
-            )
-        self.fields.append(
-            (0, {name: value for name, value in metadata.items() if name not in told} if told else metadata)
-        )
+            metadata = {
+                name: value
+                for name, value in metadata.items()
+                if name not in _ALSO_COLUMNS or not self._is_column(name, value, licence)
+            }
+        self.fields.append((0, metadata))
         self.num_bytes += _ROW_BYTES + len(said) + len(ref)
 
-    def _is_told(self, name: str, value: Any, licence: str | None) -> bool:
+    def _is_column(self, name: str, value: Any, licence: str | None) -> bool:
         """Whether a reserved column says the same as this field of the record, as in every tar that this library
         wrote."""
         if name == "licence":
@@ -269,87 +272,59 @@ class _Sample:
             and self.sample_id in (value, f"{self._origin.key}/{stem_of(value)}")
         )
 
-    def _licence(self, licence: str | None) -> str:
-        return self._origin.defaults.licence if licence is None else _spdx_of(licence)
-
-    def add_all(self, sample: sources.Plain) -> None:
-        """All rows of a plain sample, which has this one's metadata."""
-        wish, key, source, sample_id, cells = (
-            self._origin.wish,
-            self._origin.key,
-            self._origin.defaults.source,
-            self.sample_id,
-            self.cells,
-        )
-        licence, num_bytes = self._licence(sample.licence), 0
-        for ordinal, (position, modality, role, content_type, _, ref, path, text, size, member) in enumerate(
-            sample.rows, sample.ordinal
-        ):
-            data, status, code, reason, said = None, "ok", None, None, None
-            if text is None and (wish.with_bytes or modality == "text") and member.content is not None:
-                try:
-                    found = _read(
-                        member.content,
-                        wish.settings.max_text_bytes if modality == "text" else wish.settings.max_item_bytes,
-                        size,
-                    )
-                    size = len(found)
-                    if modality == "text":
-                        text, charset = texts.decode_text(found, settings=wish.settings)
-                        said = None if charset in _PLAIN_CHARSETS else json_text({"charset": charset})
-                    elif found:
-                        data = found
-                    else:
-                        raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
-                except UnreadableItem as error:
-                    status, code, reason = "unreadable", error.code, error.reason
-            num_bytes += _ROW_BYTES + len(ref) + len(text or "") + len(data or "") + len(said or "")
-            cells += (sample_id, position, modality, content_type, text, data, ref, reason)
-            cells += (f"{key}#{ordinal:06d}", role, source, licence, size, said, status, code)
-            self.paths[path] = None
-        self.num_bytes += num_bytes
-
     def add(self, item: sources.RawItem) -> None:
         """One more row."""
-        origin, settings, fault, is_text = self._origin, self._origin.wish.settings, item.fault, item.modality == "text"
+        origin, data, reason, said = self._origin, None, None, None
         own = item.own if item.metadata is self._metadata else self._beyond_first(item)
         if own:
             self._note(item)
-        text, data, size_bytes = None, None, item.size_bytes
-        status, code, reason = ("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)
-        if fault is None and item.content is not None and (is_text or origin.wish.with_bytes):
+        if item.fault is None and item.content is not None and (origin.options.with_bytes or item.modality == "text"):
             try:
-                found = self._bytes_of(item, settings.max_text_bytes if is_text else settings.max_item_bytes)
-                size_bytes = len(found)
-                if is_text and item.content.text is not None:
-                    text = item.content.text
-                elif is_text:
-                    text, charset = texts.decode_text(found, settings=settings)
-                    own = own if charset in _PLAIN_CHARSETS else {**own, "charset": charset}
-                else:
-                    data, reason = self._medium(item, found)
+                data, reason = self._read(item, item.content)
             except UnreadableItem as error:
-                status, code, reason = "unreadable", error.code, error.reason
-        ref, said = item.ref.to_json(), None
+                item.fault = Fault.of(error)
+        status, code, fault, text = "ok", None, item.fault, item.text
+        if fault is not None:
+            status, code, reason = "unreadable", fault.code, fault.reason
+        elif item.charset is not None and text is not None:
+            own = {**own, "charset": item.charset}
+        ref = item.ref.to_json()
         self.num_bytes += _ROW_BYTES + len(ref) + len(text or "") + len(data or "")
         if own:
             said = json_text(own)
             self.num_bytes += len(said)
-            self.fields.append(
-                (len(self.cells) // len(_FILLED), {name: value for name, value in own.items() if name not in _NOTES})
-            )
+            row = len(self.cells) // len(_FILLED)
+            self.fields.append((row, {name: value for name, value in own.items() if name not in _NOTES}))
         self.paths[item.ref.path] = None
-        self.cells += (self.sample_id, item.position, item.modality, item.content_type, text, data, ref, reason)
         self.cells += (
-            f"{origin.key}#{item.ordinal:06d}",
-            item.role,
-            origin.defaults.source,
-            self._licence(item.licence),
-            size_bytes,
-            said,
-            status,
-            code,
-        )
+            self.sample_id, item.position, item.modality, item.content_type, text, data, ref, reason,
+            f"{origin.key}#{item.ordinal:06d}", item.role, origin.defaults.source, origin.licence_of(item.licence),
+            item.size_bytes, said, status, code,
+        )  # fmt: skip
+
+    def _read(self, item: sources.RawItem, content: sources.Content) -> tuple[bytes | None, str | None]:
+        """(the bytes of a medium, or of the frame that its locator picks; why they are those of the whole picture
+        although it picks one). A text is noted in the item. Raises UnreadableItem."""
+        settings = self._origin.options.settings
+        if item.modality == "text":
+            data = content.whole(settings.max_text_bytes, item.size_bytes)
+            item.size_bytes = len(data)
+            item.decode(data, settings)
+            return None, None
+        place = _without_frame(item.ref)
+        is_open = self._frames is not None and self._frames[0] == place
+        data = self._frames[1] if is_open else content.whole(settings.max_item_bytes, item.size_bytes)
+        item.size_bytes = len(data)
+        if not data:
+            raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
+        if item.ref.frame_index is None:
+            return data, None
+        if not is_open:
+            self._frames = (place, data, Frames(data, settings=self._origin.options.decoding))
+        try:
+            return self._frames[2].pick(item.ref.frame_index), None
+        except UnreadableItem as error:
+            return data, error.reason
 
     def _beyond_first(self, item: sources.RawItem) -> dict[str, Any]:
         """What the item says more than the row of the sample's fields, or otherwise: it keeps that to itself."""
@@ -368,44 +343,6 @@ class _Sample:
                     f"1009: the archive has the member {item.ref.member} more than once",
                 )
             )
-
-    def _bytes_of(self, item: sources.RawItem, limit: int) -> bytes:
-        """The item's bytes, those of a whole picture where the locator picks a frame. Raises UnreadableItem."""
-        if self._frames is not None and self._frames[0] == _without_frame(item.ref):
-            return self._frames[1]
-        assert item.content is not None
-        return _read(item.content, limit, item.size_bytes)
-
-    def _medium(self, item: sources.RawItem, data: bytes) -> tuple[bytes, str | None]:
-        """(the bytes, or those of the frame that the locator picks; why they are those of the whole picture although
-        it picks one). Raises UnreadableItem."""
-        if not data:
-            raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
-        if item.ref.frame_index is None:
-            return data, None
-        place = _without_frame(item.ref)
-        if self._frames is None or self._frames[0] != place:
-            self._frames = (place, data, Frames(data, settings=self._origin.wish.decoding))
-        try:
-            return self._frames[2].pick(item.ref.frame_index), None
-        except UnreadableItem as error:
-            return data, error.reason
-
-
-_spdx_of = lru_cache(maxsize=1024)(spdx_licence)  # a shard has few licences, and every row names one
-
-
-@lru_cache(maxsize=1024)
-def _locator_of(path: str) -> str:
-    return SourceRef(path).to_json()
-
-
-def _read(content: sources.Content, limit: int, size_bytes: int) -> bytes:
-    """All bytes. size_bytes: as the source says. Raises UnreadableItem, 1008 past the limit."""
-    data = content.head(limit + 1)
-    if len(data) > limit:
-        raise UnreadableItem(1008, f"size_bytes={max(size_bytes, len(data))} not in [0, {limit}]")
-    return data
 
 
 def _without_frame(ref: SourceRef) -> SourceRef:

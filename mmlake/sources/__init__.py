@@ -10,15 +10,13 @@ from __future__ import annotations
 from mmlake.download.downloads import JournalledDownloads
 from mmlake.download.settings import WebSettings
 from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector
-from mmlake.sources.defaults import priorities
 from mmlake.sources.fetcher import fetch, fetch_many
-from mmlake.sources.ingestion import ingest, read, read_samples
+from mmlake.sources.ingestion import ingest, read
 from mmlake.sources.raw_items import Content, RawItem
 from mmlake.sources.reingestion import reingest
-from mmlake.sources.samples.plain import Plain
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard, path_of_key, shard_key
+from mmlake.sources.shard import Shard, path_of_key, priorities, shard_key
 
 __all__ = [
     "LOOSE",
@@ -27,7 +25,6 @@ __all__ = [
     "Connector",
     "Content",
     "JournalledDownloads",
-    "Plain",
     "RawItem",
     "Shard",
     "SourceSettings",
@@ -38,7 +35,6 @@ __all__ = [
     "path_of_key",
     "priorities",
     "read",
-    "read_samples",
     "reingest",
     "scan",
     "shard_key",

@@ -22,12 +22,10 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
 from mmlake.sources.companions.siblings import Neighbours
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of, reading_of
+from mmlake.sources.names import label_of
 from mmlake.sources.raw_items import Content, Reading
 from mmlake.sources.read_ahead import Begin, Span, announced, opened_ahead
-from mmlake.sources.samples.plain import Plain
-from mmlake.sources.samples.stems import label_of
-from mmlake.sources.scanner import reading_of
 from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to
 
@@ -192,12 +190,7 @@ def _members(reading: Reading, connector: Connector, refs: list[SourceRef]) -> I
         else connector.items(reading)
     ):
         # A faulty row may share the name of the thing that it speaks of, and has no bytes.
-        if (
-            isinstance(item, Plain)
-            or item.ref.path != reading.path
-            or item.ref.member not in wanted
-            or item.content is None
-        ):
+        if item.ref.path != reading.path or item.ref.member not in wanted or item.content is None:
             continue
         found = _bytes(item.content, limit)
         yield from ((ref, found) for ref in wanted.pop(item.ref.member))

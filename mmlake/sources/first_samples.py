@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from mmlake.landing import Entry
 from mmlake.sources.companions import transcripts
 from mmlake.sources.raw_items import RawItem
-from mmlake.sources.samples.plain import Plain
 from mmlake.sources.shard import LOOSE, Shard
 
-_Item = TypeVar("_Item", RawItem, RawItem | Plain)
 _MARK = "~"  # between the revision of the files and the number of samples; a digest has none
-# Behind the first samples an archive's members are listed on, since those of a sample may lie apart: programs with
-# several threads mix a few samples, and the table of transcripts of a LibriSpeech chapter may follow its last
-# recording, of a speaker's 25 minutes (some hundred members, 30 MB). Whichever of both is reached first ends it.
-_MARGIN_STEMS = 256
-_MARGIN_BYTES = 64 << 20
 
 
-def first_samples(items: Iterator[_Item], limit: int | None) -> Iterator[_Item]:
+def first_samples(items: Iterator[RawItem], limit: int | None) -> Iterator[RawItem]:
     """The items up to where the sample after the first `limit` begins; None takes all. Nothing after that is read."""
-    return items if limit is None else _first_samples(items, limit)
-
-
-def _first_samples(items: Iterator[_Item], limit: int) -> Iterator[_Item]:
+    if limit is None:
+        yield from items
+        return
     seen: set[str] = set()
     for item in items:
         if item.sample_id not in seen:
@@ -47,39 +37,6 @@ def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
     for entry in sorted(entries, key=lambda one: (transcripts.prefix_of(one.name) is not None, one.path)):
         stems.setdefault(entry.name.partition(".")[0], []).append(entry)
     return [entry for stem in list(stems)[:limit] for entry in stems[stem]]
-
-
-class Reach:
-    """How far the members of an archive are listed under a limit: up to a new stem behind the first ones and their
-    margin."""
-
-    def __init__(self, limit: int, *, times: int) -> None:
-        """limit: stems that shall be whole. times: so many margins follow them."""
-        self._limit, self._margin_stems, self._margin_bytes = limit, times * _MARGIN_STEMS, times * _MARGIN_BYTES
-        self._seen: set[int] = set()
-        self._margin_at = 0  # where it begins
-
-    def anew(self) -> Reach:
-        """The same from the archive's start."""
-        other = copy(self)
-        other._seen = set()
-        return other
-
-    def num_within(self, stems: Iterable[int], offsets: Iterable[int]) -> int:
-        """How many of the next members are still listed. stems: hashes. offsets: where in the archive their bytes
-        lie."""
-        within = 0
-        for stem, offset in zip(stems, offsets, strict=True):
-            if stem not in self._seen:
-                behind = len(self._seen) - self._limit
-                if behind == 0:
-                    self._margin_at = offset
-                # One sample behind the limit is whole as well, so that the last one before it is told to be.
-                if behind > 0 and (behind > self._margin_stems or offset - self._margin_at > self._margin_bytes):
-                    return within
-                self._seen.add(stem)
-            within += 1
-        return within
 
 
 def is_named(entry: Entry, endings: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ from mmlake import schemas
 from mmlake.download.answers import Downloads
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
-from mmlake.sources.ingestion import ingest, item_id_of, read, rows_of, table_of
+from mmlake.sources.ingestion import ingest, ingest_some, item_id_of, read
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
 from mmlake.store import Blobs
@@ -48,19 +48,15 @@ def reingest(
         )
     samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
     chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
-    again = list(
-        rows_of(
-            shard,
-            modality,
-            landing=landing,
-            store=store,
-            settings=settings,
-            wanted=chosen,
-            advance=advance,
-            downloads=downloads,
-        )
+    again = ingest_some(
+        shard,
+        modality,
+        landing=landing,
+        store=store,
+        settings=settings,
+        wanted=chosen,
+        advance=advance,
+        downloads=downloads,
     )
-    kept = items.filter(
-        pc.invert(pc.is_in(items.column("item_id"), value_set=pa.array([row.item_id for row in again], pa.string())))
-    )
-    return schemas.conform(schemas.ITEMS, pa.concat_tables([kept, table_of(again)]))
+    is_again = pc.is_in(items.column("item_id"), value_set=again.column("item_id").combine_chunks())
+    return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))

@@ -14,12 +14,10 @@ from mmlake.sources import shard as shards
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Around
 from mmlake.sources.companions.siblings import Neighbours
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
-from mmlake.sources.defaults import default_files, defaults_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still, reading_of
 from mmlake.sources.first_samples import as_found
-from mmlake.sources.raw_items import Reading
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard
+from mmlake.sources.shard import Shard, default_files
 from mmlake.sources.tables.bookkeeping import without_bookkeeping
 
 
@@ -285,32 +283,4 @@ def _shard(
         modified_ns=max(entry.modified_ns for entry in entries),
         revision=shards.revision_of([*entries, *governing]),
         part=part,
-    )
-
-
-def reading_of(
-    landing: Landing,
-    path: str,
-    *,
-    settings: SourceSettings,
-    entries: list[Entry] | None = None,
-    part: str = "",
-    siblings: Sequence[Entry] = (),
-    around: Sequence[Entry] = (),
-) -> Reading:
-    """What a connector needs to read the container or the loose files at the path."""
-    landing = landing.part_of(path)
-    directory = (
-        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
-    )
-    return Reading(
-        landing=landing,
-        key=shards.shard_key(path, part),
-        path=path,
-        settings=settings,
-        defaults=defaults_of(landing, directory),
-        hint=shards.hinted_modality(path),
-        entries=tuple(entries or ()),
-        siblings=tuple(siblings),
-        around=tuple(around),
     )

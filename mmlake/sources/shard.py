@@ -1,16 +1,24 @@
-"""A shard of the landing zone and its key: one name that is a partition key, a relative file path and reversible."""
+"""What is known of a shard before it is read: its key, which is a partition key, a relative file path and reversible,
+and what the directories around it say of it in `_source.json`, nearest first: {"source", "licence", "priority"}."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mmlake import landing as zone
-from mmlake.landing import Entry
-from mmlake.records import MODALITIES, canonical_json, digest_of
+from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.landing import Entry, Landing
+from mmlake.records import MODALITIES, UNKNOWN_LICENCE, canonical_json, digest_of
+from mmlake.sources.licences import spdx_licence
 
+FILE_NAME = "_source.json"
+DEFAULT_PRIORITY = 100
+_MAX_BYTES = 1 << 20  # of a `_source.json`
 LOOSE = "folder"  # the format of loose files
 ROOT_KEY = "root"  # the key of the landing zone's own loose files
 _SAFE = "/@=+-._"  # beside letters and digits; everything else is percent-encoded byte by byte
@@ -106,3 +114,85 @@ def ordered(modalities: Iterable[str]) -> tuple[str, ...]:
     """The modalities once each, in the order of records.MODALITIES."""
     present = set(modalities)
     return tuple(modality for modality in MODALITIES if modality in present)
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What rows get where their record says nothing."""
+
+    source: str
+    licence: str
+    priority: int
+
+
+def defaults_of(landing: Landing, directory: str) -> Defaults:
+    """The defaults of a directory: of `_source.json` files, then what the landing zone itself knows, then the first
+    part of the path ("root" for loose files there)."""
+    fields: dict[str, object] = {}
+    for path in _source_files(directory):
+        for name, value in _source_file(landing, path).items():
+            fields.setdefault(name, value)
+    for name, value in landing.defaults(directory).items():
+        fields.setdefault(name, value)
+    source = fields.get("source", "root" if directory == "." else directory.split("/")[0])
+    return Defaults(
+        str(source),
+        spdx_licence(fields["licence"]) if "licence" in fields else UNKNOWN_LICENCE,
+        int(str(fields.get("priority", DEFAULT_PRIORITY))),
+    )
+
+
+def default_files(landing: Landing, directory: str) -> list[Entry]:
+    """The `_source.json` files that govern a directory, as far as they exist."""
+    return [entry for path in _source_files(directory) if (entry := landing.stat(path)) is not None]
+
+
+def priorities(landing: Landing | str | os.PathLike[str]) -> dict[str, int]:
+    """Priority by source name, smaller wins; 100 where nobody said. A source that is given two priorities keeps the
+    smaller."""
+    landing = zone.as_landing(landing)
+    found: dict[str, int] = {}
+    for directory, _ in landing.directories():
+        given = defaults_of(landing, directory)
+        found[given.source] = min(found.get(given.source, given.priority), given.priority)
+    return dict(sorted(found.items()))
+
+
+def _source_files(directory: str) -> list[str]:
+    parts = [] if directory == "." else directory.split("/")
+    return ["/".join([*parts[:depth], FILE_NAME]) for depth in range(len(parts), -1, -1)]
+
+
+def _source_file(landing: Landing, path: str) -> dict[str, object]:
+    if landing.stat(path) is None:
+        return {}
+    where = f"{landing.location}: {path}"
+    try:
+        with landing.open(path) as file:
+            fields = json.loads(file.read(_MAX_BYTES))
+    except UnreadableItem as error:
+        raise SettingsError(
+            f"{where} cannot be read, and may say whose the files beside it are ({error.reason}); put a file "
+            "there, or delete it"
+        ) from error
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise SettingsError(
+            f"{where} is not a JSON object; write one with the fields source, licence (an SPDX id) and priority "
+            "(an integer)"
+        )
+    if "license" in fields:
+        fields.setdefault("licence", fields.pop("license"))
+    if unknown := fields.keys() - {"source", "licence", "priority"}:
+        raise SettingsError(
+            f"{where} has the unknown fields {sorted(unknown)}; it may have source, licence and priority"
+        )
+    for name, kind in (("source", str), ("licence", str), ("priority", int)):
+        if name in fields and (
+            not isinstance(fields[name], kind) or isinstance(fields[name], bool) or fields[name] == ""
+        ):
+            raise SettingsError(
+                f"{where}: {name} is {fields[name]!r}, expected {'an integer' if kind is int else 'a non-empty string'}"
+            )
+    return fields

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, schemas, sources
 from mmlake.modalities import MODALITIES
-from mmlake.sources.defaults import DEFAULT_PRIORITY
+from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 

@@ -14,7 +14,7 @@ from mmlake.landing import HubLanding, as_landing
 from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources import SourceSettings, read, scan
-from mmlake.sources.defaults import defaults_of
+from mmlake.sources.shard import defaults_of
 
 ADDRESS = f"hf://datasets/{NAME}"
 BIG = bytes(range(256)) * 40  # in large file storage, 10 KiB

@@ -18,7 +18,8 @@ from mmlake.landing import LocalLanding
 from mmlake.landing.website import WebsiteLanding
 from mmlake.pipeline import refresh
 from mmlake.remote.settings import RemoteSettings
-from mmlake.sources import Shard, SourceSettings, first_samples, ingest, read, scan
+from mmlake.sources import Shard, SourceSettings, ingest, read, scan
+from mmlake.sources.connectors import tar as tar_connector
 from mmlake.sources.excerpt import scan_first
 from mmlake.store import BlobStore
 from tests import make
@@ -144,7 +145,7 @@ def test_the_rows_are_the_first_of_all(tmp_path: Path, limit: int) -> None:
     assert limited == expected and len(limited) == 2 * min(limit, 600)
 
 
-@pytest.mark.parametrize("distance", [1, 5, first_samples._MARGIN_STEMS - 10])
+@pytest.mark.parametrize("distance", [1, 5, tar_connector._MARGIN_STEMS - 10])
 def test_members_that_lie_within_the_margin_belong_to_their_sample(tmp_path: Path, distance: int) -> None:
     """Each record stands so many samples behind its picture."""
     shuffled = sorted(enumerate(pairs(600)), key=lambda one: one[0] // 2 + (distance + 0.5) * (one[0] % 2))
@@ -184,7 +185,7 @@ def test_a_table_of_transcripts_behind_its_recordings_is_read(tmp_path: Path) ->
 
 
 def test_a_margin_of_large_members_is_measured_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_samples, "_MARGIN_BYTES", 1 << 20)
+    monkeypatch.setattr(tar_connector, "_MARGIN_BYTES", 1 << 20)
     members = [(f"{at:03d}.wav", wav(1 << 18)) for at in range(200)]  # half a megabyte each
     landing = Counting(make.land(tmp_path / "in", {"a.tar": tar(members)}))
     (shard,) = scan_first(landing, 1, settings=SETTINGS)

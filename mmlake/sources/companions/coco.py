@@ -20,12 +20,11 @@ from mmlake.formats.compression import compression_of, expanded_head
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources.companions.coco_annotations import SECTIONS, Annotation, Image, Index, holds_captions, index_of
-from mmlake.sources.companions.companion import Told
 from mmlake.sources.companions.placement import Around, is_speaking_archive
 from mmlake.sources.companions.unzipped import Unpacked, open_entry
 from mmlake.sources.companions.zip_entries import File, Packed, locate
-from mmlake.sources.raw_items import Content, RawItem, Reading, become_text
-from mmlake.sources.samples.member import Member
+from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
+from mmlake.sources.samples.companion import Description
 
 _START = re.compile(rb'\s*\{\s*"(?:info|licenses|images|annotations|categories|type)"\s*:\s*[\[{"]')
 _TOLD_MISSING = 3  # names of missing files that a reason lists
@@ -202,7 +201,7 @@ class Annotated:
         self._reading, self._entries = reading, list(entries)
         self.has_texts = any(holds_captions(reading.landing, entry, reading.settings) for entry in entries)
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Captions as texts, everything else as metadata of the image."""
         metadata: dict[str, Any] = {}
         media: dict[str, Any] = {}
@@ -234,7 +233,9 @@ class Annotated:
             media["objects"] = list(objects.values())
         licence = media.get("license")
         url = licence.get("url") or licence.get("name") if isinstance(licence, dict) else None
-        return Told(texts=tuple(texts), metadata=metadata, media=media, licence=url if isinstance(url, str) else None)
+        return Description(
+            texts=tuple(texts), metadata=metadata, media=media, licence=url if isinstance(url, str) else None
+        )
 
     def rest(self) -> Iterator[RawItem]:
         """Nothing: what no image took is told by the annotation file's own shard."""

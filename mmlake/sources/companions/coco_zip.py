@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from mmlake.sources.companions import coco
-from mmlake.sources.companions.companion import Told
 from mmlake.sources.companions.placement import Around
 from mmlake.sources.companions.unzipped import Unpacked
 from mmlake.sources.companions.zip_entries import Packed
-from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.samples.member import Member
+from mmlake.sources.raw_items import Member, RawItem, Reading
+from mmlake.sources.samples.companion import Description
 
 
 class PackedCoco:
@@ -55,10 +54,10 @@ class PackedCoco:
             self._told[folder] = coco.Annotated(self._reading, found) if found else None
         return self._told[folder]
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Captions as texts, everything else as metadata of the image."""
         told = self._of(stem.rpartition("/")[0]) if any(member.is_media for member in members) else None
-        return told.tell(stem, members) if told is not None else Told()
+        return told.describe(stem, members) if told is not None else Description()
 
     def rest(self) -> Iterator[RawItem]:
         """A row for everything in the zip's own annotations that no image took."""

@@ -1,49 +1,24 @@
-"""What other files say of a sample: the lines of a table of transcripts, the annotations of an image.
-
-A teller is asked once for every sample of a shard, in their order, and then for what no sample took.
-"""
+"""Tables of transcripts as a companion of the samples that their lines are of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
 from mmlake.sources.companions.transcripts import Line
-from mmlake.sources.raw_items import Content, Opener, RawItem, Reading, text_item
-from mmlake.sources.samples.member import Member
+from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading, text_item
+from mmlake.sources.samples.companion import Description
 from mmlake.streams import read_up_to
 
 _HEAD_BYTES = 4096
 _SPEAKERS_BYTES = 4 << 20  # in memory forty times as much; LibriSpeech's table is 150 kB
 _MAX_LINES = 200_000  # of a table of transcripts, all in memory; LibriSpeech's have a hundred
 _TABLES_KEPT = 8  # parsed tables in memory; the files of one folder follow one another
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
-    """What other files say of one sample."""
-
-    texts: tuple[RawItem, ...] = ()  # text rows, without the sample's id and place
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # of all rows of the sample
-    media: Mapping[str, Any] = field(default_factory=dict)  # of the rows of media alone
-    licence: str | None = None  # of the media alone, as it is spelled there
-
-
-class Teller(Protocol):
-    """Files that speak of the samples of a shard."""
-
-    has_texts: bool  # whether there may be text rows
-
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
-        """What is said of the sample."""
-
-    def rest(self) -> Iterator[RawItem]:
-        """Rows of what belongs to no sample of the shard, or cannot be read."""
 
 
 class Transcripts:
@@ -69,7 +44,7 @@ class Transcripts:
         self._speakers = _once(speakers, reading)
         self._lines = lru_cache(maxsize=_TABLES_KEPT)(self._read)
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         folder, _, name = stem.rpartition("/")
         texts: list[RawItem] = []
         metadata: dict[str, Any] = {}
@@ -82,7 +57,7 @@ class Transcripts:
             line = self._lines(folder, at).get(name)
             if line is not None:
                 texts.append(text_item(self._blank(table, line), line.text, "transcript"))
-        return Told(texts=tuple(texts), metadata=metadata)
+        return Description(texts=tuple(texts), metadata=metadata)
 
     def rest(self) -> Iterator[RawItem]:
         for table in self._owned:

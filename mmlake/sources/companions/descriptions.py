@@ -20,14 +20,13 @@ from mmlake.formats import sniff
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
-from mmlake.sources.companions.companion import Told
 from mmlake.sources.companions.dialects import TABLES, Form, dialect_of, form_of
 from mmlake.sources.companions.file_records import Index, Record, index_of, kept
 from mmlake.sources.companions.placement import DESCRIPTIONS, Around
-from mmlake.sources.raw_items import RawItem, Reading, become_text, licence_field
+from mmlake.sources.raw_items import Member, RawItem, Reading, become_text, licence_field
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import lines as record_lines
-from mmlake.sources.samples.member import Member
+from mmlake.sources.samples.companion import Description
 
 _NAME = "file_name"
 _ENDINGS = ("file_name", "file_names")
@@ -74,11 +73,11 @@ def items(reading: Reading) -> Iterator[RawItem]:
             role="document",
         )
         if record.fault is not None:
-            yield blank.but(fault=record.fault, **kept(record.body))
+            yield blank.replace(fault=record.fault, **kept(record.body))
         elif not record.paths:
-            yield blank.but(fault=Fault(1003, f"the record names no file in {_NAME!r}"), **kept(record.body))
+            yield blank.replace(fault=Fault(1003, f"the record names no file in {_NAME!r}"), **kept(record.body))
         elif record.missing is not None:
-            yield blank.but(fault=Fault(1011, record.missing), **kept(record.body))
+            yield blank.replace(fault=Fault(1011, record.missing), **kept(record.body))
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -105,7 +104,7 @@ class Described:
         self._reading, self._tables = reading, [_Table(reading, table) for table in tables]
         self.has_texts = any(table.has_texts for table in self._tables)
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """The texts of the records as texts, everything else as metadata of the sample. What a table repeats of
         another one is told once."""
         texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str]]()
@@ -132,7 +131,7 @@ class Described:
                 }
                 licence = licence or licence_field(fields, self._reading.settings)
             before |= said
-        return Told(texts=tuple(texts), metadata=metadata, licence=licence)
+        return Description(texts=tuple(texts), metadata=metadata, licence=licence)
 
     def rest(self) -> Iterator[RawItem]:
         """Nothing: what no file took is told by the table's own shard."""

@@ -17,10 +17,9 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
 from mmlake.sources.companions import label_formats
-from mmlake.sources.companions.companion import Told
 from mmlake.sources.companions.label_formats import Classes, Labels
-from mmlake.sources.raw_items import Content, RawItem, Reading
-from mmlake.sources.samples.member import Member
+from mmlake.sources.raw_items import Content, Member, RawItem, Reading
+from mmlake.sources.samples.companion import Description
 
 
 class Labelled:
@@ -33,7 +32,7 @@ class Labelled:
         self._reading, self._found = reading, found
         self._classes = _classes_of(reading, reading.path)
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """The objects as metadata of the image."""
         media: dict[str, Any] = {}
         names = dict.fromkeys(_stem_of(member.name) for member in members if _is_image(member.name))
@@ -44,7 +43,7 @@ class Labelled:
                 said = _read(self._reading, f"{directory}/{name}{ending}", ending, self._classes)
                 if isinstance(said, Labels):
                     media = {**said.about, **media, "objects": [*media.get("objects", ()), *said.objects]}
-        return Told(media=media)
+        return Description(media=media)
 
     def rest(self) -> Iterator[RawItem]:
         """Nothing: what no image took is told by the shard of the label files."""
@@ -89,9 +88,9 @@ class Labelling:
                     self._faults.append((entry, fault))
         self.has_texts = bool(self._faults)
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Nothing: images lie elsewhere."""
-        return Told()
+        return Description()
 
     def rest(self) -> Iterator[RawItem]:
         """A row for each label file that no image took, or of which something could not be read."""

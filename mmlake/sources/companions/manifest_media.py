@@ -20,17 +20,17 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry
 from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.companions import kaldi, manifest_forms
-from mmlake.sources.companions.companion import Told
 from mmlake.sources.companions.file_records import Index, Record, index_of, kept
 from mmlake.sources.companions.placement import Around
-from mmlake.sources.connectors.json_lines import SampleNames, rows_of_fields, stream_of
-from mmlake.sources.raw_items import RawItem, Reading, become_text, licence_field
+from mmlake.sources.connectors.json_lines import rows_of_fields, stream_of
+from mmlake.sources.names import SampleNames
+from mmlake.sources.raw_items import Member, RawItem, Reading, become_text, licence_field
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import lines as record_lines
 from mmlake.sources.records.dialogues import dialogue_of
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import Line
-from mmlake.sources.samples.member import Member
+from mmlake.sources.samples.companion import Description
 
 _BASES = (".", "images", "videos", "audio", "wavs")  # where the files of a manifest lie, as seen from it
 _FURTHER = "further_records"  # in the metadata: records without words of a file of which others say something else
@@ -56,12 +56,12 @@ def items(reading: Reading) -> Iterator[RawItem]:
         )
         blank = RawItem(modality="text", ref=ref, sample_id=f"{reading.key}/{record.label}", role="document")
         if record.fault is not None:
-            yield blank.but(fault=record.fault, **kept(record.body))
+            yield blank.replace(fault=record.fault, **kept(record.body))
         elif not record.paths or not is_joined:
             number = int(record.label.rpartition(":")[2])
             yield from rows_of_fields(json.loads(record.body), record.label, number, reading, names)
         elif record.missing is not None:
-            yield blank.but(fault=Fault(1011, record.missing), **kept(record.body))
+            yield blank.replace(fault=Fault(1011, record.missing), **kept(record.body))
 
 
 def take(reading: Reading, ref: SourceRef) -> bytes:
@@ -88,7 +88,7 @@ class Manifested:
         self._reading, self._manifests = reading, found
         self.has_texts = any(one.has_texts for one in found)
 
-    def tell(self, stem: str, members: Sequence[Member]) -> Told:
+    def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """The words of the records as texts, each with the fields of its record; other fields as metadata of the
         sample, those of the first record before all others."""
         texts, metadata, licence, before = list[RawItem](), dict[str, Any](), None, set[tuple[str, str, str]]()
@@ -117,7 +117,7 @@ class Manifested:
                 metadata = {**record_fields.without(own, {field.name for field in found}), **metadata}
                 licence = licence or licence_field(fields, self._reading.settings)
             before |= said
-        return Told(
+        return Description(
             texts=tuple(texts), metadata={**metadata, **({_FURTHER: further} if further else {})}, licence=licence
         )
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from mmlake.formats import sniff
 from mmlake.landing import Landing
 from mmlake.sources.companions import manifest_forms
-from mmlake.sources.connectors.folder import stem_of
+from mmlake.sources.names import file_stem_of
 from mmlake.sources.settings import SourceSettings
 
 # files; a directory with more has one per image or recording of another directory, and a shard for each would be a lake
@@ -31,13 +31,13 @@ class Neighbours:
         """(stems of files that are media by their names, or have none that tells; number of JSON files)."""
         names = [entry.name for entry in self._landing.files(self._directory)]
         num_json = sum(sniff.extension_of(name) == "json" for name in names)
-        return frozenset(stem_of(name) for name in names if _may_be_medium(name)), num_json
+        return frozenset(file_stem_of(name) for name in names if _may_be_medium(name)), num_json
 
     def leave_alone(self, name: str) -> bool:
         """Whether no medium is called like the file, nor are there so many like it that each is of one medium
         elsewhere."""
         stems, num_json = self._names
-        stem = stem_of(name)
+        stem = file_stem_of(name)
         if {stem, stem.rpartition(".")[0]} & stems:  # "talk.en.json" belongs to "talk.mp4"
             return False
         return num_json <= _MAX_JSON or sniff.extension_of(name) != "json"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mmlake.formats.zip import ZipMember
 from mmlake.landing import Entry
 from mmlake.records import SourceRef
-from mmlake.sources.samples.stems import label_of
+from mmlake.sources.names import label_of
 
 
 @dataclass(frozen=True, slots=True)

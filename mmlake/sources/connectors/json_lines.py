@@ -15,14 +15,14 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
 from mmlake.formats.sniff import extension_of
-from mmlake.records import SourceRef, canonical_json, digest_of
+from mmlake.records import SourceRef, canonical_json
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading, become_text, first_field, licence_field
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
 
 EXTENSIONS = ("jsonl", "ndjson", "json", "")  # of names that do not say something else
 _LOOK_BYTES = 1 << 20  # of the first record, which tells whether there are images among the texts
-_ID_CHARS = 200  # longer ids are named by their digest
 
 
 def claims(head: bytes, name: str) -> bool:
@@ -115,7 +115,7 @@ def rows_of_json(
             number,
             reading,
             names,
-        ).but(size_bytes=data)
+        ).replace(size_bytes=data)
         return
     try:
         fields = texts.parse_object(data, settings=reading.settings)
@@ -198,37 +198,6 @@ def row_of_fault(fault: Fault, label: str, number: int, reading: Reading, names:
 
 def with_bytes(item: RawItem, data: bytes) -> RawItem:
     """The row with the bytes of its record."""
-    return item.but(
+    return item.replace(
         content=Content.of_bytes(data), content_type="application/json", extension="json", size_bytes=len(data)
     )
-
-
-class SampleNames:
-    """Sample ids of records, unique in their shard: the record's own id, with the record's number behind it where it
-    was seen before."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-        self._seen: set[bytes] = set()
-
-    def of(self, identity: object, number: int) -> str:
-        """The id of the record with this number, counted from 1."""
-        name = (
-            str(identity)
-            if isinstance(identity, (str, int)) and not isinstance(identity, bool) and str(identity)
-            else f"line:{number}"
-        )
-        name = name.encode("utf-8", "backslashreplace").decode()
-        if len(name) > _ID_CHARS:
-            name = digest_of(name.encode())
-        if not self._add(name):
-            name = f"{name}~{number}"
-            self._add(name)
-        return f"{self._key}/{name}"
-
-    def _add(self, name: str) -> bool:
-        # 12 bytes of the digest: a set of ten million ids stays under a gigabyte
-        mark = bytes.fromhex(digest_of(name.encode())[:24])
-        known = mark in self._seen
-        self._seen.add(mark)
-        return not known

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.json_elements import BOM, CutElement, elements_of
-from mmlake.sources.connectors.json_lines import SampleNames, rows_of_json, stream_of, with_bytes
+from mmlake.sources.connectors.json_lines import rows_of_json, stream_of, with_bytes
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.settings import SourceSettings

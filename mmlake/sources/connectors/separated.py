@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.utf16 import UTF_16, decoded_head
-from mmlake.sources.connectors.json_lines import SampleNames, row_of_fault, rows_of_fields, stream_of
+from mmlake.sources.connectors.json_lines import row_of_fault, rows_of_fields, stream_of
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.lines import separated_lines

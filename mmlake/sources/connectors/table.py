@@ -5,9 +5,8 @@ A connector is recognized by content first; only where the bytes are silent does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
@@ -18,11 +17,11 @@ from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import coco, descriptions, kaldi, manifest_forms, manifest_media
 from mmlake.sources.companions.siblings import Neighbours
-from mmlake.sources.connectors import folder, json_lines, json_list, separated, tar, url_list, warc
+from mmlake.sources.connectors import folder, inner_tables, json_lines, json_list, separated, tar, url_list, warc
 from mmlake.sources.connectors import zip as zip_format
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records import lines as record_lines
-from mmlake.sources.samples.plain import Plain
+from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import arrow, lance, parquet
 from mmlake.streams import read_up_to
 
@@ -43,14 +42,13 @@ class Connector:
     claims: Callable[[bytes, str], bool]
     extensions: tuple[str, ...] | None = None  # files with other extensions are never claimed; None: all may be
     modalities: Callable[[Reading], tuple[str, ...]]  # those of all rows of `items`; reads as little as it can
-    items: Callable[[Reading], Iterator[RawItem | Plain]]  # every row, in one order, always the same for the same bytes
+    items: Callable[[Reading], Iterator[RawItem]]  # every row, in one order, always the same for the same bytes
     # how many samples there are, where the format says so at little cost
     num_samples: Callable[[Reading], int | None] | None = None
     # the items with these members, and perhaps others, without reading all of them
-    some: Callable[[Reading, Collection[str]], Iterator[RawItem | Plain]] | None = None
-    is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = (
-        None  # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
-    )
+    some: Callable[[Reading, Collection[str]], Iterator[RawItem]] | None = None
+    # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
+    is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = None
     # (file name, files beside it) -> whether an unchanged file of the format is one still; None: always
     is_kept: Callable[[str, Neighbours], bool] | None = None
     # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
@@ -211,7 +209,6 @@ CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in conne
 _CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CONTAINER_NAMES)
 
 
-@lru_cache(maxsize=1024)
 def _candidates(extension: str) -> list[Connector]:
     """The connectors that may claim a file with the extension."""
     return [
@@ -281,3 +278,32 @@ def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neigh
     ):
         return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
     return LOOSE
+
+
+def reading_of(
+    landing: Landing,
+    path: str,
+    *,
+    settings: SourceSettings,
+    entries: list[Entry] | None = None,
+    part: str = "",
+    siblings: Sequence[Entry] = (),
+    around: Sequence[Entry] = (),
+) -> Reading:
+    """What a connector needs to read the container or the loose files at the path."""
+    landing = landing.part_of(path)
+    directory = (
+        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
+    )
+    return Reading(
+        landing=landing,
+        key=shards.shard_key(path, part),
+        path=path,
+        settings=settings,
+        defaults=shards.defaults_of(landing, directory),
+        hint=shards.hinted_modality(path),
+        entries=tuple(entries or ()),
+        siblings=tuple(siblings),
+        around=tuple(around),
+        inner_table=inner_tables.table_of,
+    )

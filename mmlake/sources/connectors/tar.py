@@ -4,11 +4,9 @@ The stem is the path up to the first dot of the file name, folder included: `a/0
 A compressed tar is expanded to a temporary file; its rows have no byte range, since a range of the compressed file is
 not the item.
 
-An archive is walked twice: first for the names and places of its members, of which the name and 34 bytes each are
-noted, then sample by sample. So memory holds one sample, however many the archive has, and members of one sample may
-lie apart. Under a limit the first walk ends a margin behind the first samples (`beginning.Reach`), and no more of a
-compressed tar is expanded than that takes. Where one of these samples lacks what its record names, the rest may lie
-further behind: then the walk goes on until it is found or the archive ends.
+Of each member the name and 34 bytes are noted (`archive`). Under a limit the walk ends a margin behind the first
+samples (`Reach`), and no more of a compressed tar is expanded than that takes. Where one of these samples lacks what
+its record names, the rest may lie further behind: then the walk goes on until it is found or the archive ends.
 """
 
 from __future__ import annotations
@@ -19,39 +17,23 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from itertools import compress, count
 from operator import eq
 from typing import IO, Any
 
-import numpy as np
-
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import compression_of, expanded
-from mmlake.formats.tar import LONG, SHORT, CutMember, Run, TarMember, Window, walk
-from mmlake.formats.texts import printable
-from mmlake.records import SourceRef
-from mmlake.sources.companions import transcripts
-from mmlake.sources.companions.companion import Transcripts, speakers_among, tables_among, without
-from mmlake.sources.first_samples import Reach
-from mmlake.sources.raw_items import Content, RawItem, Reading
-from mmlake.sources.samples.member import Member, look
-from mmlake.sources.samples.plain import Plain
-from mmlake.sources.samples.shard_samples import Samples, record_endings
-from mmlake.sources.samples.stems import (
-    by_first,
-    by_sample,
-    is_mixed,
-    label_of,
-    labels_alone,
-    labels_of,
-    stem_of,
-    stems_of,
-)
+from mmlake.formats.tar import LONG, SHORT, Run, TarMember, Window, walk
+from mmlake.sources.connectors.archive import REPEATED, Archive, labels_of, stems_of
+from mmlake.sources.names import label_of, stem_of
+from mmlake.sources.raw_items import Content, Member, RawItem, Reading
+from mmlake.sources.samples.shard_samples import Samples
 from mmlake.streams import Slice
 
-_BUFFER_BYTES = 8192  # a look at a member costs one read of this size
-# of each member, read along with its header: they tell most media, which then need no look of their own
+_BUFFER_BYTES = 8192
+# of each member, read along with its header: enough to recognize most media, which then need no read of their own
 _PEEK_BYTES = 64
 # records up to here are kept from the first walk, as long as they take no more in all: each spares a read
 _SMALL_BYTES, _KEPT_BYTES = 1536, 4 << 20
@@ -60,6 +42,11 @@ _MEMORY_BYTES = 32 << 20  # a compressed tar up to here is expanded in memory
 # of a compressed tar that are expanded at first under a limit; twice as many each time that they do not suffice
 _FIRST_BYTES = 4 << 20
 _FURTHER = 8  # times as far goes a walk that did not find all that the first samples name
+# Behind the first samples an archive's members are listed on, since those of a sample may lie apart: programs with
+# several threads mix a few samples, and the table of transcripts of a LibriSpeech chapter may follow its last
+# recording, of a speaker's 25 minutes (some hundred members, 30 MB). Whichever of both is reached first ends it.
+_MARGIN_STEMS = 256
+_MARGIN_BYTES = 64 << 20
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -68,7 +55,7 @@ def modalities(reading: Reading) -> tuple[str, ...]:
         return samples.modalities
 
 
-def items(reading: Reading) -> Iterator[RawItem | Plain]:
+def items(reading: Reading) -> Iterator[RawItem]:
     """The shard's rows. Their bytes can be read until the next item is taken."""
     with _samples(reading) as samples:
         yield from samples.items()
@@ -79,35 +66,31 @@ def _samples(reading: Reading) -> Iterator[Samples]:
     with reading.open() as file:
         head = file.read(sniff.HEAD_BYTES)
         file.seek(0)
-        compression = compression_of(head)
+        compression = None if sniff.is_tar_header(head) else compression_of(head)
         if not head:
-            yield Samples(
-                lambda: iter(()),
-                reading,
-                faults=[
-                    reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=Content(reading.open))
-                ],
-            )
+            content = Content(reading.open)
+            fault = reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=content)
+            yield Samples(lambda: iter(()), reading, faults=[fault])
         elif compression is None:
-            yield _begun(lambda reach: _Archive(file, reading, is_ranged=True, reach=reach), reading)
+            yield _first_samples(lambda reach: _Tar(file, reading, is_ranged=True, reach=reach), reading)
         else:
             with (
                 tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool,
                 expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) as stream,
             ):
                 expansion = _Expansion(stream, spool)
-                yield _begun(lambda reach: _expanded_archive(expansion, reading, reach), reading)
+                yield _first_samples(lambda reach: _expanded_tar(expansion, reading, reach), reading)
 
 
-def _begun(list_members: Callable[[Reach | None], _Archive], reading: Reading) -> Samples:
+def _first_samples(list_members: Callable[[Reach | None], _Tar], reading: Reading) -> Samples:
     """The samples of the archive, or as many from its start as hold the first ones. list_members: up to there."""
     if reading.limit is None:
-        return _grouped(list_members(None), reading)
+        return list_members(None).samples()
     times = 1
     while True:
         archive = list_members(Reach(reading.limit, times=times))
-        if archive.is_whole or not _is_lacking(_grouped(archive, reading), reading.limit):
-            return _grouped(archive, reading)
+        if archive.is_whole or not _is_lacking(archive.samples(), reading.limit):
+            return archive.samples()
         times *= _FURTHER
 
 
@@ -123,32 +106,37 @@ def _is_lacking(samples: Samples, limit: int) -> bool:
     return True
 
 
-def _grouped(archive: _Archive, reading: Reading) -> Samples:
-    if not archive.may_hold_tables:
-        return Samples(
-            lambda: archive.groups(is_listed=archive.is_mixed),
-            reading,
-            faults=archive.faults,
-            is_mixed=archive.is_mixed,
-            is_archive=True,
-        )
-    # What a table says is looked up by stem, so that the stems of all samples must be known.
-    members = list(archive.members(is_listed=True))
-    tables = tables_among(members)
-    groups: dict[str, list[Member]] = {}
-    for member in without(members, tables):
-        groups.setdefault(member.stem, []).append(member)
-    tellers = (
-        [Transcripts(tables, reading, stems=frozenset(groups), speakers=speakers_among(members))] if tables else []
-    )
-    return Samples(
-        lambda: iter(groups.values()),
-        reading,
-        faults=archive.faults,
-        tellers=tellers,
-        is_mixed=archive.is_mixed,
-        is_archive=True,
-    )
+class Reach:
+    """How far the members of an archive are listed under a limit: up to a new stem behind the first ones and their
+    margin."""
+
+    def __init__(self, limit: int, *, times: int) -> None:
+        """limit: stems that shall be whole. times: so many margins follow them."""
+        self._limit, self._margin_stems, self._margin_bytes = limit, times * _MARGIN_STEMS, times * _MARGIN_BYTES
+        self._seen: set[int] = set()
+        self._margin_at = 0  # where it begins
+
+    def anew(self) -> Reach:
+        """The same from the archive's start."""
+        other = copy(self)
+        other._seen = set()
+        return other
+
+    def num_within(self, stems: Iterable[int], offsets: Iterable[int]) -> int:
+        """How many of the next members are still listed. stems: hashes. offsets: where in the archive their bytes
+        lie."""
+        within = 0
+        for stem, offset in zip(stems, offsets, strict=True):
+            if stem not in self._seen:
+                behind = len(self._seen) - self._limit
+                if behind == 0:
+                    self._margin_at = offset
+                # One sample behind the limit is whole as well, so that the last one before it is told to be.
+                if behind > 0 and (behind > self._margin_stems or offset - self._margin_at > self._margin_bytes):
+                    return within
+                self._seen.add(stem)
+            within += 1
+        return within
 
 
 class _Expansion:
@@ -174,12 +162,12 @@ class _Expansion:
             self.is_whole, self.fault = True, Fault(1001 if error.code == 1003 else error.code, error.reason)
 
 
-def _expanded_archive(expansion: _Expansion, reading: Reading, reach: Reach | None) -> _Archive:
+def _expanded_tar(expansion: _Expansion, reading: Reading, reach: Reach | None) -> _Tar:
     """The archive inside, of which no more is expanded than the members within reach take."""
     if not expansion.is_whole:
         expansion.grow(None if reach is None else max(_FIRST_BYTES, expansion.size_bytes))
     while True:
-        archive = _Archive(expansion.spool, reading, is_ranged=False, reach=reach and reach.anew())
+        archive = _Tar(expansion.spool, reading, is_ranged=False, reach=reach and reach.anew())
         if not archive.is_whole or expansion.is_whole:
             break
         expansion.grow(2 * expansion.size_bytes)  # what ended there is what was expanded of it
@@ -189,41 +177,32 @@ def _expanded_archive(expansion: _Expansion, reading: Reading, reach: Reach | No
     return archive
 
 
-class _Archive:
-    """The members of a tar by their places. faults: why the archive ends before its time, where it does. is_whole:
-    whether all its members are listed."""
+class _Tar(Archive):
+    """The members of a tar by their places. is_whole: whether all of them are listed."""
 
     def __init__(self, file: IO[bytes], reading: Reading, *, is_ranged: bool, reach: Reach | None) -> None:
         """is_ranged: whether a range of the file is a range of the shard as it lies. reach: how far the members are
         listed; None: to the end."""
-        self._window, self._reading, self._is_ranged = Window(file), reading, is_ranged
-        self._names, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
+        super().__init__(reading)
+        self._window, self._is_ranged, self.is_whole = Window(file), is_ranged, True
+        self._called, self._offsets, self._sizes, self._kinds = _Names(), array("q"), array("q"), array("b")
         self._unsafe: dict[int, str] = {}  # why members are refused
         self._links: dict[int, str] = {}  # what hard links name
         self._small: dict[int, bytes] = {}  # members whose bytes are known
         self._room = _KEPT_BYTES
-        self.may_hold_tables, self.is_whole = False, True
-        self.faults: list[RawItem] = []
-        self._endings = record_endings(reading.settings)
-        stems, names, records = array("q"), array("q"), array("b")
+        most = LONG if reach is None else SHORT
         try:
-            for found in walk(
-                self._window, head_bytes=_PEEK_BYTES, whole_bytes=_SMALL_BYTES, most=LONG if reach is None else SHORT
-            ):
+            for found in walk(self._window, head_bytes=_PEEK_BYTES, whole_bytes=_SMALL_BYTES, most=most):
                 run = found if isinstance(found, Run) else self._alone(found)
                 within = run if reach is None else _within(run, reach)
                 if within.offsets:
-                    self._note(within, stems, names, records)
+                    self._keep(within)
                 if within is not run:
                     self.is_whole = False
                     break
         except UnreadableItem as error:
-            member = printable(error.member) if isinstance(error, CutMember) else None
-            self.faults.append(reading.fault(error.code, error.reason, modality="text", member=member))
-        self._order = by_first(np.frombuffer(stems, np.int64))
-        self.is_mixed = is_mixed(np.frombuffer(stems, np.int64), np.frombuffer(records, np.int8))
-        # of those whose names meet
-        self._labels = labels_of(np.frombuffer(names, np.int64), lambda at: self._names.named(at)[1])
+            self.fail(error)
+        self.settle()
         if self._links:
             self._follow_links()
 
@@ -235,11 +214,10 @@ class _Archive:
             self._links[len(self._offsets)] = member.link
         return Run(member.name, [member.offset], [member.size_bytes], [b""])
 
-    def _note(self, run: Run, stems: array[int], names: array[int], records: array[int]) -> None:
-        """Keep the places, names and kinds of the members, and give the hashes of their stems and of their names in
-        locators, and whether they are called records."""
-        called, first = _called(run), len(self._offsets)
-        self._names.add(called, run.names)
+    def _keep(self, run: Run) -> None:
+        """Keep the places, names and kinds of the members."""
+        names, first = _names_of(run), len(self._offsets)
+        self._called.add(names, run.names)
         self._offsets.extend(run.offsets)
         self._sizes.extend(run.sizes)
         self._kinds.extend(map(sniff.prefix_number, run.heads))
@@ -248,111 +226,69 @@ class _Archive:
                 if self._kinds[first + which] < 0 and (head := run.heads[which]):
                     self._small[first + which] = head
                     self._room -= len(head)
-        stems.extend(map(hash, stems_of(called, run.names)))
-        names.extend(map(hash, labels_alone(called, run.names)))
-        lower = run.names.lower()
-        records.extend(
-            [name.lower().endswith(self._endings) for name in called]
-            if any(map(lower.__contains__, self._endings))
-            else bytes(len(called))
-        )
-        if not self.may_hold_tables and ".txt" in lower:
-            self.may_hold_tables = any(transcripts.prefix_of(name) is not None for name in called)
+        self.note(names, run.names)
 
     def _follow_links(self) -> None:
         """Give hard links the bytes of the members that they name, as `tar` does where several names are one file."""
         wanted, found = set(self._links.values()), dict[str, int]()
-        for at, name, _, _ in self._names.all():
+        for at, name, _, _ in self._called.all():
             if at in self._links and (target := found.get(self._links[at])) is not None:
-                self._offsets[at], self._sizes[at], self._kinds[at] = (
-                    self._offsets[target],
-                    self._sizes[target],
-                    self._kinds[target],
-                )
+                for column in (self._offsets, self._sizes, self._kinds):
+                    column[at] = column[target]
                 del self._unsafe[at]
             if name in wanted and at not in self._unsafe:
                 found[name] = at
 
-    def groups(self, *, is_listed: bool = False) -> Iterator[list[Member]]:
-        """The members of each sample. What they hold can be read as long as the file is open. is_listed: as for
-        `members`."""
-        return by_sample(self.members(self._order, is_listed=is_listed))
+    def name_at(self, at: int) -> str:
+        return self._called.named(at)[1]
 
-    def members(self, order: Iterable[int] | None = None, *, is_listed: bool) -> Iterator[Member]:
-        """All members, in the order of the archive or in another one. is_listed: whether all are kept, so that none
-        may hold its first bytes."""
-        offsets, sizes, kinds, odd, links = self._offsets, self._sizes, self._kinds, self._labels, self._links
-        file, path, is_ranged, max_bytes = (
-            self._window.file,
-            self._reading.path,
-            self._is_ranged,
-            self._reading.settings.max_item_bytes,
-        )
-        for at, name, stem, label in self._names.all() if order is None else map(self._names.named, order):
-            size, number, is_repeated = sizes[at], kinds[at], False
-            if at in odd:
-                label, is_repeated = odd[at]
+    def members(self, order: Iterable[int] | None, *, is_listed: bool) -> Iterator[Member]:
+        offsets, sizes, kinds, repeated, links = self._offsets, self._sizes, self._kinds, self.repeated, self._links
+        file, path, is_ranged = self._window.file, self.reading.path, self._is_ranged
+        max_bytes = self.reading.settings.max_item_bytes
+        for at, name, stem, label in self._called.all() if order is None else map(self._called.named, order):
+            size, number = sizes[at], kinds[at]
+            member = _TarMember(name, stem, size, path, label, file)
             # no header of a link stands before its bytes
-            stored = _Stored(file, path, label, offsets[at], size, is_ranged and at not in links)
+            member.start, member.is_range = offsets[at], is_ranged and at not in links
+            if at in repeated:
+                member.label, is_repeated = repeated[at]
+                member.notes = REPEATED if is_repeated else member.notes
             if number >= 0 and size <= max_bytes:  # its first bytes were seen when it was listed
-                yield Member(
-                    name,
-                    stem,
-                    size_bytes=size,
-                    kind=sniff.PREFIX_KINDS[number],
-                    content=stored,
-                    locate=stored.locate,
-                    duplicate=is_repeated,
-                )
+                yield member.classify(sniff.PREFIX_KINDS[number])
             else:
-                yield self._looked_at(at, name, stem, stored, is_repeated=is_repeated, is_listed=is_listed)
+                yield self._classified(at, member)
+                if is_listed:
+                    member.forget()
 
-    def _looked_at(
-        self, at: int, name: str, stem: str, stored: _Stored, *, is_repeated: bool, is_listed: bool
-    ) -> Member:
-        size, settings = self._sizes[at], self._reading.settings
-        kind, content, fault, extension = None, None, None, sniff.extension_of(name)
+    def _classified(self, at: int, member: Member) -> Member:
+        """The member, of which more than the first bytes is to be seen."""
+        name, size, settings = member.name, member.size_bytes, self.reading.settings
         if at in self._unsafe:
-            fault = Fault(1007, self._unsafe[at])
-        elif size > settings.max_item_bytes:
-            kind, fault = (
-                sniff.kind_of(b"", name),
-                Fault(1008, f"size_bytes={size} not in [0, {settings.max_item_bytes}]"),
-            )
-        else:
-            looked = min(size, sniff.HEAD_BYTES)
-            head = stored.peek(self._window, looked) if (known := self._small.get(at)) is None else stored.keep(known)
-            if len(head) < looked:
-                kind, fault = sniff.kind_of(b"", name), Fault.of(_shorter(self._offsets[at] + len(head)))
-            else:
-                kind, content, fault = look(stored, name, size, self._reading, head=head, extension=extension)
-        stored.is_range &= content is stored
-        if is_listed:
-            stored.forget()
-        return Member(
-            name,
-            stem,
-            size_bytes=size,
-            kind=kind,
-            content=content,
-            locate=stored.locate,
-            fault=fault,
-            duplicate=is_repeated,
-            extension=extension,
-        )
+            return member.classify(None, Fault(1007, self._unsafe[at]), is_readable=False)
+        if size > settings.max_item_bytes:
+            fault = Fault(1008, f"size_bytes={size} not in [0, {settings.max_item_bytes}]")
+            return member.classify(sniff.kind_of(b"", name), fault, is_readable=False)
+        num_wanted = min(size, sniff.HEAD_BYTES)
+        head = self._small.get(at) or self._window.read(member.start, num_wanted)
+        if len(head) < num_wanted:
+            fault = Fault.of(_shorter(member.start + len(head)))
+            return member.classify(sniff.kind_of(b"", name), fault, is_readable=False)
+        member.known, member.is_whole = head, len(head) == size
+        return member.classify_by(head, settings)
 
 
-def _called(run: Run) -> list[str]:
+def _names_of(run: Run) -> list[str]:
     return [run.names] if len(run.offsets) == 1 else run.names.split("\0")
 
 
 def _within(run: Run, reach: Reach) -> Run:
     """The members that are within reach: the same run where all of them are."""
-    called = _called(run)
-    num = reach.num_within(map(hash, stems_of(called, run.names)), run.offsets)
-    return (
-        run if num == len(called) else Run("\0".join(called[:num]), run.offsets[:num], run.sizes[:num], run.heads[:num])
-    )
+    names = _names_of(run)
+    num = reach.num_within(map(hash, stems_of(names, run.names)), run.offsets)
+    if num == len(names):
+        return run
+    return Run("\0".join(names[:num]), run.offsets[:num], run.sizes[:num], run.heads[:num])
 
 
 _Named = tuple[int, str, str, str]  # a member's number, name, stem, and name in locators, were it the only one of it
@@ -400,7 +336,7 @@ class _Names:
                 range(start, start + len(names)),
                 names,
                 stems_of(names, joined),
-                labels_alone(names, joined),
+                labels_of(names, joined),
                 strict=True,
             )
 
@@ -430,54 +366,18 @@ class _Body(Slice):
         return count
 
 
-class _Stored(Content):
-    """A member as it lies in the archive: its place and the way to its bytes in one object."""
+class _TarMember(Member):
+    """A member as it lies in the archive."""
 
-    __slots__ = ("_file", "_head", "_label", "_offset", "_path", "_size", "is_range")
-    raw = stored = text = None
-
-    def __init__(self, file: IO[bytes], path: str, label: str, offset: int, size_bytes: int, is_range: bool) -> None:
-        """is_range: whether this range of the shard as it lies on disk is the item."""
-        self._file, self._path, self._label, self._offset, self._size, self._head = (
-            file,
-            path,
-            label,
-            offset,
-            size_bytes,
-            b"",
-        )
-        self.is_range = is_range
-
-    def peek(self, window: Window, size_bytes: int) -> bytes:
-        """So many of its first bytes, which are kept for `first`."""
-        return self.keep(window.read(self._offset, size_bytes))
-
-    def keep(self, head: bytes) -> bytes:
-        """The same first bytes, which are kept for `first`."""
-        self._head = head
-        return head
-
-    def forget(self) -> None:
-        """Let the first bytes go."""
-        self._head = b""
+    __slots__ = ()
 
     def open(self) -> IO[bytes]:
-        """The member's bytes."""
-        return io.BufferedReader(_Body(self._file, self._offset, self._size), _BUFFER_BYTES)
+        return io.BufferedReader(_Body(self.file, self.start, self.size_bytes), _BUFFER_BYTES)
 
-    def first(self, size_bytes: int) -> bytes:
-        """So many of its first bytes."""
-        wanted = min(size_bytes, self._size)
-        if wanted <= len(self._head):
-            return self._head if wanted == len(self._head) else self._head[:wanted]
-        self._file.seek(self._offset)
-        data = self._file.read(wanted)
+    def fetch(self, size_bytes: int) -> bytes:
+        wanted = min(size_bytes, self.size_bytes)
+        self.file.seek(self.start)
+        data: bytes = self.file.read(wanted)
         if len(data) < wanted:
-            raise _shorter(self._offset + len(data))
+            raise _shorter(self.start + len(data))
         return data
-
-    def locate(self, pointer: str) -> SourceRef:
-        """The locator of the member, or of a text inside it."""
-        if self.is_range and not pointer:
-            return SourceRef(self._path, self._label, self._offset, self._size)
-        return SourceRef(self._path, f"{self._label}#{pointer}" if pointer else self._label)

@@ -20,7 +20,7 @@ from mmlake.formats.addresses import path_of, shown
 from mmlake.formats.checksums import Checksum
 from mmlake.records import MODALITIES, SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, licence_field, reader_of, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
@@ -162,7 +162,7 @@ def _rows(
     parts = _parts(fields, reading)
     if line.fault is not None or not (urls or parts):
         fault = line.fault or Fault(1003, f"none of the fields {sorted(fields)[:12]} is an address")
-        yield blank.but(metadata=_shown(fields), fault=fault)
+        yield blank.replace(metadata=_shown(fields), fault=fault)
         return
     media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {
         name for _, _, expected in urls for name in expected[:1]
@@ -175,7 +175,9 @@ def _rows(
         _fetched(blank, column, expected, answer, {} if parts else fields, reading, downloads)
         for (column, _, expected), answer in zip(urls, answers, strict=True)
     ]
-    rows.extend(item.but(own={name: value for name, value in item.own.items() if name != "field"}) for item in found)
+    rows.extend(
+        item.replace(own={name: value for name, value in item.own.items() if name != "field"}) for item in found
+    )
     if parts:
         yield from _in_order(parts, rows, metadata)
         return
@@ -188,7 +190,7 @@ def _rows(
             if item.role == "media" and item.fault is None
             else ()
         )
-        yield item.but(position=position, metadata=metadata, beside=beside)
+        yield item.replace(position=position, metadata=metadata, beside=beside)
 
 
 def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict[str, Any]) -> Iterator[RawItem]:
@@ -198,9 +200,9 @@ def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict
     for item in rows:
         part = by_pointer.get((item.ref.member or "").partition("/")[2])
         placed.append(
-            item.but(position=behind, metadata=metadata)
+            item.replace(position=behind, metadata=metadata)
             if part is None
-            else item.but(position=part.position, metadata=metadata, own={**part.own, **item.own})
+            else item.replace(position=part.position, metadata=metadata, own={**part.own, **item.own})
         )
         behind += part is None
     yield from sorted(placed, key=lambda item: item.position)
@@ -222,9 +224,9 @@ def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[Raw
     for part, item in interleaved.items_of_parts(
         parts, blank, locate=lambda pointer: SourceRef(path=reading.path, member=f"{line.name}/{pointer}")
     ):
-        found.append(item.but(own={**part.own, "field": part.pointer}))
+        found.append(item.replace(own={**part.own, "field": part.pointer}))
     for field in record_fields.text_fields(line.fields, media, settings=reading.settings):
-        item = blank.but(
+        item = blank.replace(
             ref=SourceRef(path=reading.path, member=f"{line.name}/{field.pointer[1:]}"),
             own={**field.own, "field": field.name},
         )
@@ -244,31 +246,33 @@ def _fetched(
     """The row of one address."""
     ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{column}")
     home = expected[0] if expected else downloads.home(answer)
-    item = blank.but(ref=ref, modality=home, role="document" if home == "text" else "media", own=_about(answer))
+    item = blank.replace(ref=ref, modality=home, role="document" if home == "text" else "media", own=_about(answer))
     if answer.digest is None:
-        return item.but(fault=Fault(answer.code or 1103, answer.reason or "no answer"))
+        return item.replace(fault=Fault(answer.code or 1103, answer.reason or "no answer"))
     content = Content(lambda: downloads.open(answer), stored=(answer.digest, answer.size_bytes))
-    item = item.but(
+    item = item.replace(
         content=content, content_type=answer.content_type, extension=answer.extension, size_bytes=answer.size_bytes
     )
     if answer.modality is None:
-        return item.but(
+        return item.replace(
             fault=Fault(1005, f"content is {answer.content_type or 'of no known type'}, which no modality takes")
         )
     if expected and answer.modality not in expected:
-        return item.but(fault=Fault(1003, f"the content is {answer.content_type}, expected one of {list(expected)}"))
+        return item.replace(
+            fault=Fault(1003, f"the content is {answer.content_type}, expected one of {list(expected)}")
+        )
     if not expected and answer.modality != home:
-        return item.but(
+        return item.replace(
             fault=Fault(
                 1003,
                 f"the content is {answer.content_type} now, and was told as {home} in the other tables of the list; "
                 "try it again to move it",
             )
         )
-    item = item.but(
+    item = item.replace(
         modality=answer.modality, role="document" if answer.modality == "text" else "media", charset=answer.charset
     )
-    return item.but(fault=_mismatch(answer, column, fields, content, reading.settings))
+    return item.replace(fault=_mismatch(answer, column, fields, content, reading.settings))
 
 
 def _about(answer: Answer) -> dict[str, Any]:

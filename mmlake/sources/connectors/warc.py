@@ -23,8 +23,8 @@ from mmlake.formats.checksums import Checksum
 from mmlake.formats.warc import Damage, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.connectors.json_lines import SampleNames
 from mmlake.sources.first_samples import first_samples
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 
 _LOG = logging.getLogger("mmlake.sources")
@@ -123,7 +123,7 @@ def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNa
     try:
         return _content_item(found, blank, reading)
     except UnreadableItem as error:
-        return blank.but(content=Content(found.block), fault=Fault.of(error))
+        return blank.replace(content=Content(found.block), fault=Fault.of(error))
 
 
 def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
@@ -149,7 +149,7 @@ def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
                 "http_headers": {name: value for name in _KEPT_HEADERS if (value := answer.header(name)) is not None},
             }
         )
-    return _body_item(record, answer, blank.but(metadata=metadata), reading)
+    return _body_item(record, answer, blank.replace(metadata=metadata), reading)
 
 
 def _answer(record: Record) -> _Answer:
@@ -176,9 +176,9 @@ def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: R
     content = _content(record, answer, limit)
     declared = (answer.header("content-type") if answer else record.field("content-type")) or ""
     if answer is not None and answer.status != 200:
-        return item.but(fault=Fault(1106, f"http_status={answer.status} not in [200, 200]"))
+        return item.replace(fault=Fault(1106, f"http_status={answer.status} not in [200, 200]"))
     if record.size_bytes > limit:
-        return item.but(fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
+        return item.replace(fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
     head, broken = _head(content)
     kind = kind_of(
         head[: sniff.HEAD_BYTES],
@@ -194,26 +194,26 @@ def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: R
         if answer
         else None
     )
-    placed = item.but(
+    placed = item.replace(
         modality=modality or item.modality,
         content_type=kind.content_type if kind else None,
         extension=kind.extension if kind else "bin",
     )
-    placed = placed.but(role="document" if placed.modality == "text" else "media")
+    placed = placed.replace(role="document" if placed.modality == "text" else "media")
     if wish is not None and reading.settings.respect_opt_out:
-        return placed.but(fault=Fault(1108, wish))
+        return placed.replace(fault=Fault(1108, wish))
     ref, plain = record.range_of(item.ref, answer.size_bytes if answer else 0), content.raw is None
-    placed = placed.but(content=content, ref=ref if plain else item.ref)
+    placed = placed.replace(content=content, ref=ref if plain else item.ref)
     if broken is not None:
-        return placed.but(fault=broken)
+        return placed.replace(fault=broken)
     if modality is None:
         told = kind.content_type if kind else None
-        return placed.but(
+        return placed.replace(
             fault=Fault(1005, f"content is {told or declared[:80] or 'of no declared type'}, which no modality takes")
         )
     if not head:
-        return placed.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
-    return placed.but(charset=declared_charset(declared, head) if modality == "text" else None)
+        return placed.replace(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
+    return placed.replace(charset=declared_charset(declared, head) if modality == "text" else None)
 
 
 def _head(content: Content) -> tuple[bytes, Fault | None]:

@@ -101,13 +101,13 @@ def items_of_parts(
     """The parts with their rows. Images have no bytes, and a reason that says where they lie. blank: a row of the
     record. locate: pointer -> locator. image_home: whose table gets the images' rows."""
     for part in parts:
-        item = blank.but(ref=locate(part.pointer), position=part.position, own=part.own)
+        item = blank.replace(ref=locate(part.pointer), position=part.position, own=part.own)
         if part.text is not None:
             yield part, text_item(item, part.text, "document")
         else:
             yield (
                 part,
-                item.but(
+                item.replace(
                     modality=image_home,
                     role="document" if image_home == "text" else "media",
                     fault=_fault(part.address),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from mmlake.sources.samples.member import Member
+from mmlake.sources.raw_items import Member
 from mmlake.sources.settings import SourceSettings
 
 # beside `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote

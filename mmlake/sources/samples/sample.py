@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import texts
-from mmlake.formats.texts import printable
 from mmlake.records import canonical_json
-from mmlake.sources.companions.companion import Teller
-from mmlake.sources.raw_items import TIMED, RawItem, Reading, TextReader, become_text, licence_field, reader_of
+from mmlake.sources.raw_items import TIMED, Member, RawItem, Reading, become_text, licence_field
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.per_row_lists import is_spread, not_lists, spread
-from mmlake.sources.samples.image_tokens import Tokens
-from mmlake.sources.samples.member import Member
-
-if TYPE_CHECKING:
-    from mmlake.sources.samples.shard_samples import Samples
+from mmlake.sources.samples.companion import Companion
+from mmlake.sources.samples.image_tokens import Pictures, Tokens
+from mmlake.sources.samples.plain import Naming, pair
 
 _POSITION = attrgetter("position")
+
+
+class Surroundings(Naming, Protocol):
+    """What a sample knows of its shard."""
+
+    pictures: Pictures
+    is_lacking: bool  # whether a sample lacks what its record names, or has nothing but a record
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """The modalities of all rows."""
+
+    @property
+    def home(self) -> str:
+        """The modality whose table gets the rows of faults that have none themselves."""
+
+    def is_json(self, member: Member) -> bool:
+        """Whether the member describes its sample."""
+
+    def bases_of(self, members: Sequence[Member]) -> set[str]:
+        """What the names of one sample's members begin with."""
+
+    def file(self, member: Member, sample_id: str, *, metadata: Mapping[str, Any], licence: str | None) -> RawItem:
+        """The row of a member by itself."""
 
 
 class Sample:
     """The members of one stem."""
 
-    def __init__(self, samples: Samples, reading: Reading, members: list[Member], tellers: Sequence[Teller]) -> None:
+    def __init__(
+        self, samples: Surroundings, reading: Reading, members: list[Member], companions: Sequence[Companion]
+    ) -> None:
         self._samples, self._reading, self._settings = samples, reading, reading.settings
         self._members = members
         self._id = samples.id_of(members[0].stem)
@@ -42,9 +64,9 @@ class Sample:
         for at, member in enumerate(members):
             if member.is_label or samples.is_json(member):
                 self._describe(at, member)
-        self._told = [teller.tell(members[0].stem, members) for teller in tellers]
-        for told in self._told:
-            self._metadata = {**told.metadata, **self._metadata}
+        self._said = [companion.describe(members[0].stem, members) for companion in companions]
+        for description in self._said:
+            self._metadata = {**description.metadata, **self._metadata}
 
     def _describe(self, at: int, member: Member) -> None:
         try:
@@ -89,20 +111,12 @@ class Sample:
         """Call the sample by the field that the settings name, where its record has it; by its stem, still unlike
         all others, where not."""
         if name := self._settings.sample_id_field:
-            given = (fields.get(name) for fields in self._records.values())
-            usable = (
-                identity
-                for identity in given
-                if isinstance(identity, (str, int)) and not isinstance(identity, bool) and str(identity)
-            )
-            self._id = self._samples.named(next(usable, printable(self._members[0].stem)))
+            given = [fields.get(name) for fields in self._records.values()]
+            self._id = self._samples.name_of(self._members[0].stem, given)
 
     def _read(self, member: Member, limit_bytes: int) -> bytes:
         assert member.content is not None  # only members without a fault are read
-        data = member.content.head(limit_bytes + 1)
-        if len(data) > limit_bytes:
-            raise UnreadableItem(1008, f"size_bytes={member.size_bytes} not in [0, {limit_bytes}]")
-        return data
+        return member.content.whole(limit_bytes, member.size_bytes)
 
     def items(self) -> list[RawItem]:
         """The sample's rows, positions counted from 0 in the order of the members; interleaved lists give their own
@@ -110,13 +124,12 @@ class Sample:
         self._rename()
         rows = [*self._listed_texts(), *self._listed_images(), *self._listed_media()] if self._records else []
         behind = max(map(_POSITION, rows)) + 1 if rows else 0
-        readers: list[tuple[str, bool, TextReader]] = []  # role, whether it has times, the text
         others: list[RawItem] = []
         for at, member in enumerate(self._members):
             if at in self._broken:
                 others.append(self._unread(member, self._broken[at]))
             elif at in self._records:
-                others.extend(self._record_texts(at, readers))
+                others.extend(self._record_texts(at))
                 if self._settings.per_image_fields or self._settings.per_text_fields:
                     faults = not_lists(
                         self._records[at],
@@ -125,9 +138,9 @@ class Sample:
                     )
                     others.extend(self._unread(member, fault) for fault in faults)
             elif not member.is_label and id(member) not in self._placed:
-                others.append(self._file(member, readers))
-        if self._told:
-            others.extend(self._told_texts(readers))
+                others.append(self._file(member))
+        said = [item.replace(sample_id=self._id, metadata=self._metadata) for one in self._said for item in one.texts]
+        others += said
         if not rows and not others:
             self._samples.is_lacking = True
             others = [
@@ -139,25 +152,18 @@ class Sample:
         rows += others
         if behind and len(rows) > 1:
             rows.sort(key=_POSITION)
-        if readers and self._media:
-            self._add_beside(rows, readers)
+        if self._media:
+            # A dialogue was written for the medium: it is what stands beside it.
+            found = [item.replace(role="caption") if item.role == "document" else item for item in said]
+            own = others[: len(others) - len(said)]
+            pair(rows, [item for item in own if item.modality == "text"] + found, self._settings)
         return rows
-
-    def _told_texts(self, readers: list[tuple[str, bool, TextReader]]) -> Iterator[RawItem]:
-        """The texts that other files have for the sample."""
-        for item in (item for told in self._told for item in told.texts):
-            content = item.content
-            if item.fault is None and content is not None:
-                # A dialogue was written for the medium: it is what stands beside it.
-                role = "caption" if item.role == "document" else item.role
-                readers.append((role, False, lambda content=content: content.open().read().decode()))  # type: ignore[misc]
-            yield item.but(sample_id=self._id, metadata=self._metadata)
 
     def json_texts(self) -> list[RawItem]:
         """The text rows that come from JSON members alone."""
         found = self._listed_texts()
         for at in self._records:
-            found.extend(self._record_texts(at, []))
+            found.extend(self._record_texts(at))
         return found
 
     def _blank(self, member: Member, pointer: str = "") -> RawItem:
@@ -174,7 +180,7 @@ class Sample:
 
     def _unread(self, member: Member, fault: Fault) -> RawItem:
         home = self._samples.home
-        return self._blank(member).but(
+        return self._blank(member).replace(
             modality=home, role="document" if home == "text" else "media", content=member.content, fault=fault
         )
 
@@ -183,7 +189,7 @@ class Sample:
         self._samples.is_lacking = True
         home = modality if modality in self._samples.modalities else self._samples.home
         blank = self._blank(self._members[at], pointer)
-        return blank.but(
+        return blank.replace(
             modality=home,
             role="document" if home == "text" else "media",
             size_bytes=0,
@@ -191,55 +197,29 @@ class Sample:
             fault=Fault(1003, reason),
         )
 
-    def _file(self, member: Member, readers: list[tuple[str, bool, TextReader]], *, position: int = 0) -> RawItem:
+    def _file(self, member: Member, *, position: int = 0) -> RawItem:
         item = self._samples.file(member, self._id, metadata=self._metadata, licence=self._licence)
         item.position = position
         if self._settings.per_image_fields and member.modality == "image" and id(member) not in self._placed:
-            item.own = {**item.own, **self._beside_list(member)}
-        if item.modality != "text":
-            for teller in self._told:
-                both = [*item.own.get("objects", ()), *teller.media.get("objects", ())]  # of COCO's and of label files
-                item.licence, item.own = (
-                    item.licence or teller.licence,
-                    {**item.own, **teller.media, **({"objects": both} if both else {})},
-                )
+            item.own = {**item.own, **self._own_values(member)}
+        if item.modality == "text":
+            is_timed = item.content_type in TIMED
+            item.role = "transcript" if is_timed and self._media else record_fields.role_beside(self._media)
             return item
-        timed = item.content_type in TIMED
-        item.role = "transcript" if timed and self._media else record_fields.role_beside(self._media)
-        if item.fault is None:
-            readers.append((item.role, timed, lambda: self._text_of(member)))
+        for said in self._said:
+            both = [*item.own.get("objects", ()), *said.media.get("objects", ())]  # of COCO's and of label files
+            item.licence = item.licence or said.licence
+            item.own = {**item.own, **said.media, **({"objects": both} if both else {})}
         return item
 
-    def _text_of(self, member: Member) -> str | None:
-        try:
-            return texts.decode_text(self._read(member, self._settings.max_text_bytes), settings=self._settings)[0]
-        except UnreadableItem:
-            return None  # the text's own row says why
-
-    def _record_texts(self, at: int, readers: list[tuple[str, bool, TextReader]]) -> Iterator[RawItem]:
+    def _record_texts(self, at: int) -> Iterator[RawItem]:
         for field in self._text_fields[at]:
             if field.index is not None and field.name == self._settings.texts_field:
-                continue  # the list is told with its positions, whatever other lists are called so
+                continue  # the list has rows with its positions, whatever other lists are called so
             item = become_text(self._blank(self._members[at], field.pointer), field.text, field.role)
             if field.own:
                 item.own = {**item.own, **field.own}
-            if item.fault is None:
-                readers.append((field.role, False, reader_of(field.text)))
             yield item
-
-    @staticmethod
-    def _add_beside(rows: list[RawItem], readers: list[tuple[str, bool, TextReader]]) -> None:
-        """Give the media among the rows the texts that came beside them."""
-        chosen: dict[bool, tuple[TextReader, ...]] = {}  # by whether it is an image
-        for is_image, order in ((True, ("caption", "transcript")), (False, ("transcript", "caption"))):
-            ranked = sorted(
-                (reader for reader in readers if reader[0] in order),
-                key=lambda reader: (order.index(reader[0]), not reader[1]),
-            )
-            chosen[is_image] = tuple(read for role, _, read in ranked if role == ranked[0][0])
-        for item in rows:
-            if item.role == "media" and item.fault is None:
-                item.beside = chosen[item.modality == "image"]
 
     def _listed_texts(self) -> list[RawItem]:
         """The rows of the list `texts`: null skipped, everything else at its index in the list."""
@@ -283,7 +263,7 @@ class Sample:
         listed = self._list(fields, self._settings.images_field)
         return listed or [member for member in self._members if member.modality == "image"]
 
-    def _beside_list(self, member: Member) -> dict[str, Any]:
+    def _own_values(self, member: Member) -> dict[str, Any]:
         """The values of the fields per image for an image that stands in no list."""
         own: dict[str, Any] = {}
         for fields in self._records.values():
@@ -314,7 +294,7 @@ class Sample:
             pointer = record_fields.pointer(self._settings.images_field, position)
             return self._absent(at, pointer, position, "an image is named but the sample has none", modality="image")
         self._placed.add(id(member))
-        item = self._file(member, [], position=position)
+        item = self._file(member, position=position)
         if member.modality is None:
             item.modality, item.role = "image", "media"  # whatever it is, it was listed as one
         explicit = token.get(self._settings.frame_field) if isinstance(token, dict) else None
@@ -346,5 +326,5 @@ class Sample:
                         )
                     else:
                         self._placed.add(id(member))
-                        rows.append(self._file(member, [], position=position))
+                        rows.append(self._file(member, position=position))
         return rows

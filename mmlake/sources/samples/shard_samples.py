@@ -1,6 +1,6 @@
 """Files that belong together: the members of a tar or the files of a directory, grouped by stem and turned into rows.
 
-Enters: members whose first bytes were looked at, sample by sample. Leaves: `RawItem`s in the order of the samples'
+Enters: classified members, sample by sample. Leaves: `RawItem`s in the order of the samples'
 first members. The same code serves tars and directories, so that a tar of a directory gives the rows of the directory.
 One sample is in memory at a time.
 """
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
@@ -19,17 +18,18 @@ from mmlake.formats import sniff, texts
 from mmlake.formats.texts import printable
 from mmlake.records import MODALITIES
 from mmlake.sources import shard as shards
-from mmlake.sources.companions.companion import Teller
-from mmlake.sources.connectors.json_lines import SampleNames
-from mmlake.sources.raw_items import RawItem, Reading, home_of_unknown
+from mmlake.sources.names import SampleNames
+from mmlake.sources.raw_items import ARCHIVES, NOTHING, InnerTable, Member, RawItem, Reading, home_of_unknown
+from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.image_tokens import Pictures, separated
-from mmlake.sources.samples.inner_tables import InnerTable, may_be_tables, table_of
-from mmlake.sources.samples.member import ARCHIVES, Member
-from mmlake.sources.samples.plain import Plain, PlainSamples
+from mmlake.sources.samples.plain import PlainSamples
 from mmlake.sources.samples.sample import Sample
 from mmlake.sources.settings import SourceSettings
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NO_PICTURES = Pictures()
+# of members of archives that may be tables, and of those that may be beside other members of their stem
+TABLE_EXTENSIONS = frozenset(("parquet", "arrow", "arrows", "feather", "ipc", "jsonl", "ndjson", "json", "csv", "tsv"))
+_SOCIABLE = TABLE_EXTENSIONS - {"json"}
 
 # the members of each sample, in the order of first members; as often as it is called
 Groups = Callable[[], Iterator[list[Member]]]
@@ -44,23 +44,24 @@ class Samples:
         reading: Reading,
         *,
         faults: Iterable[RawItem] = (),
-        tellers: Sequence[Teller] = (),
+        companions: Sequence[Companion] = (),
         is_mixed: bool = False,
         is_archive: bool = False,
     ) -> None:
-        """faults: what else went wrong while its members were listed, told after everything else. tellers: what other
-        files say.
+        """faults: what else went wrong while its members were listed, reported after everything else. companions: files
+        that describe the samples.
 
-        is_mixed: whether some samples have a record and others none, or some have several, as names tell: then records
-        may name images of other samples, or speak of samples of their own. All members are listed for that, so that
-        their contents must not hold their bytes.
+        is_mixed: whether some samples have a record and others none, or some have several, by their names: then records
+        may name images of other samples, or describe samples of their own. All members are listed for that, so that
+        they must not hold their bytes.
         is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
-        self._groups, self._reading, self._faults, self.tellers = groups, reading, list(faults), tellers
-        self._names, self._num_named = SampleNames(reading.key), 0
+        self._groups, self._reading, self._faults, self.companions = groups, reading, list(faults), companions
+        self._names: SampleNames | None = None  # where records name their samples
+        self._num_named = 0
         self._extensions = record_endings(reading.settings)
-        self.pictures, self._num_claimed, self._is_archive = Pictures(), 0, is_archive
-        # whether a sample that was told lacks what its record names, or has nothing but a record
+        self.pictures, self._num_claimed, self._is_archive = _NO_PICTURES, 0, is_archive
+        # whether a sample whose rows were given lacks what its record names, or has nothing but a record
         self.is_lacking = False
         if is_mixed:
             self._settle([part for group in groups() for part in self._apart(group)])
@@ -77,7 +78,7 @@ class Samples:
             )
         found |= {"image"} if self._num_claimed else set()
         found |= {modality for fault in self._faults if (modality := _named_modality(fault.ref.member)) is not None}
-        if any(teller.has_texts for teller in self.tellers) or (
+        if any(companion.has_texts for companion in self.companions) or (
             "text" not in found and any(self._has_texts(group) for group in self._first_groups())
         ):
             found.add("text")
@@ -91,13 +92,14 @@ class Samples:
         """(those of the members that are tables, the others)."""
         if not self._is_archive or not may_be_tables(group):
             return [], group
-        found = [(member, table_of(member, group, self._reading)) for member in group]
+        table_of = self._reading.inner_table
+        found = [(member, table_of and table_of(member, group, self._reading)) for member in group]
         return [table for _, table in found if table is not None], [member for member, table in found if table is None]
 
     def _apart(self, group: list[Member]) -> list[list[Member]]:
         """The group, or one per record where several list texts or images: ids with dots, written as they are, make
         stems that end too early."""
-        records = {self.base_of(member): member for member in group if self.is_json(member) and not member.duplicate}
+        records = {self.base_of(member): member for member in group if self.is_json(member) and not member.notes}
         if len(records) < 2 or sum(map(self._lists, records.values())) < 2:
             return [group]
         return separated(group, list(records))
@@ -151,10 +153,13 @@ class Samples:
         )
         return max(MODALITIES, key=lambda modality: counts[modality]) if counts else None
 
-    def named(self, identity: str | int) -> str:
-        """The id of a sample that its record names, unique in the shard."""
+    def name_of(self, stem: str, given: Sequence[object]) -> str:
+        """The id of a sample that its record names, unique in the shard: by the first usable one that is given, else by
+        its stem. Asked for once per sample."""
+        usable = (one for one in given if isinstance(one, (str, int)) and not isinstance(one, bool) and str(one))
+        self._names = self._names or SampleNames(self._reading.key)
         self._num_named += 1
-        return self._names.of(identity, self._num_named)
+        return self._names.of(next(usable, printable(stem)), self._num_named)
 
     def is_json(self, member: Member) -> bool:
         """Whether the member describes its sample."""
@@ -183,7 +188,7 @@ class Samples:
         return f"{self._reading.key}/{stem if stem.isascii() else printable(stem)}"
 
     def file(
-        self, member: Member, sample_id: str, *, metadata: Mapping[str, Any] = _NOTHING, licence: str | None = None
+        self, member: Member, sample_id: str, *, metadata: Mapping[str, Any] = NOTHING, licence: str | None = None
     ) -> RawItem:
         """The row of a member by itself: a medium, or a document."""
         kind, modality = member.kind, member.modality or self.modality(member)
@@ -204,7 +209,7 @@ class Samples:
 
     @property
     def home(self) -> str:
-        """The modality whose table gets the rows of faults that tell no modality."""
+        """The modality whose table gets the rows of faults that have none themselves."""
         return self.modalities[0]
 
     def _has_texts(self, group: list[Member]) -> bool:
@@ -212,13 +217,13 @@ class Samples:
         return any(
             item.modality == "text"
             for member in described
-            for item in Sample(self, self._reading, [member], self.tellers).json_texts()
+            for item in Sample(self, self._reading, [member], self.companions).json_texts()
         )
 
-    def items(self) -> Iterator[RawItem | Plain]:
+    def items(self) -> Iterator[RawItem]:
         """The rows of all samples, then the faults of the shard."""
-        settings, is_told = self._reading.settings, bool(self.tellers)
-        plain = PlainSamples(self, settings).of if self._reading.is_plain_taken and not is_told else _never
+        settings, is_described = self._reading.settings, bool(self.companions)
+        plain = PlainSamples(self, settings)
         for group in self._groups():
             if self._is_archive and may_be_tables(group):
                 tables, group = self._tables_apart(group)
@@ -227,11 +232,11 @@ class Samples:
                 if not group:
                     continue
             member = group[0]
-            if (found := plain(group)) is not None:
-                yield found
+            if not is_described and (found := plain.of(group)) is not None:
+                yield from found
             elif (
                 len(group) == 1
-                and not is_told
+                and not is_described
                 and not settings.sample_id_field
                 and not member.is_label
                 and not self.is_json(member)
@@ -239,16 +244,22 @@ class Samples:
                 # as `Sample` would have it, for directories and tars of single files
                 yield self.file(member, self.id_of(member.stem))
             else:
-                yield from Sample(self, self._reading, group, self.tellers).items()
-        for teller in self.tellers:
-            yield from teller.rest()
+                yield from Sample(self, self._reading, group, self.companions).items()
+        for companion in self.companions:
+            yield from companion.rest()
         for fault in self._faults:
             modality = _named_modality(fault.ref.member) or self.home
-            yield fault.but(modality=modality, role="document" if modality == "text" else "media")
+            yield fault.replace(modality=modality, role="document" if modality == "text" else "media")
 
 
-def _never(members: list[Member]) -> Plain | None:
-    return None
+def may_be_tables(group: list[Member]) -> bool:
+    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of
+    every archive asks."""
+    extensions = TABLE_EXTENSIONS if len(group) == 1 else _SOCIABLE
+    for member in group:  # noqa: SIM110 - a generator takes twice as long
+        if not member.is_media and member.extension in extensions:
+            return True
+    return False
 
 
 def record_endings(settings: SourceSettings) -> tuple[str, ...]:
@@ -263,12 +274,12 @@ def _named_modality(name: str | None) -> str | None:
 
 
 def _unknown(member: Member) -> Fault:
-    told = member.kind.content_type if member.kind else None
-    if told in ARCHIVES:
-        return Fault(1012, f"content is {told}, an archive that is not read as one; unpack it")
+    content_type = member.kind.content_type if member.kind else None
+    if content_type in ARCHIVES:
+        return Fault(1012, f"content is {content_type}, an archive that is not read as one; unpack it")
     reason = (
-        f"content is {told}, which no modality takes"
-        if told
+        f"content is {content_type}, which no modality takes"
+        if content_type
         else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} tell a type"
     )
     return Fault(1005, reason)

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.sniff import extension_of
-from mmlake.sources.connectors.json_lines import SampleNames, stream_of
+from mmlake.sources.connectors.json_lines import stream_of
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables.columnroles import Columns, columns_of

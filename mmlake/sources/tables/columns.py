@@ -170,14 +170,14 @@ def items_of(
         for medium in media
         if listed is not None and medium.at is not None and medium.column == settings.images_field
     ]
-    rows = [_media(blank.but(ref=locate(medium.pointer)), medium) for medium in media if medium not in inside]
+    rows = [_media(blank.replace(ref=locate(medium.pointer)), medium) for medium in media if medium not in inside]
     rows.extend(
-        text_item(blank.but(ref=locate(column), own=field.own), field.text, field.role) for field, column in found
+        text_item(blank.replace(ref=locate(column), own=field.own), field.text, field.role) for field, column in found
     )
     for name, fault in unreadable.items():
         content = Content.of_bytes(fields[name])
         rows.append(
-            blank.but(
+            blank.replace(
                 modality="text",
                 role="document",
                 ref=locate(name),
@@ -189,13 +189,13 @@ def items_of(
     rows.extend(_unexpected(fields, columns, blank, locate))
     held = {medium.pointer: medium for medium in inside}
     placed = [
-        _media(item.but(fault=None), held[part.pointer]) if part.pointer in held else item
+        _media(item.replace(fault=None), held[part.pointer]) if part.pointer in held else item
         for part, item in interleaved.items_of_parts(parts, blank, locate=locate)
     ]
     if not rows and not placed and not faults:
         role = "document" if blank.modality == "text" else "media"
         rows.append(
-            blank.but(
+            blank.replace(
                 role=role,
                 fault=Fault(
                     1003,
@@ -205,7 +205,7 @@ def items_of(
             )
         )
     rows.extend(
-        item.but(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata)
+        item.replace(sample_id=sample_id, ref=locate(column), licence=blank.licence, metadata=blank.metadata)
         for column, item in faults
     )
     yield from _in_order(placed, rows, [field for field, _ in found])
@@ -235,7 +235,7 @@ def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]
     behind = placed[-1].position + 1 if placed else 0
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         beside = captions if item.modality == "image" else transcripts
-        yield item.but(
+        yield item.replace(
             position=position,
             beside=tuple(reader_of(text) for text in beside) if item.role == "media" and item.fault is None else (),
         )
@@ -283,7 +283,7 @@ def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, loc
             if kind is None or kind.modality in (None, "text"):
                 continue
             content = Content.of_bytes(data)
-            item = blank.but(
+            item = blank.replace(
                 ref=locate(pointer),
                 content=content,
                 content_type=kind.content_type,
@@ -297,7 +297,7 @@ def _unexpected(fields: Mapping[str, Any], columns: Columns, blank: RawItem, loc
                     f"the cell of {pointer} holds {kind.content_type}, which nothing says of its column; name it in "
                     f"sources.{kind.modality}_fields"
                 )
-                yield item.but(role="document" if blank.modality == "text" else "media", fault=Fault(1005, reason))
+                yield item.replace(role="document" if blank.modality == "text" else "media", fault=Fault(1005, reason))
 
 
 def _leaves(value: Any, pointer: str) -> Iterator[tuple[str, bytes]]:
@@ -322,12 +322,12 @@ def _record(
     home = "text" if columns.record_texts else columns.modalities[0]
     blank = RawItem(modality=home, role="document" if home == "text" else "media", ref=SourceRef(path=""), sample_id="")
     faults = [
-        (medium, blank.but(modality=modality, role="media", fault=Fault(1003, f"the cell of {medium} is null")))
+        (medium, blank.replace(modality=modality, role="media", fault=Fault(1003, f"the cell of {medium} is null")))
         for medium, modality in columns.media.items()
         if _bytes_of(fields[medium]) is None
     ]
     if cell is None:
-        return {}, [*faults, (name, blank.but(fault=Fault(1003, f"the cell of {name} is null")))]
+        return {}, [*faults, (name, blank.replace(fault=Fault(1003, f"the cell of {name} is null")))]
     if not isinstance(cell, dict):
         data = cell if isinstance(cell, bytes) else cell.encode("utf-8", "surrogatepass")
         try:
@@ -338,7 +338,7 @@ def _record(
                 *faults,
                 (
                     name,
-                    blank.but(
+                    blank.replace(
                         content=content,
                         content_type="application/json",
                         extension="json",
@@ -355,7 +355,7 @@ def _record(
             f"times, not in [0, 0]: {spoken.reason}"
         )
         lines = text_item(blank, "\n".join(spoken.broken), "transcript")
-        faults.append((f"{name}/{column}/lines", lines.but(fault=lines.fault or Fault(1003, reason))))
+        faults.append((f"{name}/{column}/lines", lines.replace(fault=lines.fault or Fault(1003, reason))))
     return cell, faults
 
 
@@ -405,15 +405,15 @@ def _decoded(
 
 def _media(item: RawItem, medium: _Medium) -> RawItem:
     data, modality, content = medium.data, medium.modality, Content.of_bytes(medium.data)
-    item = item.but(modality=modality, content=content, size_bytes=len(data))
+    item = item.replace(modality=modality, content=content, size_bytes=len(data))
     if not data:
-        return item.but(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
+        return item.replace(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
     kind = sniff.kind_by_magic(bytes(data[: sniff.HEAD_BYTES]), sniff.extension_of(medium.path or ""), content.open)
     if kind is None:
         return item
     if kind.modality == modality:
         return media_item(item, kind, content)
-    return item.but(
+    return item.replace(
         content_type=kind.content_type,
         extension=kind.extension,
         fault=Fault(1003, f"the cell of a column of {modality} holds {kind.content_type}"),

@@ -21,7 +21,7 @@ import pyarrow as pa
 from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
-from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading, first_field
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import lancereader

@@ -11,7 +11,7 @@ from typing import IO
 import pyarrow as pa
 
 from mmlake.errors import UnreadableItem
-from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.tables.columnroles import Columns, columns_of
 from mmlake.sources.tables.columns import cells_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from mmlake.errors import Fault
 from mmlake.records import SourceRef
-from mmlake.sources.connectors.json_lines import SampleNames
+from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading, first_field
 from mmlake.sources.tables.columnroles import Columns
 from mmlake.sources.tables.columns import items_of

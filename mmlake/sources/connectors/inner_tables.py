@@ -19,8 +19,8 @@ from mmlake.formats import sniff
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded_head
 from mmlake.landing import Entry, Landing
 from mmlake.sources.connectors import json_lines, json_list, separated
-from mmlake.sources.raw_items import Content, Opener, RawItem, Reading
-from mmlake.sources.samples.member import Member
+from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading
+from mmlake.sources.samples.shard_samples import TABLE_EXTENSIONS
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import arrow, parquet
 
@@ -38,27 +38,27 @@ class _Format(NamedTuple):
     is_sought: bool  # whether it is read here and there
 
 
-def _is_parquet(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return look(4) == b"PAR1"
+def _is_parquet(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return first(4) == b"PAR1"
 
 
-def _is_arrow(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return arrow.claims(look(sniff.HEAD_BYTES), name)
+def _is_arrow(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return arrow.claims(first(sniff.HEAD_BYTES), name)
 
 
-def _is_lines(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    head = look(sniff.HEAD_BYTES)
+def _is_lines(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    head = first(sniff.HEAD_BYTES)
     return bool(head) and (
         json_lines.claims(head, name) or (sniff.extension_of(name) != "json" and sniff.kind_by_magic(head) is None)
     )
 
 
-def _is_list(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return json_list.claims(look(sniff.HEAD_BYTES), name) and json_list.holds_records(look, name, settings)
+def _is_list(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return json_list.claims(first(sniff.HEAD_BYTES), name) and json_list.holds_records(first, name, settings)
 
 
-def _is_separated(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    return separated.claims(look(sniff.HEAD_BYTES), name) and separated.holds_records(look, name, settings)
+def _is_separated(first: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    return separated.claims(first(sniff.HEAD_BYTES), name) and separated.holds_records(first, name, settings)
 
 
 _FORMATS = (
@@ -68,9 +68,7 @@ _FORMATS = (
     _Format(("json",), _is_list, json_list.modalities, json_list.items, False),
     _Format(("csv", "tsv"), _is_separated, separated.modalities, separated.items, False),
 )
-_EXTENSIONS = frozenset(extension for one in _FORMATS for extension in one.extensions)
-_SOCIABLE = _EXTENSIONS - {"json"}  # those that may be tables beside other members of their stem
-_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written beside a medium speaks of it
+_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written beside a medium describes it
 
 
 class InnerTable:
@@ -93,12 +91,12 @@ class InnerTable:
         try:
             with self._opened() as reading:
                 for item in self._kind.items(reading):
-                    yield item.but(ref=self._member.locate(item.ref.member or ""))
+                    yield item.replace(ref=self._member.locate(item.ref.member or ""))
         except UnreadableItem as error:
             fault = self._inner_reading(lambda: _none()).fault(
                 error.code, f"{error.reason}; what follows in the member is not read", modality=self.modalities[0]
             )
-            yield fault.but(ref=self._member.locate(""))
+            yield fault.replace(ref=self._member.locate(""))
 
     @contextmanager
     def _opened(self) -> Iterator[Reading]:
@@ -106,7 +104,7 @@ class InnerTable:
         assert content is not None
         if not self._kind.is_sought:
             yield self._inner_reading(content.raw or content.open)  # which are seen through as those of a file are
-        elif self._member.locate("").byte_offset is not None:
+        elif self._member.is_range:
             yield self._inner_reading(content.open)
         else:
             with tempfile.TemporaryFile(prefix="mmlake-table-") as copy:
@@ -117,7 +115,7 @@ class InnerTable:
 
     def _inner_reading(self, open_member: Opener) -> Reading:
         """The member as a landing zone of one file."""
-        name = self._member.locate("").member or self._member.name
+        name = self._member.label or self._member.name
         landing = _OneFile(Entry(self._reading.path, self._member.size_bytes, 0), self._member.name, open_member)
         return replace(
             self._reading, landing=landing, key=f"{self._reading.key}/{name}", path=self._member.name, limit=None
@@ -157,7 +155,7 @@ class _OneFile(Landing):
 def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTable | None:
     """The table that a member of an archive is; None for any other. group: the members of its sample."""
     if (
-        member.extension not in _EXTENSIONS
+        member.extension not in TABLE_EXTENSIONS
         or member.fault is not None
         or member.content is None
         or member.is_media
@@ -176,14 +174,14 @@ def table_of(member: Member, group: list[Member], reading: Reading) -> InnerTabl
             one
             for one in _FORMATS
             if member.extension in one.extensions
-            and one.is_one(lambda size: _first(content, size), name, reading.settings)
+            and one.is_one(lambda size: _first_of(content, size), name, reading.settings)
         ),
         None,
     )
     return InnerTable(member, found, reading) if found is not None else None
 
 
-def _first(content: Content, size_bytes: int) -> bytes:
+def _first_of(content: Content, size_bytes: int) -> bytes:
     """So many of the first bytes; as many as can be had of a member whose compression is broken."""
     try:
         return content.head(size_bytes)
@@ -194,13 +192,3 @@ def _first(content: Content, size_bytes: int) -> bytes:
         compression = compression_of(file.read(MARK_BYTES))
         file.seek(0)
         return expanded_head(file, compression, size_bytes=size_bytes) if compression is not None else b""
-
-
-def may_be_tables(group: list[Member]) -> bool:
-    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of
-    every archive asks."""
-    extensions = _EXTENSIONS if len(group) == 1 else _SOCIABLE
-    for member in group:  # noqa: SIM110 - a generator takes twice as long
-        if not member.is_media and member.extension in extensions:
-            return True
-    return False

@@ -1,0 +1,192 @@
+"""Archives as shards: members with one stem are one sample, whatever the archive's format.
+
+Enters: the numbered members of a tar or a zip. Leaves: `Samples`. An archive is walked twice: first for the names and
+places of its members, of which few bytes each are noted, then sample by sample. So memory holds one sample, however
+many the archive has, and members of one sample may lie apart.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from mmlake.errors import UnreadableItem
+from mmlake.formats.tar import CutMember
+from mmlake.formats.texts import printable
+from mmlake.sources.companions import transcripts
+from mmlake.sources.companions.companion import Transcripts, speakers_among, tables_among, without
+from mmlake.sources.names import is_label, label_of, stem_of
+from mmlake.sources.raw_items import Member, RawItem, Reading
+from mmlake.sources.samples.companion import Companion
+from mmlake.sources.samples.shard_samples import Samples, record_endings
+
+REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
+
+
+class Archive:
+    """The members of an archive by their numbers. faults: why it ends before its time, or is damaged as a whole."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading, self.faults = reading, list[RawItem]()
+        self.may_hold_transcripts = False
+        self._endings = record_endings(reading.settings)
+        # of each member the hashes of its stem and of its name in locators, and whether it is called a record
+        self._stems, self._names, self._records = array("q"), array("q"), array("b")
+        self.order: list[int] | None = None  # the members in the order of their samples; None: as they lie
+        self.repeated: dict[int, tuple[str, bool]] = {}  # label, whether the name stood before, of names that meet
+
+    def name_at(self, at: int) -> str:
+        """What the member is called."""
+        raise NotImplementedError
+
+    def members(self, order: Iterable[int] | None, *, is_listed: bool) -> Iterator[Member]:
+        """The members in that order; None: as they lie. What they hold can be read as long as the file is open.
+        is_listed: whether all are kept, so that none may hold its first bytes."""
+        raise NotImplementedError
+
+    def note(self, names: Sequence[str], joined: str) -> None:
+        """Keep what samples follow from of some more members. joined: their names with a zero between each two."""
+        self._stems.extend(map(hash, stems_of(names, joined)))
+        self._names.extend(map(hash, labels_of(names, joined)))
+        lower = joined.lower()
+        self._records.extend(
+            [name.lower().endswith(self._endings) for name in names]
+            if any(map(lower.__contains__, self._endings))
+            else bytes(len(names))
+        )
+        if not self.may_hold_transcripts and transcripts.SUFFIX in lower:
+            self.may_hold_transcripts = any(transcripts.prefix_of(name) is not None for name in names)
+
+    def forget(self) -> None:
+        """Begin anew with the members."""
+        for column in (self._stems, self._names, self._records):
+            del column[:]
+
+    def settle(self) -> None:
+        """Find the order of the samples and the names that meet, once all members are noted."""
+        self.order = by_first(np.frombuffer(self._stems, np.int64))
+        self.repeated = _repeated(np.frombuffer(self._names, np.int64), self.name_at)
+
+    def fail(self, error: UnreadableItem) -> None:
+        """Note a fault of the archive, which has a row of its own."""
+        member = printable(error.member) if isinstance(error, CutMember) else None
+        self.faults.append(self.reading.fault(error.code, error.reason, modality="text", member=member))
+
+    def samples(
+        self,
+        companions: Sequence[Companion] = (),
+        *,
+        left_out: Collection[int] = (),
+        wanted: Collection[str] | None = None,
+    ) -> Samples:
+        """The samples of the members that are not left out. wanted: labels of members, with what locators have behind
+        them; only samples that they may be in, as far as these can be told apart."""
+        is_mixed, order = self._is_mixed(left_out), self.order
+        if not self.may_hold_transcripts:
+            if wanted is not None and not is_mixed:
+                order = self._holding(wanted)
+            if left_out:
+                order = [at for at in (range(len(self._stems)) if order is None else order) if at not in left_out]
+
+            def groups() -> Iterator[list[Member]]:
+                return by_sample(self.members(order, is_listed=is_mixed))
+
+        else:
+            # What a table says is looked up by stem, so that the stems of all samples must be known.
+            kept = [at for at in range(len(self._stems)) if at not in left_out] if left_out else None
+            members = list(self.members(kept, is_listed=True))
+            tables = tables_among(members)
+            by_stem: dict[str, list[Member]] = {}
+            for member in without(members, tables):
+                by_stem.setdefault(member.stem, []).append(member)
+            if tables:
+                spoken = Transcripts(tables, self.reading, stems=frozenset(by_stem), speakers=speakers_among(members))
+                companions = [spoken, *companions]
+
+            def groups() -> Iterator[list[Member]]:
+                return iter(by_stem.values())
+
+        return Samples(
+            groups, self.reading, faults=self.faults, companions=companions, is_mixed=is_mixed, is_archive=True
+        )
+
+    def _is_mixed(self, left_out: Collection[int]) -> bool:
+        """Whether some samples have a record and others none, or some have several."""
+        stems, records = np.frombuffer(self._stems, np.int64), np.frombuffer(self._records, np.int8)
+        if left_out:
+            kept = np.ones(len(stems), bool)
+            kept[list(left_out)] = False
+            stems, records = stems[kept], records[kept]
+        counts = np.bincount(np.unique(stems, return_inverse=True)[1], weights=records)
+        return bool(np.any(counts > 1) or (np.any(counts == 1) and np.any(counts == 0)))
+
+    def _holding(self, wanted: Collection[str]) -> list[int]:
+        """The members of the samples that members with these labels may be in."""
+        stems = {hash(stem_of(name)) for one in wanted for name in (one, one.partition("#")[0])}
+        # Labels are names but for those that could meet or that tables cannot hold: where one of these is wanted, all
+        # are looked through.
+        is_odd = any("%" in one or "\\" in one or not one.isascii() for one in wanted)
+        order = range(len(self._stems)) if self.order is None else self.order
+        return [at for at in order if is_odd or self._stems[at] in stems]
+
+
+def stems_of(names: Sequence[str], joined: str) -> list[str]:
+    """What the samples of many members are called. joined: the names with a zero between each two."""
+    if "/" in joined or joined[:1] == "." or "\0." in joined:
+        return [stem_of(name) for name in names]
+    return [name.partition(".")[0] for name in names]
+
+
+def labels_of(names: Sequence[str], joined: str) -> Sequence[str]:
+    """What locators call many members, were each the only one of its name."""
+    return names if is_label(joined) else [label_of(name) for name in names]
+
+
+def _repeated(hashes: np.ndarray, name_at: Callable[[int], str]) -> dict[int, tuple[str, bool]]:
+    """(label, whether the name stood before) by number of all members whose labels may meet: a repetition has
+    `#dup=<n>` behind it, unique in the archive.
+
+    hashes: of what `label_of` gives for each.
+    """
+    _, places, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    found: dict[int, tuple[str, bool]] = {}
+    seen: dict[str, int] = {}
+    labels: set[str] = set()
+    for at in np.flatnonzero(counts[places] > 1).tolist():
+        name = name_at(at)
+        num_before = seen.get(name, 0)
+        seen[name] = num_before + 1
+        base = label_of(name)
+        label = f"{base}#dup={num_before}" if num_before else base
+        number = num_before
+        while label in labels:
+            number += 1
+            label = f"{base}#dup={number}"
+        labels.add(label)
+        found[at] = (label, num_before > 0)
+    return found
+
+
+def by_first(stems: np.ndarray) -> list[int] | None:
+    """The members in the order of their samples' first members; None where they lie so already, as in nearly every
+    archive. stems: hashes."""
+    starts = stems[np.flatnonzero(np.diff(stems, prepend=stems[:1] - 1))] if len(stems) else stems
+    if len(np.unique(starts)) == len(starts):
+        return None
+    _, firsts, samples = np.unique(stems, return_index=True, return_inverse=True)
+    return np.argsort(firsts[samples], kind="stable").tolist()
+
+
+def by_sample(members: Iterable[Member]) -> Iterator[list[Member]]:
+    """The members of each sample, where those of one sample follow one another."""
+    group: list[Member] = []
+    for member in members:
+        if group and member.stem != group[0].stem:
+            yield group
+            group = []
+        group.append(member)
+    if group:
+        yield group

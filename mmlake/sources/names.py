@@ -1,0 +1,73 @@
+"""What samples and their members are called: the sample of a member, the label of a member in locators, the ids of
+samples that records name."""
+
+from __future__ import annotations
+
+from mmlake.formats.compression import SUFFIXES
+from mmlake.formats.texts import printable
+from mmlake.records import digest_of
+
+_ID_CHARS = 200  # longer ids are named by their digest
+
+
+def stem_of(name: str) -> str:
+    """What the sample of a member is called: its path up to the first dot inside the file name, folder included."""
+    folder, _, base = name.removeprefix("./").rpartition("/")
+    # the dot before a hidden file is no end: else all of a folder would be one sample
+    stem = base[:1] + base[1:].partition(".")[0]
+    return f"{folder}/{stem}" if folder else stem
+
+
+def file_stem_of(name: str) -> str:
+    """What the sample of a loose file is called: its name without its extension and without that of compression."""
+    for suffix in SUFFIXES:
+        if name.lower().endswith(suffix):
+            name = name[: -len(suffix)]
+    return uncompressed_stem_of(name)
+
+
+def uncompressed_stem_of(name: str) -> str:
+    """The same of a name that does not end as those of compressed files do."""
+    stem, dot, extension = name.rpartition(".")
+    return stem if dot and stem and len(extension) <= 10 else name
+
+
+def label_of(name: str) -> str:
+    """What locators call a member whose name no other has."""
+    return name if is_label(name) else printable(name).replace("#", "%23")
+
+
+def is_label(name: str) -> bool:
+    """Whether no other name gets this as its label."""
+    return name.isascii() and "#" not in name and "%" not in name and "\\" not in name
+
+
+class SampleNames:
+    """Sample ids of records, unique in their shard: the record's own id, with the record's number behind it where it
+    was seen before."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._seen: set[bytes] = set()
+
+    def of(self, identity: object, number: int) -> str:
+        """The id of the record with this number, counted from 1."""
+        name = (
+            str(identity)
+            if isinstance(identity, (str, int)) and not isinstance(identity, bool) and str(identity)
+            else f"line:{number}"
+        )
+        name = name.encode("utf-8", "backslashreplace").decode()
+        if len(name) > _ID_CHARS:
+            name = digest_of(name.encode())
+        if not self._add(name):
+            name = f"{name}~{number}"
+            self._add(name)
+        return f"{self._key}/{name}"
+
+    def _add(self, name: str) -> bool:
+        # 12 bytes of the digest: a set of ten million ids stays under a gigabyte
+        mark = bytes.fromhex(digest_of(name.encode())[:24])
+        known = mark in self._seen
+        self._seen.add(mark)
+        return not known
