@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from mmlake.errors import SchemaMismatch, SettingsError, TableCorrupt
+from mmlake.errors import SchemaMismatch, SettingsError, TableCorrupt, UnreadableItem
+from mmlake.formats.columnar.child import ColumnarLimits
+from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.landing import Landing, LocalLanding, as_landing, native
 from mmlake.optional import need
 from mmlake.rows.batch import RowBatch
@@ -30,6 +31,14 @@ LANCE_FRAGMENT: Final = "lance_fragment"
 _SCAN_ROWS = 256  # rows taken at a time: a row may hold a picture of some megabytes
 _ROW_BYTES = 256  # what a row takes next to its texts and bytes
 _FRAGMENT_SHIFT = 32  # Lance's addresses: fragment in the upper half, row in the lower one
+# A table in our own columns is read whatever it expands to: what is held at once is bounded all the same.
+_LIMITS: Final = ColumnarLimits(
+    batch_bytes=32 << 20,
+    max_expansion=1 << 20,
+    max_decoded_bytes=384 << 20,
+    max_item_bytes=4 << 30,
+    max_line_bytes=4 << 30,
+)
 # pyarrow's and pylance's ways to say that a file is damaged
 _BROKEN = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
@@ -99,23 +108,16 @@ def _check_limits(**limits: int | None) -> None:
 
 
 def _parquet(landing: Landing, path: str) -> Iterator[pa.Table]:
-    with landing.open(path) as stream:
-        try:
-            file = pq.ParquetFile(stream)
-            yield file.schema_arrow.empty_table()
-            for batch in file.iter_batches(batch_size=_SCAN_ROWS):
-                for column in batch.columns:
-                    if _has_references(column.type):
-                        column.validate(full=True)  # pyarrow hands out references to values that the file does not have
-                yield pa.Table.from_batches([batch])
-        except _BROKEN as error:
-            raise TableCorrupt(
-                f"{path} in {landing.location} does not read as a Parquet file; write or fetch it again"
-            ) from error
-
-
-def _has_references(kind: pa.DataType) -> bool:
-    return pa.types.is_dictionary(kind) or any(_has_references(kind.field(at).type) for at in range(kind.num_fields))
+    try:
+        with ParquetReader(lambda: landing.open(path), _LIMITS) as file:
+            yield file.schema.empty_table()
+            for group in range(len(file.groups)):
+                for batch in file.batches(group):
+                    yield pa.Table.from_batches([batch])
+    except UnreadableItem as error:
+        raise TableCorrupt(
+            f"{path} in {landing.location} does not read as a Parquet file; write or fetch it again"
+        ) from error
 
 
 def _lance(

@@ -15,10 +15,8 @@ import pytest
 import zstandard
 
 from mmlake import sources
-from mmlake.errors import UnreadableItem
-from mmlake.sources.tables.pages import weigh
 from tests.hostile.memory import SETTINGS, rows_of
-from tests.hostile.seeds import seeds, tar
+from tests.hostile.seeds import tar
 
 
 def _rows(root: Path, data: bytes, name: str, settings: sources.SourceSettings = SETTINGS) -> list[dict]:
@@ -81,31 +79,6 @@ def test_a_large_dictionary_is_decoded_a_few_rows_at_a_time(tmp_path):
     repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 90, pa.int32()), pa.array([text]))
     rows = _rows(tmp_path, _parquet(pa.table({"text": repeated}), compression="none"), "a.parquet")
     assert [row["error_code"] for row in rows] == [None] * 90 and {row["digest"] for row in rows} == {rows[0]["digest"]}
-
-
-@pytest.mark.parametrize(
-    "seed", [seed for seed in seeds() if seed.name.endswith(".parquet")], ids=lambda seed: seed.name
-)
-def test_page_headers_add_up_to_what_the_footer_says(seed):
-    """Every codec, both page versions: the largest page is no larger than the chunk, and no page header is missed."""
-    metadata = pq.ParquetFile(io.BytesIO(seed.data)).metadata
-    for group in range(metadata.num_row_groups):
-        for at in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(at)
-            start = min(offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset)
-            weight = weigh(io.BytesIO(seed.data), start, chunk.total_compressed_size)
-            assert 0 < weight.page_bytes <= chunk.total_uncompressed_size
-            assert weight.decoded_bytes >= 8 * chunk.num_values
-            # that of nulls is empty
-            assert bool(weight.value_bytes) == (
-                chunk.has_dictionary_page and chunk.statistics.null_count < chunk.num_values
-            )
-
-
-@pytest.mark.parametrize("data", [b"", b"\x15", b"\xff" * 40, b"\x1c" * 40, b"\x15\x00" * 20, bytes(40)])
-def test_page_headers_that_do_not_parse_are_told(data):
-    with pytest.raises(UnreadableItem):
-        weigh(io.BytesIO(b"PAR1" + data), 4, 40)
 
 
 @pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.zst", "a.jsonl.gz", "a.tar.gz", "a.bin"])

@@ -15,11 +15,12 @@ import pytest
 from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.formats import http_bodies, texts
+from mmlake.formats.columnar.readers import ParquetReader
+from mmlake.formats.columnar.weights import weight_of
 from mmlake.sources.connectors.json_lines import lines_of
 from mmlake.sources.excerpt import scan_first
 from mmlake.sources.shard import revision_of
-from mmlake.sources.tables.rowgroups import opened, plan
-from mmlake.sources.tables.weights import weight_of
+from mmlake.sources.tables.tabular import limits_of
 from tests.hostile.memory import SETTINGS, rows_of
 
 
@@ -54,33 +55,36 @@ def test_a_row_that_repeats_one_word_without_end_is_alone_in_being_refused(tmp_p
     ]
 
 
-def test_rows_are_read_one_at_a_time_where_a_few_hold_everything():
+def test_rows_are_read_a_few_at_a_time_where_a_few_hold_everything(tmp_path):
     """30 texts of 20 MB stand before 5,000 of one letter: the average says nothing."""
     table = pa.table(
         {
-            "text": ["\0" * (20 << 20)] * 30 + ["t"] * 5000,
+            "text": ["\0" * (15 << 20)] * 30 + ["t"] * 5000,
             "pad": [np.random.default_rng(at).bytes(1400) for at in range(5030)],
         }
     )
-    stream = _file(
+    data = _file(
         table,
         compression={"text": "zstd", "pad": "none"},
         use_dictionary=False,
         data_page_size=1 << 20,
         write_batch_size=1,
-    )
-    assert plan(opened(stream), 0, stream, SETTINGS).batch_rows <= 3
+    ).getvalue()
+    with ParquetReader(lambda: io.BytesIO(data), limits_of(SETTINGS)) as file:
+        batches = [(batch.num_rows, batch.nbytes) for batch in file.batches(0)]
+    assert sum(num_rows for num_rows, _ in batches) == 5030
+    assert max(num_bytes for num_rows, num_bytes in batches) <= SETTINGS.batch_bytes
 
 
 def test_many_short_values_in_one_large_page_are_read_many_at_a_time():
-    """Page headers leave open whether 80 MB are one value: the page is looked into."""
-    stream = _file(
+    data = _file(
         pa.table({"text": [f"word {at} " * 100 for at in range(80_000)]}),
         use_dictionary=False,
         data_page_size=1 << 30,
         max_rows_per_page=1 << 20,
-    )
-    assert plan(opened(stream), 0, stream, SETTINGS).batch_rows > 64
+    ).getvalue()
+    with ParquetReader(lambda: io.BytesIO(data), limits_of(SETTINGS)) as file:
+        assert min(batch.num_rows for batch in file.batches(0)) > 64
 
 
 def test_paths_inside_of_cells_are_never_followed(tmp_path):

@@ -10,7 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from source_builders import brief, land, parquet, png, rows_of, sha, wav
 
+from mmlake.formats.columnar import child, child_parquet
+from mmlake.formats.columnar.child import LocalFile
+from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import tabular
+from mmlake.sources.tables.tabular import limits_of
 
 
 def _written(path, table):
@@ -176,12 +180,14 @@ def test_a_fault_of_ours_is_not_told_as_damage_of_the_file(tmp_path, monkeypatch
         rows_of(land(tmp_path / "in", {name: data}))
 
 
-@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, OSError])
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError, OSError, RuntimeError])
 def test_whatever_the_library_raises_of_a_row_group_is_its_damage(tmp_path, monkeypatch, error):
     def broken(*_, **__):
         raise error("pages")
-        yield
 
+    (tmp_path / "p.parquet").write_bytes(parquet({"text": ["a", "b"]}))
+    monkeypatch.setattr(child_parquet, "limit_memory", lambda size_bytes: None)
+    file = child_parquet.ParquetFile(LocalFile(tmp_path / "p.parquet"), limits_of(SourceSettings()))
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", broken)
-    rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"text": ["a", "b"]})}))
-    assert [row["error_code"] for row in rows] == [1001]
+    answer = child.answer_of(lambda: file.answer("rows", part=0, offset=0, limit=0, is_careful=False))
+    assert answer.head["fault"][0] == 1001 and not answer.batches

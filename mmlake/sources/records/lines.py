@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-import pyarrow as pa
-
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import texts
+from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.compression import SUFFIXES, compression_of
 from mmlake.formats.json_elements import elements_of
 from mmlake.formats.sniff import extension_of, is_textual
@@ -25,7 +24,7 @@ from mmlake.formats.utf16 import as_utf_8
 from mmlake.sources.connectors.json_lines import lines_of, stream_of
 from mmlake.sources.raw_items import Reading
 from mmlake.sources.tables.columns import cells_of, plain_of
-from mmlake.sources.tables.rowgroups import DamagedGroup, opened, plan
+from mmlake.sources.tables.tabular import limits_of
 
 _ENDINGS = (".urls", ".urls.txt", ".urls.json", ".urls.jsonl", ".urls.csv", ".urls.tsv")
 ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in SUFFIXES), ".urls.parquet")
@@ -270,31 +269,27 @@ def _told_apart(names: list[str]) -> list[str]:
 
 
 def _parquet(reading: Reading) -> Iterator[Line]:
-    with reading.open() as stream:
+    try:
+        with ParquetReader(reading.open, limits_of(reading.settings)) as file:
+            yield from _parquet_rows(file, reading)
+    except UnreadableItem as error:
+        yield Line("row:1", 1, fault=Fault(error.code, error.reason or "the footer of the Parquet file cannot be read"))
+
+
+def _parquet_rows(file: ParquetReader, reading: Reading) -> Iterator[Line]:
+    first = 0
+    for group, num_rows in enumerate(file.groups):
+        number = first
         try:
-            file = opened(stream)
+            for batch in file.batches(group):
+                for cells in cells_of(batch, settings=reading.settings):
+                    number += 1
+                    yield _row(number, cells)
         except UnreadableItem as error:
-            yield Line("row:1", 1, fault=Fault.of(error))
-            return
-        first = 0
-        for group in range(file.num_row_groups):
-            num_rows, number = file.metadata.row_group(group).num_rows, first
-            where = f"row group {group} of {file.num_row_groups}"
-            fault = None
-            try:
-                for batch in plan(file, group, stream, reading.settings).batches(file, stream, group):
-                    for cells in cells_of(batch, settings=reading.settings):
-                        number += 1
-                        yield _row(number, cells)
-            except UnreadableItem as error:
-                fault = Fault(error.code, f"{where}: {error.reason}; its {num_rows} rows are not read")
-            except (DamagedGroup, pa.ArrowException):
-                fault = Fault(
-                    1001, f"{where}: rows {number + 1} to {first + num_rows} cannot be read, or fail their checksum"
-                )
-            if fault is not None:
-                yield Line(f"group:{group}", number + 1, fault=fault)
-            first += num_rows
+            reason = f"row group {group} of {len(file.groups)}: rows {number + 1} to {first + num_rows} cannot be read"
+            reason += f": {error.reason or 'they are damaged, or fail their checksum'}"
+            yield Line(f"group:{group}", number + 1, fault=Fault(error.code, reason))
+        first += num_rows
 
 
 def _row(number: int, cells: dict[str, Any] | Fault) -> Line:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts, timed_text
+from mmlake.formats.columnar.weights import weight_of
 from mmlake.records import SourceRef, digest_of
 from mmlake.sources.raw_items import Content, RawItem, first_field, licence_field, media_item, reader_of, text_item
 from mmlake.sources.records import fields as record_fields
@@ -25,7 +26,6 @@ from mmlake.sources.records import interleaved
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables.columnroles import Columns
-from mmlake.sources.tables.weights import weight_of
 
 Locate = Callable[[str], SourceRef]  # column of a record, "" for the record itself -> its locator
 

@@ -2,7 +2,7 @@
 of rows at a time.
 
 Rows that cannot be read are one row that says so, and those behind them are read. Lance runs in another process
-(`lancereader.py`), since damage may end the one that it runs in. It keeps no checksums: wrong bits that still decode
+(`formats/columnar`), since damage may end the one that it runs in. It keeps no checksums: wrong bits that still decode
 are not noticed here. The rows are those of one version, which their locators name. From a remote landing zone the
 manifests are copied first and then one fragment at a time, so that no more than one lies on the local disk.
 """
@@ -19,15 +19,14 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 
 from mmlake.errors import Fault, SettingsError, UnreadableItem
+from mmlake.formats.columnar.readers import Fragment, LanceReader, Step, Unread
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading, first_field
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.tables import lancereader
 from mmlake.sources.tables.columnroles import Columns, columns_of
 from mmlake.sources.tables.columns import cells_of, items_of
-from mmlake.sources.tables.lancereader import Fragment, Reader, Step, Unread
 
 SUFFIX = ".lance"
 
@@ -116,7 +115,7 @@ class _Dataset:
     """One version of a dataset and the directory where its files lie."""
 
     def __init__(
-        self, reader: Reader, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]
+        self, reader: LanceReader, reading: Reading, fetch: Callable[[str], None], forget: Callable[[str], None]
     ) -> None:
         self.reader, self.reading = reader, reading
         self.version: int = reader.head["version"]
@@ -238,7 +237,7 @@ def _opened(reading: Reading, *, version: int | None = None) -> Iterator[_Datase
     with _on_disk(reading) as (root, fetch, forget), ExitStack() as stack:
         what = f"version {wanted} of the dataset" if wanted else "the dataset's latest manifest"
         with _reading_lance(what):
-            reader = stack.enter_context(lancereader.reader(root, wanted, memory_bytes=_memory_bytes(reading.settings)))
+            reader = stack.enter_context(LanceReader(root, wanted, memory_bytes=_memory_bytes(reading.settings)))
         if reader.head["version"] < 1:  # a manifest of zeros opens as an empty version 0
             raise UnreadableItem(1001, f"{what} has version={reader.head['version']} not in [1, inf)")
         if reader.head["is_elsewhere"]:

@@ -9,13 +9,24 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake.errors import Fault
+from mmlake.formats.columnar.child import ColumnarLimits
 from mmlake.records import SourceRef
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading, first_field
+from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables.columnroles import Columns
 from mmlake.sources.tables.columns import items_of
 
-ROW_BYTES = 256  # what a row costs as an item, even where all its cells are null
+
+def limits_of(settings: SourceSettings) -> ColumnarLimits:
+    """What a columnar file may take, as the settings say."""
+    return ColumnarLimits(
+        settings.batch_bytes,
+        settings.max_expansion,
+        settings.max_decoded_bytes,
+        settings.max_item_bytes,
+        settings.max_line_bytes,
+    )
 
 
 def schema_faults(schema: pa.Schema, columns: Columns, reading: Reading) -> Iterator[RawItem]:

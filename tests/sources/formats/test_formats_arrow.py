@@ -7,16 +7,19 @@ import io
 import json
 import random
 import uuid
+from typing import IO
 
 import pyarrow as pa
 import pytest
 
 from mmlake import sources
+from mmlake.formats.columnar import child
+from mmlake.formats.columnar.readers import _Bytes
+from mmlake.formats.columnar.weights import weight_of
+from mmlake.landing import LocalLanding
 from mmlake.records import SourceRef
 from mmlake.sources import SourceSettings
 from mmlake.sources.excerpt import scan_first
-from mmlake.sources.tables import messages
-from mmlake.sources.tables.weights import weight_of
 from tests.hostile.seeds import arrow
 from tests.sources.source_builders import SETTINGS, brief, land, parquet, png, rows_of, sha, wav
 
@@ -225,24 +228,52 @@ def test_rows_that_share_one_large_value_end_with_what_they_may_come_to(tmp_path
     assert items[-1].fault.code == 1008 and 30 < len(items) < 70
 
 
-def test_a_large_batch_lies_in_a_temporary_file_while_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(messages, "_HELD_BYTES", 1 << 10)
-    pictures = [b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(5000) for at in range(8)]
-    for is_stream in (False, True):
-        rows = rows_of(
-            land(tmp_path / str(is_stream) / "in", {"a.arrow": arrow({"image": pictures}, rows=4, is_stream=is_stream)})
-        )
-        assert [row["digest"] for row in rows] == [sha(one) for one in pictures]
+class Remote(LocalLanding):
+    """A landing zone whose files have no descriptor: their bytes are asked for, range by range."""
+
+    def open(self, path: str) -> IO[bytes]:
+        with super().open(path) as file:
+            return io.BytesIO(file.read())
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_remote_file_gives_the_rows_of_a_local_one(tmp_path, is_stream):
+    pictures = [b"\xff\xd8\xff\xe0" + random.Random(at).randbytes(50_000) for at in range(8)]
+    root = land(tmp_path / "in", {"a.arrow": arrow({"image": pictures}, rows=3, is_stream=is_stream)})
+    (shard,) = sources.scan(root, settings=SETTINGS)
+    found = [
+        [(item.ref, sha(item.content.read())) for item in sources.read(shard, landing=landing, settings=SETTINGS)]
+        for landing in (root, Remote(root))
+    ]
+    assert found[0] == found[1] and [digest for _, digest in found[1]] == [sha(one) for one in pictures]
+
+
+def test_a_large_range_lies_in_a_temporary_file(monkeypatch):
+    data = random.Random(1).randbytes(10_000)
+
+    class Connection:
+        def range(self, offset: int, size_bytes: int) -> bytearray:
+            asked.append(size_bytes)
+            return bytearray(data[offset : offset + size_bytes])
+
+    monkeypatch.setattr(child, "_PIECE_BYTES", 1 << 10)
+    monkeypatch.setattr(child, "_HELD_BYTES", 1 << 11)
+    asked, file = list[int](), child.ServedFile(Connection(), len(data))
+    for offset, size_bytes in ((0, 100), (7, 1500), (500, 9000), (3000, 99_000), (10_000, 9000)):
+        assert bytes(file.read_at(offset, size_bytes)) == data[offset : offset + size_bytes]
+    assert max(asked) == 1 << 10
 
 
 def test_only_the_batches_that_are_wanted_are_read_again(tmp_path, monkeypatch):
-    root = land(tmp_path / "in", {"a.arrow": arrow({"text": [str(at) for at in range(50)]}, rows=5)})
+    """Batches of 50 kB and more: two of ten are asked for."""
+    root = land(tmp_path / "in", {"a.arrow": arrow({"text": [str(at) * 10_000 for at in range(10, 60)]}, rows=5)})
     read = []
     monkeypatch.setattr(
-        messages.Messages,
-        "_body",
-        lambda self, size, whole=messages.Messages._body: (read.append(size), whole(self, size))[1],
+        _Bytes,
+        "read_at",
+        lambda self, offset, size, whole=_Bytes.read_at: (read.append(size), whole(self, offset, size))[1],
     )
     refs = [SourceRef("a.arrow", f"row:{number}/text") for number in (12, 13, 41, 99)]
-    found = dict(sources.fetch_many(refs, landing=root))
-    assert [found[at] for at in range(3)] == [b"11", b"12", b"40"] and found[3].code == 1001 and len(read) == 2
+    found = dict(sources.fetch_many(refs, landing=Remote(root)))
+    assert [found[at] for at in range(3)] == [b"21" * 10_000, b"22" * 10_000, b"50" * 10_000]
+    assert found[3].code == 1001 and len([size for size in read if size >= 50_000]) == 2

@@ -12,9 +12,9 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.formats.columnar.process import CHILDREN
 from mmlake.landing import Entry, Landing, LocalLanding
 from mmlake.records import SourceRef
-from mmlake.sources.tables import lanceprocess
 from tests.sources.source_builders import SETTINGS, brief, land, png, rows_of, sha, wav
 
 lance = pytest.importorskip("lance")
@@ -68,7 +68,7 @@ def test_an_unchanged_dataset_is_not_opened_again_and_an_append_is_a_new_revisio
     root = write(tmp_path / "in", three())
     known = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
     with monkeypatch.context() as patched:
-        patched.setattr(lanceprocess, "taken", None)
+        patched.setattr(CHILDREN, "take", None)
         assert sources.scan(root, settings=SETTINGS, known=known) == list(known.values())
     write(root, three(3), mode="append")
     assert sources.scan(root, settings=SETTINGS, known=known)[0].revision != known["x.lance"].revision

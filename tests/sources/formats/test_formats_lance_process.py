@@ -15,10 +15,10 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import MissingExtra, UnreadableItem
+from mmlake.formats.columnar import process
+from mmlake.formats.columnar.process import CHILDREN, ChildProcess
+from mmlake.formats.columnar.readers import LanceReader
 from mmlake.records import SourceRef
-from mmlake.sources.tables import lanceprocess
-from mmlake.sources.tables.lanceprocess import LanceProcess
-from mmlake.sources.tables.lancereader import Reader
 from tests.hostile.memory import rows_of
 from tests.sources.source_builders import SETTINGS
 
@@ -28,7 +28,7 @@ ONE_ROW_AT_A_TIME = sources.SourceSettings(batch_bytes=1)
 READER = """
 import sys
 from mmlake import sources
-from mmlake.sources.tables import lanceprocess
+from mmlake.formats.columnar.process import CHILDREN
 settings = sources.SourceSettings()
 (shard,) = sources.scan(sys.argv[1], settings=settings)
 """
@@ -37,8 +37,8 @@ settings = sources.SourceSettings()
 @pytest.fixture(autouse=True)
 def _no_process_is_left() -> Iterator[None]:
     yield
-    pids = [process.pid for process in lanceprocess._living]
-    lanceprocess.end_all()
+    pids = [child.pid for child in CHILDREN.living]
+    CHILDREN.close()
     assert [pid for pid in pids if is_there(pid)] == []
 
 
@@ -110,15 +110,15 @@ def test_an_item_whose_fragment_ends_the_process_is_gone_and_the_next_one_is_fet
 
 def killed(monkeypatch, *, offset: int, times: int) -> list[int]:
     """The processes that are killed over the rows at that offset, as the kernel does when memory runs out."""
-    ask, pids = LanceProcess.ask, []
+    ask, pids = ChildProcess.ask, []
 
-    def ask_and_kill(self: LanceProcess, request: dict) -> None:
+    def ask_and_kill(self: ChildProcess, request: dict, descriptor: int | None = None) -> None:
         if request.get("offset") == offset and len(pids) < times:
             pids.append(self.pid)
             os.kill(self.pid, signal.SIGKILL)
-        ask(self, request)
+        ask(self, request, descriptor)
 
-    monkeypatch.setattr(LanceProcess, "ask", ask_and_kill)
+    monkeypatch.setattr(ChildProcess, "ask", ask_and_kill)
     return pids
 
 
@@ -181,7 +181,7 @@ def test_a_manifest_that_states_another_number_of_rows_is_a_row_beside_those_tha
     tmp_path, monkeypatch, stated
 ):
     root = write(tmp_path / "in", rows_per_file=3)
-    monkeypatch.setattr(Reader, "count", lambda self, fragment: (stated, stated))
+    monkeypatch.setattr(LanceReader, "count", lambda self, fragment: (stated, stated))
     rows = brief(rows_of(root))
     assert [text for text, _, _ in rows if text] == WORDS[:stated]
     assert [code for text, code, _ in rows if not text] == [1001]
@@ -191,15 +191,16 @@ def test_one_process_reads_one_dataset_after_another(tmp_path):
     for name in ("x.lance", "y.lance"):
         write(tmp_path / "in", name=name)
     assert len(rows_of(tmp_path / "in")) == 6
-    assert len(lanceprocess._idle) == 1 == len([process for process in lanceprocess._living if process.is_ready])
+    assert len(CHILDREN.idle) == 1 == len([child for child in CHILDREN.living if child.is_ready])
 
 
 def test_a_process_that_nobody_needs_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(lanceprocess, "_IDLE_S", 0.01)
+    CHILDREN.close()
+    monkeypatch.setattr(process, "_IDLE_S", 0.01)
     sources.scan(write(tmp_path / "in"), settings=SETTINGS)
-    for process in list(lanceprocess._living):
-        wait_until_gone(process.pid)
-    assert lanceprocess._idle == []
+    for child in CHILDREN.living:
+        wait_until_gone(child.pid)
+    assert CHILDREN.idle == []
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_a_reading_that_is_given_up_ends_its_process(tmp_path, stop):
     (shard,) = sources.scan(root, settings=ONE_ROW_AT_A_TIME)
     items = sources.read(shard, landing=root, settings=ONE_ROW_AT_A_TIME)
     next(items)
-    (pid,) = [process.pid for process in lanceprocess._living if is_there(process.pid)]
+    (pid,) = [child.pid for child in CHILDREN.living if is_there(child.pid)]
     stop(items)
     assert not is_there(pid)
 
@@ -221,7 +222,7 @@ def start(code: str, root: Path) -> subprocess.Popen:
 
 
 def test_a_process_ends_with_the_one_that_it_reads_for_though_that_is_killed(tmp_path):
-    with start("print(lanceprocess._idle[0][0].pid, flush=True); input()", write(tmp_path / "in")) as reader:
+    with start("print(CHILDREN.idle[0].pid, flush=True); input()", write(tmp_path / "in")) as reader:
         pid = int(reader.stdout.readline())
         assert is_there(pid)
         reader.kill()
@@ -231,14 +232,14 @@ def test_a_process_ends_with_the_one_that_it_reads_for_though_that_is_killed(tmp
 def test_a_fork_has_processes_of_its_own(tmp_path):
     code = """
 import os
-print(lanceprocess._idle[0][0].pid, flush=True)
+print(CHILDREN.idle[0].pid, flush=True)
 if (child := os.fork()) == 0:
-    print(len(lanceprocess._idle), len(sources.scan(sys.argv[1], settings=settings)), flush=True)
-    lanceprocess.end_all()
+    print(len(CHILDREN.idle), len(sources.scan(sys.argv[1], settings=settings)), flush=True)
+    CHILDREN.close()
     os._exit(0)
 os.waitpid(child, 0)
 sources.scan(sys.argv[1], settings=settings)
-print(lanceprocess._idle[0][0].pid)
+print(CHILDREN.idle[0].pid)
 """
     with start(code, write(tmp_path / "in")) as reader:
         before, inside, after = reader.stdout.read().splitlines()
@@ -256,17 +257,16 @@ def test_a_reader_does_not_load_lance_itself(tmp_path):
 def test_an_interrupt_at_the_terminal_does_not_look_like_damage(tmp_path):
     root = write(tmp_path / "in")
     sources.scan(root, settings=SETTINGS)
-    (process,) = [process for process, _ in lanceprocess._idle]
-    assert os.getpgid(process.pid) != os.getpgid(0)
+    (child,) = CHILDREN.idle
+    assert os.getpgid(child.pid) != os.getpgid(0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(process.pid, number)
-    assert [row["status"] for row in rows_of(root)] == ["ok"] * 3 and process.is_ready
+        os.kill(child.pid, number)
+    assert [row["status"] for row in rows_of(root)] == ["ok"] * 3 and child.is_ready
 
 
 def test_a_missing_library_is_told_with_its_remedy(tmp_path, monkeypatch):
     root = write(tmp_path / "in")
-    (tmp_path / "without.py").write_text(f"import os; os._exit({lanceprocess.ABSENT})")
-    monkeypatch.setattr(lanceprocess, "_PROGRAM", tmp_path / "without.py")
+    monkeypatch.setattr(process, "_PROGRAM", f"import os; os._exit({process.ABSENT})")
     monkeypatch.setitem(sys.modules, "lance", None)
     with pytest.raises(MissingExtra, match="mmlake\\[lance\\]"):
         sources.scan(root, settings=SETTINGS)
