@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmlake.decoders import check_sample_rate
+from mmlake.errors import UnreadableItem
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ _SCALES = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "s64": 922337203685
 
 
 class SoundWriter:
-    """Takes decoded audio frames in order; holds only the FLAC bytes and one block of samples."""
+    """Takes decoded audio frames in order; holds only the FLAC bytes and one block of samples.
+
+    Raises UnreadableItem 3006, 3007, 3009 before it does work that the settings do not allow.
+    """
 
     def __init__(self, *, origin_s: float, settings: PreprocessSettings) -> None:
         self._origin_s, self._settings = origin_s, settings
@@ -45,6 +50,7 @@ class SoundWriter:
                 self.num_dropped += 1
                 return
             if gap > _TOLERANCE_S * self._rate_hz:
+                self._check_length(gap)
                 self._silence(gap)
             elif gap < -_TOLERANCE_S * self._rate_hz:
                 samples = samples[-gap:]  # already written: an overlap, or sound from before time 0
@@ -68,6 +74,9 @@ class SoundWriter:
         import soundfile
         import soxr
 
+        check_sample_rate(
+            frame.sample_rate, low_hz=self._settings.min_sample_rate_hz, high_hz=self._settings.max_sample_rate_hz
+        )
         self._rate_hz, self.num_channels = frame.sample_rate, frame.layout.nb_channels
         self._file = soundfile.SoundFile(
             self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16"
@@ -85,10 +94,26 @@ class SoundWriter:
             count -= len(block)
 
     def _write(self, samples: np.ndarray) -> None:
+        self._check_length(len(samples))
+        num_resampled = len(samples) * SOUND_RATE_HZ // self._rate_hz
+        if num_resampled > self._settings.max_frame_samples:
+            raise UnreadableItem(
+                3009, f"num_frame_samples={num_resampled} not in [0, {self._settings.max_frame_samples}]"
+            )
         self._position += len(samples)
         if self._resampler is not None:
             samples = self._resampler.resample_chunk(samples)
         self._file.write(_sixteen_bit(samples))
+
+    def _check_length(self, num_more: int) -> None:
+        """Raises UnreadableItem 3007 where so many more samples are too many."""
+        check_duration((self._position + num_more) / self._rate_hz, settings=self._settings)
+
+
+def check_duration(duration_s: float | None, *, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3007 where the sound is too long; None is unknown."""
+    if duration_s is not None and duration_s > settings.max_decoded_s:
+        raise UnreadableItem(3007, f"duration_s={duration_s:.6g} s not in [0, {settings.max_decoded_s:g}]")
 
 
 def mono(frame: AudioFrame) -> np.ndarray:

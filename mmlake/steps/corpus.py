@@ -14,7 +14,9 @@ from mmlake.tables import Slot
 
 
 def _near(job: Job) -> pa.Table:
-    fingerprints = _first_per_key(job.lake.tables.concat("fingerprints", job.modality), ["digest", "method"])
+    # one blob may lie in several shards, and have failed in one of them
+    made = schemas.made(job.lake.tables.concat("fingerprints", job.modality))
+    fingerprints = _first_per_key(made, ["digest", "method"])
     return dedup.near_pairs(fingerprints, job.modality, settings=job.lake.settings.dedup, advance=job.advance)
 
 
@@ -26,11 +28,9 @@ def _semantic(job: Job) -> pa.Table:
     near = job.lake.tables.read(Slot("near_duplicates", job.modality))
     clusters = dedup.cluster(_nodes(job), near)
     survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
-    embeddings = _first_per_key(job.lake.tables.concat("embeddings", job.modality), ["digest", "encoder"])
-    usable = pc.and_(
-        pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks()),
-        pc.greater(embeddings.column("dimension"), 0),
-    )
+    made = schemas.made(job.lake.tables.concat("embeddings", job.modality))
+    embeddings = _first_per_key(made, ["digest", "encoder"])
+    usable = pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks())
     pairs = dedup.semantic_pairs(
         embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance
     )

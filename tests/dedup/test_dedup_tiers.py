@@ -64,7 +64,7 @@ def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
     )
 
 
-def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(tmp_path):
+def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing(tmp_path):
     from PIL import Image
 
     store, buffer = BlobStore(tmp_path), io.BytesIO()
@@ -76,8 +76,14 @@ def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(t
         store=store,
         settings=SETTINGS,
     )
-    lengths = {(row["digest"], len(row["hashes"])) for row in table.to_pylist() if row["method"] == "phash"}
-    assert lengths == {(good, 1), (torn, 0), (name("absent"), 0)}
+    rows = table.to_pylist()
+    assert {(row["digest"], row["status"], row["error_code"], len(row["hashes"])) for row in rows} == {
+        (good, "ok", None, 1),
+        (good, "ok", None, 8),
+        (torn, "unreadable", 5001, 0),
+        (name("absent"), "unreadable", 2001, 0),
+    }
+    assert len(rows) == len(dedup.TIERS["image"].methods) + 2
     assert dedup.near_pairs(table, "image", settings=SETTINGS).num_rows == 0
 
 
@@ -161,6 +167,7 @@ def embeddings(rows, encoder="minilm-l6"):
             "revision": "1",
             "dimension": len(row),
             "vector": list(map(float, row)),
+            "status": "ok" if len(row) else "unreadable",
         }
         for at, row in enumerate(rows)
     ]
@@ -275,7 +282,10 @@ def test_clusters_do_not_depend_on_the_order_of_arrival(data):
 def _shingled(sets: dict[str, list[int]]) -> pa.Table:
     return schemas.from_rows(
         schemas.FINGERPRINTS,
-        [{"digest": digest, "method": "shingles", "hashes": sorted(hashes)} for digest, hashes in sets.items()],
+        [
+            {"digest": digest, "method": "shingles", "hashes": sorted(hashes), "status": "ok"}
+            for digest, hashes in sets.items()
+        ],
     )
 
 
