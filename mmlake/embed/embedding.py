@@ -23,7 +23,7 @@ from mmlake.embed.encoders import Encoder, encoder_for
 from mmlake.embed.loaded import LoadedEncoder
 from mmlake.embed.media import Media
 from mmlake.embed.settings import EmbedSettings
-from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.store import Blobs
@@ -32,6 +32,10 @@ K = TypeVar("K")
 _DECIMALS = 6  # below it lies the float noise of batch composition
 _QUERY_FRAMES = 8
 _EMBEDDING_FAILED = 5002
+
+
+class UnusableQuery(SettingsError):
+    """The encoder makes no vector of what is searched for."""
 
 
 def embed(
@@ -86,7 +90,7 @@ def _rows(tracks: pa.Table) -> Iterator[Mapping[str, Any]]:
 
 def encode_text_query(text: str, *, encoder: str, executor: Executor, settings: EmbedSettings) -> NDArray[np.float32]:
     """The unit vector of a text in the encoder's space, float32. Raises SettingsError where the encoder has no text
-    tower."""
+    tower, UnusableQuery where it makes nothing of the text."""
     item = Media("query", "text", words=text)
     return _query(nullcontext(item), item.digest, encoder_for(encoder, "text"), executor, settings)
 
@@ -94,7 +98,7 @@ def encode_text_query(text: str, *, encoder: str, executor: Executor, settings: 
 def encode_file_query(
     path: Path, modality: str, *, encoder: str, executor: Executor, settings: EmbedSettings
 ) -> NDArray[np.float32]:
-    """The unit vector of a file on disk, float32. Raises MmlakeError where it cannot be read as that modality.
+    """The unit vector of a file on disk, float32. Raises UnusableQuery where it cannot be read as that modality.
 
     A video is read by eight frames spread over its length, without motion statistics, so its cosine to the same video
     in the lake is near 1, not 1.
@@ -105,7 +109,7 @@ def encode_file_query(
     try:
         item = attempt(kernel, path, code=_EMBEDDING_FAILED, what=f"not decoded as {modality}")
     except OSError as error:
-        raise MmlakeError(f"query {str(path)!r} cannot be read ({type(error).__name__}); check its name") from error
+        raise UnusableQuery(f"query {str(path)!r} cannot be read ({type(error).__name__}); check its name") from error
     if isinstance(item, Failure):
         raise _no_vector(str(path), row, item)
     return _query(nullcontext(item), str(path), row, executor, settings)
@@ -122,8 +126,8 @@ def _query(
     return vector
 
 
-def _no_vector(name: str, row: Encoder, failure: Failure) -> MmlakeError:
-    return MmlakeError(
+def _no_vector(name: str, row: Encoder, failure: Failure) -> UnusableQuery:
+    return UnusableQuery(
         f"query {name!r} cannot be encoded by {row.name!r}: {failure.reason}; check that it is one of "
         f"{', '.join(row.modalities)}"
     )

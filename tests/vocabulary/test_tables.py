@@ -58,7 +58,13 @@ def test_the_stamp_says_what_made_the_table(tables) -> None:
     assert (
         tables.stamp(SLOT)
         == written
-        == Stamp(data_version=digest_of(data), schema_version=MEASURES.version, num_rows=3, size_bytes=len(data), **given_fields)
+        == Stamp(
+            data_version=digest_of(data),
+            schema_version=MEASURES.version,
+            num_rows=3,
+            size_bytes=len(data),
+            **given_fields,
+        )
     )
 
 
