@@ -7,7 +7,7 @@ from pathlib import Path
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.container import Decoding, check_complete, opened
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.sound import SoundWriter, check_duration
+from mmlake.preprocess.sound import SoundWriter, check_bounds
 
 
 def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, object], bytes]:
@@ -19,12 +19,12 @@ def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, 
         stream = container.streams.audio[0]
         codec = stream.codec_context.name if stream.codec_context else "unknown"
         container_s = container.duration / 1e6 if container.duration is not None else None
-        check_duration(container_s, settings=settings)  # before anything is decoded
+        check_bounds(stream, container_s, settings=settings)  # before anything is decoded
         decoding = Decoding(container, [stream])
-        writer = SoundWriter(origin_s=(container.start_time or 0) / 1e6, settings=settings)
-        for frame in decoding:
-            writer.add(frame)  # type: ignore[arg-type]
-    sound = writer.finish()
+        with SoundWriter(origin_s=(container.start_time or 0) / 1e6, settings=settings) as writer:
+            for frame in decoding:
+                writer.add(frame)  # type: ignore[arg-type]
+            sound = writer.finish()
     if sound is None:
         raise UnreadableItem(3001, f"num_samples=0 of {decoding.num_packets} {codec} packets decoded")
     flac, duration_s = sound

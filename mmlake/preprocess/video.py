@@ -13,7 +13,7 @@ from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.planes import jpeg, oriented_size, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.shots import Boundary, ShotFinder
-from mmlake.preprocess.sound import SoundWriter, check_duration
+from mmlake.preprocess.sound import SoundWriter, check_bounds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +45,8 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             sounds[0].codec_context.name if sounds and sounds[0].codec_context else None,
         )
         container_s = container.duration / 1e6 if container.duration is not None else None
-        if sounds:
-            check_duration(container_s, settings=settings)  # before anything is decoded
+        for sound_stream in sounds:
+            check_bounds(sound_stream, container_s, settings=settings)  # before anything is decoded
         if stream.frames > settings.max_frames:
             raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
         origin_s = (container.start_time or 0) / 1e6
@@ -55,16 +55,16 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             fallback_s=float(1 / stream.average_rate) if stream.average_rate else 0.04,
             settings=settings,
         )
-        writer = SoundWriter(origin_s=origin_s, settings=settings)
         decoding = Decoding(container, [stream, *sounds])
-        for frame in decoding:
-            if isinstance(frame, av.VideoFrame):
-                reader.add(frame)
-            else:
-                writer.add(frame)
+        with SoundWriter(origin_s=origin_s, settings=settings) as writer:
+            for frame in decoding:
+                if isinstance(frame, av.VideoFrame):
+                    reader.add(frame)
+                else:
+                    writer.add(frame)
+            sound = writer.finish()
     if not reader.num_frames:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
-    sound = writer.finish()
     num_errors = decoding.num_errors + writer.num_dropped
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     check_complete(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mmlake import schemas
+from mmlake.border import Failure
 from mmlake.compute import Executor
 from mmlake.embed import (
     DEFAULT_ENCODERS,
@@ -19,6 +20,7 @@ from mmlake.embed import (
     encode_file_query,
     encode_text_query,
 )
+from mmlake.embed.embedding import rounded
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.records import MODALITIES
 from mmlake.store import BlobStore
@@ -148,6 +150,25 @@ def test_the_same_input_gives_the_same_table_in_any_order(tmp_path, executor):
     assert run(rows, "image", store, executor).equals(
         run(rows[::-1], "image", store, Executor("cpu", decode_workers=1))
     )
+
+
+def test_vectors_are_rounded_to_six_decimals_so_that_float_noise_makes_no_other_table():
+    rng = np.random.default_rng(0)
+    vector = rng.normal(size=400)
+    made = rounded(vector)
+    assert made.tolist() == [np.float32(round(value, 6)) for value in (vector / np.sqrt((vector**2).sum())).tolist()]
+    assert np.array_equal(made, rounded(vector * (1 + 1e-12)))
+
+
+def test_the_rows_of_the_table_are_rounded(tmp_path, executor):
+    store = BlobStore(tmp_path)
+    (row,) = run([{"digest": store.put(coded(noise(1)))}], "image", store, executor).to_pylist()
+    assert row["vector"] == [float(np.float32(round(value, 6))) for value in row["vector"]]
+
+
+@pytest.mark.parametrize("vector", [np.zeros(3), np.array([np.nan, 1.0]), np.array([np.inf, 1.0])])
+def test_a_vector_without_a_finite_direction_is_a_failure(vector):
+    assert rounded(vector) == Failure(5002, "the encoder gave no finite direction for it")
 
 
 def test_meaning_decides_with_minilm(executor):
