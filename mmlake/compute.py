@@ -15,11 +15,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from mmlake.errors import MissingExtra, MmlakeError, ModelMissing, SettingsError
+from mmlake.border import Failure, attempt
+from mmlake.errors import MmlakeError, SettingsError
 from mmlake.progress import Advance, silent
 
 T = TypeVar("T")
@@ -29,8 +30,7 @@ M = TypeVar("M")
 
 # what a cost can count; each has its own budget, for a token is not a pixel
 UNITS = ("tokens", "pixels", "samples", "items")
-# a bad environment fails every item alike, so it raises instead of becoming rows
-_STOPPING = (MissingExtra, ModelMissing, SettingsError)
+_QUEUED_PER_WORKER = 4  # items that wait for each thread; enough for it never to be idle
 _log = logging.getLogger(__name__)
 _models: dict[tuple[str, str], Any] = {}
 _models_lock = threading.RLock()  # one lock for all keys: two models loading at once would also double the peak memory
@@ -38,11 +38,10 @@ _models_lock = threading.RLock()  # one lock for all keys: two models loading at
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T, R]):
-    """What became of one item: a value, or the error that its preparation or its size ended in."""
+    """What became of one item: a value, or why it has none."""
 
     item: T
-    value: R | None
-    error: Exception | None = None
+    value: R | Failure
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,27 +101,24 @@ class Executor:
             return _models[model_key, self.device]
 
     def map_batches(
-        self,
-        items: Iterable[T],
-        *,
-        model_key: str,
-        load: Callable[[str], M],
-        prepare: Callable[[T], P],
-        infer: Callable[[M, list[P]], Sequence[R]],
-        cost: Callable[[P], int] | None = None,
-        unit: str = "items",
-        advance: Advance = silent,
-    ) -> Iterator[Outcome[T, R]]:
+        self, items: Iterable[T], *, model_key: str, load: Callable[[str], M], prepare: Callable[[T], P],
+        infer: Callable[[M, list[P]], Sequence[R]], cost: Callable[[P], int] | None = None, unit: str = "items",
+        code: int, what: str, advance: Advance = silent,
+    ) -> Iterator[Outcome[T, R]]:  # fmt: skip
         """One Outcome per item, in input order.
 
-        prepare runs in threads, ahead of inference; its exception becomes that item's Outcome. infer gets prepared
-        items of like cost and returns one result each, in their order; its exceptions raise, but an out-of-memory
-        halves the batch, and the smaller budget is kept for this model. cost: what one prepared item takes, in `unit`.
-        An item that does not fit alone becomes an Outcome with an error.
+        prepare runs in threads, ahead of inference, as a kernel of the border (mmlake/border.py; code, what: of its
+        failures): an item's fault is that item's Outcome, a machine's fault raises. infer gets prepared items of like
+        cost and returns one result each, in their order; its exceptions raise, but an out-of-memory halves the batch,
+        and the smaller budget is kept for this model. cost: what one prepared item takes, in `unit`. An item that does
+        not fit alone fails.
         """
         model, before, taken_s = self.model(model_key, load), time.perf_counter(), 0.0
         windows = ordered_map(
-            lambda item: _attempt(prepare, item), items, workers=self._workers, ahead=2 * self.settings.window_items
+            lambda item: Outcome(item, attempt(prepare, item, code=code, what=what)),
+            items,
+            workers=self._workers,
+            ahead=2 * self.settings.window_items,
         )
         while window := list(itertools.islice(windows, self.settings.window_items)):
             outcomes = self._run_window(
@@ -132,6 +128,7 @@ class Executor:
                 cost=cost or (lambda prepared: 1),
                 key=model_key,
                 budget=self._budget(unit),
+                code=code,
             )
             for outcome in outcomes:
                 paused = time.perf_counter()
@@ -170,41 +167,44 @@ class Executor:
         cost: Callable[[P], int],
         key: str,
         budget: int,
+        code: int,
     ) -> list[Outcome[T, R]]:
-        costs = {at: max(1, int(cost(entry.value))) for at, entry in enumerate(window) if entry.error is None}  # type: ignore[arg-type]
-        done: list[Outcome[T, R]] = [Outcome(entry.item, None, entry.error) for entry in window]
+        prepared, failed = dict[int, P](), dict[int, Failure]()
+        for at, entry in enumerate(window):
+            if isinstance(entry.value, Failure):
+                failed[at] = entry.value
+            else:
+                prepared[at] = entry.value
+        costs, results = {at: max(1, int(cost(one))) for at, one in prepared.items()}, dict[int, R]()
         pending = deque(form_batches(costs, min(budget, self._budgets.get(key, budget))))
         while pending:
             batch = pending.popleft()
             padded = len(batch) * max(costs[at] for at in batch)
             try:
-                results = infer(model, [window[at].value for at in batch])  # type: ignore[misc]
+                found = infer(model, [prepared[at] for at in batch])
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
                 pending.extendleft(reversed(self._back_off(batch, padded, key)))
                 if len(batch) == 1:
-                    error = MmlakeError(
-                        f"one item of cost {padded} does not fit into the memory of {self.device}; use a device "
-                        "with more, or a smaller encoder"
+                    failed[batch[0]] = Failure(
+                        code,
+                        f"one item of cost {padded} does not fit into the memory of {self.device}; use a device with "
+                        "more, or a smaller encoder",
                     )
-                    done[batch[0]] = Outcome(window[batch[0]].item, None, error)
                 continue
-            if len(results) != len(batch):
+            if len(found) != len(batch):
                 raise MmlakeError(
-                    f"model {key!r} returned {len(results)} results for a batch of {len(batch)}; its infer must "
+                    f"model {key!r} returned {len(found)} results for a batch of {len(batch)}; its infer must "
                     "return one each"
                 )
-            self._num_batches, self._used, self._padded = (
-                self._num_batches + 1,
-                self._used + sum(costs[at] for at in batch),
-                self._padded + padded,
-            )
-            for at, result in zip(batch, results, strict=True):
-                done[at] = Outcome(window[at].item, result)
-        self._num_items += len(done)
-        self._num_failed += sum(outcome.error is not None for outcome in done)
-        return done
+            self._num_batches += 1
+            self._used += sum(costs[at] for at in batch)
+            self._padded += padded
+            results.update(zip(batch, found, strict=True))
+        self._num_items += len(window)
+        self._num_failed += len(failed)
+        return [Outcome(entry.item, failed[at] if at in failed else results[at]) for at, entry in enumerate(window)]
 
     def _back_off(self, batch: list[int], padded: int, key: str) -> list[list[int]]:
         """The batch in halves; none of a single item. The budget shrinks to what the next try may cost."""
@@ -242,19 +242,29 @@ def form_batches(costs: dict[int, int], budget: int) -> list[list[int]]:
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T], *, workers: int, ahead: int = 64) -> Iterator[R]:
     """The results in input order, made by threads at most `ahead` items before they are taken. An exception raises
-    at its item's turn."""
+    at its item's turn.
+
+    Items are taken in the caller's thread, and few wait for a thread: an item may be larger than its result.
+    """
     if workers <= 1 and ahead <= 1:
         yield from map(function, items)
         return
-    source, waiting = iter(items), deque[Future[R]]()
-    pool = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="mmlake-prepare")
+    source, waiting, unfinished = iter(items), deque[Future[R]](), set[Future[R]]()
+    workers = max(1, workers)
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="mmlake-prepare")
+
+    def submit(count: int) -> None:
+        for item in itertools.islice(source, count):
+            while len(unfinished) >= _QUEUED_PER_WORKER * workers:
+                unfinished.difference_update(wait(unfinished, return_when=FIRST_COMPLETED).done)
+            unfinished.add(future := pool.submit(function, item))
+            waiting.append(future)
+
     try:
-        for item in itertools.islice(source, max(1, ahead)):
-            waiting.append(pool.submit(function, item))
+        submit(max(1, ahead))
         while waiting:
             result = waiting.popleft().result()
-            for item in itertools.islice(source, 1):
-                waiting.append(pool.submit(function, item))
+            submit(1)
             yield result
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -294,16 +304,6 @@ def forget_models() -> None:
     """Drop every loaded model, so that its memory can be had back."""
     with _models_lock:
         _models.clear()
-
-
-def _attempt(prepare: Callable[[T], P], item: T) -> Outcome[T, P]:
-    try:
-        return Outcome(item, prepare(item))
-    except _STOPPING:
-        raise
-    # the per-item border of every model stage: one broken item must not stop its shard
-    except Exception as error:  # noqa: BLE001
-        return Outcome(item, None, error)
 
 
 def _num_gpus() -> int:

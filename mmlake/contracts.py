@@ -61,6 +61,27 @@ def admitted(verdicts: pa.Table) -> list[str]:
     )
 
 
+def failures_explained(border: str, table: pa.Table) -> int:
+    """The number of failed items of a table of results: each is one row with a code and a reason, and no other row has
+    any. Raises ContractBroken."""
+    status, code, reason = (table.column(name) for name in ("status", "error_code", "error"))
+    failed = pc.equal(status, "unreadable")
+    for name, column in (("error_code", code), ("error", reason)):
+        if wrong := table.filter(pc.not_equal(failed, pc.is_valid(column))).num_rows:
+            raise ContractBroken(
+                f"{border}: {wrong} rows have an {name} although they are made, or none although they failed; correct "
+                "the stage, its table was not written"
+            )
+    names = table.filter(failed).column("digest").to_pylist()
+    if len(names) != len(set(names)):
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
+        raise ContractBroken(
+            f"{border}: {len(twice)} items failed in more than one row (such as {twice[:_EXAMPLES]}); correct the "
+            "stage, its table was not written"
+        )
+    return len(names)
+
+
 def counts_by_status(table: pa.Table) -> dict[str, int]:
     """Rows per status, every status named. Raises ContractBroken on a status that is not in the list."""
     counts = dict.fromkeys(STATUSES, 0)

@@ -381,6 +381,58 @@ _ENTRIES = (
         what="The file is a playlist or a script that makes decoders open other files.",
         fix="Land the media itself; playlists are never followed.",
     ),
+    ErrorCode(
+        code=3006,
+        name="sample_rate_out_of_range",
+        severity="P0",
+        what="The sound claims a sample rate that no recorder has, and would grow without bound when it is resampled.",
+        fix="Correct the header, or widen `preprocess.min_sample_rate_hz` and `max_sample_rate_hz`.",
+    ),
+    ErrorCode(
+        code=3007,
+        name="duration_budget",
+        severity="P0",
+        what="The sound is longer than the settings allow.",
+        fix="Cut the recording before it lands, or raise `preprocess.max_decoded_s` and give the machine the memory.",
+    ),
+    ErrorCode(
+        code=3008,
+        name="frame_budget",
+        severity="P0",
+        what="The film has more frames than the settings allow.",
+        fix="Cut the film before it lands, or raise `preprocess.max_frames`.",
+    ),
+    ErrorCode(
+        code=3009,
+        name="sample_budget",
+        severity="P0",
+        what="One decoded frame of sound would become more samples than the settings allow when it is resampled.",
+        fix="Encode the sound again, or raise `preprocess.max_frame_samples` if the file is genuine.",
+    ),
+    ErrorCode(
+        code=5001,
+        name="fingerprint_failed",
+        severity="P1",
+        what="No fingerprint could be made of the item although it was decoded before: near duplicates of it are not "
+        "found.",
+        fix="Try again with `mmlake retry`; look for the item's digest in the log of the fingerprints step.",
+    ),
+    ErrorCode(
+        code=5002,
+        name="embedding_failed",
+        severity="P1",
+        what="No vector could be made of the item although it was decoded before: search by meaning and semantic "
+        "duplicates miss it.",
+        fix="Try again with `mmlake retry`; look for the item's digest in the log of the embeddings step.",
+    ),
+    ErrorCode(
+        code=5003,
+        name="nothing_to_embed",
+        severity="P2",
+        what="The item has nothing of the kind that its encoder reads: a recording without a transcript, a film "
+        "without keyframes.",
+        fix="Choose another encoder for the modality in `embed.encoders`, or land transcripts with the recordings.",
+    ),
 )
 CODES: dict[int, ErrorCode] = {entry.code: entry for entry in _ENTRIES}
 TRANSIENT_CODES = frozenset(entry.code for entry in _ENTRIES if entry.is_transient)  # what `mmlake retry` tries again

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mmlake.border import IN_PROCESS, Runner
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable, SettingsError
@@ -40,6 +41,7 @@ class Lake:
         landing: Landing | Place | Mapping[str, Landing | Place] | None = None,
         settings: Settings | None = None,
         executor: Executor | None = None,
+        runner: Runner = IN_PROCESS,
         limit: int | None = None,
         s3_client: Callable[[], Any] | None = None,
     ) -> None:
@@ -58,6 +60,7 @@ class Lake:
         self.registry = Registry(self.root / "landing.sqlite")
         self.retries = Retries(self.root / "retries")
         self._executor = executor
+        self.runner = runner  # where items are decoded
         self._given = landing.zones if isinstance(landing, Mounts) else landing or None
         self._given_limit = limit
         self._s3_client = s3_client

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.border import Failure
 from mmlake.errors import SchemaMismatch
 
 
@@ -181,15 +182,26 @@ TRACKS = TableSchema(
     ),
 )
 
+
+def _failing(none_made: str) -> list[pa.Field]:
+    """The columns of a table that says of an item why nothing could be made of it, in one row."""
+    return [
+        _must("status", pa.string(), f"ok, or unreadable where {none_made}"),
+        _field("error_code", pa.int32(), "key of the error catalogue, where status is unreadable"),
+        _field("error", pa.string(), "reason, where status is unreadable"),
+    ]
+
+
 MEASURES = TableSchema(
     name="measures",
-    version=1,
+    version=2,
     key=("digest", "measure"),
     arrow=pa.schema(
         [
             _must("digest", pa.string()),
             _must("measure", pa.string(), "its unit is in the name"),
-            _field("value", pa.float64(), "null where it cannot be measured on this item"),
+            _field("value", pa.float64(), "null where it makes no sense on this item"),
+            *_failing("the item's measures cannot be taken: its only row is num_failures=1"),
         ]
     ),
 )
@@ -227,7 +239,7 @@ VERDICTS = TableSchema(
 
 FINGERPRINTS = TableSchema(
     name="fingerprints",
-    version=1,
+    version=2,
     key=("digest", "method"),
     arrow=pa.schema(
         [
@@ -235,6 +247,7 @@ FINGERPRINTS = TableSchema(
             _must("method", pa.string()),
             _must("hashes", pa.list_(pa.uint64()), "meaning depends on the method"),
             _must("times_s", pa.list_(pa.float32()), "one per hash where the method is a sequence, else empty"),
+            *_failing("no fingerprint could be made: the item's only row, under the tier's first method"),
         ]
     ),
 )
@@ -257,15 +270,16 @@ PAIRS = TableSchema(
 
 EMBEDDINGS = TableSchema(
     name="embeddings",
-    version=1,
+    version=2,
     key=("digest", "encoder"),
     arrow=pa.schema(
         [
             _must("digest", pa.string()),
             _must("encoder", pa.string(), "name of the row in ENCODERS"),
             _must("revision", pa.string(), "of the weights or of the code"),
-            _must("dimension", pa.int32()),
-            _must("vector", pa.list_(pa.float32()), "unit L2 norm"),
+            _must("dimension", pa.int32(), "0 where status is unreadable"),
+            _must("vector", pa.list_(pa.float32()), "unit L2 norm; empty where status is unreadable"),
+            *_failing("no vector could be made"),
         ]
     ),
 )
@@ -296,12 +310,12 @@ CLUSTERS = TableSchema(
 
 DEAD_LETTERS = TableSchema(
     name="dead_letters",
-    version=1,
+    version=2,
     key=("letter",),
     arrow=pa.schema(
         [
             _must("letter", pa.string(), "'<modality>/<table>/<shard>/<key>': the same for every attempt"),
-            _must("stage", pa.string(), "where it failed: sources, store or preprocess"),
+            _must("stage", pa.string(), "where it failed: sources, store, preprocess, quality, dedup or embed"),
             _must("modality", pa.string()),
             _must("shard", pa.string()),
             _must("key", pa.string(), "item_id of failures in sources, digest of later ones"),
@@ -331,7 +345,7 @@ def empty(schema: TableSchema) -> pa.Table:
     return schema.arrow.empty_table()
 
 
-def from_rows(schema: TableSchema, rows: list[dict]) -> pa.Table:
+def from_rows(schema: TableSchema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """The rows as a table that keeps the contract: absent keys are null, list columns that are absent are empty,
     sorted by key."""
     if unknown := set().union(*rows) - set(schema.arrow.names):
@@ -357,6 +371,20 @@ def from_columns(schema: TableSchema, columns: Mapping[str, Sequence[Any]]) -> p
         for field in schema.arrow
     ]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
+
+
+def failure_columns(failures: Sequence[Failure | None]) -> dict[str, list[Any]]:
+    """The columns status, error_code and error of rows that failed, or did not (None)."""
+    return {
+        "status": ["ok" if failure is None else "unreadable" for failure in failures],
+        "error_code": [None if failure is None else failure.code for failure in failures],
+        "error": [None if failure is None else failure.reason for failure in failures],
+    }
+
+
+def made(table: pa.Table) -> pa.Table:
+    """The rows of a table of results that are one, without those that say why there is none."""
+    return table.filter(pc.equal(table.column("status"), "ok"))
 
 
 def conform(schema: TableSchema, table: pa.Table) -> pa.Table:

@@ -181,8 +181,8 @@ class Tables:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         if absent := sorted(set(columns or ()) - set(file.schema_arrow.names)):
             raise SchemaMismatch(
-                f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with "
-                "this release"
+                f"table {slot} has no columns {absent} (schema v{stamp.schema_version}); re-materialize it with this "
+                "release, for which a shard that is gone has to be landed again"
             )
         return file.read(columns=columns)
 
@@ -203,12 +203,11 @@ class Tables:
             yield shard, self.read(Slot(table, modality, shard), columns=columns)
 
     def concat(self, table: str, modality: str, *, columns: list[str] | None = None) -> pa.Table:
-        """The rows of all shards in one table; meant for narrow columns."""
-        parts = [part for _, part in self.scan(table, modality, columns=columns)]
-        if not parts:
-            schema = schemas.TABLES[table].arrow
-            return schema.empty_table() if columns is None else schema.empty_table().select(columns)
-        return pa.concat_tables(parts)
+        """The rows of all shards in one table; meant for narrow columns. Raises SchemaMismatch where a shard's table is
+        of an older schema: what was made of a shard that is gone is not made again."""
+        names = columns or schemas.TABLES[table].arrow.names
+        parts = [part for _, part in self.scan(table, modality, columns=names)]
+        return pa.concat_tables(parts) if parts else schemas.TABLES[table].arrow.empty_table().select(names)
 
     def remove(self, slot: Slot) -> None:
         """Forget the table: stamp first, so that a half-removed table does not exist."""

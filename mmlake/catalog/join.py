@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import CODES, ContractBroken, SettingsError
 from mmlake.records import ADMITTED, MODALITIES, STATUSES
+from mmlake.schemas import made
 
 NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
 _STRINGS = pa.list_(pa.string())
@@ -240,8 +241,10 @@ def _pictures(track: pa.Table, digests: pa.Array, modality: str) -> dict[str, pa
 
 
 def _vectors(embeddings: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
-    """A fixed-size list column per encoder, null where the item has no vector."""
+    """A fixed-size list column per encoder, null where the item has no vector; none of an encoder that made no
+    vector."""
     columns: dict[str, pa.Array] = {}
+    embeddings = made(embeddings)
     for encoder in sorted(pc.unique(embeddings["encoder"]).to_pylist()):
         mine = _one_per_digest(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
         if (name := vector_column(encoder)) in columns:

@@ -30,8 +30,6 @@ class DedupSettings:
 
     seed: int = 20_261_101
     # of the MinHash permutations, of k-means and of recall samples; any value serves, a change makes other signatures
-    decode_workers: int = 2
-    # threads that decode media for fingerprints, ahead of the rows that are written
     text_jaccard: float = 0.7
     # exact Jaccard of word 5-gram shingles; ten planted plagiarisms among 1,000 articles score .96 or more, every other
     # pair is estimated below .2 (docs/dedup.md)

@@ -2,93 +2,90 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mmlake import schemas
-from mmlake.compute import ordered_map
+from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.dedup import audio, image, semantic, text, video
 from mmlake.dedup.settings import DedupSettings
-from mmlake.errors import MissingExtra, SettingsError, UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.store import Blobs
 
-_log = logging.getLogger(__name__)
-Prints = dict[str, np.ndarray]  # method -> hashes; "times_s" beside them where the first method is a sequence
+_FINGERPRINT_FAILED = 5001
+_SLICE_ROWS = 1_024  # tracks held as Python objects at once
+Prints = dict[str, NDArray[Any]]  # method -> hashes; "times_s" beside them where the first method is a sequence
 Match = tuple[int, int, str, float]  # two positions, method, score
+Row = Mapping[str, Any]  # of TRACKS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tier:
-    """How near duplicates of one modality are told."""
+    """How near duplicates of one modality are found."""
 
     modality: str
     method: str  # the name that its pairs carry; a variant adds a suffix
     methods: tuple[str, ...]  # rows that a fingerprint has per digest
-    # one per row, in order; empty for a row that could not be read
-    fingerprint: Callable[[pa.Table, Blobs, DedupSettings], Iterator[Prints]]
+    columns: tuple[str, ...] = ()  # of TRACKS, beside the digest: what `opened` asks for
+    # what a fingerprint is made of, picklable, as a context: a text, bytes of the store, a local file
+    opened: Callable[[Row, Blobs], AbstractContextManager[Any]]
+    # a kernel (mmlake.border): the prints of what was opened, in order; raises where one cannot be made
+    fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]]
+    batch_rows: int = 1  # rows that the kernel is given at once; where one fails, each is tried alone
     pairs: Callable[..., list[Match]]
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
     source: str
 
 
-def _of_texts(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
-    """Shingles and signatures in batches, so that a partition's texts are never all in memory twice."""
-    for batch in tracks.select(["text"]).to_batches(max_chunksize=1_024):
-        sets = list(
-            text.shingles((value or "" for value in batch.column(0).to_pylist()), words=settings.text_shingle_words)
-        )
-        rows = text.signatures(sets, num_perm=settings.text_num_perm, seed=settings.seed)
-        for one, row in zip(sets, rows, strict=True):
-            yield {"minhash": row.astype(np.uint64) if len(one) else np.empty(0, np.uint64), "shingles": one}
+def _of_texts(texts: Sequence[str], settings: DedupSettings) -> list[Prints]:
+    """Shingles and signatures; both are vectorized over the batch."""
+    sets = list(text.shingles(texts, words=settings.text_shingle_words))
+    rows = text.signatures(sets, num_perm=settings.text_num_perm, seed=settings.seed)
+    return [
+        {"minhash": row.astype(np.uint64) if len(one) else np.empty(0, np.uint64), "shingles": one}
+        for one, row in zip(sets, rows, strict=True)
+    ]
 
 
-def _of_images(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
-    return _decoded(tracks, lambda row: image.fingerprint(store.read(row["digest"])), settings)
+def _of_images(pictures: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
+    return [image.fingerprint(data) for data in pictures]
 
 
-def _of_videos(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
-    def one(row: Mapping) -> Prints:
-        with store.local(row["digest"]) as path:
-            return video.fingerprint(path, settings=settings)
-
-    return _decoded(tracks, one, settings)
+def _of_videos(paths: Sequence[Path], settings: DedupSettings) -> list[Prints]:
+    return [video.fingerprint(path, settings=settings) for path in paths]
 
 
-def _of_audio(tracks: pa.Table, store: Blobs, settings: DedupSettings) -> Iterator[Prints]:
-    def one(row: Mapping) -> Prints:
-        if row["audio_digest"] is None:
-            raise UnreadableItem(3003, "num_audio_tracks=0 not in [1, inf)")
-        return audio.fingerprint(store.read(row["audio_digest"]))
-
-    return _decoded(tracks, one, settings)
+def _of_audio(recordings: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
+    return [audio.fingerprint(data) for data in recordings]
 
 
-def _decoded(tracks: pa.Table, one: Callable[[Mapping], Prints], settings: DedupSettings) -> Iterator[Prints]:
-    def attempt(row: Mapping) -> Prints:
-        try:
-            return one(row)
-        except (MissingExtra, SettingsError):
-            raise  # the environment is wrong, not the item
-        # the per-item border: quality has judged the item already, here it merely finds no duplicates
-        except Exception as error:  # noqa: BLE001
-            reason = (
-                error.reason
-                if isinstance(error, UnreadableItem)
-                else f"not decoded for fingerprints ({type(error).__name__})"
-            )
-            _log.warning("%s has no fingerprint: %s", row["digest"], reason)
-            return {}
+def _text(row: Row, store: Blobs) -> AbstractContextManager[str]:
+    return nullcontext(row["text"] or "")
 
-    return ordered_map(
-        attempt, tracks.select(["digest", "audio_digest"]).to_pylist(), workers=settings.decode_workers, ahead=16
-    )
+
+def _picture(row: Row, store: Blobs) -> AbstractContextManager[bytes]:
+    return nullcontext(store.read(row["digest"]))
+
+
+def _film(row: Row, store: Blobs) -> AbstractContextManager[Path]:
+    return store.local(row["digest"])
+
+
+def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes]:
+    if row["audio_digest"] is None:
+        raise UnreadableItem(3003, "num_audio_tracks=0 not in [1, inf)")
+    return nullcontext(store.read(row["audio_digest"]))
 
 
 def _text_pairs(prints: list[Prints], *, settings: DedupSettings, advance: Advance) -> list[Match]:
@@ -109,80 +106,106 @@ TIERS: dict[str, Tier] = {
     tier.modality: tier
     for tier in (
         Tier(
-            modality="text",
-            method=text.METHOD,
-            methods=("minhash", "shingles"),
-            fingerprint=_of_texts,
-            pairs=_text_pairs,
-            bound=lambda settings: settings.text_jaccard,
-            finds="the same text with words changed, added or lost",
-            source="Broder 1997; banding as in Leskovec et al., ch. 3",
+            modality="text", method=text.METHOD, methods=("minhash", "shingles"), columns=("text",), opened=_text,
+            fingerprint=_of_texts, batch_rows=1_024, pairs=_text_pairs, bound=lambda settings: settings.text_jaccard,
+            finds="the same text with words changed, added or lost", source="Broder 1997; banding as in Leskovec et al., ch. 3",
         ),
         Tier(
-            modality="image",
-            method=image.METHOD,
-            methods=(image.METHOD, image.MIRRORED, "dhash", "luma"),
-            fingerprint=_of_images,
-            pairs=image.pairs,
+            modality="image", method=image.METHOD, methods=(image.METHOD, image.MIRRORED, "dhash", "luma"), opened=_picture,
+            fingerprint=_of_images, pairs=image.pairs,
             bound=lambda settings: 1 - settings.image_radius_bits / 64,
             finds="a picture recompressed, scaled, blurred, toned, mirrored or stored in another orientation",
             source="Zauner 2010, Krawetz 2013",
         ),
         Tier(
-            modality="video",
-            method=video.METHOD,
-            methods=(video.METHOD, "frame-luma"),
-            fingerprint=_of_videos,
-            pairs=video.pairs,
-            bound=lambda settings: settings.video_match,
-            finds="a clip encoded again, scaled, trimmed or at another frame rate",
-            source="pHash on a time grid, own confirmation by movement",
+            modality="video", method=video.METHOD, methods=(video.METHOD, "frame-luma"), opened=_film,
+            fingerprint=_of_videos, pairs=video.pairs, bound=lambda settings: settings.video_match,
+            finds="a clip encoded again, scaled, trimmed or at another frame rate", source="pHash on a time grid, own confirmation by movement",
         ),
         Tier(
-            modality="audio",
-            method=audio.METHOD,
-            methods=(audio.METHOD, "spectrum"),
-            fingerprint=_of_audio,
-            pairs=audio.pairs,
-            bound=lambda settings: settings.audio_match,
-            finds="a recording transcoded, louder, noisier, trimmed or padded",
-            source="Haitsma and Kalker 2002",
+            modality="audio", method=audio.METHOD, methods=(audio.METHOD, "spectrum"), columns=("audio_digest",),
+            opened=_recording, fingerprint=_of_audio, pairs=audio.pairs, bound=lambda settings: settings.audio_match,
+            finds="a recording transcoded, louder, noisier, trimmed or padded", source="Haitsma and Kalker 2002",
         ),
     )
 }
 
 
 def fingerprint(
-    tracks: pa.Table, modality: str, *, store: Blobs, settings: DedupSettings, advance: Advance = silent
+    tracks: pa.Table,
+    modality: str,
+    *,
+    store: Blobs,
+    settings: DedupSettings,
+    runner: Runner = IN_PROCESS,
+    advance: Advance = silent,
 ) -> pa.Table:
-    """FINGERPRINTS of the rows: as many per digest as the tier has methods, with no hashes where the item says
-    nothing or does not decode."""
+    """FINGERPRINTS of the rows: as many per digest as the tier has methods, with no hashes where the item says nothing.
+
+    An item of which none can be made has one row, under the tier's first method, with status, code and reason. Raises
+    only for a failing machine or store. runner: where media are decoded.
+    """
     tier = _tier(modality)
-    columns: dict[str, list] = {name: [] for name in schemas.FINGERPRINTS.arrow.names}
-    for digest, prints in zip(
-        tracks.column("digest").to_pylist(), tier.fingerprint(tracks, store, settings), strict=True
-    ):
-        for method in tier.methods:
-            columns["digest"].append(digest)
+    columns: dict[str, list[Any]] = {name: [] for name in ("digest", "method", "hashes", "times_s")}
+    failures: list[Failure | None] = []
+    for row, found in _prints(tier, tracks, store, settings, runner):
+        prints, failure = ({}, found) if isinstance(found, Failure) else (found, None)
+        for method in tier.methods if failure is None else tier.methods[:1]:
+            columns["digest"].append(row["digest"])
             columns["method"].append(method)
             columns["hashes"].append(prints.get(method, np.empty(0, np.uint64)))
             columns["times_s"].append(
                 prints.get("times_s", np.empty(0, np.float32)) if method == tier.method else np.empty(0, np.float32)
             )
+            failures.append(failure)
         advance(1)
-    return schemas.conform(
-        schemas.FINGERPRINTS,
-        pa.table(
-            {name: pa.array(values, schemas.FINGERPRINTS.arrow.field(name).type) for name, values in columns.items()}
-        ),
-    )
+    table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **schemas.failure_columns(failures)})
+    return schemas.conform(schemas.FINGERPRINTS, table)
+
+
+def _prints(
+    tier: Tier, tracks: pa.Table, store: Blobs, settings: DedupSettings, runner: Runner
+) -> Iterator[tuple[Row, Prints | Failure]]:
+    """What became of each row, in no order that counts."""
+    what = f"no fingerprint can be made of this {tier.modality} item"
+    kernel = partial(tier.fingerprint, settings=settings)
+
+    def attempted(batches: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[Prints] | Failure]]:
+        return map_opened(
+            runner, kernel, batches, opened=partial(_opened, tier, store), code=_FINGERPRINT_FAILED, what=what
+        )
+
+    alone: list[Row] = []
+    for rows, found in attempted(_batches(tracks.select(["digest", *tier.columns]), tier.batch_rows)):
+        if not isinstance(found, Failure):
+            yield from zip(rows, found, strict=True)
+        elif len(rows) == 1:
+            yield rows[0], found
+        else:
+            alone += rows
+    for rows, found in attempted([row] for row in alone):
+        yield rows[0], found if isinstance(found, Failure) else found[0]
+
+
+def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:
+    for batch in tracks.to_batches(max_chunksize=_SLICE_ROWS):
+        rows = batch.to_pylist()
+        yield from (rows[at : at + size] for at in range(0, len(rows), size))
+
+
+@contextmanager
+def _opened(tier: Tier, store: Blobs, rows: list[Row]) -> Iterator[list[Any]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(tier.opened(row, store)) for row in rows]
 
 
 def near_pairs(
     fingerprints: pa.Table, modality: str, *, settings: DedupSettings, advance: Advance = silent
 ) -> pa.Table:
-    """PAIRS of tier "near". The rows may come in any order and from any number of shards; each digest counts once."""
+    """PAIRS of tier "near". The rows may come in any order and from any number of shards; each digest counts once, and
+    one without fingerprints has no pairs."""
     tier = _tier(modality)
+    fingerprints = schemas.made(fingerprints)
     digests = sorted(set(fingerprints.column("digest").to_pylist()))
     place = {digest: at for at, digest in enumerate(digests)}
     prints: list[Prints] = [{} for _ in digests]
@@ -204,6 +227,7 @@ def semantic_pairs(
     """PAIRS of tier "semantic": cosine at or above the encoder's bound, within each encoder. Digests without a
     vector have no pairs."""
     _tier(modality)
+    embeddings = schemas.made(embeddings)
     parts = []
     for encoder in sorted(set(embeddings.column("encoder").to_pylist())):
         rows = (
@@ -211,13 +235,9 @@ def semantic_pairs(
             .select(["digest", "vector"])
             .sort_by("digest")
         )
-        rows = rows.filter(pc.greater(pc.list_value_length(rows.column("vector")), 0))
         digests = rows.column("digest").to_pylist()
-        vectors = (
-            rows.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(digests), -1)
-            if digests
-            else np.empty((0, 1), np.float32)
-        )
+        values = rows.column("vector").combine_chunks().flatten()
+        vectors = values.to_numpy(zero_copy_only=False).reshape(len(digests), -1)
         bound = float(settings.semantic_bounds.get(encoder, settings.semantic_default_bound))
         i, j, cosine = semantic.similar(vectors, bound=bound, index=settings.index, settings=settings, advance=advance)
         matches = [

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import perceptual
 from mmlake.dedup.joins import hamming_pairs
 from mmlake.dedup.settings import DedupSettings
@@ -20,8 +21,6 @@ from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
 
 METHOD = "frame-phash"
-# no playlists: ffconcat and m3u8 open other files
-_FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif,ivf"
 _MAX_FRAMES = 40_000  # of the grid: 83 minutes at an eighth of a second; what follows is not compared
 _STILL = 1.0  # luma levels: below it nothing moves that could tell two clips apart
 _STILL_BITS = 4  # per frame then, instead of video_frame_bits
@@ -40,29 +39,21 @@ def fingerprint(path: Path, *, settings: DedupSettings) -> dict[str, np.ndarray]
 def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray]:
     """(32x32 luma planes, seconds from the first frame): the first frame shown at or after each point of the grid; a
     gap repeats the last."""
-    import av
-
     planes: list[np.ndarray] = []
-    with av.open(str(path), options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"}) as container:
-        if not container.streams.video:
-            raise UnreadableItem(3003, "num_video_streams=0 not in [1, inf)")
-        stream = container.streams.video[0]
+    with open_media(path) as container:
+        stream = picture_stream(container)
         stream.thread_type = "AUTO"
         start_s = None
-        for packet in container.demux(stream):
-            try:
-                frames = packet.decode()
-            except av.error.FFmpegError:  # a broken packet costs its frames, not the clip
+        for frame in frames(container, stream):
+            if frame.time is None:
                 continue
-            for frame in frames:
-                if frame.time is None:
-                    continue
-                start_s = frame.time if start_s is None else start_s
-                due = int((frame.time - start_s) / step_s + 1e-6) + 1 - len(planes)
-                if due > 0 and len(planes) < _MAX_FRAMES:
-                    plane = frame.reformat(perceptual.SIDE, perceptual.SIDE, "gray", interpolation="AREA").to_ndarray()
-                    gap = [planes[-1]] * (due - 1) if planes else []
-                    planes += [*gap, plane][: _MAX_FRAMES - len(planes)]
+            start_s = frame.time if start_s is None else start_s
+            due = int((frame.time - start_s) / step_s + 1e-6) + 1 - len(planes)
+            if due > 0 and len(planes) < _MAX_FRAMES:
+                plane = frame.reformat(perceptual.SIDE, perceptual.SIDE, "gray", interpolation="AREA").to_ndarray()
+                # no more than fit: one broken time stamp may claim years
+                gap = [planes[-1]] * min(due - 1, _MAX_FRAMES) if planes else []
+                planes += [*gap, plane][: _MAX_FRAMES - len(planes)]
     if not planes:
         raise UnreadableItem(3001, "num_decoded_frames=0 not in [1, inf)")
     return np.stack(planes), (np.arange(len(planes)) * step_s).astype(np.float32)

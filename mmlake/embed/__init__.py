@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmlake.embed.embedding import embed, encode_file_query, encode_text_query
+from mmlake.embed.embedding import UnusableQuery, embed, encode_file_query, encode_text_query
 from mmlake.embed.encoders import DEFAULT_ENCODERS, ENCODERS, Encoder
 from mmlake.embed.settings import EmbedSettings, ModelSource
 
@@ -12,6 +12,7 @@ __all__ = [
     "EmbedSettings",
     "Encoder",
     "ModelSource",
+    "UnusableQuery",
     "embed",
     "encode_file_query",
     "encode_text_query",

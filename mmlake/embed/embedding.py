@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mmlake import schemas
+from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
+from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream
 from mmlake.embed import media as media_of
 from mmlake.embed.encoders import Encoder, encoder_for
 from mmlake.embed.loaded import LoadedEncoder
 from mmlake.embed.media import Media
 from mmlake.embed.settings import EmbedSettings
-from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.store import Blobs
 
+K = TypeVar("K")
 _DECIMALS = 6  # below it lies the float noise of batch composition
 _QUERY_FRAMES = 8
-_log = logging.getLogger(__name__)
+_EMBEDDING_FAILED = 5002
+
+
+class UnusableQuery(SettingsError):
+    """The encoder makes no vector of what is searched for."""
 
 
 def embed(
@@ -34,174 +46,235 @@ def embed(
     store: Blobs,
     executor: Executor,
     settings: EmbedSettings,
+    runner: Runner = IN_PROCESS,
     advance: Advance = silent,
-    failed: Callable[[str, str], None] | None = None,
 ) -> pa.Table:
     """EMBEDDINGS, one row per digest of tracks, vectors of unit norm.
 
-    A digest that cannot be embedded has an empty vector and dimension 0; `failed(digest, reason)` is told why, and the
-    log where nobody listens.
+    A digest that cannot be embedded has an empty vector, and status, code and reason: 5003 where it has nothing that
+    the encoder reads. Raises only for a failing machine or store. runner: where media are decoded.
     """
     row = encoder_for(encoder, modality)
     if not tracks.num_rows:  # a shard of which nothing was admitted need not wait for torch and a model
-        return schemas.from_rows(schemas.EMBEDDINGS, [])
-    model, run = _run(row, executor, settings)
-    rows = (
-        {**one}
-        for batch in tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256)
-        for one in batch.to_pylist()
-    )
-    items = (media_of.from_tracks(one, modality, store=store, max_keyframes=settings.max_keyframes) for one in rows)
-    columns: dict[str, list] = {name: [] for name in schemas.EMBEDDINGS.arrow.names}
-    for item, vector, error in run(items, advance):
-        if error is not None:
-            reason = _reason(error)
-            (failed or _tell)(item.digest, reason)
-        for name, value in zip(columns, (item.digest, encoder, model.revision, len(vector), vector), strict=True):
-            columns[name].append(value)
-    return schemas.conform(
-        schemas.EMBEDDINGS,
-        pa.table(
-            {name: pa.array(values, schemas.EMBEDDINGS.arrow.field(name).type) for name, values in columns.items()}
+        return schemas.empty(schemas.EMBEDDINGS)
+    running = Running.start(row, executor, settings)
+    columns: dict[str, list[Any]] = {name: [] for name in ("digest", "encoder", "revision", "dimension", "vector")}
+    failures: list[Failure | None] = []
+    found = running.vectors(
+        _rows(tracks),
+        opened=partial(
+            media_of.from_track,
+            modality=modality,
+            reads=running.model.reads,
+            store=store,
+            max_keyframes=settings.max_keyframes,
         ),
+        runner=runner,
+        advance=advance,
     )
+    for track, made in found:
+        vector = made if isinstance(made, Failure) else rounded(made)
+        failures.append(vector if isinstance(vector, Failure) else None)
+        numbers = np.empty(0, np.float32) if isinstance(vector, Failure) else vector
+        values = (track["digest"], encoder, running.model.revision, len(numbers), numbers)
+        for name, value in zip(columns, values, strict=True):
+            columns[name].append(value)
+    table = schemas.from_columns(schemas.EMBEDDINGS, {**columns, **schemas.failure_columns(failures)})
+    return schemas.conform(schemas.EMBEDDINGS, table)
 
 
-def encode_text_query(text: str, *, encoder: str, executor: Executor, settings: EmbedSettings) -> np.ndarray:
+def _rows(tracks: pa.Table) -> Iterator[Mapping[str, Any]]:
+    for batch in tracks.select(media_of.TRACK_COLUMNS).to_batches(max_chunksize=256):
+        yield from batch.to_pylist()
+
+
+def encode_text_query(text: str, *, encoder: str, executor: Executor, settings: EmbedSettings) -> NDArray[np.float32]:
     """The unit vector of a text in the encoder's space, float32. Raises SettingsError where the encoder has no text
-    tower."""
-    item = Media("query", "text", lambda: text, list, lambda: np.empty(0, np.float32))
-    return _query(item, encoder_for(encoder, "text"), executor, settings)
+    tower, UnusableQuery where it makes nothing of the text."""
+    item = Media("query", "text", words=text)
+    return _query(nullcontext(item), item.digest, encoder_for(encoder, "text"), executor, settings)
 
 
 def encode_file_query(
     path: Path, modality: str, *, encoder: str, executor: Executor, settings: EmbedSettings
-) -> np.ndarray:
-    """The unit vector of a file on disk, float32. Raises MmlakeError where it cannot be read as that modality.
+) -> NDArray[np.float32]:
+    """The unit vector of a file on disk, float32. Raises UnusableQuery where it cannot be read as that modality.
 
     A video is read by eight frames spread over its length, without motion statistics, so its cosine to the same video
     in the lake is near 1, not 1.
     """
     row = encoder_for(encoder, modality)
-    item = Media(
-        str(path),
-        modality,
-        lambda: path.read_text(encoding="utf-8"),
-        lambda: _pictures(path, modality),
-        lambda: _samples(path),
-    )
-    return _query(item, row, executor, settings)
+    reads = Running.start(row, executor, settings).model.reads
+    kernel = partial(_media, modality=modality, reads=reads)
+    try:
+        item = attempt(kernel, path, code=_EMBEDDING_FAILED, what=f"not decoded as {modality}")
+    except OSError as error:
+        raise UnusableQuery(f"query {str(path)!r} cannot be read ({type(error).__name__}); check its name") from error
+    if isinstance(item, Failure):
+        raise _no_vector(str(path), row, item)
+    return _query(nullcontext(item), str(path), row, executor, settings)
 
 
-def _query(item: Media, row: Encoder, executor: Executor, settings: EmbedSettings) -> np.ndarray:
-    _, run = _run(row, executor, settings)
-    _, vector, error = next(iter(list(run([item], silent))))
-    if error is not None:
-        raise MmlakeError(
-            f"query {item.digest!r} cannot be encoded by {row.name!r}: {_reason(error)}; check that it is "
-            f"{item.modality}"
-        ) from error
+def _query(
+    item: AbstractContextManager[Media], name: str, row: Encoder, executor: Executor, settings: EmbedSettings
+) -> NDArray[np.float32]:
+    running = Running.start(row, executor, settings)
+    ((_, made),) = running.vectors([name], opened=lambda _: item)
+    vector = made if isinstance(made, Failure) else rounded(made)
+    if isinstance(vector, Failure):
+        raise _no_vector(name, row, vector)
     return vector
 
 
-def _run(
-    row: Encoder, executor: Executor, settings: EmbedSettings
-) -> tuple[LoadedEncoder, Callable[..., Iterator[tuple[Media, np.ndarray, Exception | None]]]]:
-    """The loaded encoder, and a function that drives items through it."""
-    source = settings.models.get(row.name)
-    key = canonical_json(
-        [
-            row.name,
-            source and [source.path, source.revision],
-            settings.text_window_tokens,
-            settings.text_windows,
-            settings.audio_windows,
-        ]
+def _no_vector(name: str, row: Encoder, failure: Failure) -> UnusableQuery:
+    return UnusableQuery(
+        f"query {name!r} cannot be encoded by {row.name!r}: {failure.reason}; check that it is one of "
+        f"{', '.join(row.modalities)}"
     )
 
-    def load(device: str) -> LoadedEncoder:
-        return row.loader(settings, device)
 
-    model = executor.model(key, load)
+@dataclass(slots=True)
+class _Waiting:
+    """An item between decoding and preparation, which lets go of what it was decoded to."""
 
-    def run(items: Iterator[Media], advance: Advance) -> Iterator[tuple[Media, np.ndarray, Exception | None]]:
-        outcomes = executor.map_batches(
-            items,
-            model_key=key,
-            load=load,
-            prepare=model.prepare,
-            infer=lambda one, batch: one.infer(batch),
-            cost=model.cost,
-            unit=model.unit,
+    key: Any
+    decoded: Any
+
+    def take(self) -> Any:
+        decoded, self.decoded = self.decoded, None
+        return decoded
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An encoder, loaded on the device of an executor."""
+
+    name: str
+    model: LoadedEncoder
+    executor: Executor
+    key: str  # of the model in its process
+    load: Callable[[str], LoadedEncoder]
+
+    @classmethod
+    def start(cls, row: Encoder, executor: Executor, settings: EmbedSettings) -> Running:
+        """The encoder; it is loaded once per process and device. Raises ModelMissing, MissingExtra."""
+        source = settings.models.get(row.name)
+        key = canonical_json(
+            [
+                row.name,
+                source and [source.path, source.revision],
+                settings.text_window_tokens,
+                settings.text_windows,
+                settings.audio_windows,
+            ]
+        )
+
+        def load(device: str) -> LoadedEncoder:
+            return row.loader(settings, device)
+
+        return cls(row.name, executor.model(key, load), executor, key, load)
+
+    def vectors(
+        self,
+        items: Iterable[K],
+        *,
+        opened: Callable[[K], AbstractContextManager[Media]],
+        runner: Runner = IN_PROCESS,
+        advance: Advance = silent,
+    ) -> Iterator[tuple[K, NDArray[Any] | Failure]]:
+        """(item, its vector as the model gives it, or why it has none) of every item; those without come before their
+        neighbours. opened: as for `mmlake.border.map_opened`."""
+        failed: deque[tuple[K, Failure]] = deque()
+
+        def decoded() -> Iterator[_Waiting]:
+            found = map_opened(
+                runner if self.model.reads != "text" else IN_PROCESS,  # a text is not decoded
+                self.model.decode,
+                items,
+                opened=opened,
+                code=_EMBEDDING_FAILED,
+                what=f"not decoded for encoder {self.name!r}",
+            )
+            for key, made in found:
+                if isinstance(made, Failure):
+                    failed.append((key, made))
+                    advance(1)
+                else:
+                    yield _Waiting(key, made)
+
+        outcomes = self.executor.map_batches(
+            decoded(),
+            model_key=self.key,
+            load=self.load,
+            prepare=lambda waiting: self.model.prepare(waiting.take()),
+            infer=lambda model, batch: model.infer(batch),
+            cost=self.model.cost,
+            unit=self.model.unit,
+            code=_EMBEDDING_FAILED,
+            what=f"not prepared for encoder {self.name!r}",
             advance=advance,
         )
         for outcome in outcomes:
-            vector = np.empty(0, np.float32) if outcome.value is None else _rounded(outcome.value)
-            error = outcome.error
-            if error is None and not len(vector):
-                error = UnreadableItem(3001, "the encoder gave no finite direction for it")
-            yield outcome.item, vector, error
-
-    return model, run
+            while failed:
+                yield failed.popleft()
+            yield outcome.item.key, outcome.value
+        yield from failed
 
 
-def _rounded(vector: np.ndarray) -> np.ndarray:
-    """The vector at unit norm, rounded so that tables of equal input are equal bytes; empty where it has no finite
+def rounded(vector: NDArray[Any]) -> NDArray[np.float32] | Failure:
+    """The vector at unit norm, rounded so that tables of equal input are equal bytes; a Failure where it has no finite
     direction."""
     values = np.asarray(vector, dtype=np.float64)
     length = float(np.linalg.norm(values))
-    return (
-        (values / length).round(_DECIMALS).astype(np.float32) + np.float32(0)
-        if np.isfinite(length) and length > 1e-9
-        else np.empty(0, np.float32)
-    )
+    if not np.isfinite(length) or length <= 1e-9:
+        return Failure(_EMBEDDING_FAILED, "the encoder gave no finite direction for it")
+    units: NDArray[np.float32] = (values / length).round(_DECIMALS).astype(np.float32) + np.float32(0)
+    return units
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, UnreadableItem):
-        return error.reason
-    return str(error) if isinstance(error, MmlakeError) else f"not decoded for the encoder ({type(error).__name__})"
+def _media(path: Path, *, modality: str, reads: str) -> Media:
+    """A file on disk as an encoder reads it. Raises UnreadableItem, and whatever a decoder raises."""
+    if modality == "text":
+        return Media(str(path), modality, words=path.read_text(encoding="utf-8"))
+    if reads == "text":
+        raise UnreadableItem(5003, "a file of sound or pictures has no transcript")
+    if reads == "sound":
+        return Media(str(path), modality, sound=_samples(path))
+    return Media(str(path), modality, encoded=(path.read_bytes(),) if modality == "image" else _pictures(path))
 
 
-def _tell(digest: str, reason: str) -> None:
-    _log.warning("%s has no vector: %s", digest, reason)
-
-
-def _pictures(path: Path, modality: str) -> list[bytes]:
-    if modality == "image":
-        return [path.read_bytes()]
+def _pictures(path: Path) -> tuple[bytes, ...]:
+    """Encoded frames spread over the length of a film."""
     import io
 
     import av
 
-    out = []
-    with av.open(
-        str(path),
-        options={
-            "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf,gif",
-            "protocol_whitelist": "file",
-        },
-    ) as container:
-        stream = container.streams.video[0]
+    out: list[bytes] = []
+    with open_media(path) as container:
         duration_s = float(container.duration or 0) / av.time_base
         due_s = 0.0
-        for frame in container.decode(stream):
+        for frame in frames(container, picture_stream(container)):
             if (frame.time or 0.0) + 1e-6 >= due_s:
                 due_s += max(duration_s / _QUERY_FRAMES, 0.1)
                 buffer = io.BytesIO()
                 frame.to_image().save(buffer, "JPEG", quality=90)
                 out.append(buffer.getvalue())
-    return out[:_QUERY_FRAMES]
+            if len(out) == _QUERY_FRAMES:
+                break
+    return tuple(out)
 
 
-def _samples(path: Path) -> np.ndarray:
+def _samples(path: Path) -> NDArray[np.float32]:
     """Mono samples at 16 kHz of any file that PyAV opens."""
     import av
 
-    parts = []
-    with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
+    parts: list[NDArray[np.float32]] = []
+    with open_media(path) as container:
+        if not container.streams.audio:
+            raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
         resampler = av.AudioResampler(format="flt", layout="mono", rate=media_of.RATE_HZ)
-        for frame in container.decode(audio=0):
+        for frame in frames(container, container.streams.audio[0]):
+            check_sample_rate(frame.sample_rate)
             parts += [one.to_ndarray()[0] for one in resampler.resample(frame)]
         parts += [one.to_ndarray()[0] for one in resampler.resample(None)]
     if not parts or not sum(map(len, parts)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mmlake.embed import descriptors, hearing, loaded, minilm, vision
+from mmlake.embed import classical, hearing, loaded, minilm, vision
 from mmlake.embed.loaded import LoadedEncoder
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError
@@ -42,7 +42,7 @@ ENCODERS: dict[str, Encoder] = {
         ),
         Encoder(
             name="colour-gradient", modalities=("image",), space="colour-gradient", revision="1",
-            licence="Apache-2.0", dimension=descriptors.PICTURE_DIMENSION, device="cpu",
+            licence="Apache-2.0", dimension=classical.PICTURE_DIMENSION, device="cpu",
             duplicate_cosine=0.95, loader=loaded.colour_gradient,
             description=
                 "Classical, no learned weights: colour layout, colour histogram and gradient orientations. Alike "
@@ -50,7 +50,7 @@ ENCODERS: dict[str, Encoder] = {
         ),
         Encoder(
             name="frame-motion", modalities=("video",), space="frame-motion", revision="1",
-            licence="Apache-2.0", dimension=descriptors.CLIP_DIMENSION, device="cpu",
+            licence="Apache-2.0", dimension=classical.CLIP_DIMENSION, device="cpu",
             duplicate_cosine=0.995, loader=loaded.frame_motion,
             description=
                 "Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma and "
@@ -58,7 +58,7 @@ ENCODERS: dict[str, Encoder] = {
         ),
         Encoder(
             name="mel-statistics", modalities=("audio",), space="mel-statistics", revision="1",
-            licence="Apache-2.0", dimension=descriptors.SOUND_DIMENSION, device="cpu",
+            licence="Apache-2.0", dimension=classical.SOUND_DIMENSION, device="cpu",
             duplicate_cosine=0.998, loader=loaded.mel_statistics,
             description=
                 "Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike means "

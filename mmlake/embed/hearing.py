@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,23 +16,23 @@ from mmlake.optional import need
 class WhisperEncoder:
     """Mean encoder state over the frames that hold sound, of up to `audio_windows` windows."""
 
-    unit = "samples"
+    unit, reads = "samples", "sound"
 
     def __init__(self, source: ModelSource, *, device: str, settings: EmbedSettings) -> None:
         need("transformers", extra="all", purpose="encoder 'whisper-encoder'")
         import torch
         from transformers import WhisperFeatureExtractor, WhisperModel
 
-        self._torch, self._device, self._windows = torch, device, settings.audio_windows
+        self._torch, self._device = torch, device
         self._extract = loaded("whisper-encoder", source, WhisperFeatureExtractor.from_pretrained)
         self._model = model("whisper-encoder", source, WhisperModel.from_pretrained).get_encoder().to(device).eval()
         self._frames = self._model.config.max_source_positions
         self.revision = revision_of(source)
+        self.decode = partial(_heard, rate_hz=RATE_HZ, length=self._extract.n_samples, count=settings.audio_windows)
 
-    def prepare(self, media: Media) -> list[tuple[np.ndarray, int]]:
+    def prepare(self, decoded: list[np.ndarray]) -> list[tuple[np.ndarray, int]]:
         """(log-mel features, encoder frames with sound) per window."""
-        length = self._extract.n_samples
-        parts = windows(media.samples(), length, self._windows)
+        length, parts = self._extract.n_samples, decoded
         features = [
             self._extract(part, sampling_rate=RATE_HZ, return_tensors="np")["input_features"][0] for part in parts
         ]
@@ -64,35 +65,40 @@ class WhisperEncoder:
 class Clap:
     """Sounds and texts in one space."""
 
-    unit = "samples"
+    unit, reads = "samples", "sound"
 
     def __init__(self, source: ModelSource, *, device: str, settings: EmbedSettings) -> None:
         need("transformers", extra="all", purpose="encoder 'clap'")
         import torch
         from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
 
-        self._torch, self._device, self._windows = torch, device, settings.audio_windows
+        self._torch, self._device = torch, device
         self._extract = loaded("clap", source, ClapFeatureExtractor.from_pretrained)
         self._tokenizer = loaded("clap", source, AutoTokenizer.from_pretrained)
         self._model: Any = model("clap", source, ClapModel.from_pretrained).eval()
         self._model = self._model.to(device)
         self.revision = revision_of(source)
+        # windows no longer than the model's input: the extractor would else cut at a random place
+        self.decode = partial(
+            _heard,
+            rate_hz=self._extract.sampling_rate,
+            length=self._extract.nb_max_samples,
+            count=settings.audio_windows,
+        )
 
-    def prepare(self, media: Media) -> Any:
+    def prepare(self, decoded: str | list[np.ndarray]) -> Any:
         """Mel features per window, or the token ids of a text."""
-        if media.modality == "text":
+        if isinstance(decoded, str):
             return self._tokenizer(
-                media.text(), truncation=True, max_length=self._model.config.text_config.max_position_embeddings - 2
+                decoded, truncation=True, max_length=self._model.config.text_config.max_position_embeddings - 2
             )["input_ids"]
         rate_hz = self._extract.sampling_rate
-        # windows no longer than the model's input: the extractor would else cut at a random place
-        parts = windows(resampled(media.samples(), RATE_HZ, rate_hz), self._extract.nb_max_samples, self._windows)
         return np.concatenate(
             [
                 self._extract(
                     part, sampling_rate=rate_hz, truncation="rand_trunc", padding="repeatpad", return_tensors="np"
                 )["input_features"]
-                for part in parts
+                for part in decoded
             ]
         )
 
@@ -116,6 +122,13 @@ class Clap:
             total = getattr(features, "pooler_output", features).float().cpu().numpy().sum(axis=0, dtype=np.float64)
             out.append(total / max(float(np.linalg.norm(total)), 1e-12))
         return out
+
+
+def _heard(media: Media, *, rate_hz: int, length: int, count: int) -> str | list[np.ndarray]:
+    """The text, or windows of the samples at that rate."""
+    if media.modality == "text":
+        return media.text()
+    return windows(resampled(media.samples(), RATE_HZ, rate_hz), length, count)
 
 
 def windows(samples: np.ndarray, length: int, count: int) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mmlake.embed import descriptors
+from mmlake.embed import classical
 from mmlake.embed.media import Media
 from mmlake.embed.settings import EmbedSettings
 
@@ -21,11 +21,20 @@ class LoadedEncoder(Protocol):
         """Of the weights or of the code; goes into every row."""
 
     @property
+    def reads(self) -> str:
+        """What it reads of pictures, films and recordings: one of mmlake.embed.media.READS. Of a text, the text."""
+
+    @property
+    def decode(self) -> Callable[[Media], Any]:
+        """The kernel that makes of an item's bytes what `prepare` takes; picklable, without the model. May raise
+        UnreadableItem."""
+
+    @property
     def unit(self) -> str:
         """What `cost` counts: a unit of mmlake.compute."""
 
-    def prepare(self, media: Media) -> Any:
-        """What inference needs of one item, made on the CPU, in threads. May raise UnreadableItem."""
+    def prepare(self, decoded: Any) -> Any:
+        """What inference needs of one decoded item, made on the CPU, in threads. May raise UnreadableItem."""
 
     def cost(self, prepared: Any) -> int:
         """What the item takes of a batch's budget."""
@@ -36,14 +45,15 @@ class LoadedEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Classical:
-    """A descriptor without weights: all the work is done in `prepare`, so it spreads over the decode threads."""
+    """A descriptor without weights: all the work is done in `decode`."""
 
-    describe: Callable[[Media], np.ndarray]
+    decode: Callable[[Media], np.ndarray]
+    reads: str
     revision: str = "1"  # counted up when a constant or a block of the descriptor changes
     unit: str = "items"
 
-    def prepare(self, media: Media) -> np.ndarray:
-        return self.describe(media)
+    def prepare(self, decoded: np.ndarray) -> np.ndarray:
+        return decoded
 
     def cost(self, prepared: np.ndarray) -> int:
         return 1
@@ -52,16 +62,28 @@ class Classical:
         return batch
 
 
+def _picture(media: Media) -> np.ndarray:
+    return classical.picture(media.pictures()[0])
+
+
+def _clip(media: Media) -> np.ndarray:
+    return classical.clip(media.pictures(), media.signals)
+
+
+def _sound(media: Media) -> np.ndarray:
+    return classical.sound(media.samples())
+
+
 def colour_gradient(settings: EmbedSettings, device: str) -> Classical:
     """Colour layout, colour histogram and gradient orientations of a picture."""
-    return Classical(lambda media: descriptors.picture(media.pictures()[0]))
+    return Classical(_picture, "pictures")
 
 
 def frame_motion(settings: EmbedSettings, device: str) -> Classical:
     """The mean picture descriptor of the keyframes, and motion statistics."""
-    return Classical(lambda media: descriptors.clip(media.pictures(), media.signals))
+    return Classical(_clip, "pictures")
 
 
 def mel_statistics(settings: EmbedSettings, device: str) -> Classical:
     """Statistics of log-mel bands and their modulation."""
-    return Classical(lambda media: descriptors.sound(media.samples()))
+    return Classical(_sound, "sound")

@@ -1,70 +1,97 @@
-"""What an encoder may read of one item, fetched when asked for. It knows tracks and blobs, no models."""
+"""What an encoder may read of one item, with its bytes at hand so that it may go to another process. It knows tracks
+and blobs, no models."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmlake.errors import UnreadableItem
 from mmlake.pictures import picture_formats
 from mmlake.store import Blobs
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+T = TypeVar("T")
 RATE_HZ = 16_000
 TRACK_COLUMNS = ["digest", "text", "transcript", "audio_digest", "keyframes", "signals"]
+READS = ("text", "pictures", "sound")  # what an encoder may read of an item
+_NOTHING = 5003
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """One item. The callables may raise UnreadableItem; nothing is read before they are called."""
+    """One item, with what its encoder reads of it. The methods raise UnreadableItem 5003 where it has nothing of the
+    kind."""
 
     digest: str
     modality: str
-    text: Callable[[], str]  # the text itself, or the transcript of a recording
-    pictures: Callable[[], list[bytes]]  # the picture itself, or the keyframes of a video
-    samples: Callable[[], np.ndarray]  # mono float32 at 16 kHz
+    words: str | None = None  # the text itself, or the transcript of a recording
+    encoded: tuple[bytes, ...] = ()  # the picture itself, or the keyframes of a video
+    sound: bytes | NDArray[np.float32] | None = None  # a sound file, or mono samples at 16 kHz
     # per analysed frame: luma, luma_std, change
-    signals: np.ndarray = field(default_factory=lambda: np.empty((0, 3), np.float32))
+    signals: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 3), np.float32))
 
-
-def from_tracks(row: Mapping, modality: str, *, store: Blobs, max_keyframes: int) -> Media:
-    """The item of one row of TRACKS (the columns of TRACK_COLUMNS)."""
-
-    def text() -> str:
-        words = row["text"] if modality == "text" else row["transcript"]
-        if not words or not words.strip():
+    def text(self) -> str:
+        """The text of a text, or the transcript of a recording."""
+        if not self.words or not self.words.strip():
             raise UnreadableItem(
-                3003, "num_words=0 not in [1, inf)" if modality == "text" else "no transcript to embed"
+                _NOTHING, "num_words=0 not in [1, inf)" if self.modality == "text" else "no transcript to embed"
             )
-        return words
+        return self.words
 
-    def pictures() -> list[bytes]:
-        if modality == "image":
-            return [store.read(row["digest"])]
+    def pictures(self) -> tuple[bytes, ...]:
+        """The encoded picture, or the encoded keyframes; at least one."""
+        if not self.encoded:
+            raise UnreadableItem(_NOTHING, "num_keyframes=0 not in [1, inf)")
+        return self.encoded
+
+    def samples(self) -> NDArray[np.float32]:
+        """Mono samples at 16 kHz; at least one."""
+        if self.sound is None:
+            raise UnreadableItem(_NOTHING, "num_audio_tracks=0 not in [1, inf)")
+        return flac_samples(self.sound) if isinstance(self.sound, bytes) else self.sound
+
+
+@contextmanager
+def from_track(
+    row: Mapping[str, Any], modality: str, *, reads: str, store: Blobs, max_keyframes: int
+) -> Iterator[Media]:
+    """The item of one row of TRACKS (the columns of TRACK_COLUMNS). reads: one of READS, for what is no text. Raises
+    BlobMissing, BlobCorrupt, and what a failing store raises."""
+    digest = row["digest"]
+    if modality == "text" or reads == "text":
+        yield Media(digest, modality, words=row["text"] if modality == "text" else row["transcript"])
+    elif reads == "sound":
+        sound = None if row["audio_digest"] is None else store.read(row["audio_digest"])
+        yield Media(digest, modality, sound=sound)
+    else:
         frames = evenly(row["keyframes"] or [], max_keyframes)
-        if not frames:
-            raise UnreadableItem(3003, "num_keyframes=0 not in [1, inf)")
-        return [store.read(frame["digest"]) for frame in frames]
-
-    def samples() -> np.ndarray:
-        if row["audio_digest"] is None:
-            raise UnreadableItem(3003, "num_audio_tracks=0 not in [1, inf)")
-        return flac_samples(store.read(row["audio_digest"]))
-
-    signals = [(one["luma"], one["luma_std"], one["change"]) for one in row["signals"] or []]
-    return Media(row["digest"], modality, text, pictures, samples, np.array(signals, np.float32).reshape(-1, 3))
+        blobs = [digest] if modality == "image" else [frame["digest"] for frame in frames]
+        signals = [(one["luma"], one["luma_std"], one["change"]) for one in row["signals"] or []]
+        yield Media(
+            digest,
+            modality,
+            encoded=tuple(store.read(blob) for blob in blobs),
+            signals=np.array(signals, np.float32).reshape(-1, 3),
+        )
 
 
-def evenly(items: list, count: int) -> list:
+def evenly(items: list[T], count: int) -> list[T]:
     """At most `count` of the items, first and last included, in order."""
     if len(items) <= count:
         return items
     return [items[at] for at in np.linspace(0, len(items) - 1, count).round().astype(int)]
 
 
-def flac_samples(data: bytes) -> np.ndarray:
+def flac_samples(data: bytes) -> NDArray[np.float32]:
     """Mono float32 samples at 16 kHz of a sound file; other rates are resampled. Raises UnreadableItem where it
     holds none."""
     import soundfile
@@ -76,7 +103,7 @@ def flac_samples(data: bytes) -> np.ndarray:
     return resampled(mono, rate_hz, RATE_HZ)
 
 
-def resampled(samples: np.ndarray, from_hz: int, to_hz: int) -> np.ndarray:
+def resampled(samples: NDArray[np.float32], from_hz: int, to_hz: int) -> NDArray[np.float32]:
     """The samples at another rate."""
     if from_hz == to_hz:
         return samples
@@ -85,8 +112,7 @@ def resampled(samples: np.ndarray, from_hz: int, to_hz: int) -> np.ndarray:
     return soxr.resample(samples, from_hz, to_hz).astype(np.float32)
 
 
-# PIL.Image.Image, which is imported late
-def upright_rgb(data: bytes, *, draft_px: int):  # type: ignore[no-untyped-def]
+def upright_rgb(data: bytes, *, draft_px: int) -> Image:
     """The first frame in RGB as a viewer shows it, transparent parts on white; a JPEG is decoded no larger than
     needed for `draft_px`."""
     from PIL import Image, ImageOps

@@ -5,6 +5,7 @@ sentence-transformers is not used: it takes 7 s to import, and this is all that 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class MiniLm:
     """The encoder on one device. A text is up to `text_windows` windows of `text_window_tokens`; the rest is not
     read."""
 
-    unit = "tokens"
+    unit, reads = "tokens", "text"
 
     def __init__(self, folder: Path, *, device: str, settings: EmbedSettings) -> None:
         need("transformers", extra="all", purpose="encoder 'minilm-l6'")
@@ -44,13 +45,14 @@ class MiniLm:
         self._model: Any = BertModel.from_pretrained(str(folder), local_files_only=True).eval()
         self._model = self._model.to(device)
         self.revision = revision_of(ModelSource(path=str(folder)))
+        self.decode = partial(_beginning, num_chars=self._content * self._windows * _CHARS_PER_TOKEN)
 
-    def prepare(self, media: Media) -> list[list[int]]:
+    def prepare(self, decoded: str) -> list[list[int]]:
         """Token ids per window."""
         limit = self._content * self._windows
-        ids = self._tokenizer.encode(media.text()[: limit * _CHARS_PER_TOKEN], add_special_tokens=False).ids[:limit]
+        ids = self._tokenizer.encode(decoded, add_special_tokens=False).ids[:limit]
         if not ids:
-            raise UnreadableItem(3003, "num_tokens=0 not in [1, inf)")
+            raise UnreadableItem(5003, "num_tokens=0 not in [1, inf)")
         # even windows: 300 tokens are 2 x 150, not 254 and a padded 46
         parts = np.array_split(ids, -(-len(ids) // self._content))
         return [[self._begin, *part.tolist(), self._end] for part in parts]
@@ -74,6 +76,10 @@ class MiniLm:
         bounds = np.cumsum([0, *(len(windows) for windows in batch)])
         pooled = [sums[low:high].sum(axis=0) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         return [one / np.linalg.norm(one) for one in pooled]
+
+
+def _beginning(media: Media, *, num_chars: int) -> str:
+    return media.text()[:num_chars]
 
 
 def load(settings: EmbedSettings, device: str) -> MiniLm:

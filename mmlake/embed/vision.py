@@ -4,6 +4,7 @@ numpy, no torchvision)."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ _DRAFT_PX = 512  # the largest input of the usual checkpoints is 448 px
 class VisionEncoder:
     """Pictures, keyframes (their mean) and, where the model has a text tower, texts."""
 
-    unit = "pixels"
+    unit, reads = "pixels", "pictures"
 
     def __init__(self, name: str, source: ModelSource, *, device: str) -> None:
         need("transformers", extra="all", purpose=f"encoder {name!r}")
@@ -32,15 +33,16 @@ class VisionEncoder:
         self._has_text = hasattr(self._model, "get_text_features")
         self._tokenizer: Any = loaded(name, source, _tokenizer) if self._has_text else None
         self.revision = revision_of(source)
+        self.decode = partial(_decoded, plan=self._plan)
 
-    def prepare(self, media: Media) -> Any:
-        """float32 (pictures, 3, height, width), or the token ids of a text."""
-        if media.modality == "text":
+    def prepare(self, decoded: str | np.ndarray) -> Any:
+        """float32 (pictures, 3, height, width) as it is, or the token ids of a text."""
+        if isinstance(decoded, str):
             limit = self._model.config.text_config.max_position_embeddings
             # SigLIP was trained on texts padded to the full length and without a mask
             padding = {"padding": "max_length"} if self._model.config.model_type.startswith("siglip") else {}
-            return self._tokenizer(media.text(), truncation=True, max_length=limit, **padding)["input_ids"]
-        return np.stack([pixels(upright_rgb(data, draft_px=_DRAFT_PX), self._plan) for data in media.pictures()])
+            return self._tokenizer(decoded, truncation=True, max_length=limit, **padding)["input_ids"]
+        return decoded
 
     def cost(self, prepared: Any) -> int:
         """Pixels; a token of a text counts as a patch of 16x16."""
@@ -78,6 +80,13 @@ class VisionEncoder:
         with self._torch.inference_mode():
             features = self._model.get_text_features(input_ids=self._torch.tensor([ids], device=self._device))
         return _units(getattr(features, "pooler_output", features).float().cpu().numpy()[0])
+
+
+def _decoded(media: Media, *, plan: Mapping[str, Any]) -> str | np.ndarray:
+    """The text, or float32 (pictures, 3, height, width)."""
+    if media.modality == "text":
+        return media.text()
+    return np.stack([pixels(upright_rgb(data, draft_px=_DRAFT_PX), plan) for data in media.pictures()])
 
 
 def pixels(picture: Any, plan: Mapping[str, Any]) -> np.ndarray:

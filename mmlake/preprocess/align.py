@@ -36,6 +36,10 @@ class Aligner:
         self._settings = settings
         self._decoder: Decoder | None = None
 
+    def __reduce__(self) -> tuple[type[Aligner], tuple[PreprocessSettings]]:
+        """For another process: the settings, from which the dictionary is loaded there."""
+        return Aligner, (self._settings,)
+
     def words(self, flac: bytes, cues: list[Cue]) -> list[Word]:
         """The words of the cues with their times; empty where they cannot be had."""
         import soundfile

@@ -7,22 +7,24 @@ from pathlib import Path
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.container import Decoding, check_complete, opened
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.sound import SoundWriter
+from mmlake.preprocess.sound import SoundWriter, check_bounds
 
 
 def audio_track(path: Path, *, settings: PreprocessSettings) -> tuple[dict[str, object], bytes]:
-    """(the sound columns of a track, FLAC bytes). Raises UnreadableItem 3001, 3002, 3003, 3005."""
+    """(the sound columns of a track, FLAC bytes). Raises UnreadableItem 3001, 3002, 3003, 3005, 3006, 3007,
+    3009."""
     with opened(path) as container:
         if not container.streams.audio:
             raise UnreadableItem(3003, f"num_audio_streams=0 of {len(container.streams)} streams not in [1, inf)")
         stream = container.streams.audio[0]
         codec = stream.codec_context.name if stream.codec_context else "unknown"
         container_s = container.duration / 1e6 if container.duration is not None else None
+        check_bounds(stream, container_s, settings=settings)  # before anything is decoded
         decoding = Decoding(container, [stream])
-        writer = SoundWriter(origin_s=(container.start_time or 0) / 1e6, settings=settings)
-        for frame in decoding:
-            writer.add(frame)  # type: ignore[arg-type]
-    sound = writer.finish()
+        with SoundWriter(origin_s=(container.start_time or 0) / 1e6, settings=settings) as writer:
+            for frame in decoding:
+                writer.add(frame)  # type: ignore[arg-type]
+            sound = writer.finish()
     if sound is None:
         raise UnreadableItem(3001, f"num_samples=0 of {decoding.num_packets} {codec} packets decoded")
     flac, duration_s = sound

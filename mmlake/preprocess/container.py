@@ -1,15 +1,14 @@
-"""Opening audio and video files so that they cannot open others, and telling from their framing whether they were
-cut off."""
+"""Opening audio and video files, and detecting from their framing whether they were cut off."""
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from mmlake.decoders import open_media
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.settings import PreprocessSettings
 
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.stream import Stream
 
-# only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
-# name
-_FORMATS = (
-    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
-    "caf,au,amr,h264,hevc,ivf,dv,gif"
-)
 _PLAYLIST_HEADS = (
     b"#extm3u",
     b"ffconcat",
@@ -68,9 +61,6 @@ _XING_SLACK_FRACTION = 0.01  # encoders disagree on whether the header's byte co
 def opened(path: Path) -> Iterator[InputContainer]:
     """The file as a PyAV container. Raises UnreadableItem 3005 for playlists, 3002 where it was cut off, 3001 for
     everything else that does not open."""
-    import av
-    import av.error
-
     with path.open("rb") as file:
         head = file.read(512)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_PLAYLIST_HEADS):
@@ -81,17 +71,7 @@ def opened(path: Path) -> Iterator[InputContainer]:
         )
     if shortfall := missing_bytes(path):  # known before anything is decoded
         raise UnreadableItem(3002, shortfall)
-    try:
-        container = av.open(
-            os.fspath(path),
-            options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
-            metadata_errors="replace",
-        )
-    except (av.error.FFmpegError, ValueError, OSError) as error:
-        raise UnreadableItem(
-            3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them"
-        ) from error
-    with container:
+    with open_media(path) as container:
         yield container
 
 

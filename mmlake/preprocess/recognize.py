@@ -74,7 +74,7 @@ _ROWS = (
 RECOGNIZERS: dict[str, Recognizer] = {row.name: row for row in _ROWS}
 
 
-class Listener:
+class SpeechRecognizer:
     """The recognizer that the settings choose, loaded when first used."""
 
     def __init__(self, settings: PreprocessSettings) -> None:

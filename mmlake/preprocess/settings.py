@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mmlake.decoders import MAX_SAMPLE_RATE_HZ, MIN_SAMPLE_RATE_HZ
 from mmlake.errors import SettingsError
 
 SOUND_RATE_HZ = 16_000  # of every extracted sound track: what recognizers, aligners and fingerprints expect
@@ -16,6 +17,18 @@ class PreprocessSettings:
     max_pixels: int = 64_000_000
     # pixels of one frame; larger than any 61 Mpx camera, and 4 bytes of each fit in 256 MB. A 236 kB PNG of 81 Mpx
     # passes Pillow's own limit and takes 633 MB
+    min_sample_rate_hz: int = MIN_SAMPLE_RATE_HZ
+    # of the sound; below it a frame of a few bytes grows without bound when it is brought to 16 kHz
+    max_sample_rate_hz: int = MAX_SAMPLE_RATE_HZ
+    # of the sound; the highest rate that a converter is sold with
+    max_decoded_s: float = 28_800.0
+    # seconds of sound in one item, gaps included: a working day of recording. Its mono track is 1.8 GB as float32,
+    # which measures, fingerprints and encoders hold whole
+    max_frame_samples: int = 16_000_000
+    # samples at 16 kHz that one decoded frame of sound may become: 64 MB as float32. The largest block of FLAC, 65,535
+    # samples, becomes a million at the lowest rate
+    max_frames: int = 1_800_000
+    # decoded frames of one film: a working day at 60 frames per second
     max_image_frames: int = 64
     # frames of an animation that are decoded to see that they can be; the rest is only counted
     min_damaged_text_fraction: float = 0.5
@@ -76,6 +89,10 @@ class PreprocessSettings:
         """Refuse what no run could use."""
         for name in (
             "max_pixels",
+            "min_sample_rate_hz",
+            "max_decoded_s",
+            "max_frame_samples",
+            "max_frames",
             "max_image_frames",
             "analysis_rate_hz",
             "max_keyframes",
@@ -84,6 +101,11 @@ class PreprocessSettings:
         ):
             if getattr(self, name) <= 0:
                 raise SettingsError(f"preprocess.{name}={getattr(self, name)} must be above 0; correct the setting")
+        if self.max_sample_rate_hz < self.min_sample_rate_hz:
+            raise SettingsError(
+                f"preprocess.max_sample_rate_hz={self.max_sample_rate_hz} is below "
+                f"min_sample_rate_hz={self.min_sample_rate_hz}, so that no sound is left; correct one of them"
+            )
         if self.analysis_side_px < 48:
             raise SettingsError(
                 f"preprocess.analysis_side_px={self.analysis_side_px} is below the 48 px that shot boundaries are "

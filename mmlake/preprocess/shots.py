@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmlake.preprocess.frames import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
+from mmlake.preprocess.planes import NUM_LUMA, SHOT_CHROMA_HW, SHOT_LUMA_HW
 from mmlake.preprocess.settings import PreprocessSettings
 
 # T frames, H W height and width of the small luma, C both chroma planes in a row

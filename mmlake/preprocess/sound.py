@@ -7,21 +7,28 @@ come too early for ever.
 from __future__ import annotations
 
 import io
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmlake.decoders import check_sample_rate
+from mmlake.errors import UnreadableItem
 from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
 
 if TYPE_CHECKING:
     from av import AudioFrame
+    from av.audio.stream import AudioStream
 
 _TOLERANCE_S = 0.02  # time stamps of a millisecond clock jitter; a lost MP3 frame is 0.026 s
 _SCALES = {"u8": 128.0, "s16": 32768.0, "s32": 2147483648.0, "s64": 9223372036854775808.0, "flt": 1.0, "dbl": 1.0}
 
 
 class SoundWriter:
-    """Takes decoded audio frames in order; holds only the FLAC bytes and one block of samples."""
+    """Takes decoded audio frames in order, within a `with`; holds only the FLAC bytes and one block of samples.
+
+    Raises UnreadableItem 3006, 3007, 3009 before it does work that the settings do not allow.
+    """
 
     def __init__(self, *, origin_s: float, settings: PreprocessSettings) -> None:
         self._origin_s, self._settings = origin_s, settings
@@ -30,6 +37,13 @@ class SoundWriter:
         self.num_channels = 0
         self.num_dropped = 0  # frames that fit nowhere: another rate, or a broken clock
         self._sink = io.BytesIO()
+        self._open = ExitStack()  # closed also where an item is given up half-way
+
+    def __enter__(self) -> SoundWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
 
     def add(self, frame: AudioFrame) -> None:
         """Place one frame."""
@@ -45,6 +59,7 @@ class SoundWriter:
                 self.num_dropped += 1
                 return
             if gap > _TOLERANCE_S * self._rate_hz:
+                self._check_length(gap)
                 self._silence(gap)
             elif gap < -_TOLERANCE_S * self._rate_hz:
                 samples = samples[-gap:]  # already written: an overlap, or sound from before time 0
@@ -56,7 +71,7 @@ class SoundWriter:
             return None
         if self._resampler is not None:
             self._file.write(_sixteen_bit(self._resampler.resample_chunk(np.zeros(0, np.float32), last=True)))
-        self._file.close()
+        self._open.close()
         return self._sink.getvalue(), self._position / self._rate_hz
 
     @property
@@ -68,9 +83,10 @@ class SoundWriter:
         import soundfile
         import soxr
 
+        check_rate(frame.sample_rate, settings=self._settings)
         self._rate_hz, self.num_channels = frame.sample_rate, frame.layout.nb_channels
-        self._file = soundfile.SoundFile(
-            self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16"
+        self._file = self._open.enter_context(
+            soundfile.SoundFile(self._sink, "w", samplerate=SOUND_RATE_HZ, channels=1, format="FLAC", subtype="PCM_16")
         )
         self._resampler = (
             None
@@ -85,10 +101,41 @@ class SoundWriter:
             count -= len(block)
 
     def _write(self, samples: np.ndarray) -> None:
+        self._check_length(len(samples))
+        num_resampled = len(samples) * SOUND_RATE_HZ // self._rate_hz
+        if num_resampled > self._settings.max_frame_samples:
+            raise UnreadableItem(
+                3009, f"num_frame_samples={num_resampled} not in [0, {self._settings.max_frame_samples}]"
+            )
         self._position += len(samples)
         if self._resampler is not None:
             samples = self._resampler.resample_chunk(samples)
         self._file.write(_sixteen_bit(samples))
+
+    def _check_length(self, num_more: int) -> None:
+        """Raises UnreadableItem 3007 where so many more samples are too many."""
+        check_duration((self._position + num_more) / self._rate_hz, settings=self._settings)
+
+
+def check_bounds(stream: AudioStream, duration_s: float | None, *, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3006, 3007 where what the header claims is out of bounds; None, and a rate of 0, are
+    unknown."""
+    rate_hz = stream.codec_context.sample_rate if stream.codec_context is not None else 0
+    if rate_hz:
+        check_rate(rate_hz, settings=settings)
+    if duration_s is not None:
+        check_duration(duration_s, settings=settings)
+
+
+def check_rate(rate_hz: int, *, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3006 where sound of that rate is not to be resampled."""
+    check_sample_rate(rate_hz, low_hz=settings.min_sample_rate_hz, high_hz=settings.max_sample_rate_hz)
+
+
+def check_duration(duration_s: float, *, settings: PreprocessSettings) -> None:
+    """Raises UnreadableItem 3007 where the sound is too long."""
+    if duration_s > settings.max_decoded_s:
+        raise UnreadableItem(3007, f"duration_s={duration_s:.6g} s not in [0, {settings.max_decoded_s:g}]")
 
 
 def mono(frame: AudioFrame) -> np.ndarray:

@@ -1,25 +1,24 @@
-"""The stage itself: one track per distinct digest of a partition, and the one border where a bad item becomes a row."""
+"""The stage itself: one track per distinct digest of a partition; what cannot be decoded is a row as well."""
 
 from __future__ import annotations
 
-import errno
+import hashlib
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from mmlake import schemas
-from mmlake.errors import BlobCorrupt, BlobMissing, MmlakeError, SettingsError, UnreadableItem
-from mmlake.preprocess.align import Aligner
-from mmlake.preprocess.audio import audio_track
-from mmlake.preprocess.image import image_track
-from mmlake.preprocess.recognize import Listener
+from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
+from mmlake.errors import CODES
+from mmlake.preprocess.decoding import IN_MEMORY, Decoded, Encoded, decoder_of
+from mmlake.preprocess.recognize import SpeechRecognizer
 from mmlake.preprocess.settings import PreprocessSettings
-from mmlake.preprocess.subtitles import parse_cues
-from mmlake.preprocess.text import normalize, text_track
-from mmlake.preprocess.video import video_track
-from mmlake.progress import Advance, counted, silent
-from mmlake.records import MODALITIES
+from mmlake.progress import Advance, silent
 from mmlake.store import Blobs
 
 _log = logging.getLogger(__name__)
@@ -36,10 +35,7 @@ _COLUMNS = (
     "error_code",
     "materialize_error",
 )
-# the machine's fault, never the item's: a full or failing disk must stop the run, not mark good items unreadable
-_MACHINE_FAULTS = frozenset(
-    {errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM}
-)
+_UNDECODABLE = 3001
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +57,39 @@ def tracks(
     *,
     store: Blobs,
     settings: PreprocessSettings | None = None,
+    runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
     """The TRACKS table: one row per distinct digest among the items of this modality.
 
     An item that cannot be decoded becomes a row with status unreadable, a code and a reason. Raises only for settings,
-    missing libraries and a failing disk.
+    missing libraries, a failing disk and a store that does not answer. runner: where decoders run.
     """
-    if modality not in MODALITIES:
-        raise SettingsError(f"modality {modality!r} is not one of {MODALITIES}; correct the call")
-    decoder = _Decoder(store=store, settings=settings or PreprocessSettings())
-    rows = [_row(decoder, item, modality) for item in counted(_distinct(items, modality), advance)]
+    settings = settings or PreprocessSettings()
+    decode, recognizer = decoder_of(modality, settings), SpeechRecognizer(settings)
+    readable, rows = [], []
+    for item in _distinct(items, modality):
+        if item.error_code is None and item.error is None:
+            readable.append(item)
+        else:  # nobody could read it at its source
+            code = _UNDECODABLE if item.error_code is None else item.error_code
+            rows.append(_unreadable(_row(item, modality), code, item.error or CODES[code].what))
+            advance(1)
+    decoded = map_opened(
+        runner,
+        decode,
+        readable,
+        opened=partial(_encoded, store=store, in_memory=modality in IN_MEMORY),
+        code=_UNDECODABLE,
+        what=f"the bytes do not decode as {modality}",
+        advance=advance,
+    )
+    for item, found in decoded:
+        columns = found if isinstance(found, Failure) else _stored(found, store=store, recognizer=recognizer)
+        if isinstance(columns, Failure):
+            rows.append(_unreadable(_row(item, modality), columns.code, columns.reason))
+        else:
+            rows.append(_row(item, modality) | columns | {"status": "ok"})
     num_unreadable = sum(row["status"] == "unreadable" for row in rows)
     _log.info(
         "tracks %s: %d digests of %d items = %d ok + %d unreadable",
@@ -86,8 +104,8 @@ def tracks(
 
 def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
     """One record per digest, sorted; independent of the order of the items."""
-    by_digest: dict[str, list[dict]] = {}
-    for row in sorted(items.select(list(_COLUMNS)).to_pylist(), key=lambda row: row["item_id"]):
+    by_digest: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(items.select(list(_COLUMNS)).to_pylist(), key=lambda row: str(row["item_id"])):
         if row["digest"] is not None and row["modality"] == modality:
             by_digest.setdefault(row["digest"], []).append(row)
     distinct = []
@@ -108,9 +126,9 @@ def _distinct(items: pa.Table, modality: str) -> list[_Occurrences]:
     return distinct
 
 
-def _row(decoder: _Decoder, item: _Occurrences, modality: str) -> dict[str, object]:
-    """The track of one digest, whatever its bytes hold."""
-    row: dict[str, object] = {
+def _row(item: _Occurrences, modality: str) -> dict[str, object]:
+    """What every track of the item has, decoded or not."""
+    return {
         "digest": item.digest,
         "modality": modality,
         "role": item.role,
@@ -118,68 +136,41 @@ def _row(decoder: _Decoder, item: _Occurrences, modality: str) -> dict[str, obje
         "size_bytes": item.size_bytes,
         "transcript_source": "none",
     }
-    if item.error_code is not None or item.error is not None:
-        return row | {"status": "unreadable", "error_code": item.error_code, "error": item.error}
-    try:
-        return row | decoder.decode(item, modality) | {"status": "ok"}
-    except UnreadableItem as error:
-        code, reason = error.code, error.reason
-    except BlobMissing:
-        code, reason = 2001, "the store holds no blob of this digest"
-    except BlobCorrupt:
-        code, reason = 2002, "the blob's bytes do not hash to its digest"
-    except (MmlakeError, MemoryError):
-        raise  # settings and environment: a person must act
-    except OSError as error:
-        if error.errno in _MACHINE_FAULTS:
-            raise
-        code, reason = 3001, f"size_bytes={item.size_bytes} do not decode as {modality} (OSError)"
-    # the one per-item border: decoders raise anything on hostile bytes, and one item must not stop its shard
-    except Exception as error:  # noqa: BLE001
-        _log.warning("tracks %s: %s met an unforeseen %s", modality, item.digest, type(error).__name__, exc_info=True)
-        code, reason = 3001, f"size_bytes={item.size_bytes} do not decode as {modality} ({type(error).__name__})"
+
+
+def _unreadable(row: dict[str, object], code: int, reason: str) -> dict[str, object]:
     return row | {"status": "unreadable", "error_code": code, "error": reason}
 
 
-class _Decoder:
-    """Bytes to columns, with the aligner and the recognizer loaded at most once."""
+@contextmanager
+def _encoded(item: _Occurrences, *, store: Blobs, in_memory: bool) -> Iterator[Encoded]:
+    """The item for its decoder. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
+    if in_memory:
+        yield Encoded(item.content_type, item.sample_text, data=store.read(item.digest))
+        return
+    with store.local(item.digest) as path:
+        with path.open("rb") as file:  # a large blob is its own file, which nobody else checks
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != item.digest:
+            raise store.corrupt(item.digest, actual)
+        yield Encoded(item.content_type, item.sample_text, path=path)
 
-    def __init__(self, *, store: Blobs, settings: PreprocessSettings) -> None:
-        self._store, self._settings = store, settings
-        self._aligner, self._listener = Aligner(settings), Listener(settings)
 
-    def decode(self, item: _Occurrences, modality: str) -> dict[str, object]:
-        """The columns of this item's modality. Raises UnreadableItem and whatever a decoder raises."""
-        if modality == "text":
-            return text_track(self._store.read(item.digest), item.content_type, settings=self._settings)
-        if modality == "image":
-            return image_track(self._store.read(item.digest), settings=self._settings)
-        self._check_blob(item.digest)
-        with self._store.local(item.digest) as path:
-            if modality == "audio":
-                columns, flac = audio_track(path, settings=self._settings)
-                return columns | self._sound(flac, item)
-            decoded = video_track(path, settings=self._settings)
-        keyframes = [
-            {"time_s": frame.time_s, "digest": self._store.put(frame.jpeg, extension="jpg"), "shot": frame.shot}
+def _stored(decoded: Decoded, *, store: Blobs, recognizer: SpeechRecognizer) -> dict[str, object] | Failure:
+    """The columns, with keyframes and sound in the store. A Failure where speech cannot be recognized in the sound."""
+    columns = dict(decoded.columns)
+    if decoded.flac is not None and decoded.needs_transcript:
+        words = attempt(
+            recognizer.columns, decoded.flac, code=_UNDECODABLE, what="no speech can be recognized in the sound"
+        )
+        if isinstance(words, Failure):
+            return words
+        columns |= words
+    if decoded.keyframes:
+        columns["keyframes"] = [
+            {"time_s": frame.time_s, "digest": store.put(frame.jpeg, extension="jpg"), "shot": frame.shot}
             for frame in decoded.keyframes
         ]
-        return decoded.columns | {"keyframes": keyframes} | self._sound(decoded.flac, item)
-
-    def _check_blob(self, digest: str) -> None:
-        """Raises BlobMissing, BlobCorrupt: media are decoded from their file, which nothing else checks."""
-        fault = self._store.verify(digest)
-        if fault == "missing":
-            raise BlobMissing(f"blob {digest} is named by an item but absent; run `mmlake fsck`")
-        if fault == "corrupt":
-            raise BlobCorrupt(f"blob {digest} does not hash to its name; run `mmlake fsck`")
-
-    def _sound(self, flac: bytes | None, item: _Occurrences) -> dict[str, object]:
-        """audio_digest, transcript, transcript_source and words."""
-        columns: dict[str, object] = {} if flac is None else {"audio_digest": self._store.put(flac, extension="flac")}
-        cues = parse_cues(item.sample_text) if item.sample_text else []
-        if cues:
-            words = self._aligner.words(flac, cues) if flac is not None and self._settings.align else []
-            transcript = normalize(" ".join(cue.text for cue in cues), settings=self._settings)
-            return columns | {"transcript": transcript, "transcript_source": "source", "words": words}
-        return columns if flac is None else columns | self._listener.columns(flac)
+    if decoded.flac is not None:
+        columns["audio_digest"] = store.put(decoded.flac, extension="flac")
+    return columns

@@ -6,19 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmlake.decoders import picture_stream
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess.container import Decoding, check_complete, opened
-from mmlake.preprocess.frames import jpeg, oriented_size, signal, small_planes
 from mmlake.preprocess.keyframes import Candidates, Keyframe
+from mmlake.preprocess.planes import jpeg, oriented_size, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.shots import Boundary, ShotFinder
-from mmlake.preprocess.sound import SoundWriter
+from mmlake.preprocess.sound import SoundWriter, check_bounds
 
 if TYPE_CHECKING:
     import numpy as np
     from av import VideoFrame
-    from av.container import InputContainer
-    from av.video.stream import VideoStream
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,11 +30,11 @@ class VideoDecoded:
 
 
 def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
-    """The decoded video. Raises UnreadableItem 3001, 3002, 3003, 3004, 3005."""
+    """The decoded video. Raises UnreadableItem 3001 to 3009."""
     import av
 
     with opened(path) as container:
-        stream = _picture_stream(container)
+        stream = picture_stream(container)
         num_pixels = stream.codec_context.width * stream.codec_context.height
         if num_pixels > settings.max_pixels:
             raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
@@ -46,22 +45,26 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             sounds[0].codec_context.name if sounds and sounds[0].codec_context else None,
         )
         container_s = container.duration / 1e6 if container.duration is not None else None
+        for sound_stream in sounds:
+            check_bounds(sound_stream, container_s, settings=settings)  # before anything is decoded
+        if stream.frames > settings.max_frames:
+            raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
         origin_s = (container.start_time or 0) / 1e6
         reader = _Reader(
             origin_s=origin_s,
             fallback_s=float(1 / stream.average_rate) if stream.average_rate else 0.04,
             settings=settings,
         )
-        writer = SoundWriter(origin_s=origin_s, settings=settings)
         decoding = Decoding(container, [stream, *sounds])
-        for frame in decoding:
-            if isinstance(frame, av.VideoFrame):
-                reader.add(frame)
-            else:
-                writer.add(frame)
+        with SoundWriter(origin_s=origin_s, settings=settings) as writer:
+            for frame in decoding:
+                if isinstance(frame, av.VideoFrame):
+                    reader.add(frame)
+                else:
+                    writer.add(frame)
+            sound = writer.finish()
     if not reader.num_frames:
         raise UnreadableItem(3001, f"num_frames=0 of {decoding.num_packets} packets decoded ({video_codec})")
-    sound = writer.finish()
     num_errors = decoding.num_errors + writer.num_dropped
     decoded_s = max(reader.end_s, sound[1] if sound else 0.0)
     check_complete(
@@ -80,16 +83,6 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             "num_channels": writer.num_channels,
         }
     return VideoDecoded(columns=columns, keyframes=keyframes, flac=sound[0] if sound else None)
-
-
-def _picture_stream(container: InputContainer) -> VideoStream:
-    """The first video stream that is no cover picture. Raises UnreadableItem 3003."""
-    from av.stream import Disposition
-
-    for stream in container.streams.video:
-        if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic:
-            return stream
-    raise UnreadableItem(3003, f"num_video_streams=0 of {len(container.streams)} streams not in [1, inf)")
 
 
 @dataclass(kw_only=True)
@@ -119,6 +112,8 @@ class _Reader:
                 f"num_pixels={frame.width * frame.height} in frame {self.num_frames} not in [1, "
                 f"{self.settings.max_pixels}]",
             )
+        if self.num_frames >= self.settings.max_frames:
+            raise UnreadableItem(3008, f"num_frames={self.num_frames + 1} not in [1, {self.settings.max_frames}]")
         if frame.pts is not None and frame.time_base is not None:
             time_s = float(frame.pts * frame.time_base) - self.origin_s
         else:

@@ -65,11 +65,12 @@ _ROW_TABLES: dict[str, list[str]] = {
         "audio_digest",
         "transcript_source",
     ],
-    "measures": ["digest", "measure", "value"],
+    "measures": ["digest", "measure", "value", "status", "error_code", "error"],
     "verdicts": ["digest", "status", "severity", "error_code", "rule", "reason", "weight", "findings"],
-    "fingerprints": ["digest", "method"],
-    "embeddings": ["digest", "encoder", "revision", "dimension"],
+    "fingerprints": ["digest", "method", "status", "error_code", "error"],
+    "embeddings": ["digest", "encoder", "revision", "dimension", "status", "error_code", "error"],
 }
+_RESULTS = ("measures", "fingerprints", "embeddings")
 _CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters")
 
 
@@ -387,6 +388,8 @@ def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _said(table: str, rows: list[dict[str, Any]]) -> str:
     row = rows[0]
+    if table in _RESULTS and row["status"] == "unreadable":
+        return f"none: {row['error']} ({row['error_code']})"
     match table:
         case "items":
             return f"{len(rows)} occurrence{'s' if len(rows) > 1 else ''}, {row['status']}"

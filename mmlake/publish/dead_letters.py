@@ -1,4 +1,5 @@
-"""The dead letters: every row that could not be read, with what is known about it, in one table for the whole lake."""
+"""The dead letters: every item that a stage made nothing of, with what is known about it, in one table for the whole
+lake."""
 
 from __future__ import annotations
 
@@ -9,17 +10,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, schemas
-from mmlake.errors import CODES
+from mmlake import contracts, quality, schemas
+from mmlake.errors import CODES, ErrorCode
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 DEAD_LETTERS = Slot("dead_letters", "all")
-_STAGES = {"items": "sources", "blobs": "store", "tracks": "preprocess"}  # table -> the stage whose failures it holds
+# table -> the stage whose failures it holds, in data order
+_STAGES = {
+    "items": "sources",
+    "blobs": "store",
+    "tracks": "preprocess",
+    "measures": "quality",
+    "fingerprints": "dedup",
+    "embeddings": "embed",
+}
+_LAST = ("fingerprints", "embeddings")  # nothing follows from their failures
 _TABLE_OF = {stage: table for table, stage in _STAGES.items()}
 
 
@@ -127,15 +137,16 @@ def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
     out."""
     for modality in MODALITIES:
         for shard in lake.tables.shards("items", modality):
-            told: set[str] = set()
+            known: set[str] = set()
             for table in _STAGES:
                 stamp = lake.tables.stamp(Slot(table, modality, shard))
                 if stamp is None:
                     continue
                 for row in _unreadable(lake, Slot(table, modality, shard)):
-                    if table != "items" and row["digest"] in told:
+                    if table != "items" and row["digest"] in known:
                         continue
-                    told.add(row["digest"])
+                    if table not in _LAST:
+                        known.add(row["digest"])
                     yield _letter(table, modality, shard, row, stamp)
                 advance(stamp.num_rows)
 
@@ -143,15 +154,20 @@ def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
 def _unreadable(lake: Lake, slot: Slot) -> list[dict[str, Any]]:
     names = {
         "items": ["item_id", "digest", "source", "source_ref", "materialize_error"],
-        "tracks": ["digest", "error"],
         "blobs": ["digest"],
-    }[slot.table]
+    }.get(slot.table, ["digest", "error"])
     table = lake.tables.read(slot, columns=[*names, "status", "error_code"])
     return table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist()
 
 
+@lru_cache(maxsize=1)
+def _catalogue() -> dict[int, ErrorCode]:
+    """Every code that a row can have, those of the quality rules included."""
+    return CODES | {entry.code: entry for entry in quality.error_codes()}
+
+
 def _letter(table: str, modality: str, shard: str, row: dict[str, Any], stamp: Stamp) -> dict[str, Any]:
-    code = CODES[row["error_code"]]
+    code = _catalogue()[row["error_code"]]
     key = row.get("item_id") or row["digest"]
     return {
         "letter": f"{modality}/{table}/{shard}/{key}",

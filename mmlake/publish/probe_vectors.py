@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.catalog import vector_column
-from mmlake.embed import encode_file_query, encode_text_query
-from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
+from mmlake.errors import BlobCorrupt, BlobMissing, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.lake import Lake
 from mmlake.records import ADMITTED, digest_of
@@ -75,7 +75,7 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
     for probe in asked:
         try:
             vectors[probe.id] = _encode(lake, sounds, probe, encoder)
-        except (MmlakeError, UnreadableItem):
+        except (UnusableQuery, UnreadableItem, BlobMissing, BlobCorrupt):
             continue  # counted by the caller: probes asked against vectors had
     sink = io.BytesIO()
     np.savez(sink, **vectors)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.rand
         return path
     row = lake.catalog.get(probe.query_digest)
     if row is None:
-        raise MmlakeError(
+        raise BlobMissing(
             f"probe {probe.id} asks for {probe.query_digest}, which the catalog does not have; pin a probe set of "
             "this corpus"
         )

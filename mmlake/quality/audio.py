@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from mmlake.decoders import frames, open_media
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import Blobs
+from mmlake.quality.subject import Measures, Subject, Taking
 
 # T analysis frames, B bands, F frequency bins
 _BLOCK_SAMPLES = 1 << 16
@@ -28,13 +29,13 @@ _MIN_HEARD_S = 1.0  # a single syllable has no pause, so nothing tells its floor
 _MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
 
 
-def audio_measures(track: dict, store: Blobs) -> dict[str, float | None]:
+def audio_measures(subject: Subject) -> Measures:
     """The measures of one recording; both its own samples and its mono track are decoded."""
     import soundfile
 
-    with store.local(track["digest"]) as path:
-        measures: dict[str, float | None] = {"duration_s": track["duration_s"], **levels(blocks(path))}
-    samples, rate_hz = soundfile.read(io.BytesIO(store.read(track["audio_digest"])), dtype="float32")
+    assert subject.path is not None
+    measures: Measures = {"duration_s": subject.track["duration_s"], **levels(blocks(subject.path))}
+    samples, rate_hz = soundfile.read(io.BytesIO(subject.blobs[0]), dtype="float32")
     measures["silent_fraction"] = silent_fraction(samples, rate_hz)
     measures["snr_db"] = snr_db(samples)
     return measures
@@ -58,20 +59,12 @@ def blocks(path: Path) -> Iterator[np.ndarray]:
 
 def _decoded(path: Path) -> Iterator[np.ndarray]:
     import av
-    import av.error
 
-    # the track was made from it: it is no playlist
-    with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
-        stream = container.streams.audio[0]
+    with open_media(path) as container:
         planar = av.AudioResampler(format="fltp")
-        for packet in container.demux(stream):
-            try:
-                frames = packet.decode()
-            except av.error.FFmpegError:
-                continue  # counted when the track was made
-            for frame in frames:
-                for part in planar.resample(frame):
-                    yield part.to_ndarray().T
+        for frame in frames(container, container.streams.audio[0]):
+            for part in planar.resample(frame):
+                yield part.to_ndarray().T
 
 
 def levels(parts: Iterator[np.ndarray]) -> dict[str, float | None]:
@@ -164,6 +157,13 @@ def snr_db(samples: np.ndarray) -> float | None:
         return _MAX_SNR_DB
     return float(np.clip(10 * np.log10(max(signal, 1e-12 * noise) / noise), _MIN_SNR_DB, _MAX_SNR_DB))
 
+
+AUDIO_TAKING = Taking(
+    columns=("duration_s", "audio_digest"),
+    measures=audio_measures,
+    blobs=lambda track: [track["audio_digest"]],
+    needs_file=True,
+)
 
 # noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away
 # together

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
 from mmlake import schemas
 from mmlake.errors import CODES, ContractBroken, SettingsError
-from mmlake.quality.rule import Rule
+from mmlake.quality.rule import NUM_FAILURES, Rule
 from mmlake.quality.rules import RULES
 from mmlake.quality.settings import QualitySettings
+from mmlake.quality.subject import Measures
 
 _log = logging.getLogger(__name__)
 _UNDECODABLE = 3001
@@ -28,7 +31,7 @@ def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: Qual
     if modality not in RULES:
         raise SettingsError(f"modality {modality!r} is not one of {tuple(RULES)}; correct the call")
     rules = [(rule, *_bounds(rule, settings)) for rule in RULES[modality] if rule.name not in settings.disabled]
-    values = _by_digest(measures)
+    values, failures = _by_digest(measures)
     rows = []
     for track in tracks.select(["digest", "role", "status", "error_code", "error"]).to_pylist():
         digest = track["digest"]
@@ -39,7 +42,7 @@ def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: Qual
             raise ContractBroken(
                 f"verdicts {modality}: track {digest} has no measures; re-materialize the measures of its shard"
             )
-        findings = _findings(rules, track["role"], values[digest])
+        findings = _findings(rules, track["role"], values[digest], failures.get(digest))
         rows.append(_verdict(digest, findings, *_status(findings, settings)))
     counts = Counter(str(row["status"]) for row in rows)
     _log.info(
@@ -56,24 +59,31 @@ def _bounds(rule: Rule, settings: QualitySettings) -> tuple[float | None, float 
     return low, high
 
 
-def _by_digest(measures: pa.Table) -> dict[str, dict[str, float | None]]:
-    values: dict[str, dict[str, float | None]] = {}
-    for digest, name, value in zip(
-        *(measures.column(name).to_pylist() for name in ("digest", "measure", "value")), strict=True
+def _by_digest(measures: pa.Table) -> tuple[dict[str, Measures], dict[str, str]]:
+    """(the measures of each digest, why there are none of those that failed)."""
+    values: dict[str, Measures] = {}
+    failures: dict[str, str] = {}
+    for digest, name, value, error in zip(
+        *(measures.column(name).to_pylist() for name in ("digest", "measure", "value", "error")), strict=True
     ):
         values.setdefault(digest, {})[name] = value
-    return values
+        if error is not None:
+            failures[digest] = error
+    return values, failures
 
 
 def _findings(
-    rules: list[tuple[Rule, float | None, float | None]], role: str, values: dict[str, float | None]
+    rules: list[tuple[Rule, float | None, float | None]], role: str, values: Measures, failure: str | None
 ) -> list[dict[str, object]]:
     """The broken rules, gravest first."""
-    broken = [
-        (rule.severity, rule.error_code, rule.name, rule.reason(value, low, high))
-        for rule, low, high in rules
-        if role in rule.roles and (value := values.get(rule.measure)) is not None and not rule.holds(value, low, high)
-    ]
+    broken = []
+    for rule, low, high in rules:
+        value = values.get(rule.measure)
+        if role in rule.roles and value is not None and not rule.holds(value, low, high):
+            reason = rule.reason(value, low, high)
+            if rule.measure == NUM_FAILURES and failure is not None:
+                reason += f": {failure}"
+            broken.append((rule.severity, rule.error_code, rule.name, reason))
     return [
         {"rule": name, "severity": severity, "error_code": code, "reason": reason}
         for severity, code, name, reason in sorted(broken)
@@ -89,7 +99,7 @@ def _status(findings: list[dict[str, object]], settings: QualitySettings) -> tup
     return "flagged", settings.flagged_weight
 
 
-def _unreadable(track: dict) -> dict[str, object]:
+def _unreadable(track: Mapping[str, Any]) -> dict[str, object]:
     code = track["error_code"] if track["error_code"] in CODES else _UNDECODABLE
     return {
         "rule": CODES[code].name,

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from mmlake.records import ROLES
 
+NUM_FAILURES = "num_failures"  # the measure that every item has: 0, or 1 where its measures cannot be taken
+UNMEASURED = 4001
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
@@ -39,10 +42,11 @@ def unmeasured(modality: str) -> Rule:
     failure."""
     return Rule(
         name="unmeasured",
-        error_code=4001,
+        error_code=UNMEASURED,
         severity="P1",
-        measure="num_failures",
+        measure=NUM_FAILURES,
         high=1,
         what=f"The measures of this {modality} item could not be taken although it decoded.",
-        fix="Look for the item's digest in the log of the measures step; report it with the item.",
+        fix="Try again with `mmlake retry`; look for the item's digest in the log of the measures step, and report it "
+        "with the item.",
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import Blobs
+from mmlake.quality.subject import Measures, Subject, Taking
 
 # scripts that write no spaces: word lengths mean nothing
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
@@ -68,10 +68,13 @@ _LOREM = frozenset(
 _LOREM_SHARE = 0.8
 
 
-def text_measures(track: dict, store: Blobs | None = None) -> dict[str, float | None]:
+def text_measures(subject: Subject) -> Measures:
     """The measures of one text; everything stands in the track."""
-    text: str = track["text"] or ""
-    return {"num_words": float(track["num_words"] or 0), **{name: take(text) for name, take in MEASURES.items()}}
+    text: str = subject.track["text"] or ""
+    return {
+        "num_words": float(subject.track["num_words"] or 0),
+        **{name: take(text) for name, take in MEASURES.items()},
+    }
 
 
 def _mean_word_length_chars(text: str) -> float | None:
@@ -155,6 +158,7 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "garbled_fraction": _garbled_fraction,
     "compressed_fraction": _compressed_fraction,
 }
+TEXT_TAKING = Taking(columns=("text", "num_words"), measures=text_measures)
 _DOCUMENT = ("document",)
 _WRITTEN = ("document", "caption", "transcript")
 TEXT_RULES = (

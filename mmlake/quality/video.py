@@ -6,7 +6,8 @@ import numpy as np
 
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.store import Blobs
+from mmlake.quality.subject import Measures, Subject, Taking, Track
+from mmlake.records import Digest
 
 # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
 _BLACK_LUMA, _BLACK_STD = 20.0, 10.0
@@ -17,13 +18,14 @@ _COARSE_WH = (48, 27)  # cells in which motion is seen and noise is not
 _MAX_KEYFRAMES = 16  # evenly chosen; more would not move a median
 
 
-def video_measures(track: dict, store: Blobs) -> dict[str, float | None]:
+def video_measures(subject: Subject) -> Measures:
     """The measures of one video."""
+    track = subject.track
     signals = track["signals"]
     luma_T = np.array([row["luma"] for row in signals], np.float64)
     std_T = np.array([row["luma_std"] for row in signals], np.float64)
     change_T = np.array([row["change"] for row in signals[1:]], np.float64)
-    planes = _planes(track["keyframes"], store)
+    planes = [luma(keyframe) for keyframe in subject.blobs]
     is_black_T = (luma_T < _BLACK_LUMA) & (std_T < _BLACK_STD)
     return {
         "duration_s": track["duration_s"],
@@ -43,16 +45,11 @@ def _flicker(luma_T: np.ndarray) -> float | None:
     return float(np.median(np.abs(luma_T[1:-1] - (luma_T[:-2] + luma_T[2:]) / 2))) if len(luma_T) >= 3 else None
 
 
-def _planes(keyframes: list[dict], store: Blobs) -> list[np.ndarray]:
-    """The luma of some keyframes, evenly chosen in order of time."""
-    picks = (
-        sorted(
-            {round(position) for position in np.linspace(0, len(keyframes) - 1, min(_MAX_KEYFRAMES, len(keyframes)))}
-        )
-        if keyframes
-        else []
-    )
-    return [luma(store.read(keyframes[pick]["digest"])) for pick in picks]
+def _keyframes(track: Track) -> list[Digest]:
+    """Some of the keyframes, evenly chosen in order of time."""
+    keyframes = track["keyframes"]
+    positions = np.linspace(0, len(keyframes) - 1, min(_MAX_KEYFRAMES, len(keyframes))) if keyframes else ()
+    return [keyframes[pick]["digest"] for pick in sorted({round(position) for position in positions})]
 
 
 def _blur(planes: list[np.ndarray]) -> float | None:
@@ -69,6 +66,12 @@ def _displacement(planes: list[np.ndarray]) -> float:
     coarse = [cv2.resize(plane, _COARSE_WH, interpolation=cv2.INTER_AREA) for plane in planes]
     return max((float(np.abs(plane - coarse[0]).mean()) for plane in coarse), default=0.0)
 
+
+VIDEO_TAKING = Taking(
+    columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots"),
+    measures=video_measures,
+    blobs=_keyframes,
+)
 
 VIDEO_RULES = (
     unmeasured("video"),

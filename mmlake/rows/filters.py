@@ -7,7 +7,7 @@ only those that earlier filters left. Adding a filter: its measure in `measures.
 from __future__ import annotations
 
 import functools
-import logging
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.compute import Executor
 from mmlake.embed import EmbedSettings
-from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.optional import need
 from mmlake.rows import measures
 from mmlake.rows.batch import RowBatch
@@ -41,7 +41,6 @@ _DROPPED = pa.schema(
 )
 # (batch, mask) -> (row, its bytes or None) of the masked rows
 Pictures = Callable[[RowBatch, np.ndarray], Iterable[tuple[int, bytes | None]]]
-_log = logging.getLogger(__name__)
 
 
 def _text(name: str, what: str, *, unit: str = "", low: float | None = None, high: float | None = None) -> Filter:
@@ -163,30 +162,26 @@ def held(batch: RowBatch, mask: np.ndarray) -> Iterator[tuple[int, bytes | None]
 
 
 def apply_filters(
-    batch: RowBatch,
-    filters: Sequence[Filter],
-    *,
-    pictures: Pictures = held,
-    models: EmbedSettings | None = None,
-    executor: Executor | None = None,
-) -> tuple[RowBatch, Dropped]:
+    batch: RowBatch, filters: Sequence[Filter], *, pictures: Pictures = held, models: EmbedSettings | None = None,
+    executor: Executor | None = None, runner: Runner = IN_PROCESS,
+) -> tuple[RowBatch, Dropped]:  # fmt: skip
     """(what the filters leave, what they took). Filters work in their order, each on what the one before left;
     positions are counted anew.
 
     pictures: reads the bytes of masked rows, which then do not stay in the batch. models, executor: for clip_score.
-    Raises MissingExtra, ModelMissing, and SchemaMismatch for a batch without the columns of `REQUIRED`, before the
-    first row is looked at.
+    runner: where pictures are decoded. Raises MissingExtra, ModelMissing, and SchemaMismatch for a batch without the
+    columns of `REQUIRED`, before the first row is read; and what is the machine's fault.
     """
     check_needs(filters, models)
     if not batch.num_rows:
         return batch, Dropped()
     check_columns(batch.to_arrow())
     similarity = (
-        Similarity(models or EmbedSettings(), executor or Executor("auto"))
+        Similarity(models or EmbedSettings(), executor or Executor("auto"), runner)
         if any(one.kind == "pair" for one in filters)
         else None
     )
-    run = _Run(batch, pictures, similarity)
+    run = _Run(batch, pictures, similarity, runner)
     waiting: list[Filter] = []
     for one in filters:
         if one.kind in ("picture", "pair"):
@@ -211,8 +206,9 @@ def check_needs(filters: Sequence[Filter], models: EmbedSettings | None) -> None
 class _Run:
     """The filters' work on one batch."""
 
-    def __init__(self, batch: RowBatch, pictures: Pictures, similarity: Similarity | None) -> None:
+    def __init__(self, batch: RowBatch, pictures: Pictures, similarity: Similarity | None, runner: Runner) -> None:
         self._batch, self._table, self._pictures, self._similarity = batch, batch.to_arrow(), pictures, similarity
+        self._runner = runner
         self.keep = np.ones(batch.num_rows, dtype=bool)
         self._found: list[tuple[int, str, float | None, str]] = []  # row, filter, value, reason
 
@@ -245,21 +241,34 @@ class _Run:
             self._see_chunk(filters, {row: data for row, data in chunk if data is not None})
 
     def _see_chunk(self, filters: Sequence[Filter], data: dict[int, bytes]) -> None:
-        opened = {row: measures.Picture(one) for row, one in data.items()}
-        for one in filters:
+        for kind, group in itertools.groupby(filters, key=lambda one: one.kind):
+            together = tuple(group)  # neighbours share one decoded picture
             rows = [row for row in data if self.keep[row]]
-            values = (
-                self._pairs([data[row] for row in rows], rows)
-                if one.kind == "pair"
-                else [_measured(one, opened[row]) for row in rows]
+            if kind == "pair":
+                for one in together:
+                    self._judge_pairs(one, data, [row for row in rows if self.keep[row]])
+                continue
+            found = self._runner.map(
+                functools.partial(measures.measured, filters=together),
+                (data[row] for row in rows),
+                code=3001,
+                what="the bytes do not decode as a picture",
             )
-            for row, value in zip(rows, values, strict=True):
-                if isinstance(value, Exception):
-                    self._drop(row, one.name, None, _reason(one, value))
-                elif value is not None and not one.holds(value):
-                    self._drop(row, one.name, value, one.reason(value))
+            for row, values in zip(rows, found, strict=True):
+                for one, value in zip(together, [values] if isinstance(values, Failure) else values, strict=False):
+                    self._judge(one, row, value)
 
-    def _pairs(self, data: list[bytes], rows: list[int]) -> list[float | None | Exception]:
+    def _judge_pairs(self, one: Filter, data: dict[int, bytes], rows: list[int]) -> None:
+        for row, value in zip(rows, self._pairs([data[row] for row in rows], rows), strict=True):
+            self._judge(one, row, value)
+
+    def _judge(self, one: Filter, row: int, value: float | None | Failure) -> None:
+        if isinstance(value, Failure):
+            self._drop(row, one.name, None, value.reason)
+        elif value is not None and not one.holds(value):
+            self._drop(row, one.name, value, one.reason(value))
+
+    def _pairs(self, data: list[bytes], rows: list[int]) -> list[float | None | Failure]:
         assert self._similarity is not None
         samples = self._samples
         texts: dict[int, list[str]] = {}
@@ -328,21 +337,3 @@ def _chunks(pictures: Iterable[tuple[int, bytes | None]]) -> Iterator[list[tuple
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-def _measured(one: Filter, picture: measures.Picture) -> float | None | Exception:
-    assert one.take is not None
-    try:
-        return one.take(picture)
-    except (MmlakeError, MemoryError):
-        raise  # a missing library, a full machine: a person must act
-    # the one per-item border: decoders raise anything, and one picture must not stop its batch
-    except Exception as error:  # noqa: BLE001
-        return error
-
-
-def _reason(one: Filter, error: Exception) -> str:
-    if isinstance(error, UnreadableItem):
-        return error.reason
-    _log.debug("filter %s: %s", one.name, error)
-    return f"{one.measure} cannot be taken: the bytes do not decode as a picture"

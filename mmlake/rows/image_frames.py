@@ -10,6 +10,7 @@ import io
 import warnings
 from typing import TYPE_CHECKING
 
+from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.pictures import picture_formats
@@ -45,18 +46,17 @@ class Frames:
         """As `pick_frame`."""
         if self._data[:4] not in MARKS and not _may_be_animated(self._data) and _is_picture(self._data):
             return self._data
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Pillow warns where our own budget decides
-                return self._page(index) if self._data[:4] in MARKS else self._frame(index)
-        except UnreadableItem:
-            raise
-        except Exception as error:  # the per-frame border: decoders raise anything on hostile bytes
-            raise UnreadableItem(
-                3001,
-                f"frame_index={index}: size_bytes={len(self._data)} of picture data do not decode "
-                f"({type(error).__name__})",
-            ) from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow warns where our own budget decides
+            found = attempt(
+                self._page if self._data[:4] in MARKS else self._frame,
+                index,
+                code=3001,
+                what=f"frame_index={index}: size_bytes={len(self._data)} of picture data do not decode",
+            )
+        if isinstance(found, Failure):
+            raise UnreadableItem(found.code, found.reason)
+        return found
 
     def _page(self, index: int) -> bytes:
         self._tiff = self._tiff or Tiff(self._data)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
 from mmlake.pictures import picture_formats
 from mmlake.preprocess.text import count_words
 from mmlake.quality.image import luma
 from mmlake.quality.text import MEASURES
 from mmlake.records import MODALITIES
+from mmlake.rows.filter import Filter
 from mmlake.rows.order import content_mask, sample_numbers
 from mmlake.rows.schema import METADATA, METADATA_POSITION
 
@@ -32,12 +35,17 @@ class Picture:
     def size_px(self) -> tuple[int, int]:
         """(width, height) by the header alone. Raises UnreadableItem where one is zero or the pixels are too many to
         decode."""
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(self._data), formats=picture_formats()) as picture:
-                width_px, height_px = picture.size
+            try:
+                with Image.open(io.BytesIO(self._data), formats=picture_formats()) as picture:
+                    width_px, height_px = picture.size
+            except UnidentifiedImageError as error:
+                raise UnreadableItem(
+                    3001, f"size_bytes={len(self._data)}, and they do not decode as a picture"
+                ) from error
         for name, value in (("width_px", width_px), ("height_px", height_px)):
             if value < 1:
                 raise UnreadableItem(3001, f"{name}={value} not in [1, inf)")
@@ -51,6 +59,19 @@ class Picture:
         every picture."""
         assert self.size_px
         return luma(self._data).clip(0, 255).astype(np.uint8)
+
+
+def measured(data: bytes, *, filters: Sequence[Filter]) -> list[float | None | Failure]:
+    """The measures that the filters ask for, of one encoded picture, up to the first that drops it. A kernel of
+    mmlake.border."""
+    picture, values = Picture(data), list[float | None | Failure]()
+    for one in filters:
+        assert one.take is not None
+        value = attempt(one.take, picture, code=3001, what=f"{one.measure} cannot be taken of the picture's bytes")
+        values.append(value)
+        if isinstance(value, Failure) or not one.holds(value):
+            break
+    return values
 
 
 def aspect_ratio(picture: Picture) -> float:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import TypeVar
 
 import numpy as np
 
+from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.compute import Executor
 from mmlake.embed import ENCODERS, EmbedSettings
+from mmlake.embed.embedding import Running
 from mmlake.embed.media import Media
-from mmlake.errors import MmlakeError, ModelMissing
-from mmlake.records import canonical_json
+from mmlake.errors import ModelMissing
 
+K = TypeVar("K")
 _ENCODERS = ("clip", "siglip")  # those with pictures and texts in one space; the first that has weights is taken
 
 
@@ -29,54 +33,30 @@ def encoder_of(settings: EmbedSettings) -> str:
 class Similarity:
     """A loaded model. Raises ModelMissing where the settings name no weights for one."""
 
-    def __init__(self, settings: EmbedSettings, executor: Executor) -> None:
-        name = encoder_of(settings)
-        source = settings.models[name]
-        self._executor, self._settings, self._row = executor, settings, ENCODERS[name]
-        self._key = canonical_json(["rows", name, source.path, source.revision])
-        self._model = executor.model(self._key, self._load)
-        self.encoder, self.revision = name, self._model.revision
+    def __init__(self, settings: EmbedSettings, executor: Executor, runner: Runner = IN_PROCESS) -> None:
+        self._running = Running.start(ENCODERS[encoder_of(settings)], executor, settings)
+        self._runner = runner
+        self.encoder, self.revision = self._running.name, self._running.model.revision
 
-    def _load(self, device: str):  # type: ignore[no-untyped-def]  # mmlake.embed.loaded.LoadedEncoder
-        return self._row.loader(self._settings, device)
-
-    def scores(self, pictures: Sequence[tuple[bytes, Sequence[str]]]) -> list[float | None | Exception]:
-        """For each picture its highest cosine with one of the texts; None without texts; the exception where it
-        cannot be encoded."""
-        texts = sorted({text for _, sample_texts in pictures for text in sample_texts})
-        media = [_text(text) for text in texts] + [_picture(data) for data, sample_texts in pictures if sample_texts]
-        vectors = iter(list(self._vectors(media)))
-        of_text = {text: next(vectors) for text in texts}
+    def scores(self, pictures: Sequence[tuple[bytes, Sequence[str]]]) -> list[float | None | Failure]:
+        """For each picture its highest cosine with one of the texts; None without texts; why not where it cannot be
+        encoded."""
+        texts = sorted({text for _, beside in pictures for text in beside})
+        of_text = self._vectors({text: Media("text", "text", words=text) for text in texts})
+        of_picture = self._vectors(
+            {at: Media("picture", "image", encoded=(data,)) for at, (data, beside) in enumerate(pictures) if beside}
+        )
         return [
-            _best(next(vectors), [of_text[text] for text in sample_texts]) if sample_texts else None
-            for _, sample_texts in pictures
+            _best(of_picture[at], [of_text[text] for text in beside]) if beside else None
+            for at, (_, beside) in enumerate(pictures)
         ]
 
-    def _vectors(self, media: list[Media]) -> Iterator[np.ndarray | Exception]:
-        outcomes = self._executor.map_batches(
-            media,
-            model_key=self._key,
-            load=self._load,
-            prepare=self._model.prepare,
-            infer=lambda one, batch: one.infer(batch),
-            cost=self._model.cost,
-            unit=self._model.unit,
-        )
-        for outcome in outcomes:
-            if isinstance(outcome.error, MmlakeError):
-                raise outcome.error
-            yield outcome.error if outcome.value is None and outcome.error is not None else np.asarray(outcome.value)
+    def _vectors(self, media: Mapping[K, Media]) -> dict[K, np.ndarray | Failure]:
+        found = self._running.vectors(media, opened=lambda key: nullcontext(media[key]), runner=self._runner)
+        return {key: one if isinstance(one, Failure) else np.asarray(one) for key, one in found}
 
 
-def _best(picture: np.ndarray | Exception, texts: list[np.ndarray | Exception]) -> float | None | Exception:
-    if isinstance(picture, Exception):
+def _best(picture: np.ndarray | Failure, texts: list[np.ndarray | Failure]) -> float | None | Failure:
+    if isinstance(picture, Failure):
         return picture
     return max((float(picture @ text) for text in texts if isinstance(text, np.ndarray)), default=None)
-
-
-def _text(text: str) -> Media:
-    return Media("text", "text", lambda: text, list, lambda: np.empty(0, np.float32))
-
-
-def _picture(data: bytes) -> Media:
-    return Media("picture", "image", str, lambda: [data], lambda: np.empty(0, np.float32))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,9 @@ from mmlake.tables import Slot
 
 
 def _near(job: Job) -> pa.Table:
-    fingerprints = _first_per_key(job.lake.tables.concat("fingerprints", job.modality), ["digest", "method"])
+    # one blob may lie in several shards, and have failed in one of them
+    made = schemas.made(job.lake.tables.concat("fingerprints", job.modality))
+    fingerprints = _first_per_key(made, ["digest", "method"])
     return dedup.near_pairs(fingerprints, job.modality, settings=job.lake.settings.dedup, advance=job.advance)
 
 
@@ -26,11 +30,9 @@ def _semantic(job: Job) -> pa.Table:
     near = job.lake.tables.read(Slot("near_duplicates", job.modality))
     clusters = dedup.cluster(_nodes(job), near)
     survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
-    embeddings = _first_per_key(job.lake.tables.concat("embeddings", job.modality), ["digest", "encoder"])
-    usable = pc.and_(
-        pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks()),
-        pc.greater(embeddings.column("dimension"), 0),
-    )
+    made = schemas.made(job.lake.tables.concat("embeddings", job.modality))
+    embeddings = _first_per_key(made, ["digest", "encoder"])
+    usable = pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks())
     pairs = dedup.semantic_pairs(
         embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance
     )
@@ -68,7 +70,7 @@ def _check_clusters(job: Job, clusters: pa.Table) -> int:
 
 
 def _nodes(job: Job) -> pa.Table:
-    """Every admitted digest of the modality with what decides who survives: source priority, then weight and size,
+    """Every admitted digest of the modality with what decides who survives: source priority, then verdict and size,
     then digest."""
     tables, size = job.lake.tables, MODALITIES[job.modality].size
     priorities = sources.priorities(job.lake.landing)
@@ -81,15 +83,16 @@ def _nodes(job: Job) -> pa.Table:
             occurrences[digest] = occurrences.get(digest, 0) + 1
     tracks = tables.concat("tracks", job.modality, columns=["digest", size])
     sizes = dict(zip(tracks.column("digest").to_pylist(), tracks.column(size).to_pylist(), strict=True))
-    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status", "weight"])
-    weights = dict(zip(verdicts.column("digest").to_pylist(), verdicts.column("weight").to_pylist(), strict=True))
+    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
+    clean = set(contracts.digests(schemas.made(verdicts)))
     digests = sorted(set(contracts.admitted(verdicts)))
     return pa.table(
         {
             "digest": pa.array(digests, pa.string()),
             "priority": pa.array([priority[digest] for digest in digests], pa.int32()),
-            # The weight comes first: a flagged item never outlives a clean one, however large it is.
-            "quality": pa.array([weights[digest] + _fraction(sizes.get(digest)) for digest in digests], pa.float64()),
+            # The verdict comes first: a flagged item never outlives a clean one, however large it is and whatever the
+            # settings let it weigh.
+            "quality": pa.array([(digest in clean) + _fraction(sizes.get(digest)) for digest in digests], pa.float64()),
             "num_occurrences": pa.array([occurrences[digest] for digest in digests], pa.int32()),
         }
     )
@@ -97,7 +100,7 @@ def _nodes(job: Job) -> pa.Table:
 
 def _fraction(size: float | None) -> float:
     """The size squeezed into 0..0.25, keeping its order."""
-    return 0.25 * (1.0 - 1.0 / (1.0 + np.log1p(size or 0.0)))
+    return 0.25 * (1.0 - 1.0 / (1.0 + math.log1p(size or 0.0)))
 
 
 def _first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
@@ -132,7 +135,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="2",
+            code_version="3",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,
@@ -148,7 +151,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="duplicate_clusters",
             stage="dedup",
             schema=schemas.CLUSTERS,
-            code_version="1",
+            code_version="2",
             over_shards=True,
             make=_clusters,
             check=_check_clusters,

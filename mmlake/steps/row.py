@@ -95,45 +95,67 @@ def _check_blobs(job: Job, blobs: pa.Table) -> int:
 
 
 def _tracks(job: Job) -> pa.Table:
+    return _tracks_of(job, job.read("items"))
+
+
+def _retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return _retried(schemas.TRACKS, tracks, wanted, _tracks_of(job, _among(job.read("items"), wanted)))
+
+
+def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
     return preprocess.tracks(
-        job.read("items"),
+        items,
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.preprocess,
+        runner=job.lake.runner,
         advance=job.advance,
     )
 
 
-def _retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = pc.is_in(tracks.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
-    items = job.read("items")
-    items = items.filter(pc.is_in(items.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
-    made = preprocess.tracks(
-        items, job.modality, store=job.lake.store, settings=job.lake.settings.preprocess, advance=job.advance
-    )
-    return schemas.conform(schemas.TRACKS, pa.concat_tables([tracks.filter(pc.invert(again)), made]))
+def _among(table: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    """The rows of these digests."""
+    return table.filter(pc.is_in(table.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
+
+
+def _retried(schema: schemas.TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table) -> pa.Table:
+    """The table with the rows of these digests in place of what it said of them."""
+    tried = pc.is_in(before.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
+    return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
 
 
 def _check_tracks(job: Job, tracks: pa.Table) -> int:
+    border = f"{job.modality}/tracks[{job.shard}]"
+    contracts.failures_explained(border, tracks)
     return contracts.same_keys(
-        f"{job.modality}/tracks[{job.shard}]",
-        contracts.digests(job.read("items", ["digest"])),
-        tracks.column("digest").to_pylist(),
+        border, contracts.digests(job.read("items", ["digest"])), tracks.column("digest").to_pylist()
     )
 
 
 def _measures(job: Job) -> pa.Table:
+    return _measures_of(job, job.read("tracks"))
+
+
+def _retry_measures(job: Job, measures: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return _retried(schemas.MEASURES, measures, wanted, _measures_of(job, _among(job.read("tracks"), wanted)))
+
+
+def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
     return quality.measure(
-        job.read("tracks"), job.modality, store=job.lake.store, settings=job.lake.settings.quality, advance=job.advance
+        tracks,
+        job.modality,
+        store=job.lake.store,
+        settings=job.lake.settings.quality,
+        runner=job.lake.runner,
+        advance=job.advance,
     )
 
 
 def _check_measures(job: Job, measures: pa.Table) -> int:
-    return contracts.known_keys(
-        f"{job.modality}/measures[{job.shard}]",
-        contracts.digests(job.read("tracks", ["digest"])),
-        contracts.digests(measures),
-    )
+    border = f"{job.modality}/measures[{job.shard}]"
+    contracts.failures_explained(border, measures)
+    decoded = schemas.made(job.read("tracks", ["digest", "status"]))
+    return contracts.same_keys(border, contracts.digests(decoded), contracts.digests(measures))
 
 
 def _verdicts(job: Job) -> pa.Table:
@@ -159,27 +181,53 @@ def _admitted_tracks(job: Job) -> pa.Table:
 
 
 def _fingerprints(job: Job) -> pa.Table:
+    return _fingerprints_of(job, _admitted_tracks(job))
+
+
+def _retry_fingerprints(job: Job, fingerprints: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    again = _fingerprints_of(job, _among(_admitted_tracks(job), wanted))
+    return _retried(schemas.FINGERPRINTS, fingerprints, wanted, again)
+
+
+def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
     return dedup.fingerprint(
-        _admitted_tracks(job), job.modality, store=job.lake.store, settings=job.lake.settings.dedup, advance=job.advance
+        tracks,
+        job.modality,
+        store=job.lake.store,
+        settings=job.lake.settings.dedup,
+        runner=job.lake.runner,
+        advance=job.advance,
     )
 
 
 def _embeddings(job: Job) -> pa.Table:
+    return _embeddings_of(job, _admitted_tracks(job))
+
+
+def _retry_embeddings(job: Job, embeddings: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    again = _embeddings_of(job, _among(_admitted_tracks(job), wanted))
+    return _retried(schemas.EMBEDDINGS, embeddings, wanted, again)
+
+
+def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
     lake = job.lake
     return embed.embed(
-        _admitted_tracks(job),
+        tracks,
         job.modality,
         encoder=lake.encoder_of(job.modality),
         store=lake.store,
         executor=lake.executor,
         settings=lake.settings.embed,
+        runner=lake.runner,
         advance=job.advance,
     )
 
 
 def _check_admitted(job: Job, table: pa.Table) -> int:
+    border = f"{job.modality}[{job.shard}]: admitted verdicts"
+    contracts.failures_explained(border, table)
     expected = contracts.admitted(job.read("verdicts", ["digest", "status"]))
-    return contracts.same_keys(f"{job.modality}[{job.shard}]: admitted verdicts", expected, contracts.digests(table))
+    return contracts.same_keys(border, expected, contracts.digests(table))
 
 
 ROW_STEPS: dict[str, Step] = {
@@ -215,7 +263,7 @@ ROW_STEPS: dict[str, Step] = {
             name="tracks",
             stage="preprocess",
             schema=schemas.TRACKS,
-            code_version="1",
+            code_version="2",
             make=_tracks,
             remake=_retry_tracks,
             check=_check_tracks,
@@ -229,14 +277,16 @@ ROW_STEPS: dict[str, Step] = {
             name="measures",
             stage="quality",
             schema=schemas.MEASURES,
-            code_version="1",
+            code_version="2",
             make=_measures,
+            remake=_retry_measures,
             check=_check_measures,
             inputs=("tracks",),
             settings=(),
             kinds=("numpy",),
             unit="measures",
-            description="The numbers that quality rules judge: one row per item and measure.",
+            description="The numbers that quality rules judge: one row per item and measure. An item whose measures cannot "
+            "be taken is one row with its code.",
         ),
         Step(
             name="verdicts",
@@ -255,27 +305,30 @@ ROW_STEPS: dict[str, Step] = {
             name="fingerprints",
             stage="dedup",
             schema=schemas.FINGERPRINTS,
-            code_version="1",
+            code_version="2",
             make=_fingerprints,
+            remake=_retry_fingerprints,
             check=_check_admitted,
             inputs=("tracks", "verdicts"),
             settings=("dedup",),
             kinds=("numpy",),
-            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash "
-            "sequences, audio fingerprints. Admitted items only.",
+            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio "
+            "fingerprints. Admitted items only; one of which none can be made is a row with its code.",
         ),
         Step(
             name="embeddings",
             stage="embed",
             schema=schemas.EMBEDDINGS,
-            code_version="1",
+            code_version="2",
             make=_embeddings,
+            remake=_retry_embeddings,
             check=_check_admitted,
             inputs=("tracks", "verdicts"),
             settings=("embed",),
             kinds=("pytorch",),
             gpu=True,
-            description="One unit vector per admitted item, with the encoder and revision that made it.",
+            description="One unit vector per admitted item, with the encoder and revision that made it; an item that has "
+            "none is a row with its code.",
         ),
     )
 }

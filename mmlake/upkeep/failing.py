@@ -10,7 +10,14 @@ from mmlake.lake import Lake
 from mmlake.publish import dead_letters_are_current, read_dead_letters, update_dead_letters
 from mmlake.tables import Slot
 
-_TABLES = {"sources": "items", "preprocess": "tracks"}  # stage of a letter -> the table whose rows can be tried again
+# stage of a letter -> the table whose rows can be tried again
+_TABLES = {
+    "sources": "items",
+    "preprocess": "tracks",
+    "quality": "measures",
+    "dedup": "fingerprints",
+    "embed": "embeddings",
+}
 
 
 def failed_rows(

@@ -46,7 +46,8 @@ def verdict(word: str, **fields) -> dict:
 
 
 def embedding(word: str, vector: list[float], encoder: str = "hashed-words") -> dict:
-    return {"digest": name(word), "encoder": encoder, "revision": "1", "dimension": len(vector), "vector": vector}
+    made = {"digest": name(word), "encoder": encoder, "revision": "1", "dimension": len(vector), "vector": vector}
+    return made | ({"status": "ok"} if vector else {"status": "unreadable", "error_code": 5002, "error": "torn"})
 
 
 def unstamped(schema, made: list[dict]) -> pa.Table:

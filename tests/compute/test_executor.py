@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from mmlake import compute
+from mmlake.border import Failure
 from mmlake.compute import Executor, ExecutorSettings, form_batches, ordered_map
 from mmlake.errors import MissingExtra, MmlakeError, SettingsError
 
@@ -24,7 +25,14 @@ def run(
     executor = executor or Executor("cpu")
     return list(
         executor.map_batches(
-            items, model_key="double", load=lambda device: device, prepare=prepare, infer=infer, **more
+            items,
+            model_key="double",
+            load=lambda device: device,
+            prepare=prepare,
+            infer=infer,
+            code=5002,
+            what="not prepared",
+            **more,
         )
     )
 
@@ -92,8 +100,8 @@ def test_an_item_that_does_not_fit_alone_becomes_an_error_and_the_rest_go_on():
         return batch
 
     outcomes = run(range(5), infer=infer)
-    assert [one.item for one in outcomes if one.error] == [3]
-    assert "does not fit" in str(outcomes[3].error)
+    assert [one.item for one in outcomes if isinstance(one.value, Failure)] == [3]
+    assert (outcomes[3].value.code, "does not fit" in outcomes[3].value.reason) == (5002, True)
 
 
 def test_an_item_that_cannot_be_prepared_is_an_outcome_and_not_a_crash():
@@ -103,7 +111,7 @@ def test_an_item_that_cannot_be_prepared_is_an_outcome_and_not_a_crash():
         return item
 
     outcomes = run(range(3), prepare=prepare)
-    assert [(one.value, type(one.error)) for one in outcomes] == [(0, type(None)), (None, ValueError), (4, type(None))]
+    assert [one.value for one in outcomes] == [0, Failure(5002, "not prepared (ValueError)"), 4]
 
 
 def test_a_missing_library_is_no_fault_of_the_item_and_raises():
@@ -132,7 +140,13 @@ def test_a_model_is_loaded_once_per_process_and_device():
     for _ in range(2):
         list(
             Executor("cpu").map_batches(
-                [1], model_key="one", load=loads.append, prepare=lambda item: item, infer=lambda model, batch: batch
+                [1],
+                model_key="one",
+                load=loads.append,
+                prepare=lambda item: item,
+                infer=lambda model, batch: batch,
+                code=5002,
+                what="not prepared",
             )
         )
     assert loads == ["cpu"]

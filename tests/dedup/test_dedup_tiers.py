@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import dedup, schemas
-from mmlake.dedup import DedupSettings, semantic
+from mmlake.dedup import DedupSettings, semantic, text, tiers
 from mmlake.embed import ENCODERS
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.records import MODALITIES
@@ -53,6 +53,41 @@ def test_text_goes_through_fingerprints_to_pairs(tmp_path):
     assert pairs[0]["left"] < pairs[0]["right"]
 
 
+def test_of_several_matches_of_a_pair_the_best_score_is_kept(monkeypatch):
+    """Two ways may find one pair, from either side and in any order."""
+    found = [(0, 1, "m", 0.8), (1, 0, "m", 0.9), (0, 1, "m", 0.7), (0, 2, "m", 0.6), (0, 1, "other", 0.75)]
+    table = tiers._table(found, ["b", "a", "c"], tier="near", bound=0.5).to_pylist()
+    assert {(row["left"], row["right"], row["method"]): row["score"] for row in table} == {
+        ("a", "b", "m"): 0.9,
+        ("a", "b", "other"): 0.75,
+        ("b", "c", "m"): 0.6,
+    }
+
+
+def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without_it(tmp_path, monkeypatch):
+    """Texts are done a thousand at once."""
+    original = text.shingles
+
+    def shingles(texts, *, words):
+        if "torn" in (texts := list(texts)):
+            raise ValueError("torn")
+        return original(texts, words=words)
+
+    good = dedup.fingerprint(texts("one", "two"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    monkeypatch.setattr(text, "shingles", shingles)
+    table = dedup.fingerprint(texts("one", "torn", "two"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    failed = table.filter(pa.compute.equal(table.column("status"), "unreadable")).to_pylist()
+    assert [(row["digest"], row["error_code"], row["hashes"]) for row in failed] == [(name("torn"), 5001, [])]
+    assert schemas.made(table).equals(good)
+
+
+def test_failed_rows_have_no_near_and_no_semantic_pairs(tmp_path):
+    table = dedup.fingerprint(texts("the same", "The same."), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    failed = table.set_column(4, "status", pa.array(["unreadable"] * table.num_rows))
+    assert dedup.near_pairs(table, "text", settings=SETTINGS).num_rows == 1
+    assert dedup.near_pairs(failed, "text", settings=SETTINGS).num_rows == 0
+
+
 def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
     contents = [f"common words that all share {at // 3} and then some number of others" for at in range(9)]
     table = dedup.fingerprint(
@@ -64,7 +99,7 @@ def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
     )
 
 
-def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(tmp_path):
+def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing(tmp_path):
     from PIL import Image
 
     store, buffer = BlobStore(tmp_path), io.BytesIO()
@@ -76,8 +111,14 @@ def test_an_item_that_does_not_decode_has_empty_fingerprints_and_stops_nothing(t
         store=store,
         settings=SETTINGS,
     )
-    lengths = {(row["digest"], len(row["hashes"])) for row in table.to_pylist() if row["method"] == "phash"}
-    assert lengths == {(good, 1), (torn, 0), (name("absent"), 0)}
+    rows = table.to_pylist()
+    assert {(row["digest"], row["status"], row["error_code"], len(row["hashes"])) for row in rows} == {
+        (good, "ok", None, 1),
+        (good, "ok", None, 8),
+        (torn, "unreadable", 5001, 0),
+        (name("absent"), "unreadable", 2001, 0),
+    }
+    assert len(rows) == len(dedup.TIERS["image"].methods) + 2
     assert dedup.near_pairs(table, "image", settings=SETTINGS).num_rows == 0
 
 
@@ -161,6 +202,7 @@ def embeddings(rows, encoder="minilm-l6"):
             "revision": "1",
             "dimension": len(row),
             "vector": list(map(float, row)),
+            "status": "ok" if len(row) else "unreadable",
         }
         for at, row in enumerate(rows)
     ]
@@ -275,7 +317,10 @@ def test_clusters_do_not_depend_on_the_order_of_arrival(data):
 def _shingled(sets: dict[str, list[int]]) -> pa.Table:
     return schemas.from_rows(
         schemas.FINGERPRINTS,
-        [{"digest": digest, "method": "shingles", "hashes": sorted(hashes)} for digest, hashes in sets.items()],
+        [
+            {"digest": digest, "method": "shingles", "hashes": sorted(hashes), "status": "ok"}
+            for digest, hashes in sets.items()
+        ],
     )
 
 

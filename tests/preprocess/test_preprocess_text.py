@@ -131,3 +131,12 @@ def test_vtt_headers_notes_and_settings_are_no_words():
 def test_tags_that_nobody_closes_take_no_more_than_their_number(opened):
     # a minute and more where each of them is sought to the end of the page
     assert strip_tags(f"<p>words</p>{opened * 60_000}").startswith("words")
+
+
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", None])
+def test_a_page_that_shows_nothing_has_no_text_whatever_its_type_says(content_type):
+    """Recognised by its bytes; its markup is no text."""
+    page = (
+        b"<!DOCTYPE html><html><head><script>var words = 1;</script></head><body><script>run()</script></body></html>"
+    )
+    assert text_track(page, content_type, settings=PreprocessSettings()) == {"text": "", "num_chars": 0, "num_words": 0}

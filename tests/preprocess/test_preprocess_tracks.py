@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +11,9 @@ from preprocess_media import encoded, items, photo, scene, tone, video, wav
 
 from mmlake import schemas
 from mmlake.errors import SettingsError
-from mmlake.preprocess import PreprocessSettings, tracks
+from mmlake.preprocess import PreprocessSettings, decoding, tracks
 from mmlake.store import BlobStore
 from tests.blobs import rot
-
-tracks_module = sys.modules["mmlake.preprocess.tracks"]  # the package re-exports the function under the module's name
 
 
 @pytest.fixture
@@ -88,16 +85,27 @@ def test_a_rotten_blob_is_a_row(store, modality):
 
 
 def test_an_unforeseen_error_of_a_decoder_is_a_row(store, monkeypatch):
-    monkeypatch.setattr(tracks_module, "image_track", lambda *_, **__: [][1])
+    monkeypatch.setattr(decoding, "image_track", lambda *_, **__: [][1])
     row = row_of(tracks(items(store, [b"x"], "image"), "image", store=store))
-    assert (row["error_code"], row["error"]) == (3001, "size_bytes=1 do not decode as image (IndexError)")
+    assert (row["error_code"], row["error"]) == (3001, "the bytes do not decode as image (IndexError)")
 
 
-def test_a_full_disk_stops_the_run(store, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS])
+@pytest.mark.parametrize("where", ["put", "local"])
+def test_a_failing_disk_stops_the_run(store, monkeypatch, where, number):
     rows = items(store, [wav(tone(0.5))], "audio")
-    monkeypatch.setattr(BlobStore, "put", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
-    with pytest.raises(OSError, match="full"):
+    monkeypatch.setattr(BlobStore, where, lambda *_, **__: (_ for _ in ()).throw(OSError(number, "of the disk")))
+    with pytest.raises(OSError, match="of the disk"):
         tracks(rows, "audio", store=store)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT, errno.EROFS, errno.ENOMEM])
+def test_a_fault_of_the_machine_within_a_decoder_stops_the_run(store, monkeypatch, number):
+    monkeypatch.setattr(
+        decoding, "image_track", lambda *_, **__: (_ for _ in ()).throw(OSError(number, "of the machine"))
+    )
+    with pytest.raises(OSError, match="of the machine"):
+        tracks(items(store, [b"x"], "image"), "image", store=store)
 
 
 def test_keyframes_and_sound_are_in_the_store(store, tmp_path):

@@ -13,7 +13,7 @@ from preprocess_media import scene, tone, video
 
 from mmlake.errors import UnreadableItem
 from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.frames import oriented_size
+from mmlake.preprocess.planes import oriented_size
 from mmlake.preprocess.video import video_track
 
 SETTINGS = PreprocessSettings()

@@ -13,7 +13,7 @@ from mmlake.errors import MissingExtra, ModelMissing, SettingsError
 from mmlake.preprocess import RECOGNIZERS, PreprocessSettings
 from mmlake.preprocess import recognize as recognize_module
 from mmlake.preprocess.align import Aligner
-from mmlake.preprocess.recognize import Listener
+from mmlake.preprocess.recognize import SpeechRecognizer
 from mmlake.preprocess.subtitles import Cue
 
 SETTINGS = PreprocessSettings()
@@ -70,24 +70,24 @@ def test_cues_beyond_the_end_of_the_sound_are_left_out(aligner):
 
 
 def test_no_recognizer_writes_no_transcript():
-    assert Listener(SETTINGS).columns(wav(tone(1), kind="FLAC")) == {}
+    assert SpeechRecognizer(SETTINGS).columns(wav(tone(1), kind="FLAC")) == {}
 
 
 def test_an_unknown_recognizer_is_refused_with_the_choices():
     with pytest.raises(SettingsError, match="faster-whisper"):
-        Listener(PreprocessSettings(recognizer="oracle"))
+        SpeechRecognizer(PreprocessSettings(recognizer="oracle"))
 
 
 def test_a_missing_library_names_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
     with pytest.raises(MissingExtra, match=r"mmlake\[asr\]"):
-        Listener(PreprocessSettings(recognizer="faster-whisper")).columns(wav(tone(1), kind="FLAC"))
+        SpeechRecognizer(PreprocessSettings(recognizer="faster-whisper")).columns(wav(tone(1), kind="FLAC"))
 
 
 def test_missing_weights_name_their_directory(monkeypatch, tmp_path):
     monkeypatch.setattr(recognize_module, "need", lambda *_, **__: types.SimpleNamespace())
     with pytest.raises(ModelMissing, match=str(tmp_path)):
-        Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
+        SpeechRecognizer(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
             wav(tone(1), kind="FLAC")
         )
 
@@ -110,7 +110,7 @@ class FakeWhisper:
 def test_a_recognizer_fills_transcript_source_and_words(monkeypatch, tmp_path):
     (tmp_path / "model.bin").touch()
     monkeypatch.setattr(recognize_module, "need", lambda *_, **__: types.SimpleNamespace(WhisperModel=FakeWhisper))
-    columns = Listener(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
+    columns = SpeechRecognizer(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
         wav(tone(2), kind="FLAC")
     )
     assert columns["transcript"] == "heard2"

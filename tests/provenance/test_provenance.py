@@ -87,8 +87,8 @@ def lake(root: Path) -> Tables:
         tables,
         Slot("measures", "image", "s1"),
         [
-            {"digest": BLURRED, "measure": "sharpness", "value": 3.0},
-            {"digest": BLURRED, "measure": "entropy_bits", "value": None},
+            {"digest": BLURRED, "measure": "sharpness", "value": 3.0, "status": "ok"},
+            {"digest": BLURRED, "measure": "entropy_bits", "value": None, "status": "ok"},
         ],
     )
     finding = {"rule": "blurred", "severity": "P1", "error_code": 4203, "reason": "sharpness=3 not in [20, inf)"}
@@ -102,7 +102,7 @@ def lake(root: Path) -> Tables:
     put(
         tables,
         Slot("embeddings", "image", "s1"),
-        [{"digest": KEPT, "encoder": "clip", "revision": "r7", "dimension": 2, "vector": [1.0, 0.0]}],
+        [{"digest": KEPT, "encoder": "clip", "revision": "r7", "dimension": 2, "vector": [1.0, 0.0], "status": "ok"}],
     )
     left, right = sorted((KEPT, TWIN))
     put(

@@ -18,7 +18,8 @@ DIGEST = "a" * 64
 
 def measured(**values: float | None) -> pa.Table:
     return schemas.from_rows(
-        schemas.MEASURES, [{"digest": DIGEST, "measure": name, "value": value} for name, value in values.items()]
+        schemas.MEASURES,
+        [{"digest": DIGEST, "measure": name, "value": value, "status": "ok"} for name, value in values.items()],
     )
 
 

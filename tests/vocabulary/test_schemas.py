@@ -7,7 +7,21 @@ import pytest
 
 from mmlake import schemas
 from mmlake.errors import SchemaMismatch
-from mmlake.schemas import BLOBS, MEASURES, TABLES, TRACKS, VERDICTS, conform, empty, from_rows
+from mmlake.schemas import BLOBS, TABLES, TRACKS, VERDICTS, TableSchema, conform, empty, from_rows
+
+# a small table of numbers per digest
+MEASURES = TableSchema(
+    name="measures",
+    version=1,
+    key=("digest", "measure"),
+    arrow=pa.schema(
+        [
+            pa.field("digest", pa.string(), nullable=False),
+            pa.field("measure", pa.string(), nullable=False),
+            pa.field("value", pa.float64(), metadata={"note": "null where it makes no sense"}),
+        ]
+    ),
+)
 
 TRACK = {
     "digest": "d",

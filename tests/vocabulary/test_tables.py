@@ -28,7 +28,7 @@ def rows(count: int, *, value: float = 1.5) -> pa.Table:
     return from_rows(
         MEASURES,
         [
-            {"digest": digest_of(number.to_bytes(4, "big")), "measure": "min_side_px", "value": value}
+            {"digest": digest_of(number.to_bytes(4, "big")), "measure": "min_side_px", "value": value, "status": "ok"}
             for number in range(count)
         ],
     )
@@ -58,7 +58,13 @@ def test_the_stamp_says_what_made_the_table(tables) -> None:
     assert (
         tables.stamp(SLOT)
         == written
-        == Stamp(data_version=digest_of(data), schema_version=1, num_rows=3, size_bytes=len(data), **given_fields)
+        == Stamp(
+            data_version=digest_of(data),
+            schema_version=MEASURES.version,
+            num_rows=3,
+            size_bytes=len(data),
+            **given_fields,
+        )
     )
 
 
@@ -119,7 +125,7 @@ def test_columns_are_read_in_the_order_asked_for(tables) -> None:
 
 def test_a_column_that_the_table_does_not_have_is_named(tables) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
-    with pytest.raises(SchemaMismatch, match=r"image/measures.* has no columns \['unit'\] .schema v1.; re-materialize"):
+    with pytest.raises(SchemaMismatch, match=r"image/measures.* has no columns \['unit'\] .schema v2.; re-materialize"):
         tables.read(SLOT, columns=["digest", "unit"])
 
 
@@ -154,7 +160,7 @@ def test_rows_that_share_a_key_are_refused_with_counts(tables) -> None:
 
 
 def test_half_a_key_may_repeat(tables) -> None:
-    table = from_rows(MEASURES, [{"digest": "d", "measure": name} for name in "ab"])
+    table = from_rows(MEASURES, [{"digest": "d", "measure": name, "status": "ok"} for name in "ab"])
     assert tables.write(SLOT, MEASURES, table, **MADE).num_rows == 2
 
 

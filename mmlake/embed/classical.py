@@ -10,6 +10,7 @@ Sources: colour layout (MPEG-7), gradient orientation energies on a grid (Oliva 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def _orientations(plane: np.ndarray) -> np.ndarray:
     return unit(root) - _TYPICAL_EDGE if root.any() else np.zeros(count)
 
 
-def clip(pictures: list[bytes], signals: np.ndarray) -> np.ndarray:
+def clip(pictures: Sequence[bytes], signals: np.ndarray) -> np.ndarray:
     """400 numbers of unit norm: the mean picture of the keyframes, and 24 of how luma and change run over time."""
     mean = np.mean([picture(data) for data in pictures], axis=0)
     return unit(np.concatenate([unit(mean), 0.7 * motion(signals)]))

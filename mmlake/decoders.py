@@ -1,0 +1,92 @@
+"""How a file of sound or moving pictures is opened for a decoder, the same for every stage.
+
+Enters: a local file whose bytes anybody may have made. Leaves: a PyAV container that can open no other file, or an
+UnreadableItem. What is decoded and how much of it is the stages' business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from mmlake.border import is_machine_fault
+from mmlake.errors import UnreadableItem
+
+if TYPE_CHECKING:
+    from av import AudioFrame, VideoFrame
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+# only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
+# name
+_FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
+    "caf,au,amr,h264,hevc,ivf,dv,gif"
+)
+# Telephone sound has 8,000 and hydrophones 2,000. Below it one frame of a few bytes grows without bound when it is
+# brought to 16 kHz: a FLAC of 55 bytes that claims 1 Hz becomes a billion samples.
+MIN_SAMPLE_RATE_HZ = 1_000
+# the highest rate that any converter is sold with; recordings of bats have 384,000
+MAX_SAMPLE_RATE_HZ = 768_000
+
+
+def open_media(path: Path) -> InputContainer:
+    """The file as a PyAV container, which closes as a context. Raises UnreadableItem 3001 where no demuxer of the
+    allowed formats opens it."""
+    import av
+    import av.error
+
+    try:
+        # without "replace", one tag in Latin-1 loses the whole file
+        return av.open(
+            os.fspath(path),
+            options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
+            metadata_errors="replace",
+        )
+    except (av.error.FFmpegError, ValueError, OSError) as error:
+        if is_machine_fault(error):
+            raise
+        raise UnreadableItem(
+            3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them"
+        ) from error
+
+
+def picture_stream(container: InputContainer) -> VideoStream:
+    """The first video stream that is no cover picture. Raises UnreadableItem 3003."""
+    from av.stream import Disposition
+
+    for stream in container.streams.video:
+        if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic:
+            return stream
+    raise UnreadableItem(3003, f"num_video_streams=0 of {len(container.streams)} streams not in [1, inf)")
+
+
+@overload
+def frames(container: InputContainer, stream: VideoStream) -> Iterator[VideoFrame]: ...
+@overload
+def frames(container: InputContainer, stream: AudioStream) -> Iterator[AudioFrame]: ...
+def frames(container: InputContainer, stream: VideoStream | AudioStream) -> Iterator[Any]:
+    """The frames that decode. A damaged packet costs its own frames, and lost framing all that follow: how much is
+    damaged was counted when the track was made."""
+    import av.error
+
+    packets = container.demux(stream)
+    while True:
+        try:
+            decoded = next(packets).decode()
+        except StopIteration:
+            return
+        except (av.error.FFmpegError, ValueError) as error:
+            if is_machine_fault(error):
+                raise
+            continue  # a demuxer that has raised has no more packets
+        yield from decoded
+
+
+def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz: int = MAX_SAMPLE_RATE_HZ) -> None:
+    """Raises UnreadableItem 3006 where sound of that rate is not to be resampled."""
+    if not low_hz <= rate_hz <= high_hz:
+        raise UnreadableItem(3006, f"sample_rate_hz={rate_hz} not in [{low_hz}, {high_hz}]")
