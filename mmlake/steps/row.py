@@ -285,8 +285,8 @@ ROW_STEPS: dict[str, Step] = {
             settings=(),
             kinds=("numpy",),
             unit="measures",
-            description="The numbers that quality rules judge: one row per item and measure. An item whose measures cannot "
-            "be taken is one row with its code.",
+            description="The numbers that quality rules judge: one row per item and measure. An item whose "
+            "measures cannot be taken is one row with its code.",
         ),
         Step(
             name="verdicts",
@@ -312,8 +312,8 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("tracks", "verdicts"),
             settings=("dedup",),
             kinds=("numpy",),
-            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, audio "
-            "fingerprints. Admitted items only; one of which none can be made is a row with its code.",
+            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, "
+            "audio fingerprints. Admitted items only; one of which none can be made is a row with its code.",
         ),
         Step(
             name="embeddings",
@@ -327,8 +327,8 @@ ROW_STEPS: dict[str, Step] = {
             settings=("embed",),
             kinds=("pytorch",),
             gpu=True,
-            description="One unit vector per admitted item, with the encoder and revision that made it; an item that has "
-            "none is a row with its code.",
+            description="One unit vector per admitted item, with the encoder and revision that made it; an item that "
+            "has none is a row with its code.",
         ),
     )
 }
