@@ -312,17 +312,17 @@ class _Sample:
             item.decode(data, settings)
             return None, None
         place = _without_frame(item.ref)
-        is_open = self._frames is not None and self._frames[0] == place
-        data = self._frames[1] if is_open else content.whole(settings.max_item_bytes, item.size_bytes)
+        opened = self._frames if self._frames is not None and self._frames[0] == place else None
+        data = opened[1] if opened is not None else content.whole(settings.max_item_bytes, item.size_bytes)
         item.size_bytes = len(data)
         if not data:
             raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")
         if item.ref.frame_index is None:
             return data, None
-        if not is_open:
-            self._frames = (place, data, Frames(data, settings=self._origin.options.decoding))
+        if opened is None:
+            self._frames = opened = (place, data, Frames(data, settings=self._origin.options.decoding))
         try:
-            return self._frames[2].pick(item.ref.frame_index), None
+            return opened[2].pick(item.ref.frame_index), None
         except UnreadableItem as error:
             return data, error.reason
 
