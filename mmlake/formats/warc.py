@@ -18,11 +18,10 @@ from functools import cached_property
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats.addresses import shown
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
 from mmlake.formats.limits import Limits
 from mmlake.formats.texts import printable
-from mmlake.records import SourceRef
+from mmlake.formats.urls import redacted
 from mmlake.streams import Kept, Slice
 
 MARK = b"WARC/1."
@@ -89,14 +88,9 @@ class Record:
             Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16
         )
 
-    def range_of(self, ref: SourceRef, skip_bytes: int) -> SourceRef:
-        """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it
-        is."""
-        return (
-            ref._replace(byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes))
-            if self.plain
-            else ref
-        )
+    def extent(self, skip_bytes: int) -> tuple[int, int] | None:
+        """(offset, size) in bytes of the block behind its first bytes, where the file on disk holds it as it is."""
+        return (self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)) if self.plain else None
 
     def passed(self, member: str) -> bool:
         """Whether a record of that name can no longer come."""
@@ -110,7 +104,7 @@ def _place(member: str) -> tuple[int, int]:
 
 def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     by_name = dict(reversed(fields))
-    return {name.removeprefix("warc-").replace("-", "_"): shown(by_name[name]) for name in _KEPT if name in by_name}
+    return {name.removeprefix("warc-").replace("-", "_"): redacted(by_name[name]) for name in _KEPT if name in by_name}
 
 
 def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Record | Damage]:

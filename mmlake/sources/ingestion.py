@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import schemas
-from mmlake.download.answers import Downloads
+from mmlake.download.results import Downloads
 from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.landing import Landing, as_landing
@@ -195,7 +195,7 @@ def rows_of(
     downloads: Downloads | None = None,
 ) -> Iterator[ItemRow]:
     """The rows of `ingest`, one by one. wanted: only those with these item ids; the bytes of others are not read."""
-    reading = _reading(shard, landing, settings, downloads and downloads.telling(shard.key, modality, rules=settings))
+    reading = _reading(shard, landing, settings, downloads and downloads.for_table(shard.key, modality, rules=settings))
     for item in _read(replace(reading, is_plain_taken=wanted is None), shard):
         for found in [row[1] for row in item.rows] if isinstance(item, Plain) else (item.modality,):
             if found not in shard.modalities:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import IO, Any
 
-from mmlake.download.answers import Downloads
+from mmlake.download.results import Downloads
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.sniff import Kind

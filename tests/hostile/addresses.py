@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mmlake import sources
-from mmlake.download.addresses import parsed
-from mmlake.download.answers import Answer
+from mmlake.download.results import DownloadResult
+from mmlake.download.url_checks import parse_url
 from mmlake.errors import UnreadableItem
 from mmlake.records import digest_of
 from mmlake.sources.records.lines import ENDINGS
@@ -68,17 +68,17 @@ class Answers:
     def __init__(self, store: Any, bodies: dict[str, bytes]) -> None:
         self._store, self._bodies = store, sorted(bodies.items())
 
-    def answers(self, urls: Iterable[str | None], *, rules: sources.SourceSettings) -> Iterator[Answer | None]:
+    def fetch(self, urls: Iterable[str | None], *, rules: sources.SourceSettings) -> Iterator[DownloadResult | None]:
         """One answer per address, in their order, None for None."""
         for url in urls:
             yield None if url is None else self._answer(url)
 
-    def _answer(self, url: str) -> Answer:
-        from mmlake.formats.addresses import kind_of
+    def _answer(self, url: str) -> DownloadResult:
+        from mmlake.formats.urls import kind_of
 
-        bare = Answer(url=url)
+        bare = DownloadResult(url=url)
         try:
-            parsed(url)
+            parse_url(url)
         except UnreadableItem as error:
             return replace(bare, code=error.code, reason=error.reason)
         number = int(digest_of(url.encode("utf-8", "backslashreplace"))[:8], 16)
@@ -99,15 +99,15 @@ class Answers:
             extension=told[2],
         )
 
-    def telling(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
+    def for_table(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
         """Itself: its answers never change."""
         return self
 
-    def home(self, answer: Answer) -> str:
+    def table_of(self, answer: DownloadResult) -> str:
         """The modality whose table has the row."""
         return answer.modality or "text"
 
-    def open(self, answer: Answer) -> IO[bytes]:
+    def open(self, answer: DownloadResult) -> IO[bytes]:
         """The bytes of an answer that has a digest."""
         assert answer.digest is not None
         opened: IO[bytes] = self._store.open(answer.digest)

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from mmlake.download.answers import Answer, Downloads
+from mmlake.download.results import DownloadResult, Downloads
 from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.addresses import path_of, shown
 from mmlake.formats.checksums import Checksum
+from mmlake.formats.urls import path_of, redacted
 from mmlake.records import MODALITIES, SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.connectors.json_lines import SampleNames
@@ -68,8 +68,8 @@ def items(reading: Reading) -> Iterator[RawItem]:
             # A record without an address takes its place in the row of answers too: what is pending stays bounded.
             yield from (url for _, url, _ in _urls(line.fields, reading)) if _urls(line.fields, reading) else (None,)
 
-    names, answers, number = SampleNames(reading.key), list[Answer](), 0
-    for answer in downloads.answers(asked(), rules=reading.settings):
+    names, answers, number = SampleNames(reading.key), list[DownloadResult](), 0
+    for answer in downloads.fetch(asked(), rules=reading.settings):
         line = pending[0]
         if answer is not None:
             answers.append(answer)
@@ -94,7 +94,7 @@ def take(reading: Reading, ref: SourceRef) -> bytes:
     if wanted:
         if reading.downloads is None:
             raise UnreadableItem(1001, "the bytes lie at an address of the web, and nothing may be downloaded here")
-        (answer,) = reading.downloads.answers([wanted[0][1]], rules=reading.settings)
+        (answer,) = reading.downloads.fetch([wanted[0][1]], rules=reading.settings)
         assert answer is not None
         if answer.digest is None:
             raise UnreadableItem(answer.code or 1001, answer.reason or "the address has no content")
@@ -145,7 +145,7 @@ def _expected(url: str, hint: str | None) -> tuple[str, ...]:
 
 
 def _rows(
-    line: Line, answers: list[Answer], reading: Reading, downloads: Downloads, names: SampleNames
+    line: Line, answers: list[DownloadResult], reading: Reading, downloads: Downloads, names: SampleNames
 ) -> Iterator[RawItem]:
     settings, fields = reading.settings, line.fields
     urls = _urls(fields, reading)
@@ -212,7 +212,7 @@ def _shown(value: Any) -> Any:
         return {name: _shown(child) for name, child in value.items()}
     if isinstance(value, list):
         return [_shown(child) for child in value]
-    return shown(value) if isinstance(value, str) else value
+    return redacted(value) if isinstance(value, str) else value
 
 
 def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[RawItem]:
@@ -236,14 +236,14 @@ def _fetched(
     blank: RawItem,
     column: str,
     expected: tuple[str, ...],
-    answer: Answer,
+    answer: DownloadResult,
     fields: dict[str, Any],
     reading: Reading,
     downloads: Downloads,
 ) -> RawItem:
     """The row of one address."""
     ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{column}")
-    home = expected[0] if expected else downloads.home(answer)
+    home = expected[0] if expected else downloads.table_of(answer)
     item = blank.but(ref=ref, modality=home, role="document" if home == "text" else "media", own=_about(answer))
     if answer.digest is None:
         return item.but(fault=Fault(answer.code or 1103, answer.reason or "no answer"))
@@ -271,17 +271,17 @@ def _fetched(
     return item.but(fault=_mismatch(answer, column, fields, content, reading.settings))
 
 
-def _about(answer: Answer) -> dict[str, Any]:
+def _about(answer: DownloadResult) -> dict[str, Any]:
     found: dict[str, Any] = {
         "http_status": answer.status,
         "http_headers": answer.headers or None,
-        "final_url": answer.final_url and shown(answer.final_url),
+        "final_url": answer.final_url and redacted(answer.final_url),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _mismatch(
-    answer: Answer, column: str, fields: dict[str, Any], content: Content, settings: SourceSettings
+    answer: DownloadResult, column: str, fields: dict[str, Any], content: Content, settings: SourceSettings
 ) -> Fault | None:
     """Why the content is not what its publisher hashed; `image_sha256` is the hash of `image_url`, `sha256` that of
     any."""

@@ -154,7 +154,7 @@ def test_a_page_whose_stored_bytes_are_damaged_is_fetched_again(tmp_path, site):
     assert digests_of(tmp_path, LAX) == [sha(page)]
     rot(BlobStore(tmp_path / "store"), sha(page))
     downloads = downloads_at(tmp_path)
-    assert [answer.digest for answer in downloads.answers([site.url("/a")], rules=STRICT)] == [sha(page)]
+    assert [answer.digest for answer in downloads.fetch([site.url("/a")], rules=STRICT)] == [sha(page)]
     downloads.close()
     assert site.asked == {"/a": 2}
 

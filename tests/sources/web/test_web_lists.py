@@ -308,7 +308,7 @@ def test_two_who_download_at_once_do_not_ask_twice(tmp_path, site):
 
     def download() -> None:
         own = downloads_at(tmp_path)
-        found.append([answer.digest for answer in own.answers(urls, rules=SETTINGS) if answer])
+        found.append([answer.digest for answer in own.fetch(urls, rules=SETTINGS) if answer])
         own.close()
 
     threads = [threading.Thread(target=download) for _ in range(2)]

@@ -15,9 +15,9 @@ import tracemalloc
 import pytest
 
 from mmlake import sources
-from mmlake.download import addresses, fetcher
-from mmlake.download.host_gates import Gates
-from mmlake.download.opt_out import refusal_of
+from mmlake.download import fetcher, url_checks
+from mmlake.download.host_limits import HostLimiter
+from mmlake.download.opt_out import opt_out_of
 from mmlake.errors import TRANSIENT_CODES, SettingsError, UnreadableItem
 from mmlake.remote.networks import Networks
 from tests.sources.source_builders import png, sha
@@ -197,7 +197,7 @@ def test_nothing_inside_can_be_reached_through_a_list(tmp_path):
 )
 def test_only_http_addresses_without_credentials_are_asked(url):
     with pytest.raises(UnreadableItem) as caught:
-        addresses.parsed(url)
+        url_checks.parse_url(url)
     assert caught.value.code == 1101
 
 
@@ -419,7 +419,7 @@ def test_a_host_that_hangs_does_not_hold_up_the_others(tmp_path, site):
 def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
     before = set(threading.enumerate())
     downloads = downloads_at(tmp_path)
-    answers = downloads.answers(
+    answers = downloads.fetch(
         [site.serve("/a", PAGE), site.does("/b", lambda visit: (time.sleep(0.1), visit.reply(PAGE)))],
         rules=sources.SourceSettings(),
     )
@@ -433,11 +433,11 @@ def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
 def test_comments_that_never_close_are_read_in_one_go():
     began_s = time.process_time()
     assert (
-        refusal_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">')
+        opt_out_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">')
         is None
     )
     assert (
-        refusal_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--")
+        opt_out_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--")
         is not None
     )
     assert time.process_time() - began_s < 5.0
@@ -445,12 +445,12 @@ def test_comments_that_never_close_are_read_in_one_go():
 
 def test_a_pause_that_a_host_asks_for_is_kept_although_nobody_waits():
     async def waited_s() -> float:
-        gates, loop = Gates(per_host=4, delay_s=0.0), asyncio.get_running_loop()
-        async with gates.through("host"):
+        gates, loop = HostLimiter(per_host=4, delay_s=0.0), asyncio.get_running_loop()
+        async with gates.slot("host"):
             pass
         began_s = loop.time()
         gates.pause("host", 0.05)
-        async with gates.through("host"):
+        async with gates.slot("host"):
             return loop.time() - began_s
 
     assert asyncio.run(waited_s()) >= 0.05
@@ -469,4 +469,4 @@ def test_a_full_disk_of_ours_is_no_fault_of_an_address(tmp_path, site, monkeypat
 @pytest.mark.parametrize("host", ["2130706433", "127.1", "0177.0.0.1", "127.0.0.1.", "0"])
 def test_a_host_of_digits_that_is_no_address_is_refused_before_any_library_reads_it(host):
     with pytest.raises(UnreadableItem, match="1101"):
-        addresses.parsed(f"http://{host}/")
+        url_checks.parse_url(f"http://{host}/")
