@@ -42,7 +42,7 @@ _CHUNK_BYTES = 1 << 16
 _REDIRECTS = (301, 302, 303, 307, 308)
 # this machine's disk or open files: no host's fault, and not to be written down as one
 _LOCAL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
-# faults that another try in the same run may mend; a name without an address will not have one in a second
+# faults that may be gone at another try in the same run; a name without an address will not have one in a second
 _RETRIABLE = frozenset({1103, 1104, 1105, 1107})
 
 

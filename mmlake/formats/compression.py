@@ -20,7 +20,7 @@ _SKIPPED = b"\x2a\x4d\x18"  # behind one of sixteen bytes: a frame to pass over,
 _XZ = b"\xfd7zXZ\0"
 # and the first block's mark, or that of an empty stream: four letters alone begin texts
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
-MARK_BYTES = 10  # so many first bytes tell the compression
+MARK_BYTES = 10  # so many first bytes name the compression
 SUFFIXES = (".gz", ".zst", ".bz2", ".xz")  # of names of compressed files
 MAX_WINDOW_BYTES = 256 << 20  # what an LZMA stream may take in memory to expand; `xz -9` takes 65 MiB
 _INPUT_BYTES = 1 << 14  # compressed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB

@@ -22,6 +22,7 @@ from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Retries, Transient, retry_after_s
 
+_Result = TypeVar("_Result")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 _DENIED = (401, 403)

@@ -88,15 +88,15 @@ class Answers:
         _, body = self._bodies[number % len(self._bodies)]
         kind = kind_of(body[:4096], content_type="", url=url, stream=lambda: io.BytesIO(body))
         digest = self._store.put(body, extension=kind.extension if kind else "bin")
-        told = (kind.content_type, kind.modality, kind.extension) if kind else (None, None, "bin")
+        found = (kind.content_type, kind.modality, kind.extension) if kind else (None, None, "bin")
         return replace(
             bare,
             status=200,
             digest=digest,
             size_bytes=len(body),
-            content_type=told[0],
-            modality=told[1],
-            extension=told[2],
+            content_type=found[0],
+            modality=found[1],
+            extension=found[2],
         )
 
     def for_table(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
@@ -115,8 +115,8 @@ class Answers:
 
 
 def lost(name: str, data: bytes, rows: list[dict[str, Any]]) -> list[str]:
-    """Lines of the list that no row tells of. data: expanded."""
-    told = {(json.loads(row["source_ref"]).get("member") or "").partition("/")[0] for row in rows}
+    """Lines of the list that have no row. data: expanded."""
+    named = {(json.loads(row["source_ref"]).get("member") or "").partition("/")[0] for row in rows}
     lower = name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2").removesuffix(".xz")
     if lower.endswith(".parquet"):
         wanted = _parquet_rows(data)
@@ -135,7 +135,7 @@ def lost(name: str, data: bytes, rows: list[dict[str, Any]]) -> list[str]:
         for row in rows
     ):
         return []  # a row says where reading ended
-    return [f"{place} of the list gave no row" for place in wanted if place not in told]
+    return [f"{place} of the list gave no row" for place in wanted if place not in named]
 
 
 def _parquet_rows(data: bytes) -> list[str]:

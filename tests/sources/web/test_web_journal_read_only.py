@@ -21,7 +21,7 @@ URL = "http://host.example/a.png"
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_place_without_the_right_to_write_is_told(tmp_path, monkeypatch):
+def test_a_place_without_the_right_to_write_is_detected(tmp_path, monkeypatch):
     (tmp_path / "there").touch()
     assert is_writable(tmp_path / "there") and is_writable(tmp_path / "new")
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or Path(path) == tmp_path)
@@ -71,7 +71,7 @@ def path(tmp_path) -> Path:
     return tmp_path / "lake" / "downloads.sqlite"
 
 
-def test_it_is_read_and_nothing_is_made_beside_it(path, closed):
+def test_it_is_read_and_no_file_is_made_next_to_it(path, closed):
     journal = Journal(path)
     assert (
         knows(journal),

@@ -1,4 +1,5 @@
-"""The downloader's manners and its guard: robots.txt, wishes, limits per host, patience, and no way into the inside."""
+"""The crawl rules of the downloader and its guard: robots.txt, opt-outs, limits per host, patience, no way into a
+private network."""
 
 from __future__ import annotations
 
@@ -98,13 +99,13 @@ def test_those_who_have_a_permission_do_not_ask_robots_txt(tmp_path, site):
         (PAGE, {"X_Robots_Tag": "noindex"}, None),
     ],
 )
-def test_a_publishers_wish_is_heard_and_what_is_withheld_is_not_kept(tmp_path, site, body, headers, code):
+def test_a_publishers_opt_out_counts_and_what_is_withheld_is_not_kept(tmp_path, site, body, headers, code):
     (row,) = rows_of_lists(listed(tmp_path, site.serve("/a", body, **headers)))
     assert row["error_code"] == code
     assert (row["digest"] is None) == (code is not None)
 
 
-def test_a_wish_in_a_compressed_page_is_heard(tmp_path, site):
+def test_an_opt_out_in_a_compressed_page_counts(tmp_path, site):
     page = gzip.compress(b'<html><head><meta name="robots" content="noai"></head><body>x</body></html>')
     assert codes_of(tmp_path, site.serve("/a", page, Content_Encoding="gzip")) == [1108]
 
@@ -212,7 +213,7 @@ def test_only_http_addresses_without_credentials_are_asked(url):
         ("::ffff:10.0.0.1", False),
     ],
 )
-def test_public_addresses_are_told_from_others(text, allowed):
+def test_public_addresses_are_distinguished_from_others(text, allowed):
     assert Networks().allows(text) is allowed
 
 
@@ -243,7 +244,7 @@ def test_every_hop_of_a_redirect_is_checked(tmp_path, site, target, code):
     ]
 
 
-def test_a_redirect_is_followed_and_told(tmp_path, site):
+def test_a_redirect_is_followed_and_reported(tmp_path, site):
     site.serve("/there/b.png", png(1))
     (row,) = rows_of_lists(
         listed(
