@@ -23,6 +23,7 @@ from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landin
 from mmlake.locks import exclusive_lock, shared_lock
 from mmlake.modalities import MODALITIES
 from mmlake.registry import Registry
+from mmlake.remote.connections import RemoteConnections
 from mmlake.retries import Retries
 from mmlake.settings import Settings
 from mmlake.sources import JournalledDownloads
@@ -44,13 +45,15 @@ class Lake:
         runner: Runner = IN_PROCESS,
         limit: int | None = None,
         s3_client: Callable[[], Any] | None = None,
+        connections: RemoteConnections | None = None,
     ) -> None:
         """landing: one landing zone, or several by name, next to those that the lake remembers; an empty address takes
         the one of that name away.
 
         limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake
         remembers.
-        s3_client: makes the client for addresses of S3, where the environment shall not.
+        s3_client: makes the client for addresses of S3, where the environment shall not. connections: logins, cached
+        blocks and connections that outlive this object; None makes one for it alone.
         """
         if limit is not None and limit < 0:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
@@ -61,7 +64,8 @@ class Lake:
         self.retries = Retries(self.root / "retries")
         self._executor = executor
         self.runner = runner  # where items are decoded
-        self._given = landing.zones if isinstance(landing, Mounts) else landing or None
+        self.connections = connections or RemoteConnections()
+        self._given = landing.zones if isinstance(landing, Mounts) else self._without_logins(landing or None)
         self._given_limit = limit
         self._s3_client = s3_client
         self._seen: set[str] = set()  # names of landing zones that were listed
@@ -73,7 +77,11 @@ class Lake:
         given, remembered = self.settings.store.location, self._memory().get("store")
         location = given or (remembered if isinstance(remembered, str) else "")
         store = open_store(
-            location, self.root / "blobs", remote=self.settings.remote, s3_client=self._client_for(location)
+            location,
+            self.root / "blobs",
+            remote=self.settings.remote,
+            s3_client=self._client_for(location),
+            connections=self.connections,
         )
         if given and store.location != remembered and (isinstance(remembered, str) or (self.root / "blobs").exists()):
             raise SettingsError(
@@ -325,7 +333,14 @@ class Lake:
         return exclusive_lock(self.root / f".{name}.lock", what=f"lake {self.root} (lock '{name}')")
 
     def _opened(self, landing: Landing | Place) -> Landing:
-        return as_landing(landing, remote=self.settings.remote, s3_client=self._client_for(landing))
+        client = self._client_for(landing)
+        return as_landing(landing, remote=self.settings.remote, s3_client=client, connections=self.connections)
+
+    def _without_logins(self, landing: Any) -> Any:
+        """The landing zones as they were given, without the logins of addresses: what is remembered has none."""
+        if isinstance(landing, Mapping):
+            return {name: self._without_logins(one) for name, one in landing.items()}
+        return self.connections.logins.take_from(landing) if isinstance(landing, str) else landing
 
 
 def _unpinned(place: object, landing: Landing) -> str | None:

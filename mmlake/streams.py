@@ -52,6 +52,29 @@ class Seekable(io.RawIOBase):
         return self._at
 
 
+class Converted(io.RawIOBase):
+    """Bytes that are made of another stream, in order, by whoever derives from this. Closing it closes that stream."""
+
+    _source: IO[bytes]
+
+    def next_bytes(self, size: int) -> bytes:
+        """The next bytes, at most so many; none at the end."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.next_bytes(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
 class Slice(Seekable):
     """A range of a file that others read too: it seeks before every read."""
 

@@ -1,18 +1,18 @@
 """Where the lake and its landing zone are."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
-from pydantic import Field, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from mmlake.compute import Executor
 from mmlake.lake import Lake
-from mmlake.remote.credentials import without_login
+from mmlake.remote.connections import RemoteConnections
+from mmlake.remote.credentials import split_login
 from mmlake.settings import Settings
-from mmlake_resources.s3 import s3_client
+from mmlake_resources.s3 import new_s3_client
 
 
 class LakeResource(dg.ConfigurableResource):
@@ -54,15 +54,31 @@ class LakeResource(dg.ConfigurableResource):
         "marker vouches for "
         "it.",
     )
+    _connections: RemoteConnections = PrivateAttr(default_factory=RemoteConnections)
+    # logins, connections and cached blocks of all lakes that this resource opens, in one run after another
 
     @field_validator("landing", "landings")
     @classmethod
     def _without_logins(cls, value: str | dict[str, str] | None) -> str | dict[str, str] | None:
-        """The addresses without their logins, which the process remembers: Dagster writes the configuration of
+        """The addresses without their logins, which the connections keeps: Dagster writes the configuration of
         resources into its database."""
         if isinstance(value, dict):
-            return {name: without_login(place) for name, place in value.items()}
-        return without_login(value) if value else value
+            return {name: split_login(place)[0] for name, place in value.items()}
+        return split_login(value)[0] if value else value
+
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**data)
+        for place in _addresses(data):
+            self._connections.logins.take_from(place)
+
+    def _with_updated_values(self, values: Mapping[str, Any] | None) -> "LakeResource":
+        """The resource with the values of a run's configuration, by which Dagster replaces this one for each run: it
+        shares the connections, since no configuration holds what the connections has."""
+        updated = cast("LakeResource", super()._with_updated_values(values))
+        for place in _addresses(values or {}):
+            self._connections.logins.take_from(place)
+        updated._connections = self._connections
+        return updated
 
     @classmethod
     def at(
@@ -87,8 +103,14 @@ class LakeResource(dg.ConfigurableResource):
             executor=executor,
             limit=self.limit,
             s3_client=self._s3_client(),
+            connections=self._connections,
         )
 
     def _s3_client(self) -> Callable[[], Any] | None:
         named = (self.s3_endpoint, self.s3_region, self.s3_profile)
-        return partial(s3_client, *named) if any(named) else None
+        return (lambda: self._connections.client(named, lambda: new_s3_client(*named))) if any(named) else None
+
+
+def _addresses(values: Mapping[str, Any]) -> Iterator[str]:
+    """The landing zones that a configuration names."""
+    yield from (place for place in (values.get("landing"), *(values.get("landings") or {}).values()) if place)

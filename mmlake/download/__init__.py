@@ -1,1 +1,1 @@
-"""Addresses of the web, fetched politely and once: URL lists, robots.txt, opt-outs, the journal."""
+"""Addresses of the web, fetched politely and once: rate limits, robots.txt, opt-outs, the journal."""

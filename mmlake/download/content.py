@@ -1,5 +1,5 @@
-"""From a fetched body to an answer: codings undone, kind told, the publisher's wishes heard, the bytes stored.
-Nothing withheld is stored."""
+"""From a fetched body to a result: content codings undone, content classified, opt-outs respected, bytes stored.
+Nothing that its publisher withholds is stored."""
 
 from __future__ import annotations
 
@@ -8,98 +8,93 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import IO
 
-from mmlake.download.answers import Answer
+from mmlake.download.classification import HEAD_BYTES, classify
+from mmlake.download.crawl_rules import CrawlRules
 from mmlake.download.fetcher import Fetched
-from mmlake.download.manners import Manners
-from mmlake.download.opt_out import refusal_of
+from mmlake.download.opt_out import opt_out_of
+from mmlake.download.results import DownloadResult
 from mmlake.errors import BlobCorrupt, BlobMissing, UnreadableItem
-from mmlake.formats import http_bodies, sniff
-from mmlake.formats.addresses import kind_of
-from mmlake.formats.charsets import declared_charset
+from mmlake.formats import http_bodies
+from mmlake.formats.http_responses import kept_headers
 from mmlake.store import Blobs
 from mmlake.streams import Kept
 
-KEPT_HEADERS = (
-    "content-type",
-    "content-language",
-    "last-modified",
-    "etag",
-    "x-robots-tag",
-    "tdm-reservation",
-    "content-disposition",
-)
-
-_PAGE_BYTES = 1 << 18
+_MAX_VALUE_CHARS = 2000  # of a header, in the journal
 _SMALL_BYTES = 1 << 20  # bodies up to here are read at once and put, which for known bytes costs no write
 
 
-def answer_of(found: Fetched, *, rules: Manners, store: Blobs) -> Answer | None:
-    """The answer, whose bytes are in the store; the body is closed. None where the bytes that came earlier are
-    damaged, and the whole must be asked for."""
-    bare = Answer(
-        url=found.url, status=found.status, final_url=found.final_url, num_tries=found.num_tries, headers=_kept(found)
+def store_response(found: Fetched, *, rules: CrawlRules, store: Blobs) -> DownloadResult | None:
+    """The result, whose bytes are in the store; the body is closed. None where the bytes of the earlier result are
+    damaged, and the whole must be requested."""
+    bare = DownloadResult(
+        url=found.url,
+        status=found.status,
+        final_url=found.final_url,
+        num_tries=found.num_tries,
+        headers={name: value[:_MAX_VALUE_CHARS] for name, value in kept_headers(found.headers).items()},
     )
-    if found.before is not None:
-        return _kept_on(found.before, found, bare, rules=rules, store=store)
+    if found.earlier is not None:
+        return _reuse_earlier(found.earlier, found, bare, rules=rules, store=store)
     if found.fault is not None or found.body is None:
         fault = found.fault or UnreadableItem(1106, f"http_status={found.status} not in [200, 200]")
         return replace(bare, code=fault.code, reason=fault.reason)
     with found.body:
         try:
-            return _stored(found, found.body, bare, rules=rules, store=store)
+            return _store_body(found, found.body, bare, rules=rules, store=store)
         except UnreadableItem as error:
             return replace(bare, code=error.code, reason=error.reason)
 
 
-def _kept_on(before: Answer, found: Fetched, bare: Answer, *, rules: Manners, store: Blobs) -> Answer | None:
-    """The earlier answer, unless the publisher now wishes otherwise."""
-    assert before.digest is not None
+def _reuse_earlier(
+    earlier: DownloadResult, found: Fetched, bare: DownloadResult, *, rules: CrawlRules, store: Blobs
+) -> DownloadResult | None:
+    """The earlier result, unless the publisher opts out now."""
+    assert earlier.digest is not None
     try:
-        page = store.read_range(before.digest, 0, _PAGE_BYTES) if before.modality == "text" else b""
+        page = store.read_range(earlier.digest, 0, HEAD_BYTES) if earlier.modality == "text" else b""
     except (BlobCorrupt, BlobMissing):
         return None
-    wish = refusal_of(found.headers, agent=rules.agent, modality=before.modality, page=page)
-    return replace(bare, code=1108, reason=wish) if wish is not None and rules.respect_opt_out else before
+    opt_out = opt_out_of(found.headers, agent=rules.agent, modality=earlier.modality, page=page)
+    return replace(bare, code=1108, reason=opt_out) if opt_out is not None and rules.respect_opt_out else earlier
 
 
-def _kept(found: Fetched) -> dict[str, str]:
-    by_name = dict(reversed(found.headers))
-    return {name: by_name[name][:2000] for name in KEPT_HEADERS if name in by_name}
-
-
-def _stored(found: Fetched, body: IO[bytes], bare: Answer, *, rules: Manners, store: Blobs) -> Answer:
-    declared = bare.headers.get("content-type", "")
+def _store_body(
+    found: Fetched, body: IO[bytes], bare: DownloadResult, *, rules: CrawlRules, store: Blobs
+) -> DownloadResult:
     codings = http_bodies.codings_of(dict(found.headers).get("content-encoding"))
 
-    def undone() -> IO[bytes]:
+    def decoded() -> IO[bytes]:
         body.seek(0)
         return http_bodies.decoded(io.BufferedReader(Kept(body)), codings, limit_bytes=rules.max_item_bytes)
 
-    with undone() as stream:
-        head = stream.read(_PAGE_BYTES)
-    kind = kind_of(head[: sniff.HEAD_BYTES], content_type=declared, url=found.final_url or found.url, stream=undone)
-    modality = kind.modality if kind else None
-    wish = refusal_of(found.headers, agent=rules.agent, modality=modality, page=head if modality == "text" else b"")
-    if wish is not None and rules.respect_opt_out:
-        return replace(bare, code=1108, reason=wish)
-    extension = kind.extension if kind else "bin"
-    digest, size = _put(undone, store, extension)
-    charset = declared_charset(declared, head) if modality == "text" else None
+    with decoded() as stream:
+        head = stream.read(HEAD_BYTES)
+    content = classify(
+        head,
+        declared=bare.headers.get("content-type", ""),
+        url=found.final_url or found.url,
+        agent=rules.agent,
+        headers=found.headers,
+        stream=decoded,
+    )
+    if content.opt_out is not None and rules.respect_opt_out:
+        return replace(bare, code=1108, reason=content.opt_out)
+    digest, size = _put(decoded, store, content.extension)
     return replace(
         bare,
         digest=digest,
         size_bytes=size,
-        content_type=kind.content_type if kind else None,
-        extension=extension,
-        modality=modality,
-        charset=charset,
+        content_type=content.content_type,
+        extension=content.extension,
+        modality=content.modality,
+        charset=content.charset,
     )
 
 
-def _put(undone: Callable[[], IO[bytes]], store: Blobs, extension: str) -> tuple[str, int]:
-    with undone() as stream:
+def _put(decoded: Callable[[], IO[bytes]], store: Blobs, extension: str) -> tuple[str, int]:
+    with decoded() as stream:
         data = stream.read(_SMALL_BYTES + 1)
         if len(data) <= _SMALL_BYTES:
             return store.put(data, extension=extension), len(data)
-    with undone() as stream:
+    with decoded() as stream:
         return store.put_stream(stream, extension=extension)

@@ -4,8 +4,9 @@ within a budget.
 Enters: an address. Leaves: a `Fetched`, which holds the body as it came or says why there is none. Never raises for
 what a host does.
 
-Bytes that are known are asked for by HEAD and not by a condition (If-None-Match): it is done to hear what the publisher
-wishes now, and a 304 need not repeat the headers that say so (RFC 9110, 15.4.5; Apache httpd leaves X-Robots-Tag out).
+Known bytes are checked by HEAD and not by a condition (If-None-Match): the request is made to learn whether the
+publisher opts out now, and a 304 need not repeat the headers that say so (RFC 9110, 15.4.5; Apache httpd leaves
+X-Robots-Tag out).
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from mmlake import __version__
-from mmlake.download import addresses, robots
-from mmlake.download.answers import Answer
-from mmlake.download.host_gates import Gates
-from mmlake.download.manners import Manners
+from mmlake.download import robots, url_checks
+from mmlake.download.crawl_rules import CrawlRules
+from mmlake.download.host_limits import HostLimiter
+from mmlake.download.results import DownloadResult
 from mmlake.download.settings import WebSettings
 from mmlake.errors import UnreadableItem
 from mmlake.formats import http_bodies
-from mmlake.formats.addresses import shown
+from mmlake.formats.urls import redacted
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT_STATUSES, Budget, Policy, Retries, retry_after_s
 from mmlake.remote.networks import AddressRefused, Lookup, Networks, checking_resolver, is_numeric
@@ -40,14 +41,14 @@ _SPOOL_BYTES = 1 << 17  # a body up to here stays in memory: with 256 bodies at 
 _CHUNK_BYTES = 1 << 16
 _REDIRECTS = (301, 302, 303, 307, 308)
 # this machine's disk or open files: no host's fault, and not to be written down as one
-_OURS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
-# faults that another try in the same run may mend; a name without an address will not have one in a second
-_AGAIN = frozenset({1103, 1104, 1105, 1107})
+_LOCAL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+# faults that may be gone at another try in the same run; a name without an address will not have one in a second
+_RETRIABLE = frozenset({1103, 1104, 1105, 1107})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
-    """What came of one address, before its body was looked at."""
+    """The response to one address, its body not inspected yet."""
 
     url: str
     fault: UnreadableItem | None = None
@@ -55,25 +56,25 @@ class Fetched:
     final_url: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     body: IO[bytes] | None = None  # as it came, codings and all
-    # what came earlier, where the host states that this is still it; then there is no body
-    before: Answer | None = None
+    # the earlier result, where the host states that the content is still the same; then there is no body
+    earlier: DownloadResult | None = None
     num_tries: int = 1
 
 
 class Fetcher:
-    """Fetches addresses in one event loop; any number of `get` at once, held back by the settings."""
+    """Fetches addresses in one event loop; any number of `get` at once, limited by the settings."""
 
-    def __init__(self, settings: WebSettings, rules: Manners, *, lookup: Lookup | None = None) -> None:
+    def __init__(self, settings: WebSettings, rules: CrawlRules, *, lookup: Lookup | None = None) -> None:
         self._settings, self._rules = settings, rules
         self._networks = Networks(settings.allowed_networks)
         # getaddrinfo blocks; the loop's own pool has six threads on two cores
         self._threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="mmlake-names")
-        self._lookup = lookup or self._names
-        self._gates = Gates(per_host=settings.max_parallel_per_host, delay_s=settings.host_delay_s)
-        self._places = asyncio.Semaphore(settings.max_parallel)
-        # bodies being read or waiting to be taken: what bounds memory
+        self._lookup = lookup or self._resolve
+        self._host_limiter = HostLimiter(per_host=settings.max_parallel_per_host, delay_s=settings.host_delay_s)
+        self._slots = asyncio.Semaphore(settings.max_parallel)
+        # bodies being read or waiting to be stored: what bounds memory
         self._room = asyncio.Semaphore(4 * settings.max_parallel)
-        self._robots = robots.Robots(self._robots_of, agent=rules.agent) if rules.respect_robots else None
+        self._robots = robots.Robots(self._fetch_robots, agent=rules.agent) if rules.respect_robots else None
         policy = Policy(tries=settings.tries, cap_s=settings.max_pause_s, longest_retry_after_s=settings.max_pause_s)
         self._retries = Retries(policy, budget=Budget())
         self._client: Any = None
@@ -108,55 +109,55 @@ class Fetcher:
         await self._client.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def taken(self, num_bodies: int) -> None:
-        """So many bodies were taken away: there is room for as many more."""
+    def release_bodies(self, num_bodies: int) -> None:
+        """Make room for as many more bodies: so many are stored."""
         for _ in range(num_bodies):
             self._room.release()
 
-    async def _names(self, host: str, port: int) -> list[str]:
+    async def _resolve(self, host: str, port: int) -> list[str]:
         found = await asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         )
         return list(dict.fromkeys(str(address[4][0]) for address in found))
 
-    async def get(self, url: str, *, before: Answer | None = None) -> Fetched:
-        """What came of the address, tried again where that may help. before: an earlier answer, whose bytes are not
-        fetched where the host states the same of them."""
+    async def get(self, url: str, *, earlier: DownloadResult | None = None) -> Fetched:
+        """The response to the address, tried again where that may help. earlier: a result whose bytes are not fetched
+        again where the host states the same of them."""
         self._retries.budget.earn()
-        if before is not None and before.headers.keys() & {"etag", "last-modified"}:
-            found, _ = await self._followed(url, "HEAD")
-            if found.fault is None and _is_same(before, found):
-                return replace(found, before=before)
+        if earlier is not None and earlier.headers.keys() & {"etag", "last-modified"}:
+            found, _ = await self._follow_redirects(url, "HEAD")
+            if found.fault is None and _is_unchanged(earlier, found):
+                return replace(found, earlier=earlier)
         num_tries = 0
         while True:
             num_tries += 1
-            found, wanted_s = await self._followed(url, "GET")
+            found, pause_s = await self._follow_redirects(url, "GET")
             code = found.fault.code if found.fault else None
             if (
-                code not in _AGAIN
+                code not in _RETRIABLE
                 or num_tries >= self._settings.tries
-                or (wanted_s or 0.0) > self._settings.max_pause_s
+                or (pause_s or 0.0) > self._settings.max_pause_s
                 or not self._retries.budget.spend()
             ):
                 return replace(found, num_tries=num_tries)
-            await asyncio.sleep(self._retries.pause_s(num_tries, wanted_s))
+            await asyncio.sleep(self._retries.pause_s(num_tries, pause_s))
 
-    async def _followed(self, text: str, method: str) -> tuple[Fetched, float | None]:
-        """(one try with all its redirects, how long the host wants to be left alone)."""
+    async def _follow_redirects(self, text: str, method: str) -> tuple[Fetched, float | None]:
+        """(one try with all its redirects, the seconds of its Retry-After or None)."""
         try:
-            url = start = addresses.parsed(text)
+            url = start = url_checks.parse_url(text)
             for _ in range(self._settings.max_redirects + 1):
                 delay_s = await self._robots.delay_s(url) if self._robots else 0.0
                 delay_s = min(delay_s, self._settings.max_crawl_delay_s)
-                status, headers, body = await self._asked(
+                status, headers, body = await self._request(
                     url, method, limit_bytes=self._rules.max_item_bytes, delay_s=delay_s
                 )
                 found = Fetched(
                     url=text, status=status, headers=headers, body=body, final_url=None if url == start else str(url)
                 )
                 if status not in _REDIRECTS:
-                    return self._judged(found, url)
-                url = _next(url, headers)
+                    return self._check_status(found, url)
+                url = _redirect_target(url, headers)
         except UnreadableItem as error:
             return Fetched(url=text, fault=error), None
         return Fetched(
@@ -166,27 +167,27 @@ class Fetcher:
             ),
         ), None
 
-    def _judged(self, found: Fetched, url: URL) -> tuple[Fetched, float | None]:
+    def _check_status(self, found: Fetched, url: URL) -> tuple[Fetched, float | None]:
         if found.status == 200:
             return found, None
         fault = UnreadableItem(
             1105 if found.status in TRANSIENT_STATUSES else 1106, f"http_status={found.status} not in [200, 200]"
         )
-        wanted_s = None
+        pause_s = None
         if found.status in TRANSIENT_STATUSES:
-            wanted_s = retry_after_s(dict(found.headers).get("retry-after"), now_s=time.time())
-            self._gates.pause(url.host or "", min(wanted_s or 0.0, self._settings.max_pause_s))
-        return replace(found, fault=fault), wanted_s
+            pause_s = retry_after_s(dict(found.headers).get("retry-after"), now_s=time.time())
+            self._host_limiter.pause(url.host or "", min(pause_s or 0.0, self._settings.max_pause_s))
+        return replace(found, fault=fault), pause_s
 
-    async def _robots_of(self, url: URL) -> tuple[int, bytes]:
+    async def _fetch_robots(self, url: URL) -> tuple[int, bytes]:
         for _ in range(self._settings.max_redirects + 1):
-            status, headers, body = await self._asked(
+            status, headers, body = await self._request(
                 url, "GET", limit_bytes=robots.MAX_BYTES, delay_s=0.0, may_cut=True
             )
             if status not in _REDIRECTS:
                 data = b""
                 if body is not None:
-                    self.taken(1)
+                    self.release_bodies(1)
                     with (
                         body,
                         http_bodies.decoded(
@@ -195,20 +196,19 @@ class Fetcher:
                     ):
                         data = stream.read(robots.MAX_BYTES)
                 return status, data
-            url = _next(url, headers)
+            url = _redirect_target(url, headers)
         return 404, b""  # RFC 9309, 2.3.1.2: after five redirects there is none
 
-    async def _asked(
+    async def _request(
         self, url: URL, method: str, *, limit_bytes: int, delay_s: float, may_cut: bool = False
     ) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
-        """(status, headers, body of a 200 to GET) of one request. Raises UnreadableItem for everything that goes
-        wrong on the way."""
+        """(status, headers, body of a 200 to GET) of one request. Raises UnreadableItem for every failure."""
         import aiohttp
 
-        host = addresses.checked(url).host or ""
+        host = url_checks.check_url(url).host or ""
         if is_numeric(host) and not self._networks.allows(host):
             raise UnreadableItem(1101, "the address leads into a network that is not public")
-        async with self._gates.through(host, delay_s=delay_s), self._places:
+        async with self._host_limiter.slot(host, delay_s=delay_s), self._slots:
             await self._room.acquire()
             body = None
             try:
@@ -232,7 +232,7 @@ class Fetcher:
             except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
                 raise UnreadableItem(1103, "the host's certificate is not accepted, or TLS fails") from error
             except (aiohttp.ClientError, ConnectionError, OSError, ValueError) as error:
-                if isinstance(error, OSError) and error.errno in _OURS:
+                if isinstance(error, OSError) and error.errno in _LOCAL_ERRNOS:
                     raise
                 raise UnreadableItem(1103, "the connection is refused or broken, or the answer is no HTTP") from error
             finally:
@@ -252,7 +252,7 @@ class Fetcher:
             stated = answer.content_length or 0
             if stated > limit_bytes and not may_cut:
                 raise UnreadableItem(1008, f"size_bytes={stated} not in [0, {limit_bytes}]")
-            # it leaves with the answer, whose taker closes it
+            # whoever stores the response closes it
             body = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115
             try:
                 await _spool(answer.content, body, limit_bytes, may_cut=may_cut)
@@ -263,18 +263,18 @@ class Fetcher:
             return answer.status, headers, body
 
 
-def _is_same(before: Answer, found: Fetched) -> bool:
-    """Whether the host states of the content what it stated when that came, and enough: a weak ETag holds for more
+def _is_unchanged(earlier: DownloadResult, found: Fetched) -> bool:
+    """Whether the host states of the content what it stated earlier, and enough: a weak ETag holds for more
     than one content, and a time for those of one second."""
     now = dict(found.headers)
-    if (found.final_url and shown(found.final_url)) != before.final_url:
+    if (found.final_url and redacted(found.final_url)) != earlier.final_url:
         return False
-    etag, modified = before.headers.get("etag", ""), before.headers.get("last-modified", "")
+    etag, modified = earlier.headers.get("etag", ""), earlier.headers.get("last-modified", "")
     if etag and not etag.startswith("W/"):
         return now.get("etag") == etag
     if not modified or (now.get("etag", ""), now.get("last-modified")) != (etag, modified):
         return False
-    return bool(etag) or (now.get("content-length") == str(before.size_bytes) and "content-encoding" not in now)
+    return bool(etag) or (now.get("content-length") == str(earlier.size_bytes) and "content-encoding" not in now)
 
 
 async def _spool(content: Any, body: IO[bytes], limit_bytes: int, *, may_cut: bool) -> None:
@@ -288,13 +288,13 @@ async def _spool(content: Any, body: IO[bytes], limit_bytes: int, *, may_cut: bo
         body.write(part)
 
 
-def _next(url: URL, headers: tuple[tuple[str, str], ...]) -> URL:
+def _redirect_target(url: URL, headers: tuple[tuple[str, str], ...]) -> URL:
     """Where a redirect leads, checked like any address."""
     yarl = need("yarl", extra="web", purpose="fetching a list of URLs")
     location = dict(headers).get("location")
     if not location:
         raise UnreadableItem(1106, "a redirect names no address")
     try:
-        return addresses.checked(url.join(yarl.URL(location)))
+        return url_checks.check_url(url.join(yarl.URL(location)))
     except (ValueError, UnicodeError) as error:
         raise UnreadableItem(1106, "a redirect leads to an address that does not parse") from error

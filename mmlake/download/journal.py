@@ -1,13 +1,14 @@
-"""What came of every address that was ever asked: one SQLite file, so that nothing is downloaded twice and a killed run
-goes on.
+"""The result of every address that was ever requested: one SQLite file, so that nothing is downloaded twice and a
+killed run goes on.
 
-An answer with bytes counts under the manners that it came under and under looser ones, one without until what decided
-it changes: the settings that the row `policy` is the digest of.
+A result without bytes is valid until the settings that decided it change: the column `policy` is their digest. One with
+bytes is valid under the crawl rules that it came under and under looser ones: the column `manners` is the digest of the
+rules.
 
-Of an address that says nothing of its content, the content tells the table that has its row; and answers change. So the
-tables of a list are made in turns: in one turn, whoever makes a table finds each address in the table where it was
-first told. A table that is made once more with other settings opens the next turn, and the others of its list are out
-of date.
+Where an address says nothing of its content, the content decides which table has its row; and contents change. So the
+tables of a list belong to generations: within one, an address stays a row of the table to which it was first assigned
+(`homes`). A table that is made once more with other settings opens the next generation (`turns`), and the other tables
+of its list are then out of date.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
-from mmlake.download.answers import Answer
 from mmlake.download.read_only_database import Snapshot, is_writable
+from mmlake.download.results import DownloadResult
 from mmlake.errors import TRANSIENT_CODES
-from mmlake.formats.addresses import shown
+from mmlake.formats.urls import redacted
 from mmlake.records import digest_of
 
 _SCHEMA = """
@@ -58,7 +59,7 @@ def _keep_log(connection: sqlite3.Connection) -> None:
 
 
 class Journal:
-    """The answers by address. One object may be used by several threads one after another, the file by several
+    """The results by address. One object may be used by several threads one after another, the file by several
     processes."""
 
     def __init__(self, path: Path) -> None:
@@ -89,33 +90,32 @@ class Journal:
             self._connection.executescript(_SCHEMA)
         return self._connection
 
-    def find(self, url: str, *, manners: Collection[str], policy: str) -> Answer | None:
-        """What came of the address, where it still counts. manners: the digests of all under which an answer with
-        bytes counts."""
+    def find(self, url: str, *, valid_rules: Collection[str], policy: str) -> DownloadResult | None:
+        """The result of the address, where it is still valid. valid_rules: the digests of all crawl rules under which
+        one with bytes is."""
         row = self._known.execute(
             "SELECT manners, policy, code, answer FROM downloads WHERE address = ?", (_key(url),)
         ).fetchone()
-        if row is None or (row[0] not in manners if row[2] is None else row[1] != policy):
+        if row is None or (row[0] not in valid_rules if row[2] is None else row[1] != policy):
             return None
-        return Answer(**{**json.loads(row[3]), "url": url})
+        return DownloadResult(**{**json.loads(row[3]), "url": url})
 
-    def last(self, url: str) -> Answer | None:
-        """What came of the address when it was last asked, whether it still counts or not."""
+    def last(self, url: str) -> DownloadResult | None:
+        """The result of the last request for the address, whether it is still valid or not."""
         row = self._known.execute("SELECT answer FROM downloads WHERE address = ?", (_key(url),)).fetchone()
-        return None if row is None else Answer(**{**json.loads(row[0]), "url": url})
+        return None if row is None else DownloadResult(**{**json.loads(row[0]), "url": url})
 
-    def keep(self, answers: Iterable[Answer], *, manners: str, policy: str, now_s: float) -> None:
-        """Write the answers down, all or none. manners: the digest of what may forbid an answer although it came."""
-        rows = [
-            (_key(answer.url), manners, policy, answer.code, answer.digest, now_s, _text(answer)) for answer in answers
-        ]
+    def record(self, results: Iterable[DownloadResult], *, rules: str, policy: str, now_s: float) -> None:
+        """Write the results down, all or none. rules: the digest of the crawl rules, which may forbid a response
+        although it came."""
+        rows = [(_key(one.url), rules, policy, one.code, one.digest, now_s, _text(one)) for one in results]
         with closing(self._database.cursor()) as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.executemany("INSERT OR REPLACE INTO downloads VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             cursor.execute("COMMIT")
 
     def forget(self, urls: Iterable[str] | None, *, codes: Collection[int] = TRANSIENT_CODES) -> int:
-        """How many answers with one of the codes were forgotten, of these addresses or of all: they are asked again
+        """How many results with one of the codes were forgotten, of these addresses or of all: they are requested again
         at the next ingest."""
         marks = ",".join("?" * len(codes))
         if urls is None:
@@ -127,38 +127,38 @@ class Journal:
             for url in urls
         )
 
-    def turn(self, name: str, modality: str, *, policy: str) -> int:
-        """The turn, from 0, in which the table of that modality would be made of the list of that name. policy: the
-        digest of the settings that decide its answers."""
-        turn, _, is_next = self._turn(name, modality, policy)
-        return turn + is_next
+    def generation(self, name: str, modality: str, *, policy: str) -> int:
+        """The generation, from 0, of the table of that modality of the list of that name, if it were made now. policy:
+        the digest of the settings that decide its results."""
+        number, _, is_next = self._generation(name, modality, policy)
+        return number + is_next
 
-    def begin(self, name: str, modality: str, *, policy: str) -> None:
-        """Say that the table is being made, in its turn."""
+    def begin_table(self, name: str, modality: str, *, policy: str) -> None:
+        """Record that the table is being made, in its generation."""
         with closing(self._database.cursor()) as cursor:
             cursor.execute("BEGIN IMMEDIATE")
-            turn, made, is_next = self._turn(name, modality, policy)
+            number, made, is_next = self._generation(name, modality, policy)
             if is_next:
                 cursor.execute("DELETE FROM homes WHERE list = ?", (name,))
             if is_next or not made:
                 cursor.execute(
-                    "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, turn + is_next, policy, modality)
+                    "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, number + is_next, policy, modality)
                 )
             elif modality not in made:
                 cursor.execute("UPDATE turns SET made = ? WHERE list = ?", (" ".join((*made, modality)), name))
             cursor.execute("COMMIT")
 
-    def _turn(self, name: str, modality: str, policy: str) -> tuple[int, list[str], bool]:
-        """(the turn that the list is in, modalities of the tables made in it, whether this one opens the next)."""
+    def _generation(self, name: str, modality: str, policy: str) -> tuple[int, list[str], bool]:
+        """(the list's generation, modalities of the tables made in it, whether this table opens the next)."""
         row = self._known.execute("SELECT turn, policy, made FROM turns WHERE list = ?", (name,)).fetchone()
         if row is None:
             return 0, [], False
         made = row[2].split()
         return row[0], made, modality in made and row[1] != policy
 
-    def home(self, name: str, url: str, modality: str) -> str:
-        """The modality whose table has the row of the address in this turn of the list; this one where none has it
-        yet."""
+    def table_of(self, name: str, url: str, modality: str) -> str:
+        """The modality whose table has the row of the address in this generation of the list; this one where none has
+        it yet."""
         key = (name, _key(url))
         asked = "SELECT modality FROM homes WHERE list = ? AND address = ?"
         row = self._known.execute(asked, key).fetchone()
@@ -167,9 +167,9 @@ class Journal:
             row = self._database.execute(asked, key).fetchone()  # another process may have been first
         return str(row[0])
 
-    def release(self, names: Iterable[str] | None) -> None:
-        """Let the tables of these lists, or of all, be told anew where their addresses belong. All tables of a list
-        must then be made once more."""
+    def release_tables(self, names: Iterable[str] | None) -> None:
+        """Forget which table has which address of these lists, or of all. All tables of such a list must then be made
+        once more."""
         marks = (
             [(name,) for name in names]
             if names is not None
@@ -179,7 +179,7 @@ class Journal:
         self._database.executemany("UPDATE turns SET made = '' WHERE list = ?", marks)
 
     def counts(self) -> dict[int | None, int]:
-        """How many answers there are by code, None for those with bytes."""
+        """How many results there are by code, None for those with bytes."""
         return dict(self._known.execute("SELECT code, COUNT(*) FROM downloads GROUP BY code").fetchall())
 
     def close(self) -> None:
@@ -189,8 +189,8 @@ class Journal:
         self._connection = None
 
 
-def _text(answer: Answer) -> str:
-    return json.dumps({**asdict(answer), "url": "", "final_url": answer.final_url and shown(answer.final_url)})
+def _text(result: DownloadResult) -> str:
+    return json.dumps({**asdict(result), "url": "", "final_url": result.final_url and redacted(result.final_url)})
 
 
 def _key(url: str) -> str:

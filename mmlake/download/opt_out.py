@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-_PAGE_BYTES = 1 << 18  # a head section with inlined styles reaches 200 kB; wishes stand in it
+_PAGE_BYTES = 1 << 18  # a head section with inlined styles reaches 200 kB
 _META = re.compile(rb"<meta\b[^>]{0,2000}>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(rb"""([a-z][a-z0-9_:-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 # one that never closes ends with the page: else each start of one would be searched to there
@@ -21,29 +21,29 @@ _DIRECTIVES_WITH_COLON = ("max-snippet", "max-image-preview", "max-video-preview
 Header = tuple[str, str]
 
 
-def refusal_of(headers: Iterable[Header], *, agent: str, modality: str | None, page: bytes = b"") -> str | None:
-    """The wish that forbids training on the answer, in one sentence; None where there is none.
+def opt_out_of(headers: Iterable[Header], *, agent: str, modality: str | None, page: bytes = b"") -> str | None:
+    """The opt-out that forbids training on the response, in one sentence; None where there is none.
 
     agent: the product token of our user agent. modality: of the content; `noimageai` is about images only. page: the
-    start of an HTML page, where its own meta tags are to be heard.
+    start of an HTML page, whose own meta tags count.
     """
     for name, value in headers:
-        if name.lower() == "x-robots-tag" and (word := _word(_heard(value, agent), modality)):
-            return f"the header X-Robots-Tag says {word}"
+        if name.lower() == "x-robots-tag" and (directive := _refusal(_directives_for(value, agent), modality)):
+            return f"the header X-Robots-Tag says {directive}"
         if name.lower() == "tdm-reservation" and value.strip() == "1":
             return "the header tdm-reservation is 1"
     for name, value in _metas(page[:_PAGE_BYTES]):
-        if name in ("robots", agent.lower()) and (word := _word(_words(value), modality)):
-            return f"the meta tag {name} says {word}"
+        if name in ("robots", agent.lower()) and (directive := _refusal(_directives(value), modality)):
+            return f"the meta tag {name} says {directive}"
         if name == "tdm-reservation" and value.strip() == "1":
             return "the meta tag tdm-reservation is 1"
     return None
 
 
-def _heard(value: str, agent: str) -> set[str]:
+def _directives_for(value: str, agent: str) -> set[str]:
     """The directives of an X-Robots-Tag that are meant for everybody or for this agent. A name holds for all that
     follows it."""
-    heard: set[str] = set()
+    found: set[str] = set()
     ours = True
     for part in value.split(","):
         named = _AGENT.match(part)
@@ -51,18 +51,18 @@ def _heard(value: str, agent: str) -> set[str]:
             ours = named[1].lower() in ("*", agent.lower())
             part = named[2]
         if ours:
-            heard |= _words(part)
-    return heard
+            found |= _directives(part)
+    return found
 
 
-def _words(value: str) -> set[str]:
-    return {word for word in re.split(r"[\s,]+", value.lower()) if word}
+def _directives(value: str) -> set[str]:
+    return {directive for directive in re.split(r"[\s,]+", value.lower()) if directive}
 
 
-def _word(words: set[str], modality: str | None) -> str | None:
-    if "noai" in words:
+def _refusal(directives: set[str], modality: str | None) -> str | None:
+    if "noai" in directives:
         return "noai"
-    return "noimageai" if "noimageai" in words and modality == "image" else None
+    return "noimageai" if "noimageai" in directives and modality == "image" else None
 
 
 def _metas(page: bytes) -> Iterator[tuple[str, str]]:

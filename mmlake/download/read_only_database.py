@@ -1,5 +1,5 @@
-"""A database of SQLite that lies where nothing may be written: read as it is, without the files that SQLite puts
-beside a database in WAL mode."""
+"""A database of SQLite in a directory that cannot be written to: read as it is, without the files that SQLite adds to a
+database in WAL mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _State = tuple[tuple[int, int, int] | None, ...]  # of the database and its log:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether the database can be written, or made; SQLite writes beside it, too."""
+    """Whether the database can be written, or made; SQLite writes files next to it, too."""
     return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 512 << 10  # RFC 9309, 2.5: at least 500 KiB must be parsed
 _MAX_HOSTS = 100_000  # files kept in memory at once; the oldest goes first
 _KEPT_S = 86_400.0  # RFC 9309, 2.4: no longer than a day
-_FAILURE_KEPT_S = 60.0  # after a failure the host is asked again in a minute; a list may run for days
+_FAILURE_KEPT_S = 60.0  # after a failure it is requested again in a minute; a list may run for days
 
-# address -> status, body; raises UnreadableItem where no answer came
+# address -> status, body; raises UnreadableItem where no response came
 Load = Callable[["URL"], Awaitable[tuple[int, bytes]]]
 
 
@@ -29,15 +29,15 @@ class _Rules:
 
 
 class Robots:
-    """The robots.txt of every host that was asked, each fetched once a day."""
+    """The robots.txt of every host that a request went to, each fetched once a day."""
 
     def __init__(self, load: Load, *, agent: str) -> None:
         self._load, self._agent = load, agent
-        self._rules: dict[str, tuple[float, asyncio.Task[_Rules]]] = {}  # origin -> when it was asked, what it says
+        self._rules: dict[str, tuple[float, asyncio.Task[_Rules]]] = {}  # origin -> when it was requested, its rules
 
     async def delay_s(self, url: URL) -> float:
-        """Seconds that the host asks for between two requests. Raises UnreadableItem: 1109 not allowed, 1110 cannot
-        be told now."""
+        """Seconds that the host asks for between two requests. Raises UnreadableItem: 1109 not allowed, 1110 not
+        known now."""
         origin = str(url.origin())
         now_s = asyncio.get_running_loop().time()
         asked_s, task = self._rules.get(origin, (now_s, None))

@@ -1,5 +1,5 @@
-"""How the web is fetched: how much at once, how patiently, and from where. Only the latter changes what a row says:
-see `reach`."""
+"""How the web is fetched: how much at once, how patiently, and from where. Only the latter changes rows: see
+`reach`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class WebSettings:
     contact: str = ""
     # a page or mail address that our user agent names, so that those who run a site can complain.
     max_parallel: int = 64
-    # answers read at once over all hosts; two cores are busy with about as many small pictures.
+    # responses read at once over all hosts; two cores are busy with about as many small pictures.
     max_parallel_per_host: int = 4
-    # answers read at once from one host; browsers take 6.
+    # responses read at once from one host; browsers take 6.
     host_delay_s: float = 0.0
     # seconds between the starts of two requests to one host; a Crawl-delay in robots.txt raises it.
     max_crawl_delay_s: float = 60.0
@@ -29,7 +29,7 @@ class WebSettings:
     idle_timeout_s: float = 20.0
     # seconds without a byte.
     total_timeout_s: float = 600.0
-    # seconds for one answer; a film of 4 GB at 7 MB/s.
+    # seconds for one response; a film of 4 GB at 7 MB/s.
     max_redirects: int = 5
     # hops; RFC 9309 asks for five at robots.txt, browsers take 20.
     tries: int = 3
@@ -42,7 +42,7 @@ class WebSettings:
 
     @property
     def reach(self) -> str:
-        """The digest of what decides which addresses give an answer at all: rows made with another reach are out of
+        """The digest of what decides which addresses can have content at all: rows made with another reach are out of
         date."""
         return digest_of(canonical_json([self.allowed_networks, self.max_redirects]).encode())
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import codecs
 import re
 
-_META_BYTES = 1024  # how far the HTML standard looks for a meta tag
+_META_BYTES = 1024  # how far the HTML standard scans for a meta tag
 _PARAMETER = re.compile(r"""charset\s*=\s*["']?\s*([A-Za-z0-9_:.+-]{1,40})""", re.IGNORECASE)
 _TAG = re.compile(rb"""<meta\b[^>]{0,500}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.+-]{1,40})""", re.IGNORECASE)
 _DECLARATION = re.compile(rb"""<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z0-9_:.-]{1,40})["']""")

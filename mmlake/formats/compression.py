@@ -8,17 +8,19 @@ import io
 import lzma
 import re
 import zlib
-from typing import IO, Any
+from collections.abc import Callable
+from functools import partial
+from typing import IO, Any, Protocol
 
 from mmlake.errors import UnreadableItem
-from mmlake.streams import Kept
+from mmlake.streams import Converted, Kept
 
 _GZIP, _ZSTD = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"
 _SKIPPED = b"\x2a\x4d\x18"  # behind one of sixteen bytes: a frame to pass over, as `pzstd` begins its files with
 _XZ = b"\xfd7zXZ\0"
 # and the first block's mark, or that of an empty stream: four letters alone begin texts
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)")
-MARK_BYTES = 10  # so many first bytes tell the compression
+MARK_BYTES = 10  # so many first bytes name the compression
 SUFFIXES = (".gz", ".zst", ".bz2", ".xz")  # of names of compressed files
 MAX_WINDOW_BYTES = 256 << 20  # what an LZMA stream may take in memory to expand; `xz -9` takes 65 MiB
 _INPUT_BYTES = 1 << 14  # compressed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB
@@ -40,14 +42,19 @@ def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.Buf
 
     Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
     """
-    return io.BufferedReader(_Expanded(source, compression, limit_bytes), 1 << 16)
+    return io.BufferedReader(_expanded(source, compression, limit_bytes), 1 << 16)
+
+
+def _expanded(source: IO[bytes], compression: str, limit_bytes: int) -> Expanded:
+    decoder = _DECODERS[compression](source)
+    return Expanded(source, decoder, name=compression, limit_bytes=limit_bytes)
 
 
 def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> bytes:
     """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
     parts, left = [], size_bytes
     try:
-        reader = _Expanded(source, compression, 1 << 62)
+        reader = _expanded(source, compression, 1 << 62)
         while left and (part := reader.read(left)):
             parts.append(part)
             left -= len(part)
@@ -56,46 +63,41 @@ def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> by
     return b"".join(parts)
 
 
-class _Expanded(io.RawIOBase):
-    """Reads never fail while expanded bytes are left: everything before a cut or a wrong bit is given out first."""
+class Decoder(Protocol):
+    """Expands one stream."""
 
-    def __init__(self, source: IO[bytes], compression: str, limit_bytes: int) -> None:
-        self._source, self._name, self._limit, self._count = source, compression, limit_bytes, 0
-        self._inner: _Gzip | _Zstd | _Streams = (
-            _Gzip(source)
-            if compression == "gzip"
-            else _Zstd(source)
-            if compression == "zstd"
-            else _Streams(source, compression)
-        )
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut, Damaged."""
 
-    def readable(self) -> bool:
-        return True
 
-    def readinto(self, buffer: Any) -> int:
+class Expanded(Converted):
+    """What a decoder makes of the stream, up to a limit.
+
+    Those of this module never fail while expanded bytes are left: everything before a cut or a wrong bit is given out
+    first.
+    """
+
+    def __init__(self, source: IO[bytes], decoder: Decoder, *, name: str, limit_bytes: int) -> None:
+        self._source, self._decoder, self._name, self._limit, self._count = source, decoder, name, limit_bytes, 0
+
+    def next_bytes(self, size: int) -> bytes:
         try:
-            data = self._inner.read(len(buffer))
+            data = self._decoder.read(size)
         except EOFError as error:
             raise UnreadableItem(
                 1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
             ) from error
-        except _Damaged as error:
+        except Damaged as error:
             raise UnreadableItem(
                 1003, f"the {self._name} stream is damaged after {self._count} expanded bytes"
             ) from error
         if self._count + len(data) > self._limit:
             raise UnreadableItem(1008, f"expanded_bytes>={self._count + len(data)} not in [0, {self._limit}]")
         self._count += len(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()
+        return data
 
 
-class _Damaged(Exception):
+class Damaged(Exception):
     """The compressed bytes do not expand any further."""
 
 
@@ -129,7 +131,7 @@ class _Gzip:
                 return data
             if self._member is not None and not self._input and not self._refill():
                 raise EOFError
-        raise _Damaged
+        raise Damaged
 
     def _start_member(self) -> bool:
         while not (self._input.lstrip(b"\0") if self._num_members else self._input):
@@ -176,7 +178,7 @@ class _Zstd:
             data: bytes = self._stream.read(min(size, self._step or size))
         except (OSError, ValueError) as error:
             if self._step == 1:
-                raise (EOFError if "Truncated" in str(error) else _Damaged) from error
+                raise (EOFError if "Truncated" in str(error) else Damaged) from error
             # pyarrow drops what it has when it fails: come back to this place and go on in small steps, then byte by
             # byte, until it fails again.
             self._source.seek(0)
@@ -191,8 +193,8 @@ class _Zstd:
 class _Streams:
     """bzip2 or xz streams one behind another, zero padding between and after them."""
 
-    def __init__(self, source: IO[bytes], compression: str) -> None:
-        self._source, self._is_xz, self._count, self._step = source, compression == "xz", 0, 0
+    def __init__(self, source: IO[bytes], *, is_xz: bool) -> None:
+        self._source, self._is_xz, self._count, self._step = source, is_xz, 0, 0
         self._restart()
 
     def _restart(self) -> None:
@@ -203,7 +205,7 @@ class _Streams:
         """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
         try:
             data = self._next(min(size, self._step or size))
-        except _Damaged:
+        except Damaged:
             if self._step == 1:
                 raise
             # The decompressors drop what they have when they fail: come back to this place and go on in small steps,
@@ -232,7 +234,7 @@ class _Streams:
                     raise UnreadableItem(
                         1008, f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}"
                     ) from error
-                raise _Damaged from error
+                raise Damaged from error
             if self._stream.eof:
                 self._input, self._stream = self._stream.unused_data + self._input, None
         return data
@@ -249,7 +251,15 @@ class _Streams:
                 return False
         mark = _XZ if self._is_xz else b"BZh"
         if self._num_streams and self._input[: len(mark)] != mark[: len(self._input)]:
-            raise _Damaged  # and no stream that was cut
+            raise Damaged  # and no stream that was cut
         self._num_streams += 1
         self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, MAX_WINDOW_BYTES) if self._is_xz else bz2.BZ2Decompressor()
         return True
+
+
+_DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
+    "gzip": _Gzip,
+    "zstd": _Zstd,
+    "bzip2": partial(_Streams, is_xz=False),
+    "xz": partial(_Streams, is_xz=True),
+}

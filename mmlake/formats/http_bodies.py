@@ -6,12 +6,12 @@ from __future__ import annotations
 import io
 import zlib
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.compression import compression_of, expanded
+from mmlake.formats.compression import Damaged, Expanded, compression_of, expanded
 from mmlake.optional import need
-from mmlake.streams import Kept
+from mmlake.streams import Converted, Kept
 
 ACCEPTED = "gzip, deflate"  # what is asked for; crawls may hold br and zstd as well
 
@@ -39,10 +39,10 @@ def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) ->
         head = buffered.peek(4)[:4]
         if coding in ("gzip", "zstd"):
             source = expanded(buffered, coding, limit_bytes=limit_bytes) if compression_of(head) == coding else buffered
-        elif coding == "deflate":
-            source = io.BufferedReader(_Stepwise(buffered, _inflater(head), "deflate", limit_bytes), _STEP_BYTES)
-        elif coding == "br":
-            source = io.BufferedReader(_Stepwise(buffered, _brotli(), "br", limit_bytes), _STEP_BYTES)
+        elif coding in ("deflate", "br"):
+            decoder = _StepDecoder(buffered, _inflater(head) if coding == "deflate" else _brotli())
+            stream = Expanded(buffered, decoder, name=coding, limit_bytes=limit_bytes)
+            source = io.BufferedReader(stream, _STEP_BYTES)
         else:
             raise UnreadableItem(1003, f"content coding {coding[:40]!r} is none of gzip, deflate, br and zstd")
     return source
@@ -61,7 +61,7 @@ def _inflater(head: bytes) -> Step:
         try:
             return inflater.decompress(data, size), inflater.unconsumed_tail, inflater.eof
         except zlib.error as error:
-            raise ValueError from error
+            raise Damaged from error
 
     return step
 
@@ -80,49 +80,31 @@ def _brotli() -> Step:
                 decompressor.is_finished(),
             )
         except brotli.error as error:
-            raise ValueError from error
+            raise Damaged from error
 
     return step
 
 
-class _Stepwise(io.RawIOBase):
-    """A stream that a step function expands piece by piece."""
+class _StepDecoder:
+    """Expands a stream by a step function."""
 
-    def __init__(self, source: IO[bytes], step: Step, name: str, limit_bytes: int) -> None:
-        self._source, self._step, self._name, self._limit = source, step, name, limit_bytes
-        self._input, self._count, self._ended = b"", 0, False
+    def __init__(self, source: IO[bytes], step: Step) -> None:
+        self._source, self._step = source, step
+        self._input, self._has_ended = b"", False
         self._output = b""  # expanded already: Brotli gives more at a time than it is asked for
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int) -> bytes:
+        """As `compression.Decoder`."""
         data, dry = self._output, False
-        while not data and not self._ended:
+        while not data and not self._has_ended:
             if not self._input:
                 self._input = self._source.read(_STEP_BYTES)
                 if not self._input and dry:
-                    raise UnreadableItem(
-                        1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
-                    )
+                    raise EOFError
                 dry = not self._input
-            try:
-                data, self._input, self._ended = self._step(self._input, len(buffer))
-            except ValueError as error:
-                raise UnreadableItem(
-                    1003, f"the {self._name} stream is damaged after {self._count} expanded bytes"
-                ) from error
-        data, self._output = data[: len(buffer)], data[len(buffer) :]
-        self._count += len(data)
-        if self._count > self._limit:
-            raise UnreadableItem(1008, f"expanded_bytes>={self._count} not in [0, {self._limit}]")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()
+            data, self._input, self._has_ended = self._step(self._input, size)
+        data, self._output = data[:size], data[size:]
+        return data
 
 
 def dechunked(source: IO[bytes]) -> IO[bytes]:
@@ -143,33 +125,24 @@ def _chunk_size(line: bytes) -> int | None:
     return int(digits, 16)
 
 
-class _Dechunked(io.RawIOBase):
+class _Dechunked(Converted):
     def __init__(self, source: IO[bytes]) -> None:
-        self._source, self._left, self._count, self._ended = source, 0, 0, False
+        self._source, self._left, self._count, self._has_ended = source, 0, 0, False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._left and not self._ended:
+    def next_bytes(self, size: int) -> bytes:
+        if not self._left and not self._has_ended:
             line = self._source.readline(80)
-            size = _chunk_size(line)
-            if size is None:
+            chunk_bytes = _chunk_size(line)
+            if chunk_bytes is None:
                 raise UnreadableItem(
                     1003 if line else 1002, f"no chunk size stands after {self._count} bytes of the chunked body"
                 )
-            self._left, self._ended = size, size == 0
-        data = self._source.read(min(len(buffer), self._left))
+            self._left, self._has_ended = chunk_bytes, chunk_bytes == 0
+        data = self._source.read(min(size, self._left))
         if self._left and not data:
             raise UnreadableItem(1002, f"the chunked body stops after {self._count} bytes, inside a chunk")
         self._left -= len(data)
         self._count += len(data)
         if data and not self._left:
             self._source.readline(80)  # the line end behind the chunk
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._source.close()
-        super().close()
+        return data

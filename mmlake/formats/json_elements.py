@@ -11,6 +11,7 @@ from mmlake.errors import UnreadableItem
 
 BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
+_QUOTE, _BACKSLASH, _OPENING = ord('"'), ord("\\"), frozenset(b"{[")
 # faster than a step per string
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _OUTSIDE = re.compile(rb'["\[\]{}]')
@@ -51,7 +52,7 @@ def elements_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
 
 
 class _Window:
-    """The part of the stream that is looked at: one element, and what was read behind it."""
+    """The part of the stream that is in memory: one element, and what was read behind it."""
 
     def __init__(self, stream: IO[bytes], limit_bytes: int) -> None:
         # At most one read of what lies below: a cut stream gives what it has before it raises.
@@ -111,7 +112,7 @@ class _Window:
         self._drop(self._at)
         # is_tail: whether no bracket outside of strings follows in what was read
         depth, at, num_dropped, is_string, is_tail = 0, 0, 0, False, False
-        is_scalar = self._held[:1] not in (b"{", b"[")
+        is_scalar = self._held[0] not in _OPENING
         while True:
             found = None
             if not (is_string or is_scalar or is_tail):
@@ -128,16 +129,16 @@ class _Window:
                 self._read_within(is_kept=not num_dropped)
                 continue
             at = found.end()
-            byte = self._held[at - 1 : at]
-            if byte == b'"':
+            byte = self._held[at - 1]
+            if byte == _QUOTE:
                 is_string = not is_string
-            elif byte == b"\\":
+            elif byte == _BACKSLASH:
                 at += 1  # whatever is escaped ends nothing
             elif is_scalar:
                 at -= 1
                 break
             else:
-                depth += 1 if byte in (b"{", b"[") else -1
+                depth += 1 if byte in _OPENING else -1
                 if not depth:
                     break
         size = num_dropped + at

@@ -1,4 +1,4 @@
-"""Bytes to text and text to JSON, strictly: what cannot be told for certain raises UnreadableItem.
+"""Bytes to text and text to JSON, strictly: what is uncertain raises UnreadableItem.
 
 UTF-8 first, then byte order marks, then a guess by charset-normalizer that must be a good one. JSON has no NaN, no
 infinity, no lone surrogates, and a fixed depth.
@@ -48,7 +48,7 @@ def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -
     declared: the encoding that whoever sent the text names; taken where the bytes are not UTF-8 and are of it. Without
     it, the one that markup names itself.
     """
-    if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # soon told of most texts
+    if declared is None and data.isascii() and b"\0" not in data and b"\x1b" not in data:  # true of most texts
         return data.decode("ascii"), "utf-8"
     for mark, encoding in _BOMS if data[:1] in _FIRST_OF_BOMS else ():
         if data.startswith(mark):
@@ -57,12 +57,16 @@ def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -
         text = data.decode()
     except UnicodeDecodeError:
         declared = declared or markup_charset(data)
-        if declared is not None and (told := _declared(data, declared)) is not None:
-            return told, declared
+        if declared is not None and (declared_text := _declared(data, declared)) is not None:
+            return declared_text, declared
         encoding = _guess(data, settings)
         return _decoded(data, encoding), encoding
-    if declared is not None and declared.startswith("iso2022") and (told := _declared(data, declared)) is not None:
-        return told, declared
+    if (
+        declared is not None
+        and declared.startswith("iso2022")
+        and (declared_text := _declared(data, declared)) is not None
+    ):
+        return declared_text, declared
     shifted = _wide_encoding(data) or _escaped_encoding(data)
     return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
 
@@ -98,7 +102,7 @@ def _wide_encoding(data: bytes) -> str | None:
 def _escaped_encoding(data: bytes) -> str | None:
     """The ISO 2022 encoding whose escape sequence stands in the text: its bytes are all ASCII, so it passes for
     UTF-8."""
-    if b"\x1b" not in data:  # one look for one byte, which hardly any text has
+    if b"\x1b" not in data:  # one scan for one byte, which hardly any text has
         return None
     if b"\x1b$)C" in data[:1024]:
         return "iso2022_kr"
@@ -161,7 +165,7 @@ def parse_object(data: bytes, *, settings: Limits) -> dict[str, Any]:
 
 
 def _value_of(text: str) -> Any:
-    """What the decoder makes of the text, without its two looks for white space where a record has none."""
+    """What the decoder makes of the text, without its two scans for white space where a record has none."""
     if text[:1] == "{":
         value, end = _DECODER.raw_decode(text)
         if end == len(text):

@@ -7,6 +7,8 @@ import codecs
 import io
 from typing import IO, Any
 
+from mmlake.streams import Converted
+
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _READ_BYTES = 1 << 16
 _BROKEN = b"\xff"  # what an odd byte at the end becomes: no UTF-8, as it was no UTF-16
@@ -27,57 +29,34 @@ def as_utf_8(stream: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(_Recoded(whole), _READ_BYTES) if mark in UTF_16 else whole
 
 
-class _Ahead(io.RawIOBase):
+class _Ahead(Converted):
     """A stream of which the first bytes were read."""
 
     def __init__(self, first: bytes, stream: IO[bytes]) -> None:
-        self._first, self._stream = first, stream
-        self._next = getattr(stream, "read1", stream.read)  # a cut stream gives what it has before it raises
+        self._first, self._source = first, stream
+        self._read = getattr(stream, "read1", stream.read)  # a cut stream gives what it has before it raises
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._first[: len(buffer)] or self._next(len(buffer))
+    def next_bytes(self, size: int) -> bytes:
+        data: bytes = self._first[:size] or self._read(size)
         self._first = self._first[len(data) :]
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
+        return data
 
 
-class _Recoded(io.RawIOBase):
+class _Recoded(Converted):
     """UTF-16 as UTF-8."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream, self._decoder, self._held, self._is_ended = (
-            stream,
-            codecs.getincrementaldecoder("utf-16")("surrogatepass"),
-            b"",
-            False,
-        )
-        self._next = stream.read1
+    def __init__(self, stream: io.BufferedReader[Any]) -> None:
+        self._source, self._read = stream, stream.read1
+        self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+        self._held, self._has_ended = b"", False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._held and not self._is_ended:
-            data = self._next(_READ_BYTES)
-            self._is_ended = not data
+    def next_bytes(self, size: int) -> bytes:
+        while not self._held and not self._has_ended:
+            data = self._read(_READ_BYTES)
+            self._has_ended = not data
             try:
-                self._held = self._decoder.decode(data, final=self._is_ended).encode("utf-8", "surrogatepass")
+                self._held = self._decoder.decode(data, final=self._has_ended).encode("utf-8", "surrogatepass")
             except UnicodeDecodeError:
                 self._held = _BROKEN
-        data = self._held[: len(buffer)]
-        self._held = self._held[len(data) :]
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
+        data, self._held = self._held[:size], self._held[size:]
+        return data

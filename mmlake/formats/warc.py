@@ -18,18 +18,17 @@ from functools import cached_property
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats.addresses import shown
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
 from mmlake.formats.limits import Limits
 from mmlake.formats.texts import printable
-from mmlake.records import SourceRef
+from mmlake.formats.urls import redacted
 from mmlake.streams import Kept, Slice
 
 MARK = b"WARC/1."
 
 _GZIP = b"\x1f\x8b\x08"
 _MAX_HEADER_BYTES = 1 << 18
-_LOOK_BYTES = 1 << 11  # read first: most headers end in it, and where marks lie close each of them costs no more
+_HEAD_BYTES = 1 << 11  # read first: most headers end in it, and where marks lie close each of them costs no more
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MARK_OR_END = re.compile(rb"\r?\n(?:\r?\n|%b)" % re.escape(MARK))
 _MEMORY_BYTES = 4 << 20  # an expanded member up to here stays in memory; pages are far below
@@ -89,14 +88,9 @@ class Record:
             Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16
         )
 
-    def range_of(self, ref: SourceRef, skip_bytes: int) -> SourceRef:
-        """The locator with the byte range of the block behind its first bytes, where the file on disk holds it as it
-        is."""
-        return (
-            ref._replace(byte_offset=self.start + skip_bytes, byte_size=max(0, self.size_bytes - skip_bytes))
-            if self.plain
-            else ref
-        )
+    def extent(self, skip_bytes: int) -> tuple[int, int] | None:
+        """(offset, size) in bytes of the block behind its first bytes, where the file on disk holds it as it is."""
+        return (self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)) if self.plain else None
 
     def passed(self, member: str) -> bool:
         """Whether a record of that name can no longer come."""
@@ -110,7 +104,7 @@ def _place(member: str) -> tuple[int, int]:
 
 def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     by_name = dict(reversed(fields))
-    return {name.removeprefix("warc-").replace("-", "_"): shown(by_name[name]) for name in _KEPT if name in by_name}
+    return {name.removeprefix("warc-").replace("-", "_"): redacted(by_name[name]) for name in _KEPT if name in by_name}
 
 
 def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Record | Damage]:
@@ -200,7 +194,7 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
     for found in _occurrences(file, _GZIP, at, size):
         file.seek(found)
         try:
-            if zlib.decompressobj(31).decompress(file.read(_LOOK_BYTES), len(MARK)) == MARK:
+            if zlib.decompressobj(31).decompress(file.read(_HEAD_BYTES), len(MARK)) == MARK:
                 return found
         except zlib.error:
             continue
@@ -208,7 +202,7 @@ def _next_member(file: IO[bytes], at: int, size: int) -> int:
 
 
 def _occurrences(file: IO[bytes], mark: bytes, at: int, size: int) -> Iterator[int]:
-    chunk_bytes = _LOOK_BYTES
+    chunk_bytes = _HEAD_BYTES
     while at < size:
         file.seek(at)
         data = file.read(chunk_bytes + len(mark) - 1)
@@ -225,8 +219,8 @@ def _is_padding(file: IO[bytes], at: int, size: int) -> bool:
 
 
 def _marked(found: Iterator[Record | Damage], broken: Fault | None, member: str) -> Iterator[Record | Damage]:
-    """What was found; where the bytes are broken, the last of it, which the break is in, is told as a damage with
-    that reason."""
+    """What was found; where the bytes are broken, the last of it, which the break is in, is a damage with that
+    reason."""
     if broken is None:
         yield from found
         return
@@ -256,7 +250,7 @@ def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> It
 
 def _head(file: IO[bytes], at: int) -> bytes:
     """The bytes from there on, as many as hold a header or the mark of another record, or may be one."""
-    size_bytes = _LOOK_BYTES
+    size_bytes = _HEAD_BYTES
     while True:
         file.seek(at)
         head = file.read(size_bytes)

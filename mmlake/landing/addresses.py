@@ -17,7 +17,7 @@ from mmlake.landing.mounts import Mounts
 from mmlake.landing.s3 import S3Landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.landing.zone import Landing
-from mmlake.remote.credentials import without_login
+from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.settings import RemoteSettings
 
 Place = str | os.PathLike[str]  # a directory or an address
@@ -27,8 +27,8 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)(?:::.*)?://", re.IGNORECASE)
 
 _MAYBE_LOGIN = re.compile(r":.*@", re.DOTALL)
 
-# scheme -> the class for its addresses, called as (address, remote=RemoteSettings | None); FilesystemLanding decides
-# about all other schemes
+# scheme -> the class for its addresses, called as (address, remote=, connections=); FilesystemLanding decides about all
+# other schemes
 _OPENERS: dict[str, Callable[..., Landing]] = {
     "hf": HubLanding,
     "s3": S3Landing,
@@ -43,9 +43,8 @@ def is_address(text: str) -> bool:
 
 
 def absolute(landing: str) -> str:
-    """What means the same from every working directory: the address without its login, which this process remembers,
-    or the directory's absolute path."""
-    return without_login(landing) if is_address(landing) else str(Path(landing).absolute())
+    """What means the same from every working directory: the address, or the directory's absolute path."""
+    return landing if is_address(landing) else str(Path(landing).absolute())
 
 
 def as_landing(
@@ -53,26 +52,31 @@ def as_landing(
     *,
     remote: RemoteSettings | None = None,
     s3_client: Any = None,
+    connections: RemoteConnections | None = None,
 ) -> Landing:
     """The landing zone itself, the one in that directory or at that address, or one that has each of several below its
     name.
 
-    s3_client: a boto3 client for an address of S3; None makes one from the environment. Raises SettingsError for an
-    unknown scheme, and where there is no such directory.
+    s3_client: a boto3 client for an address of S3; None makes one from the environment. connections: shared with
+    whoever else reads remote storage; None makes one for these landing zones. Raises SettingsError for an unknown
+    scheme, and where there is no such directory.
     """
     if isinstance(landing, Landing):
         return landing
     if isinstance(landing, Mapping):
-        return Mounts.of(landing, lambda one: as_landing(one, remote=remote, s3_client=s3_client))
+        connections = connections or RemoteConnections()
+        return Mounts.of(
+            landing, lambda one: as_landing(one, remote=remote, s3_client=s3_client, connections=connections)
+        )
     scheme = _SCHEME.match(landing) if isinstance(landing, str) else None
     if scheme is None or not isinstance(landing, str):
         if not Path(landing).is_dir():
             raise _no_directory(landing)
         return LocalLanding(landing)
     opener = _OPENERS.get(scheme[1].lower(), FilesystemLanding)
-    return (
-        S3Landing(landing, client=s3_client, remote=remote) if opener is S3Landing else opener(landing, remote=remote)
-    )
+    if opener is S3Landing:
+        return S3Landing(landing, client=s3_client, remote=remote, connections=connections)
+    return opener(landing, remote=remote, connections=connections)
 
 
 def _no_directory(place: Place) -> SettingsError:

@@ -19,7 +19,8 @@ from typing import IO
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
-from mmlake.remote.cache import shared_cache
+from mmlake.remote.connections import RemoteConnections
+from mmlake.remote.reading import open_file
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.storages import FileInfo, Storage
 
@@ -34,10 +35,17 @@ class FilesystemLanding(Landing):
     """A landing zone in storage that fsspec reads. Raises SettingsError for a scheme that is not opened, and where
     its package is missing."""
 
-    def __init__(self, address: str, *, remote: RemoteSettings | None = None, retries: Retries | None = None) -> None:
-        self._remote = remote or RemoteSettings()
+    def __init__(
+        self,
+        address: str,
+        *,
+        remote: RemoteSettings | None = None,
+        connections: RemoteConnections | None = None,
+        retries: Retries | None = None,
+    ) -> None:
+        self._remote, self._connections = remote or RemoteSettings(), connections or RemoteConnections()
         self.num_at_once = self._remote.files_at_once
-        self._storage = Storage(address, settings=self._remote, retries=retries)
+        self._storage = Storage(address, settings=self._remote, connections=self._connections, retries=retries)
         self.location = self._storage.location
         self._markers: dict[str, set[str]] = {}  # native directory -> the markers that its last listing found
 
@@ -135,7 +143,8 @@ class FilesystemLanding(Landing):
 
         # Without a version or a time, nothing distinguishes two contents: the cache then serves this open file alone.
         version = found.version or found.modified_ns or f"unknown {secrets.token_hex(8)}"
-        return shared_cache(self._remote).open(f"{self.location} {found.path}@{version}", found.size_bytes, read_range)
+        cache, identity = self._connections.cache(self._remote), f"{self.location} {found.path}@{version}"
+        return open_file(cache, identity, found.size_bytes, read_range)
 
     def has(self, path: str) -> bool:
         plain = native(path)

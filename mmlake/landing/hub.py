@@ -23,8 +23,9 @@ from mmlake.landing.checked_file import CheckedFile
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.optional import need
 from mmlake.remote.backoff import Retries
-from mmlake.remote.cache import shared_cache
+from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.hub import HubFile, HubRepo, hub_library, without_tokens
+from mmlake.remote.reading import open_file
 from mmlake.remote.settings import RemoteSettings
 
 _LOG = logging.getLogger("mmlake.landing")
@@ -53,6 +54,7 @@ class HubLanding(Landing):
         endpoint: str | None = None,
         retries: Retries | None = None,
         remote: RemoteSettings | None = None,
+        connections: RemoteConnections | None = None,
     ) -> None:
         asked = _parsed(address)
         self._repo = HubRepo(asked.id, endpoint=endpoint, retries=retries)
@@ -62,9 +64,9 @@ class HubLanding(Landing):
         self.location = type(asked)(
             type="dataset", id=asked.id, revision=self.revision, path_in_repo=self._directory
         ).to_uri()
-        self._remote = remote or RemoteSettings()
+        self._remote, self._connections = remote or RemoteSettings(), connections or RemoteConnections()
         self.num_at_once = self._remote.files_at_once
-        self._cache = shared_cache(self._remote)
+        self._cache = self._connections.cache(self._remote)
         self._verified: set[str] = set()
 
     @cached_property
@@ -127,7 +129,8 @@ class HubLanding(Landing):
         return self._open(file) if file.size_bytes else io.BytesIO(b"")
 
     def _open(self, file: HubFile) -> IO[bytes]:
-        raw = self._cache.open(self._identity(file), file.size_bytes, self._repo.reader(self.revision, file))
+        read_range = self._repo.reader(self.revision, file)
+        raw = open_file(self._cache, self._identity(file), file.size_bytes, read_range)
         checked = CheckedFile(
             raw, size_bytes=file.size_bytes, expected=file.sha256 or file.git_id, hasher=_hasher(file)
         )
@@ -140,7 +143,7 @@ class HubLanding(Landing):
     def sparing(self) -> HubLanding:
         self._files  # listed once, for both  # noqa: B018
         other = copy.copy(self)
-        other._cache = shared_cache(replace(self._remote, ahead_blocks=0))
+        other._cache = self._connections.cache(replace(self._remote, ahead_blocks=0))
         return other
 
     def verify(self, path: str) -> None:

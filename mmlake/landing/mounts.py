@@ -15,7 +15,6 @@ from typing import IO, NoReturn, TypeVar
 
 from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing.zone import ENCODED, Entry, Landing, portable
-from mmlake.remote.credentials import without_login
 
 T = TypeVar("T")
 
@@ -159,9 +158,8 @@ def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
     """What the values of --landing mean: the address of one landing zone without a name, addresses by name, or None for
     no value at all.
 
-    A value names its landing zone where it begins with NAME=; nothing behind that removes the landing zone. Logins are
-    taken out, and remembered by the process.
-    Raises SettingsError for values that do not go together.
+    A value names its landing zone where it begins with NAME=; nothing behind that removes the landing zone. Logins stay
+    in the addresses: whoever opens them takes them out. Raises SettingsError for values that do not go together.
     """
     given: dict[str, str] = {}
     for text in texts:
@@ -172,7 +170,7 @@ def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
                     f"--landing was given {len(texts)} times and not each time with a name; write --landing "
                     "NAME=ADDRESS for each"
                 )
-            return without_login(text) or None
+            return text or None
         name, address = match.groups()
         check_name(name)
         if name in given:
@@ -182,7 +180,7 @@ def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
                 f"--landing {text} is a directory, and reads as the landing zone {address!r} under the name "
                 f"{name!r}; write ./{text}, or {name}=./{address}"
             )
-        given[name] = without_login(address)
+        given[name] = address
     return given or None
 
 

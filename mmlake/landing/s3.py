@@ -16,7 +16,8 @@ from typing import IO, Any
 from mmlake.errors import UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, native, odd_entry, portable
 from mmlake.remote.bucket import Bucket, ObjectInfo
-from mmlake.remote.cache import shared_cache
+from mmlake.remote.connections import RemoteConnections
+from mmlake.remote.reading import open_file
 from mmlake.remote.s3 import Address, Missing, is_odd
 from mmlake.remote.settings import RemoteSettings
 
@@ -27,15 +28,22 @@ _BOTH = "an object whose name is also a directory's"
 class S3Landing(Landing):
     """A landing zone below a prefix of an S3 bucket.
 
-    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is
-    first needed.
+    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None takes the connections', which is made from
+    the environment when it is first needed.
     """
 
-    def __init__(self, address: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        client: Any = None,
+        remote: RemoteSettings | None = None,
+        connections: RemoteConnections | None = None,
+    ) -> None:
         self._address = Address.parse(address)
-        self._remote = remote or RemoteSettings()
+        self._remote, self._connections = remote or RemoteSettings(), connections or RemoteConnections()
         self.num_at_once = self._remote.files_at_once
-        self.bucket = Bucket(self._address.bucket, client=client, settings=self._remote)
+        self.bucket = Bucket(self._address.bucket, client=client, connections=self._connections, settings=self._remote)
         self.location = str(self._address)
         self._root = f"{self._address.prefix}/" if self._address.prefix else ""
         self._markers: dict[str, dict[str, Entry]] = {}  # directory -> the markers that its last listing found
@@ -115,7 +123,7 @@ class S3Landing(Landing):
         def read_range(offset: int, size: int) -> bytes:
             return self.bucket.read_range(found.key, etag=found.etag, offset=offset, size=size)
 
-        return shared_cache(self._remote).open(identity, found.size_bytes, read_range)
+        return open_file(self._connections.cache(self._remote), identity, found.size_bytes, read_range)
 
     def sparing(self) -> S3Landing:
         other = copy.copy(self)

@@ -22,9 +22,9 @@ from urllib.parse import quote, urlsplit
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing.zone import MARKERS, UNFINISHED, Entry, Landing, is_odd, native, odd_entry, portable
 from mmlake.remote.backoff import Retries
-from mmlake.remote.cache import shared_cache
-from mmlake.remote.credentials import without_login
+from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.directory_pages import PATH, decoded, encoded
+from mmlake.remote.reading import open_file
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.spool_file import SpooledFile, measured
 from mmlake.remote.website import FileHeaders, IsDirectory, NoPage, NoRanges, Website
@@ -65,11 +65,18 @@ class WebsiteLanding(Landing):
     Raises SettingsError for an address that is none, MissingExtra.
     """
 
-    def __init__(self, address: str, *, remote: RemoteSettings | None = None, retries: Retries | None = None) -> None:
-        self.location = _checked(without_login(address))
-        self._remote = remote or RemoteSettings()
+    def __init__(
+        self,
+        address: str,
+        *,
+        remote: RemoteSettings | None = None,
+        connections: RemoteConnections | None = None,
+        retries: Retries | None = None,
+    ) -> None:
+        self._remote, self._connections = remote or RemoteSettings(), connections or RemoteConnections()
+        self.location = _checked(self._connections.logins.take_from(address))
         self.num_at_once = self._remote.files_at_once
-        self._website = Website(self.location, settings=self._remote, retries=retries)
+        self._website = Website(self.location, settings=self._remote, connections=self._connections, retries=retries)
         self._pages: dict[str, _Page] = {}  # native directory -> what its last listing found
         self._sizes: dict[str, FileHeaders] = {}  # address -> what was measured, of files whose size is not stated
         # values of `has_ranges` that mean none here: None, too, once a file without that header came whole
@@ -277,7 +284,8 @@ class _WebFile(Seekable):
         self._landing, self._url, self._stated, self._size, self._at = landing, url, stated, size_bytes, 0
         self._file: Any = None
         if stated.has_ranges not in landing._rangeless:
-            self._file = shared_cache(landing._remote).open(self._identity(), size_bytes, self._read_range)
+            cache = landing._connections.cache(landing._remote)
+            self._file = open_file(cache, self._identity(), size_bytes, self._read_range)
 
     def expect(self, ranges: Sequence[tuple[int, int]]) -> None:
         if self._file is not None:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from mmlake.errors import RemoteUnavailable, UnreadableItem
 from mmlake.remote import backoff, s3
+from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.settings import RemoteSettings
 
 # up to here one conditional PUT; above, parts, which are sent side by side and repeated singly
@@ -40,8 +41,8 @@ class ObjectInfo:
 class Bucket:
     """One bucket through one client. Threads may share it.
 
-    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None makes one from the environment when it is
-    first needed.
+    client: a boto3 S3 client, such as dagster-aws's S3Resource makes; None takes the connections', which is made from
+    the environment when it is first needed.
     is_own: the objects are the lake's own. That one is refused is then no fault of an item, and raises
     RemoteUnavailable in place of UnreadableItem.
     """
@@ -51,6 +52,7 @@ class Bucket:
         name: str,
         *,
         client: Any = None,
+        connections: RemoteConnections | None = None,
         settings: RemoteSettings | None = None,
         retries: backoff.Retries | None = None,
         is_own: bool = False,
@@ -59,7 +61,7 @@ class Bucket:
         self._is_own = is_own
         self.settings = settings or RemoteSettings()
         self._retries = retries or backoff.Retries()
-        self._client = client
+        self._client, self._connections = client, connections or RemoteConnections()
         self._is_conditional: bool | None = None
         if client is not None:
             s3.heed_retry_after(client)
@@ -68,7 +70,7 @@ class Bucket:
     def client(self) -> Any:
         """The boto3 client. Raises MissingExtra, SettingsError."""
         if self._client is None:
-            self._client = s3.client_of(self.settings)
+            self._client = self._connections.s3_client(self.settings)
             s3.heed_retry_after(self._client)
         return self._client
 

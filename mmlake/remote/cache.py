@@ -21,9 +21,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
 from mmlake.errors import RemoteUnavailable, UnreadableItem
 from mmlake.records import canonical_json, digest_of
@@ -39,9 +37,6 @@ _TRIM_EVERY = 16  # a process inspects the whole directory whenever it has writt
 # the cache cannot be written to: reading goes on without it
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
-# (offset, size) -> exactly those bytes; raises UnreadableItem, RemoteUnavailable
-ReadRange = Callable[[int, int], bytes]
-
 
 class BlockCache:
     """A bounded directory of blocks. Threads and processes may share it."""
@@ -53,16 +48,6 @@ class BlockCache:
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._pending: dict[tuple[str, int], Future[None]] = {}
         self._untrimmed_bytes = self.settings.cache_bytes  # so that the first write trims what earlier processes left
-
-    def open(self, identity: str, size_bytes: int, read_range: ReadRange) -> IO[bytes]:
-        """The remote file as a seekable binary file.
-
-        identity: location and version, without credentials; bytes under one identity must never change. size_bytes: of
-        that version.
-        """
-        from mmlake.remote.reading import RemoteFile  # it imports this module
-
-        return RemoteFile(self, identity, size_bytes, read_range).buffered()
 
     def load(self, key: str, block: int) -> bytes | None:
         """The block's bytes, or None where they are not here or not whole."""
@@ -242,9 +227,3 @@ def block_key(identity: str, size_bytes: int, block_bytes: int) -> str:
 
 def _check(key: str, block: int, data: bytes | memoryview) -> bytes:
     return zlib.crc32(data, zlib.crc32(f"{key}/{block}".encode())).to_bytes(_CHECK_BYTES, "big")
-
-
-@lru_cache(maxsize=16)
-def shared_cache(settings: RemoteSettings) -> BlockCache:
-    """The process's one cache for these settings, whose one pool bounds the threads of all readers."""
-    return BlockCache(settings)

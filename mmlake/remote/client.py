@@ -1,12 +1,13 @@
-"""The process's HTTP clients for landing zones: pools of connections in fsspec's I/O thread, one of them to public
-addresses alone."""
+"""HTTP clients for landing zones: pools of connections in fsspec's I/O thread; some reach public addresses alone."""
 
 from __future__ import annotations
 
-import atexit
+import asyncio
 import os
+import threading
+import weakref
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from concurrent.futures import wait
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -18,8 +19,7 @@ from mmlake.remote.networks import Networks, checking_resolver, is_numeric
 _Result = TypeVar("_Result")
 _CONNECT_S, _IDLE_S = 10, 60  # as in `remote/s3.py`
 _CLOSING_S = 1.0
-# (process, connections, public only) -> client: a forked child makes its own, with a thread of its own
-_CLIENTS: dict[tuple[int, int, bool], Any] = {}
+_Key = tuple[int, int, bool]  # (process, connections, public only): a forked child makes its own, in its own I/O thread
 PUBLIC, _ALL = Networks(), Networks(("0.0.0.0/0", "::/0"))
 
 
@@ -30,27 +30,33 @@ def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
     return sync(get_loop(), action)  # type: ignore[no-any-return]
 
 
-async def http_client(connections: int, *, is_public_only: bool = False) -> Any:
-    """The process's client with so many connections. It keeps no cookies, and sends no login but the one that a request
-    brings.
+class HttpClients:
+    """The HTTP clients of one set of connections, made when first asked for, closed when the connections goes or the
+    process ends."""
 
-    is_public_only: names are resolved to public addresses alone, and its requests raise AddressRefused where there is
-    none. Numeric hosts are for the caller to check.
-    """
-    key = (os.getpid(), connections, is_public_only)
-    if key not in _CLIENTS:
-        import aiohttp
+    def __init__(self) -> None:
+        self._clients: dict[_Key, Any] = {}
+        weakref.finalize(self, _close, self._clients)
 
-        if not any(process == key[0] for process, *_ in _CLIENTS):
-            atexit.register(_close_all)
-        resolver = checking_resolver(PUBLIC if is_public_only else _ALL, _addresses_of)
-        _CLIENTS[key] = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, resolver=resolver, use_dns_cache=False),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_IDLE_S),
-            headers={"User-Agent": "mmlake"},
-        )
-    return _CLIENTS[key]
+    async def client(self, connections: int, *, is_public_only: bool = False) -> Any:
+        """The client with so many connections. It keeps no cookies, and sends no login but the one that a request
+        brings.
+
+        is_public_only: names are resolved to public addresses alone, and its requests raise AddressRefused where there
+        is none. Numeric hosts are for the caller to check.
+        """
+        key = (os.getpid(), connections, is_public_only)
+        if key not in self._clients:
+            import aiohttp
+
+            resolver = checking_resolver(PUBLIC if is_public_only else _ALL, _addresses_of)
+            self._clients[key] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=connections, resolver=resolver, use_dns_cache=False),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=_IDLE_S),
+                headers={"User-Agent": "mmlake"},
+            )
+        return self._clients[key]
 
 
 async def _addresses_of(host: str, port: int) -> list[str]:
@@ -76,13 +82,22 @@ def proxy_for(url: str) -> dict[str, Any]:
     }
 
 
-def _close_all() -> None:
-    """Close this process's connections, which else would be warned of when it ends."""
-    from fsspec.asyn import get_loop, sync
+def _close(clients: dict[_Key, Any]) -> None:
+    """Close this process's connections, which else would be warned of. Also called by the garbage collector, in any
+    thread: the I/O thread cannot wait for itself."""
+    mine = [client for (process, *_), client in clients.items() if process == os.getpid()]
+    clients.clear()
+    if not mine:
+        return
+    from fsspec.asyn import get_loop, iothread
 
-    for key in [key for key in _CLIENTS if key[0] == os.getpid()]:
-        with suppress(TimeoutError, RuntimeError):
-            sync(get_loop(), _CLIENTS.pop(key).close, timeout=_CLOSING_S)
+    async def close() -> None:
+        for client in mine:
+            await client.close()
+
+    closing = asyncio.run_coroutine_threadsafe(close(), get_loop())
+    if threading.current_thread() is not iothread[0]:
+        wait([closing], timeout=_CLOSING_S)
 
 
 class Neighbourhood:

@@ -2,8 +2,8 @@
 from the environment.
 
 Enters: an address as a person writes it, `remote.storage_options` of the settings, MMLAKE_STORAGE_OPTIONS. Leaves: the
-address without its login, and the options for it. A login is kept in this process's memory alone: no table, file or log
-ever has it.
+address without its login, and the options for it. A login is kept in memory alone, by the connections of whoever gave
+the address: no table, file or log ever has it.
 """
 
 from __future__ import annotations
@@ -50,11 +50,6 @@ class Login:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 
-# address without its login, and also its origin (scheme://host:port, or scheme://user@host:port) -> the login that it
-# had
-_SEEN: dict[str, Login] = {}
-
-
 def split_login(address: str) -> tuple[str, Login | None]:
     """(the address without its password, and for http and https without its user, which may be a token; the login or
     None)."""
@@ -68,18 +63,27 @@ def split_login(address: str) -> tuple[str, Login | None]:
     return f"{scheme}://{shown}{address[found.end() :]}", login
 
 
-def without_login(address: str) -> str:
-    """The address as it may be shown and kept. This process remembers the login for `login_of`."""
-    plain, login = split_login(address)
-    if login is not None:
-        _SEEN[_origin(plain)] = _SEEN[plain] = login
-    return plain
+class Logins:
+    """The logins that addresses had. They live as long as the connections that keeps them, and in memory alone."""
 
+    def __init__(self) -> None:
+        # by the address without its login, and by its origin (scheme://host:port, or scheme://user@host:port)
+        self._by_address: dict[str, Login] = {}
 
-def login_of(address: str) -> Login | None:
-    """The login that this process saw in the address, else the last one that it saw for its origin; None where it
-    saw none."""
-    return _SEEN.get(address) or _SEEN.get(_origin(address))
+    def take_from(self, address: str) -> str:
+        """The address as it may be shown and kept; its login is kept here, for `of`."""
+        plain, login = split_login(address)
+        if login is not None:
+            self._by_address[_origin(plain)] = self._by_address[plain] = login
+        return plain
+
+    def of(self, address: str) -> Login | None:
+        """The login that was taken from the address, else the last one that was taken from any of its origin; None
+        where there is none."""
+        return self._by_address.get(address) or self._by_address.get(_origin(address))
+
+    def __repr__(self) -> str:
+        return f"Logins({len(self._by_address)} addresses)"  # no user, no password
 
 
 def netrc_login(host: str) -> Login | None:

@@ -4,18 +4,27 @@ while it is read in order."""
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from mmlake.errors import RemoteUnavailable
-from mmlake.remote.cache import ReadRange, block_key
+from mmlake.remote.cache import BlockCache, block_key
 from mmlake.streams import Seekable
 
-if TYPE_CHECKING:
-    from mmlake.remote.cache import BlockCache
-
+# (offset, size) -> exactly those bytes; raises UnreadableItem, RemoteUnavailable
+ReadRange = Callable[[int, int], bytes]
 _BUFFER_BYTES = 64 << 10  # parsers read 512 bytes at a time; larger reads pass it by
+
+
+def open_file(cache: BlockCache, identity: str, size_bytes: int, read_range: ReadRange) -> IO[bytes]:
+    """The remote file as a seekable binary file with a buffer, as `open` returns files: a read returns all bytes asked
+    for, fewer only at the end.
+
+    identity: location and version, without credentials; bytes under one identity must never change. size_bytes: of that
+    version.
+    """
+    return cast("IO[bytes]", io.BufferedReader(RemoteFile(cache, identity, size_bytes, read_range), _BUFFER_BYTES))
 
 
 class RemoteFile(Seekable):
@@ -30,11 +39,6 @@ class RemoteFile(Seekable):
         self._held: tuple[int, bytes] = (-1, b"")
         self._window = 0  # blocks to read ahead; 0 until the file is read in order
         self._asked_until = 0  # the first block that no read-ahead has been asked for
-
-    def buffered(self) -> IO[bytes]:
-        """The file with a buffer, as `open` returns files: a read returns all bytes asked for, fewer only at the
-        end."""
-        return cast("IO[bytes]", io.BufferedReader(self, _BUFFER_BYTES))
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")

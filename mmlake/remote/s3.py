@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -113,9 +112,14 @@ def is_odd(path: str) -> bool:
     return any(part in _ODD_SEGMENTS for part in path.split("/"))
 
 
-def client_of(settings: RemoteSettings | None = None) -> Any:
-    """The process's S3 client for the environment as it is now. Raises MissingExtra, SettingsError."""
+def new_client(settings: RemoteSettings | None = None) -> Any:
+    """A new S3 client for the environment as it is now, for any number of threads. Raises MissingExtra,
+    SettingsError."""
     need("boto3", extra="s3", purpose=f"storage at an {SCHEME}:// address")
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
     endpoint = os.environ.get("MMLAKE_S3_ENDPOINT") or None
     if endpoint is not None:
         parts = urlsplit(endpoint)
@@ -124,24 +128,10 @@ def client_of(settings: RemoteSettings | None = None) -> Any:
                 "MMLAKE_S3_ENDPOINT is not http(s)://host[:port]; correct it, and give credentials in "
                 f"{_CREDENTIALS[0]}"
             )
-    # botocore reads the environment once, when a client is made.
-    surroundings = digest_of(
-        canonical_json({name: value for name, value in os.environ.items() if name.startswith("AWS_")}).encode()
-    )
-    return _client(endpoint, (settings or RemoteSettings()).connections, surroundings, os.getpid())
-
-
-@lru_cache(maxsize=4)
-def _client(endpoint: str | None, connections: int, surroundings: str, process: int) -> Any:
-    """One client for all threads, so that its retry quota is the process's. A forked child makes its own."""
-    import boto3
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError
-
     # "standard": full jitter, at most 20 s, out of a quota of 100 retries that successes refill.
     config = Config(
         retries={"mode": "standard", "total_max_attempts": TRIES},
-        max_pool_connections=connections,
+        max_pool_connections=(settings or RemoteSettings()).connections,
         connect_timeout=10,
         read_timeout=60,
     )
@@ -152,6 +142,13 @@ def _client(endpoint: str | None, connections: int, surroundings: str, process: 
             f"no S3 client can be made of the environment ({type(error).__name__}); check AWS_PROFILE, AWS_REGION "
             "and ~/.aws/config"
         ) from None
+
+
+def environment(settings: RemoteSettings) -> str:
+    """The digest of what a client is made of: botocore reads the environment once, when one is made."""
+    named = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    named["MMLAKE_S3_ENDPOINT"] = os.environ.get("MMLAKE_S3_ENDPOINT", "")
+    return digest_of(canonical_json([named, settings.connections]).encode())
 
 
 def heed_retry_after(client: Any) -> None:

@@ -25,7 +25,8 @@ from typing import Any, TypeVar
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, Retries, Transient
-from mmlake.remote.credentials import login_of, options_of, without_login
+from mmlake.remote.connections import RemoteConnections
+from mmlake.remote.credentials import Logins, options_of
 from mmlake.remote.settings import RemoteSettings
 
 _Result = TypeVar("_Result")
@@ -120,9 +121,13 @@ class FileInfo:
 class Storage:
     """One file system of fsspec, made at its first use, and again in a forked process. Threads may share it."""
 
-    def __init__(self, address: str, *, settings: RemoteSettings, retries: Retries | None = None) -> None:
-        """Raises SettingsError for an address that is refused, and for a package that is missing."""
-        self.location = _checked(address)
+    def __init__(
+        self, address: str, *, settings: RemoteSettings, connections: RemoteConnections, retries: Retries | None = None
+    ) -> None:
+        """connections: keeps the login of the address. Raises SettingsError for an address that is refused, and for a
+        package that is missing."""
+        self._logins = connections.logins
+        self.location = _checked(address, self._logins)
         self._scheme = self.location.partition("://")[0]
         self._settings, self._retries = settings, retries or Retries()
         self._made: tuple[int, Any, Any] | None = None
@@ -209,7 +214,7 @@ class Storage:
             if self._made is None or self._made[0] != os.getpid():
                 kind = _class_of(self._scheme)
                 options = {**kind._get_kwargs_from_urls(self.location), **options_of(self.location, self._settings)}
-                if (login := login_of(self.location)) is not None:
+                if (login := self._logins.of(self.location)) is not None:
                     options |= {"username": login.user, "password": login.password}
                 try:
                     made = kind(**options, skip_instance_cache=True)
@@ -289,7 +294,7 @@ def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type[Exception], ...]:
     return tuple(one for one in found if isinstance(one, type) and issubclass(one, Exception))
 
 
-def _checked(address: str) -> str:
+def _checked(address: str, logins: Logins) -> str:
     """The address without its login and last slash. Raises SettingsError, which repeats nothing that may be a
     credential."""
     scheme = re.split("://|::", address, maxsplit=1)[0].lower()
@@ -303,7 +308,7 @@ def _checked(address: str) -> str:
         raise SettingsError(
             f"a {scheme}:// address is chained with '::', expected one storage alone; land the files that it leads to"
         )
-    plain = without_login(address)
+    plain = logins.take_from(address)
     host = plain.partition("://")[2].partition("/")[0]
     if not _PLACE.fullmatch(plain) or (":" in host.rpartition("@")[0] and scheme != "github"):
         raise SettingsError(

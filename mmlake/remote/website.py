@@ -18,8 +18,9 @@ from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT, TRANSIENT_STATUSES, Attempts, Retries, Transient, retry_after_s
 from mmlake.remote.bodies import CHUNK_BYTES, Body, coding_of
-from mmlake.remote.client import Neighbourhood, http_client, proxy_for, run
-from mmlake.remote.credentials import Login, login_of, netrc_login, options_of, split_login
+from mmlake.remote.client import Neighbourhood, proxy_for, run
+from mmlake.remote.connections import RemoteConnections
+from mmlake.remote.credentials import Login, netrc_login, options_of, split_login
 from mmlake.remote.directory_pages import PATH, Link, links_of, origin
 from mmlake.remote.networks import AddressRefused, is_numeric
 from mmlake.remote.settings import RemoteSettings
@@ -85,17 +86,21 @@ class FileHeaders:
 class Website:
     """A web server at one origin. Threads may share it, and forked processes."""
 
-    def __init__(self, url: str, *, settings: RemoteSettings, retries: Retries | None = None) -> None:
-        """url: without its login; one that this process saw for it is used, and so are its storage options. Raises
+    def __init__(
+        self, url: str, *, settings: RemoteSettings, connections: RemoteConnections, retries: Retries | None = None
+    ) -> None:
+        """url: without its login; the connections' login for it is used, and so are its storage options. Raises
         SettingsError, MissingExtra."""
         self._aiohttp = need("aiohttp", extra="web", purpose=_PURPOSE)
         need("fsspec", extra="web", purpose=_PURPOSE)
         self._origin = origin(url)
-        self._settings, self._retries = settings, retries or Retries()
+        self._settings, self._connections, self._retries = settings, connections, retries or Retries()
         options = options_of(url, settings)
         self._headers = {str(name): str(value) for name, value in dict(options.pop("headers", {})).items()}
         user, password = options.pop("username", None), options.pop("password", None)
-        if (login := login_of(url) or (netrc_login(self._origin[1]) if user is None else None)) is not None:
+        if (
+            login := connections.logins.of(url) or (netrc_login(self._origin[1]) if user is None else None)
+        ) is not None:
             user, password = login.user, login.password
         if any(character in "\r\n\0" for value in self._headers.values() for character in value):
             raise SettingsError(
@@ -175,7 +180,7 @@ class Website:
         asked = url
         for _ in range(max_redirects + 1):
             own, proxy = self._headers if origin(asked) == self._origin else {}, proxy_for(asked)
-            client = await http_client(
+            client = await self._connections.http.client(
                 self._settings.connections, is_public_only=not proxy and await self._neighbourhood.is_public()
             )
             try:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import schemas
-from mmlake.download.answers import Downloads
+from mmlake.download.results import Downloads
 from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.landing import Landing, as_landing
@@ -143,7 +143,7 @@ def ingest_some(
     downloads: Downloads | None = None,
 ) -> pa.Table:
     """The rows of `ingest` with these item ids; None: all. The bytes of others are not read."""
-    kept = downloads and downloads.telling(shard.key, modality, rules=settings)
+    kept = downloads and downloads.for_table(shard.key, modality, rules=settings)
     reading = _reading(shard, as_landing(landing), settings, kept)
     rows = _Rows(reading)
     for item in _read(reading, shard):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import IO, Any, Final, Protocol, Self
 
-from mmlake.download.answers import Downloads
+from mmlake.download.results import Downloads
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts
 from mmlake.formats.compression import compression_of, expanded, expanded_head

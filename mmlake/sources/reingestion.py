@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import schemas
-from mmlake.download.answers import Downloads
+from mmlake.download.results import Downloads
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
 from mmlake.sources.ingestion import ingest, ingest_some, item_id_of, read

@@ -82,7 +82,7 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
         versions[f"landing/{shard}"] = known.revision
         if known.format == sources.URL_LIST:
             versions["web/reach"] = lake.settings.web.reach
-            if turn := lake.downloads.turn(shard, modality, rules=lake.settings.sources):
+            if turn := lake.downloads.generation(shard, modality, rules=lake.settings.sources):
                 versions["web/turn"] = str(turn)
     for name in step.inputs:
         if shard == ALL:

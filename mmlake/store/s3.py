@@ -27,7 +27,8 @@ from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, canonical_json, digest_of, is_digest
 from mmlake.remote.bucket import SINGLE_PUT_BYTES, Bucket, ObjectInfo
-from mmlake.remote.cache import shared_cache
+from mmlake.remote.connections import RemoteConnections
+from mmlake.remote.reading import open_file
 from mmlake.remote.s3 import Address, Missing
 from mmlake.remote.settings import RemoteSettings
 from mmlake.store import s3_copies
@@ -60,11 +61,20 @@ class S3Store(Blobs):
     `docs/store.md`.
     """
 
-    def __init__(self, location: str, *, client: Any = None, remote: RemoteSettings | None = None) -> None:
+    def __init__(
+        self,
+        location: str,
+        *,
+        client: Any = None,
+        remote: RemoteSettings | None = None,
+        connections: RemoteConnections | None = None,
+    ) -> None:
         self._address = Address.parse(location)
-        settings = remote or RemoteSettings()
-        self.bucket = Bucket(self._address.bucket, client=client, settings=settings, is_own=True)
-        self._cache = shared_cache(settings)
+        settings, connections = remote or RemoteSettings(), connections or RemoteConnections()
+        self.bucket = Bucket(
+            self._address.bucket, client=client, connections=connections, settings=settings, is_own=True
+        )
+        self._cache = connections.cache(settings)
         self._spool = settings.directory() / "stores" / digest_of(str(self._address).encode())[:16]
         self._packs = S3Packs(self.bucket, self._address.key("packs/"), spool=self._spool, cache=self._cache)
         self._buffers = Buffers()
@@ -137,11 +147,8 @@ class S3Store(Blobs):
             raise self.corrupt(digest, "other bytes, or cannot be read")
         if found.size_bytes == 0:
             return as_file(b"")
-        return self._cache.open(
-            f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}",
-            found.size_bytes,
-            self._reader(digest, found),
-        )
+        identity = f"{self.bucket.endpoint} {self.bucket.name} {found.key}@{found.etag}"
+        return open_file(self._cache, identity, found.size_bytes, self._reader(digest, found))
 
     def _reader(self, digest: Digest, found: ObjectInfo) -> Callable[[int, int], bytes]:
         def read_range(offset: int, size: int) -> bytes:

@@ -18,6 +18,7 @@ from mmlake.errors import BlobCorrupt, RemoteUnavailable
 from mmlake.records import Digest
 from mmlake.remote.bucket import Bucket, ObjectInfo
 from mmlake.remote.cache import BlockCache
+from mmlake.remote.reading import open_file
 from mmlake.remote.s3 import Changed, Missing
 from mmlake.store.bloom import BloomFilter
 from mmlake.store.files import BufferedAtomicFile, Buffers, in_memory, write_atomically
@@ -46,11 +47,8 @@ class S3Pack:
 
     def read_cached(self, offset: int, size: int) -> bytes:
         """As `read`, through the block cache."""
-        with self._cache.open(
-            f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}",
-            self.found.size_bytes,
-            self.read,
-        ) as file:
+        identity = f"{self._bucket.endpoint} {self._bucket.name} {self.found.key}@{self.found.etag}"
+        with open_file(self._cache, identity, self.found.size_bytes, self.read) as file:
             file.seek(offset)
             return file.read(size)
 

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from mmlake.cli.app import app
 from mmlake.errors import SettingsError
-from mmlake.remote.credentials import login_of
 from mmlake_assets import console, show
 from mmlake_resources import LakeResource
 from tests import make
@@ -77,14 +76,13 @@ def test_the_resource_opens_one_or_several(tmp_path: Path) -> None:
 
 
 def test_the_resource_keeps_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     resource = LakeResource(root="lake", landing="https://ann:secret@host.example/a/")
     several = LakeResource(root="lake", landings={"a": "https://ann:secret@host.example/a/", "old": ""})
     assert (resource.landing, several.landings) == (
         "https://host.example/a/",
         {"a": "https://host.example/a/", "old": ""},
     )
-    assert login_of("https://host.example/a/").password == "secret"
+    assert resource.open().connections.logins.of("https://host.example/a/").password == "secret"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mmlake import sources
-from mmlake.download.addresses import parsed
-from mmlake.download.answers import Answer
+from mmlake.download.results import DownloadResult
+from mmlake.download.url_checks import parse_url
 from mmlake.errors import UnreadableItem
 from mmlake.records import digest_of
 from mmlake.sources.records.lines import ENDINGS
@@ -68,17 +68,17 @@ class Answers:
     def __init__(self, store: Any, bodies: dict[str, bytes]) -> None:
         self._store, self._bodies = store, sorted(bodies.items())
 
-    def answers(self, urls: Iterable[str | None], *, rules: sources.SourceSettings) -> Iterator[Answer | None]:
+    def fetch(self, urls: Iterable[str | None], *, rules: sources.SourceSettings) -> Iterator[DownloadResult | None]:
         """One answer per address, in their order, None for None."""
         for url in urls:
             yield None if url is None else self._answer(url)
 
-    def _answer(self, url: str) -> Answer:
-        from mmlake.formats.addresses import kind_of
+    def _answer(self, url: str) -> DownloadResult:
+        from mmlake.formats.urls import kind_of
 
-        bare = Answer(url=url)
+        bare = DownloadResult(url=url)
         try:
-            parsed(url)
+            parse_url(url)
         except UnreadableItem as error:
             return replace(bare, code=error.code, reason=error.reason)
         number = int(digest_of(url.encode("utf-8", "backslashreplace"))[:8], 16)
@@ -88,26 +88,26 @@ class Answers:
         _, body = self._bodies[number % len(self._bodies)]
         kind = kind_of(body[:4096], content_type="", url=url, stream=lambda: io.BytesIO(body))
         digest = self._store.put(body, extension=kind.extension if kind else "bin")
-        told = (kind.content_type, kind.modality, kind.extension) if kind else (None, None, "bin")
+        found = (kind.content_type, kind.modality, kind.extension) if kind else (None, None, "bin")
         return replace(
             bare,
             status=200,
             digest=digest,
             size_bytes=len(body),
-            content_type=told[0],
-            modality=told[1],
-            extension=told[2],
+            content_type=found[0],
+            modality=found[1],
+            extension=found[2],
         )
 
-    def telling(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
+    def for_table(self, name: str, modality: str, *, rules: sources.SourceSettings) -> Answers:
         """Itself: its answers never change."""
         return self
 
-    def home(self, answer: Answer) -> str:
+    def table_of(self, answer: DownloadResult) -> str:
         """The modality whose table has the row."""
         return answer.modality or "text"
 
-    def open(self, answer: Answer) -> IO[bytes]:
+    def open(self, answer: DownloadResult) -> IO[bytes]:
         """The bytes of an answer that has a digest."""
         assert answer.digest is not None
         opened: IO[bytes] = self._store.open(answer.digest)
@@ -115,8 +115,8 @@ class Answers:
 
 
 def lost(name: str, data: bytes, rows: list[dict[str, Any]]) -> list[str]:
-    """Lines of the list that no row tells of. data: expanded."""
-    told = {(json.loads(row["source_ref"]).get("member") or "").partition("/")[0] for row in rows}
+    """Lines of the list that have no row. data: expanded."""
+    named = {(json.loads(row["source_ref"]).get("member") or "").partition("/")[0] for row in rows}
     lower = name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2").removesuffix(".xz")
     if lower.endswith(".parquet"):
         wanted = _parquet_rows(data)
@@ -135,7 +135,7 @@ def lost(name: str, data: bytes, rows: list[dict[str, Any]]) -> list[str]:
         for row in rows
     ):
         return []  # a row says where reading ended
-    return [f"{place} of the list gave no row" for place in wanted if place not in told]
+    return [f"{place} of the list gave no row" for place in wanted if place not in named]
 
 
 def _parquet_rows(data: bytes) -> list[str]:

@@ -36,7 +36,6 @@ NOT_YET = (
     "mmlake/compute.py",
     "mmlake/contracts.py",
     "mmlake/dedup",
-    "mmlake/download",
     "mmlake/embed",
     "mmlake/formats",
     "mmlake/modalities.py",

@@ -12,7 +12,6 @@ from hub_server import Hub, serving
 from site_server import Site, serving_site
 
 from mmlake.remote.backoff import Budget, Retries
-from mmlake.remote.cache import shared_cache
 
 
 @pytest.fixture
@@ -30,9 +29,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         monkeypatch.delenv("HF_TOKEN", raising=False)
         monkeypatch.delenv("HUGGING_FACE_HUB_TOKEN", raising=False)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        shared_cache.cache_clear()
         yield server
-        shared_cache.cache_clear()
 
 
 @pytest.fixture
@@ -51,10 +48,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Site]:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
-        shared_cache.cache_clear()
         yield server
-        shared_cache.cache_clear()
 
 
 @pytest.fixture

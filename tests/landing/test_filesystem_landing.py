@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ftplib
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.landing import Landing, as_landing, is_address
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.remote.backoff import Retries
-from mmlake.remote.cache import shared_cache
-from mmlake.remote.credentials import VARIABLE, options_of, without_login
+from mmlake.remote.credentials import VARIABLE, Logins, options_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.storages import _info_of
 from mmlake.sources import SourceSettings, scan
@@ -28,16 +26,14 @@ SMALL = RemoteSettings(block_bytes=1 << 15, request_blocks=2, ahead_blocks=4)
 
 
 @pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """fsspec's storage in this process's memory, empty before and after."""
     files = fsspec.filesystem("memory")
     monkeypatch.setattr(type(files), "store", {})
     monkeypatch.setattr(type(files), "pseudo_dirs", [""])
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(VARIABLE, raising=False)
-    shared_cache.cache_clear()
-    yield files
-    shared_cache.cache_clear()
+    return files
 
 
 class Answered(OSError):
@@ -300,7 +296,6 @@ def test_a_missing_package_is_named(address: str, package: str, monkeypatch: pyt
 
 def test_ftp_is_asked_with_the_login_that_its_location_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
     monkeypatch.setattr(
         "fsspec.implementations.ftp.FTPFileSystem._connect",
         lambda self: asked.append((self.host, self.port, self.cred)),
@@ -396,5 +391,4 @@ def test_a_forked_process_makes_its_own_file_system(memory: Any) -> None:
     ],
 )
 def test_a_login_is_taken_out_of_an_address(address: str, plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
-    assert without_login(address) == plain
+    assert Logins().take_from(address) == plain

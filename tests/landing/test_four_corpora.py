@@ -51,7 +51,7 @@ def bucket() -> Iterator[str]:
             ("MMLAKE_S3_ENDPOINT", endpoint),
         ):
             patch.setenv(name, value)
-        client = s3.client_of()
+        client = s3.new_client()
         client.create_bucket(Bucket=BUCKET)
         for key, data in librispeech({"84-121123": ["GO DO YOU HEAR", "BUT IN LESS"]}).items():
             client.put_object(Bucket=BUCKET, Key=f"mirror/{key}", Body=data)
@@ -60,7 +60,6 @@ def bucket() -> Iterator[str]:
         )
         yield BUCKET
         client.close()
-        s3._client.cache_clear()
 
 
 @pytest.fixture

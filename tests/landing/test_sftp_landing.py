@@ -17,7 +17,6 @@ from mmlake.landing import as_landing
 from mmlake.landing.filesystem import FilesystemLanding
 from mmlake.records import SourceRef
 from mmlake.remote.backoff import Retries
-from mmlake.remote.cache import shared_cache
 from mmlake.remote.credentials import VARIABLE
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources import SourceSettings
@@ -83,8 +82,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with some files; cache and logins are the test's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("mmlake.remote.credentials._SEEN", {})
-    shared_cache.cache_clear()
     root = tmp_path / "server"
     for path, data in {
         "in/a b/\xfc #1.txt": b"text with an odd name",

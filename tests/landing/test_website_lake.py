@@ -13,6 +13,7 @@ from site_server import PASSWORD, USER, Site
 from typer.testing import CliRunner
 
 from mmlake.cli import app
+from mmlake.errors import RemoteUnavailable
 from mmlake.lake import Lake
 from mmlake.landing import addresses_of
 from mmlake.pipeline import refresh
@@ -136,11 +137,16 @@ def test_a_run_leaves_no_credential_though_the_resource_was_given_one(
     assert PASSWORD not in repr(resource)
 
 
-def test_a_lake_given_a_login_remembers_the_address_alone(site: Site, corpus: Path, tmp_path: Path) -> None:
+def test_a_login_lives_as_long_as_the_connections_and_the_lake_remembers_the_address_alone(
+    site: Site, corpus: Path, tmp_path: Path
+) -> None:
     site.login = (USER, PASSWORD)
     lake = Lake(tmp_path / "lake", landing=with_login(site))
     refresh(lake)
     lake.remember_landing()
     assert json.loads((tmp_path / "lake" / "lake.json").read_text()) == {"format": 1, "landing": site.url}
-    assert Lake(tmp_path / "lake").landing.open("text/a.jsonl").read() == site.files["text/a.jsonl"]
+    again = Lake(tmp_path / "lake", connections=lake.connections)
+    assert again.landing.open("text/a.jsonl").read() == site.files["text/a.jsonl"]
+    with pytest.raises(RemoteUnavailable, match="wants a login"):
+        Lake(tmp_path / "lake").landing.open("text/a.jsonl")
     assert not holding_secrets(tmp_path)

@@ -22,7 +22,7 @@ from mmlake.landing import Landing, LocalLanding, as_landing
 from mmlake.landing.website import WebsiteLanding
 from mmlake.remote.backoff import Retries
 from mmlake.remote.client import proxy_for
-from mmlake.remote.credentials import without_login
+from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.directory_pages import links_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.remote.spool_file import SpooledFile
@@ -291,7 +291,7 @@ def test_a_file_that_changes_while_it_is_read_is_never_mixed(site: Site, data: b
 
 def test_a_file_that_changes_before_its_body_is_asked_for_again_is_never_mixed(site: Site) -> None:
     site.files, site.states_versions = {"a.bin": BIG}, False
-    website = Website(site.url, settings=SMALL)
+    website = Website(site.url, settings=SMALL, connections=RemoteConnections())
     with SpooledFile(
         website, f"{site.url}a.bin", FileHeaders(len(BIG), "", ""), size_bytes=len(BIG), settings=SMALL
     ) as file:
@@ -348,9 +348,7 @@ def test_a_login_opens_the_site_and_is_reported_nowhere(
 
 def test_two_places_of_one_host_have_each_their_login(site: Site) -> None:
     first, second = (site.url.replace("//", f"//{user}:pw@") for user in ("ann", "bob"))
-    landing = as_landing(
-        {name: without_login(place) for name, place in {"a": f"{first}one/", "b": f"{second}two/"}.items()}
-    )
+    landing = as_landing({"a": f"{first}one/", "b": f"{second}two/"})
     site.files = {"one/a.bin": b"a", "two/b.bin": b"b"}
     assert (landing.open("a/a.bin").read(), landing.open("b/b.bin").read()) == (b"a", b"b")
     users = {

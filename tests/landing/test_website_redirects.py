@@ -11,7 +11,6 @@ from site_server import Site, serving_site
 from mmlake.errors import RemoteUnavailable, UnreadableItem
 from mmlake.landing import as_landing
 from mmlake.landing.website import WebsiteLanding
-from mmlake.remote import client
 from mmlake.remote.backoff import Retries
 from mmlake.remote.networks import Networks
 
@@ -37,13 +36,11 @@ class Names:
 
 
 @pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Names]:
+def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     found = Names()
     monkeypatch.setattr("mmlake.remote.networks.addresses_of", found)
     monkeypatch.setattr("mmlake.remote.client.PUBLIC", Networks((f"{OUTSIDE}/32",)))
-    monkeypatch.setattr("mmlake.remote.client._CLIENTS", {})  # connections of other tests lead where names led then
-    yield found
-    client._close_all()
+    return found
 
 
 @pytest.fixture

@@ -56,10 +56,9 @@ def one_proxy(endpoint: str, surroundings: pytest.MonkeyPatch) -> Iterator[Proxy
 @pytest.fixture(scope="package")
 def one_client(one_proxy: Proxy) -> Iterator[Any]:
     """Making a client takes half a second, so there is one."""
-    one = s3.client_of()
+    one = s3.new_client()
     yield one
     one.close()
-    s3._client.cache_clear()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import pytest
 
 from mmlake.errors import RemoteUnavailable, SettingsError, UnreadableItem
 from mmlake.remote.cache import BlockCache, block_key
+from mmlake.remote.reading import open_file
 from mmlake.remote.settings import RemoteSettings
 from mmlake.streams import expect
 
@@ -48,7 +49,7 @@ def settings(tmp_path: Path) -> RemoteSettings:
 
 
 def reading(settings: RemoteSettings, remote: Remote, identity: str = "there@1"):
-    return BlockCache(settings).open(identity, len(remote.data), remote.read_range)
+    return open_file(BlockCache(settings), identity, len(remote.data), remote.read_range)
 
 
 def block_files(settings: RemoteSettings) -> list[Path]:
@@ -142,7 +143,7 @@ def test_another_version_is_another_file(settings) -> None:
 def test_the_directory_keeps_its_bound_and_what_was_used_last(settings) -> None:
     tight = replace(settings, cache_bytes=32 * 1024, ahead_blocks=0)
     cache = BlockCache(tight)
-    with cache.open("there@1", len(DATA), Remote().read_range) as file:
+    with open_file(cache, "there@1", len(DATA), Remote().read_range) as file:
         for block in range(90):
             file.seek(block * 1024)
             file.read(1)
@@ -158,7 +159,7 @@ def test_the_directory_keeps_its_bound_and_what_was_used_last(settings) -> None:
 
 def test_a_part_file_of_a_dead_writer_is_taken_away(settings) -> None:
     cache = BlockCache(settings)
-    with cache.open("there@1", len(DATA), Remote().read_range) as file:
+    with open_file(cache, "there@1", len(DATA), Remote().read_range) as file:
         file.read(1)
     young, old = (block_files(settings)[0].with_name(f"{name}.part") for name in ("young", "old"))
     for path in (young, old):
@@ -182,12 +183,13 @@ def test_processes_share_the_directory(settings) -> None:
     code = (
         "import random, sys\n"
         "from mmlake.remote.cache import BlockCache\n"
+        "from mmlake.remote.reading import open_file\n"
         "from mmlake.remote.settings import RemoteSettings\n"
         "data = random.Random(1).randbytes(100 * 1024 + 77)\n"
         "cache = BlockCache(RemoteSettings(cache_dir=sys.argv[1], block_bytes=1024, cache_bytes=16 * 1024, "
         "ahead_blocks=8, request_blocks=4, threads=2))\n"
         "for _ in range(3):\n"
-        "    with cache.open('there@1', len(data), lambda offset, size: data[offset : offset + size]) as file:\n"
+        "    with open_file(cache, 'there@1', len(data), lambda offset, size: data[offset : offset + size]) as file:\n"
         "        assert file.read() == data\n"
     )
     started = [subprocess.Popen([sys.executable, "-W", "error", "-c", code, str(settings.cache_dir)]) for _ in range(4)]
@@ -200,7 +202,7 @@ def test_a_failure_of_the_read_ahead_is_reported_where_its_bytes_are_wanted(sett
             raise RemoteUnavailable("the storage is away")
         return DATA[offset : offset + size]
 
-    with BlockCache(settings).open("there@1", len(DATA), read_range) as file:
+    with open_file(BlockCache(settings), "there@1", len(DATA), read_range) as file:
         assert file.read(16 * 1024) == DATA[: 16 * 1024]
         with pytest.raises(RemoteUnavailable):
             file.read(8 * 1024)
@@ -210,13 +212,15 @@ def test_an_item_that_changed_is_no_end_of_file(settings) -> None:
     def read_range(offset: int, size: int) -> bytes:
         raise UnreadableItem(1001, "changed")
 
-    with BlockCache(settings).open("there@1", len(DATA), read_range) as file, pytest.raises(UnreadableItem):
+    with open_file(BlockCache(settings), "there@1", len(DATA), read_range) as file, pytest.raises(UnreadableItem):
         file.read()
 
 
 def test_a_short_answer_is_never_padded(settings) -> None:
     with (
-        BlockCache(settings).open("there@1", len(DATA), lambda offset, size: DATA[offset : offset + size - 1]) as file,
+        open_file(
+            BlockCache(settings), "there@1", len(DATA), lambda offset, size: DATA[offset : offset + size - 1]
+        ) as file,
         pytest.raises(RemoteUnavailable, match="does not keep to byte ranges"),
     ):
         file.read()
@@ -251,7 +255,7 @@ def test_what_is_expected_and_cannot_be_had_is_reported_where_it_is_read(setting
             raise UnreadableItem(1001, "gone")
         return DATA[offset : offset + size]
 
-    with BlockCache(settings).open("there@1", len(DATA), read_range) as file:
+    with open_file(BlockCache(settings), "there@1", len(DATA), read_range) as file:
         expect(file, [(60_000, 61_000), (0, 1000)])
         assert file.read(1000) == DATA[:1000]
         file.seek(60_000)

@@ -13,6 +13,7 @@ from mmlake.lake import Lake
 from mmlake.landing import S3Landing
 from mmlake.remote import s3
 from mmlake.remote.bucket import Bucket
+from mmlake.remote.connections import RemoteConnections
 from mmlake.settings import Settings
 from mmlake_resources import LakeResource
 from tests.remote.conftest import SECRET
@@ -22,7 +23,7 @@ from tests.remote.servers import Fault
 def test_a_missing_library_is_reported_with_its_remedy(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(MissingExtra, match=r"pip install 'mmlake\[s3\]'"):
-        s3.client_of()
+        s3.new_client()
 
 
 @pytest.mark.parametrize("endpoint", ["http://key:hidden@host", "ftp://host", "host:9000", "http://host?token=hidden"])
@@ -30,15 +31,17 @@ def test_a_wrong_endpoint_is_refused_and_never_repeated(monkeypatch, endpoint) -
     pytest.importorskip("boto3")
     monkeypatch.setenv("MMLAKE_S3_ENDPOINT", endpoint)
     with pytest.raises(SettingsError, match="MMLAKE_S3_ENDPOINT is not") as raised:
-        s3.client_of()
+        s3.new_client()
     assert "hidden" not in str(raised.value)
 
 
-def test_a_process_has_one_client_for_one_environment(proxy, monkeypatch) -> None:
-    one = s3.client_of()  # not the fixture's, which clients of other tests may have pushed out
-    assert s3.client_of() is one
+def test_connections_have_one_client_for_one_environment(proxy, monkeypatch, remote) -> None:
+    connections = RemoteConnections()
+    one = connections.s3_client(remote)
+    assert connections.s3_client(remote) is one
+    assert RemoteConnections().s3_client(remote) is not one
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET[::-1])
-    assert s3.client_of() is not one
+    assert connections.s3_client(remote) is not one
 
 
 def test_no_credentials_are_a_setting_to_make(proxy, monkeypatch, remote) -> None:

@@ -1,5 +1,5 @@
-"""Lists of URLs: every address is a row, whether its content came or why it did not; texts that stand beside it are
-rows too.
+"""Lists of URLs: every address is a row, whether its content came or why it did not; its texts are rows
+too.
 
 A file is a list by its name: `*.urls`, `*.urls.txt`, `*.urls.jsonl`, `*.urls.csv`, `*.urls.tsv`, `*.urls.parquet`. Rows
 come in the order of the lines, whatever the order of arrival. Nothing is fetched without the `downloads` of a lake,
@@ -9,15 +9,15 @@ which fetch each address once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from mmlake.download.answers import Answer, Downloads
+from mmlake.download.results import DownloadResult, Downloads
 from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.addresses import path_of, shown
 from mmlake.formats.checksums import Checksum
+from mmlake.formats.urls import path_of, redacted
 from mmlake.records import MODALITIES, SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
@@ -28,20 +28,76 @@ from mmlake.sources.records.lines import Line, lines
 from mmlake.sources.settings import SourceSettings
 
 _ALGORITHMS = ("sha256", "sha512", "sha384", "sha1", "md5")
-_ADDRESSED = ("addressed",)  # stands for media of which nobody knows yet what they are
-_EITHER = ("video", "audio")  # an mp4 or webm without pictures is sound, which only its tracks tell
+_ADDRESSED = ("addressed",)  # stands for media whose modality is not known yet
+_EITHER = ("video", "audio")  # an mp4 or webm without pictures is sound, which only its tracks show
+
+
+class _Address(NamedTuple):
+    """One address of a record."""
+
+    column: str  # or, of an interleaved record, the place in it
+    url: str
+    expected: tuple[str, ...]  # modalities that its content may have; none where the record does not say
+
+
+class _Record:
+    """One record of the list, with its addresses and, where it is interleaved, its parts."""
+
+    def __init__(self, line: Line, reading: Reading) -> None:
+        self.name, self.number, self.fields, self.fault = line.name, line.number, line.fields, line.fault
+        settings, is_listed = reading.settings, interleaved.is_listed(line.fields, settings=reading.settings)
+        self.parts = interleaved.parts_of(line.fields, settings=settings) if is_listed else []
+        self.addresses = (
+            # of an interleaved record only its images: the address of the page is no content
+            [_Address(part.pointer, part.address, ("image",)) for part in self.parts if part.address]
+            if self.parts
+            else list(_addresses(line.fields, reading))
+        )
+
+    def texts(self, media: Collection[str], blank: RawItem, reading: Reading) -> list[tuple[str, RawItem]]:
+        """(field, row) of each text of the record. media: modalities that its addresses have."""
+
+        def locate(pointer: str) -> SourceRef:
+            return SourceRef(path=reading.path, member=f"{self.name}/{pointer}")
+
+        found = []
+        parts = [part for part in self.parts if not part.address]
+        for part, item in interleaved.items_of_parts(parts, blank, locate=locate):
+            found.append((part.pointer, item.replace(own=dict(part.own))))
+        for field in record_fields.text_fields(self.fields, media, settings=reading.settings):
+            item = blank.replace(ref=locate(field.pointer[1:]), own=dict(field.own))
+            found.append((field.name, text_item(item, field.text, field.role)))
+        return found
+
+
+def _addresses(fields: dict[str, Any], reading: Reading) -> Iterator[_Address]:
+    settings = reading.settings
+    typed = (
+        ("", settings.url_fields),
+        ("image", settings.image_url_fields),
+        ("video", settings.video_url_fields),
+        ("audio", settings.audio_url_fields),
+    )
+    for modality, names in typed:
+        column = first_field(fields, names)
+        if column is not None and isinstance(fields[column], str) and fields[column].strip():
+            url = fields[column].strip()
+            yield _Address(column, url, (modality,) if modality else _expected(url, reading.hint))
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
-    """The modalities that rows may have, as columns, extensions and the path tell; all where one address tells none.
-    Nothing is fetched."""
+    """The modalities that rows may have, by columns, extensions and the path; all where one address does not say its
+    own. Nothing is fetched."""
     found: set[str] = set()
-    for line in lines(reading):
-        urls = _urls(line.fields, reading)
-        texts = record_fields.text_fields(line.fields, _ADDRESSED, settings=reading.settings) or any(
-            part.text is not None for part in _parts(line.fields, reading)
-        )
-        found.update(*(expected or MODALITIES for _, _, expected in urls), ("text",) if texts or not urls else ())
+    for record in (_Record(line, reading) for line in lines(reading)):
+        for address in record.addresses:
+            found.update(address.expected or MODALITIES)
+        if (
+            not record.addresses
+            or any(part.text is not None for part in record.parts)
+            or record_fields.text_fields(record.fields, _ADDRESSED, settings=reading.settings)
+        ):
+            found.add("text")
         if len(found) == len(MODALITIES):
             break
     return shards.ordered(found) or (reading.hint or "text",)
@@ -60,23 +116,22 @@ def items(reading: Reading) -> Iterator[RawItem]:
             f"{reading.path} is a list of URLs, and nothing may be downloaded here; read it through a lake, or "
             "pass downloads=JournalledDownloads(...)"
         )
-    pending: deque[Line] = deque()
+    pending: deque[_Record] = deque()
 
-    def asked() -> Iterator[str | None]:
+    def requested() -> Iterator[str | None]:
         for line in islice(lines(reading), reading.limit):
-            pending.append(line)
-            # A record without an address takes its place in the row of answers too: what is pending stays bounded.
-            yield from (url for _, url, _ in _urls(line.fields, reading)) if _urls(line.fields, reading) else (None,)
+            record = _Record(line, reading)
+            pending.append(record)
+            # A record without an address has a place among the results too: what is pending stays bounded.
+            yield from (address.url for address in record.addresses) if record.addresses else (None,)
 
-    names, answers, number = SampleNames(reading.key), list[Answer](), 0
-    for answer in downloads.answers(asked(), rules=reading.settings):
-        line = pending[0]
-        if answer is not None:
-            answers.append(answer)
-        if answer is None or len(answers) == len(_urls(line.fields, reading)):
-            yield from _rows(line, answers, reading, downloads, names)
-            pending.popleft()
-            answers, number = [], number + 1
+    names, results, number = SampleNames(reading.key), list[DownloadResult](), 0
+    for result in downloads.fetch(requested(), rules=reading.settings):
+        if result is not None:
+            results.append(result)
+        if result is None or len(results) == len(pending[0].addresses):
+            yield from _rows(pending.popleft(), results, reading, downloads, names)
+            results, number = [], number + 1
     if not number:
         yield reading.fault(
             1006, "num_records=0 not in [1, inf)", modality=reading.hint or "text", content=Content(reading.open)
@@ -86,52 +141,25 @@ def items(reading: Reading) -> Iterator[RawItem]:
 def take(reading: Reading, ref: SourceRef) -> bytes:
     """The bytes of one item: a text from the list itself, what an address holds from the downloads. Raises
     UnreadableItem where it is gone."""
-    name, _, _ = (ref.member or "").partition("/")
+    name, _, member = (ref.member or "").partition("/")
     line = next((line for line in lines(reading) if line.name == name), None)
     if line is None:
         raise UnreadableItem(1001, f"{ref.path} no longer has the record {name!r}")
-    wanted = [(column, url) for column, url, _ in _urls(line.fields, reading) if ref.member == f"{name}/{column}"]
-    if wanted:
+    record = _Record(line, reading)
+    address = next((one for one in record.addresses if one.column == member), None)
+    if address is not None:
         if reading.downloads is None:
             raise UnreadableItem(1001, "the bytes lie at an address of the web, and nothing may be downloaded here")
-        (answer,) = reading.downloads.answers([wanted[0][1]], rules=reading.settings)
-        assert answer is not None
-        if answer.digest is None:
-            raise UnreadableItem(answer.code or 1001, answer.reason or "the address has no content")
-        with reading.downloads.open(answer) as stream:
+        (result,) = reading.downloads.fetch([address.url], rules=reading.settings)
+        assert result is not None
+        if result.digest is None:
+            raise UnreadableItem(result.code or 1001, result.reason or "the address has no content")
+        with reading.downloads.open(result) as stream:
             return stream.read()
-    for item in _texts(line, (), RawItem(modality="text", ref=ref, sample_id=""), reading):
+    for _, item in record.texts((), RawItem(modality="text", ref=ref, sample_id=""), reading):
         if item.ref.member == ref.member and item.content is not None:
             return item.content.read()
     raise UnreadableItem(1001, f"{ref.path} no longer has the member {ref.member!r}")
-
-
-def _urls(fields: dict[str, Any], reading: Reading) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(column, address, modalities that its content may have) of a record; no modalities where nothing tells. Of an
-    interleaved one only its images: where the page lay is no content."""
-    settings, found = reading.settings, []
-    if parts := _parts(fields, reading):
-        return [(part.pointer, part.address, ("image",)) for part in parts if part.address]
-    typed = (
-        ("image", settings.image_url_fields),
-        ("video", settings.video_url_fields),
-        ("audio", settings.audio_url_fields),
-    )
-    for modality, names in (("", settings.url_fields), *typed):
-        column = first_field(fields, names)
-        if column is not None and isinstance(fields[column], str) and fields[column].strip():
-            url = fields[column].strip()
-            found.append((column, url, (modality,) if modality else _expected(url, reading.hint)))
-    return found
-
-
-def _parts(fields: dict[str, Any], reading: Reading) -> list[interleaved.Part]:
-    """The texts and images of a record that lists both."""
-    return (
-        interleaved.parts_of(fields, settings=reading.settings)
-        if interleaved.is_listed(fields, settings=reading.settings)
-        else []
-    )
 
 
 def _expected(url: str, hint: str | None) -> tuple[str, ...]:
@@ -145,43 +173,39 @@ def _expected(url: str, hint: str | None) -> tuple[str, ...]:
 
 
 def _rows(
-    line: Line, answers: list[Answer], reading: Reading, downloads: Downloads, names: SampleNames
+    record: _Record, results: list[DownloadResult], reading: Reading, downloads: Downloads, names: SampleNames
 ) -> Iterator[RawItem]:
-    settings, fields = reading.settings, line.fields
-    urls = _urls(fields, reading)
+    settings, fields, addresses, parts = reading.settings, record.fields, record.addresses, record.parts
     identity = first_field(fields, settings.id_fields)
-    sample_id = names.of(fields[identity] if identity else line.name, line.number)
-    home = urls[0][2][0] if urls and urls[0][2] else reading.hint if reading.hint and urls else "text"
+    # the modality of the row where no content says another
+    usual = (addresses[0].expected[:1] or (reading.hint or "text",))[0] if addresses else "text"
     blank = RawItem(
-        modality=home,
-        role="document" if home == "text" else "media",
-        ref=SourceRef(path=reading.path, member=line.name),
-        sample_id=sample_id,
+        modality=usual,
+        role="document" if usual == "text" else "media",
+        ref=SourceRef(path=reading.path, member=record.name),
+        sample_id=names.of(fields[identity] if identity else record.name, record.number),
         licence=licence_field(fields, settings),
     )
-    parts = _parts(fields, reading)
-    if line.fault is not None or not (urls or parts):
-        fault = line.fault or Fault(1003, f"none of the fields {sorted(fields)[:12]} is an address")
-        yield blank.replace(metadata=_shown(fields), fault=fault)
+    if record.fault is not None or not (addresses or parts):
+        fault = record.fault or Fault(1003, f"none of the fields {sorted(fields)[:12]} is an address")
+        yield blank.replace(metadata=_redacted(fields), fault=fault)
         return
-    media = {answer.modality for answer in answers if answer.modality not in (None, "text")} or {
-        name for _, _, expected in urls for name in expected[:1]
+    media = {result.modality for result in results if result.modality not in (None, "text")} or {
+        name for address in addresses for name in address.expected[:1]
     }
-    found = _texts(line, media or _ADDRESSED, blank, reading)
-    used = {item.own["field"] for item in found}
+    texts = record.texts({name for name in media if name} or _ADDRESSED, blank, reading)
+    used = {field for field, _ in texts}
     used |= interleaved.used_lists(fields, settings=settings) if parts else set()
-    metadata = _shown({name: value for name, value in fields.items() if name not in used})
+    metadata = _redacted({name: value for name, value in fields.items() if name not in used})
     rows = [
-        _fetched(blank, column, expected, answer, {} if parts else fields, reading, downloads)
-        for (column, _, expected), answer in zip(urls, answers, strict=True)
+        _fetched(blank, address, result, {} if parts else fields, reading, downloads)
+        for address, result in zip(addresses, results, strict=True)
     ]
-    rows.extend(
-        item.replace(own={name: value for name, value in item.own.items() if name != "field"}) for item in found
-    )
+    rows.extend(item for _, item in texts)
     if parts:
         yield from _in_order(parts, rows, metadata)
         return
-    captions = [item for item in found if item.fault is None]
+    captions = [item for _, item in texts if item.fault is None]
     for position, item in enumerate(rows):
         role = "caption" if item.modality == "image" else "transcript"
         chosen = [one for one in captions if one.role == role] or captions
@@ -208,84 +232,68 @@ def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict
     yield from sorted(placed, key=lambda item: item.position)
 
 
-def _shown(value: Any) -> Any:
+def _redacted(value: Any) -> Any:
     """The value without credentials in its addresses, however deep they stand."""
     if isinstance(value, dict):
-        return {name: _shown(child) for name, child in value.items()}
+        return {name: _redacted(child) for name, child in value.items()}
     if isinstance(value, list):
-        return [_shown(child) for child in value]
-    return shown(value) if isinstance(value, str) else value
-
-
-def _texts(line: Line, media: Any, blank: RawItem, reading: Reading) -> list[RawItem]:
-    """The text rows of a record; `own` names the field of each."""
-    found = []
-    parts = [part for part in _parts(line.fields, reading) if not part.address]
-    for part, item in interleaved.items_of_parts(
-        parts, blank, locate=lambda pointer: SourceRef(path=reading.path, member=f"{line.name}/{pointer}")
-    ):
-        found.append(item.replace(own={**part.own, "field": part.pointer}))
-    for field in record_fields.text_fields(line.fields, media, settings=reading.settings):
-        item = blank.replace(
-            ref=SourceRef(path=reading.path, member=f"{line.name}/{field.pointer[1:]}"),
-            own={**field.own, "field": field.name},
-        )
-        found.append(text_item(item, field.text, field.role))
-    return found
+        return [_redacted(child) for child in value]
+    return redacted(value) if isinstance(value, str) else value
 
 
 def _fetched(
     blank: RawItem,
-    column: str,
-    expected: tuple[str, ...],
-    answer: Answer,
+    address: _Address,
+    result: DownloadResult,
     fields: dict[str, Any],
     reading: Reading,
     downloads: Downloads,
 ) -> RawItem:
     """The row of one address."""
-    ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{column}")
-    home = expected[0] if expected else downloads.home(answer)
-    item = blank.replace(ref=ref, modality=home, role="document" if home == "text" else "media", own=_about(answer))
-    if answer.digest is None:
-        return item.replace(fault=Fault(answer.code or 1103, answer.reason or "no answer"))
-    content = Content(lambda: downloads.open(answer), stored=(answer.digest, answer.size_bytes))
-    item = item.replace(
-        content=content, content_type=answer.content_type, extension=answer.extension, size_bytes=answer.size_bytes
+    ref = SourceRef(path=reading.path, member=f"{blank.ref.member}/{address.column}")
+    expected, modality = address.expected, address.expected[0] if address.expected else downloads.table_of(result)
+    item = blank.replace(
+        ref=ref, modality=modality, role="document" if modality == "text" else "media", own=_own_fields(result)
     )
-    if answer.modality is None:
+    if result.digest is None:
+        return item.replace(fault=Fault(result.code or 1103, result.reason or "no answer"))
+    content = Content(lambda: downloads.open(result), stored=(result.digest, result.size_bytes))
+    item = item.replace(
+        content=content, content_type=result.content_type, extension=result.extension, size_bytes=result.size_bytes
+    )
+    if result.modality is None:
         return item.replace(
-            fault=Fault(1005, f"content is {answer.content_type or 'of no known type'}, which no modality takes")
+            fault=Fault(1005, f"content is {result.content_type or 'of no known type'}, which no modality takes")
         )
-    if expected and answer.modality not in expected:
+    if expected and result.modality not in expected:
         return item.replace(
-            fault=Fault(1003, f"the content is {answer.content_type}, expected one of {list(expected)}")
+            fault=Fault(1003, f"the content is {result.content_type}, expected one of {list(expected)}")
         )
-    if not expected and answer.modality != home:
+    if not expected and result.modality != modality:
         return item.replace(
             fault=Fault(
                 1003,
-                f"the content is {answer.content_type} now, and was told as {home} in the other tables of the list; "
-                "try it again to move it",
+                f"the content is {result.content_type} now, and was told as {modality} in the other tables of the "
+                "list; try it again to move it",
             )
         )
     item = item.replace(
-        modality=answer.modality, role="document" if answer.modality == "text" else "media", charset=answer.charset
+        modality=result.modality, role="document" if result.modality == "text" else "media", charset=result.charset
     )
-    return item.replace(fault=_mismatch(answer, column, fields, content, reading.settings))
+    return item.replace(fault=_mismatch(result, address.column, fields, content, reading.settings))
 
 
-def _about(answer: Answer) -> dict[str, Any]:
+def _own_fields(result: DownloadResult) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "http_status": answer.status,
-        "http_headers": answer.headers or None,
-        "final_url": answer.final_url and shown(answer.final_url),
+        "http_status": result.status,
+        "http_headers": result.headers or None,
+        "final_url": result.final_url and redacted(result.final_url),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _mismatch(
-    answer: Answer, column: str, fields: dict[str, Any], content: Content, settings: SourceSettings
+    result: DownloadResult, column: str, fields: dict[str, Any], content: Content, settings: SourceSettings
 ) -> Fault | None:
     """Why the content is not what its publisher hashed; `image_sha256` is the hash of `image_url`, `sha256` that of
     any."""
@@ -297,7 +305,7 @@ def _mismatch(
         stated = Checksum.of(algorithm, str(fields[name]).strip())
         if stated is None:
             return Fault(1003, f"{name}={str(fields[name])[:140]!r} is no {algorithm} hash")
-        is_same = stated.value.hex() == answer.digest if algorithm == "sha256" else stated.fits(content.open())
+        is_same = stated.value.hex() == result.digest if algorithm == "sha256" else stated.fits(content.open())
         if not is_same:
             return Fault(1010, f"the content does not have the {algorithm} {stated.value.hex()} that the list states")
     return None

@@ -1,8 +1,8 @@
 """WARC files (ISO 28500), plain, gzip and Zstandard: one row per record that holds content or should.
 
 Rows are the records `response`, `resource`, `conversion` (WET texts), `revisit`, and those of unknown type; `request`,
-`metadata`, `warcinfo` and DNS records describe the crawl and are counted in the log. Bodies are undone (chunks, content
-codings), their publisher's digests verified. A damaged record is a row, and the next one is looked for behind it.
+`metadata`, `warcinfo` and DNS records describe the crawl and are counted in the log. A damaged record is a row, and the
+rows behind it are read.
 """
 
 from __future__ import annotations
@@ -11,16 +11,12 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import IO
 
-from mmlake.download.opt_out import refusal_of
+from mmlake.download.classification import HEAD_BYTES, classify
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats import http_bodies, sniff
-from mmlake.formats.addresses import kind_of
-from mmlake.formats.charsets import declared_charset
-from mmlake.formats.checksums import Checksum
+from mmlake.formats.http_responses import kept_headers
 from mmlake.formats.warc import Damage, Record, records
+from mmlake.formats.warc_payloads import Payload
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.first_samples import first_samples
@@ -30,30 +26,7 @@ from mmlake.sources.raw_items import Content, RawItem, Reading
 _LOG = logging.getLogger("mmlake.sources")
 _CONTENT = ("response", "resource", "conversion", "revisit")
 _ABOUT_THE_CRAWL = ("request", "metadata", "warcinfo")
-_MAX_HTTP_HEADER_BYTES = 1 << 18
-_STATUS = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})(?: |\r|\n|$)")
-_KEPT_HEADERS = (
-    "content-type",
-    "content-language",
-    "last-modified",
-    "x-robots-tag",
-    "tdm-reservation",
-    "content-disposition",
-    "etag",
-)
 _MEMBER = re.compile(r"record:(\d+)(?:\+\d+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """An HTTP response inside a record."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    size_bytes: int  # of status line and headers
-
-    def header(self, name: str) -> str | None:
-        return next((value for key, value in self.headers if key.lower() == name), None)
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
@@ -121,12 +94,15 @@ def _item(found: Record | Damage, number: int, reading: Reading, names: SampleNa
         size_bytes=found.size_bytes,
     )
     try:
-        return _content_item(found, blank, reading)
+        _check_type(found)
+        payload = Payload.of(found, limit_bytes=reading.settings.max_item_bytes)
+        return _content_item(payload, blank, reading)
     except UnreadableItem as error:
         return blank.replace(content=Content(found.block), fault=Fault.of(error))
 
 
-def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
+def _check_type(record: Record) -> None:
+    """Return where the record holds its whole content. Raises UnreadableItem."""
     kind = record.field("warc-type")
     if kind not in _CONTENT:
         raise UnreadableItem(
@@ -135,137 +111,58 @@ def _content_item(record: Record, blank: RawItem, reading: Reading) -> RawItem:
     if record.field("warc-segment-number") not in (None, "1") or record.field("warc-segment-total-length"):
         raise UnreadableItem(1003, "the record is one segment of several, which are not joined")
     if kind == "revisit":
-        raise UnreadableItem(
-            1106,
-            "a revisit: the body is in the record "
-            f"{(record.field('warc-refers-to') or 'of ' + str(record.field('warc-refers-to-date')))[:100]}",
-        )
-    answer = _answer(record) if kind == "response" else None
-    metadata = dict(blank.metadata)
-    if answer is not None:
-        metadata.update(
-            {
-                "http_status": answer.status,
-                "http_headers": {name: value for name in _KEPT_HEADERS if (value := answer.header(name)) is not None},
-            }
-        )
-    return _body_item(record, answer, blank.replace(metadata=metadata), reading)
+        original = record.field("warc-refers-to") or f"of {record.field('warc-refers-to-date')}"
+        raise UnreadableItem(1106, f"a revisit: the body is in the record {original[:100]}")
 
 
-def _answer(record: Record) -> _Answer:
-    with record.block() as stream:
-        head = stream.read(_MAX_HTTP_HEADER_BYTES)
-    status = _STATUS.match(head)
-    if status is None:
-        raise UnreadableItem(1003, "the response does not start with an HTTP status line")
-    end = re.search(rb"\r?\n\r?\n", head)
-    if end is None and len(head) < record.size_bytes:
-        raise UnreadableItem(1003, f"the HTTP header has no end in its first {_MAX_HTTP_HEADER_BYTES} bytes")
-    text = head[: end.start() if end else len(head)].decode("utf-8", "backslashreplace")
-    lines = re.sub(r"\r?\n[ \t]+", " ", text).splitlines()[1:]
-    headers = tuple(
-        (name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon
-    )
-    return _Answer(int(status[1]), headers, end.end() if end else len(head))
-
-
-def _body_item(record: Record, answer: _Answer | None, item: RawItem, reading: Reading) -> RawItem:
+def _content_item(payload: Payload, item: RawItem, reading: Reading) -> RawItem:
     """The item with its bytes; those of answers that are no content, and of what its publisher withholds, are not
     kept."""
-    limit = reading.settings.max_item_bytes
-    content = _content(record, answer, limit)
-    declared = (answer.header("content-type") if answer else record.field("content-type")) or ""
-    if answer is not None and answer.status != 200:
-        return item.replace(fault=Fault(1106, f"http_status={answer.status} not in [200, 200]"))
+    record, response, limit = payload.record, payload.response, payload.limit_bytes
+    if response is not None:
+        of_response = {"http_status": response.status, "http_headers": kept_headers(response.headers)}
+        item = item.replace(metadata={**item.metadata, **of_response})
+        if response.status != 200:
+            return item.replace(fault=Fault(1106, f"http_status={response.status} not in [200, 200]"))
     if record.size_bytes > limit:
         return item.replace(fault=Fault(1008, f"size_bytes={record.size_bytes} not in [0, {limit}]"))
-    head, broken = _head(content)
-    kind = kind_of(
-        head[: sniff.HEAD_BYTES],
-        content_type=declared,
+    head, broken = _head(payload)
+    found = classify(
+        head,
+        declared=payload.content_type,
         url=record.field("warc-target-uri") or "",
-        stream=None if broken else content.open,
+        agent=reading.settings.agent,
+        headers=response.headers if response else None,
+        stream=None if broken else payload.open,
     )
-    modality = kind.modality if kind else None
-    wish = (
-        refusal_of(
-            answer.headers, agent=reading.settings.agent, modality=modality, page=head if modality == "text" else b""
-        )
-        if answer
-        else None
+    modality = found.modality or item.modality
+    item = item.replace(
+        modality=modality,
+        role="document" if modality == "text" else "media",
+        content_type=found.content_type,
+        extension=found.extension,
     )
-    placed = item.replace(
-        modality=modality or item.modality,
-        content_type=kind.content_type if kind else None,
-        extension=kind.extension if kind else "bin",
-    )
-    placed = placed.replace(role="document" if placed.modality == "text" else "media")
-    if wish is not None and reading.settings.respect_opt_out:
-        return placed.replace(fault=Fault(1108, wish))
-    ref, plain = record.range_of(item.ref, answer.size_bytes if answer else 0), content.raw is None
-    placed = placed.replace(content=content, ref=ref if plain else item.ref)
+    if found.opt_out is not None and reading.settings.respect_opt_out:
+        return item.replace(fault=Fault(1108, found.opt_out))
+    # what is stored is kept where a body cannot be undone or is not what was hashed
+    content, ref = Content(payload.open, None if payload.is_stored_bare else payload.stored), item.ref
+    if payload.is_stored_bare and (extent := record.extent(payload.offset)) is not None:
+        ref = ref._replace(byte_offset=extent[0], byte_size=extent[1])
+    item = item.replace(content=content, ref=ref)
     if broken is not None:
-        return placed.replace(fault=broken)
-    if modality is None:
-        told = kind.content_type if kind else None
-        return placed.replace(
-            fault=Fault(1005, f"content is {told or declared[:80] or 'of no declared type'}, which no modality takes")
-        )
+        return item.replace(fault=broken)
+    if found.modality is None:
+        named = found.content_type or payload.content_type[:80] or "of no declared type"
+        return item.replace(fault=Fault(1005, f"content is {named}, which no modality takes"))
     if not head:
-        return placed.replace(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
-    return placed.replace(charset=declared_charset(declared, head) if modality == "text" else None)
+        return item.replace(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
+    return item.replace(charset=found.charset)
 
 
-def _head(content: Content) -> tuple[bytes, Fault | None]:
+def _head(payload: Payload) -> tuple[bytes, Fault | None]:
     """(the first bytes of the content, why they are not all of it)."""
     try:
-        with content.open() as stream:
-            return stream.read(1 << 18), None
+        with payload.open() as stream:
+            return stream.read(HEAD_BYTES), None
     except UnreadableItem as error:
         return b"", Fault.of(error)
-
-
-def _content(record: Record, answer: _Answer | None, limit_bytes: int) -> Content:
-    """The way to the body. Opening it verifies the digests that the record states, once."""
-    checked: list[Fault | None] = []
-    start = answer.size_bytes if answer else 0
-
-    def body() -> IO[bytes]:
-        return record.block(start)
-
-    chunked = answer is not None and "chunked" in (answer.header("transfer-encoding") or "").lower()
-    codings = http_bodies.codings_of(answer.header("content-encoding")) if answer else ()
-
-    def undone() -> IO[bytes]:
-        if not checked:
-            checked.append(_mismatch(record, start, chunked=chunked))
-        if checked[0] is not None:
-            raise UnreadableItem(checked[0].code, checked[0].reason)
-        stream = http_bodies.dechunked(body()) if chunked else body()
-        return http_bodies.decoded(stream, codings, limit_bytes=limit_bytes)
-
-    # raw is what is kept where a body cannot be undone or is not what was hashed; without codings it is the body
-    # itself.
-    return Content(undone, body if chunked or codings or _states_digest(record) else None)
-
-
-def _states_digest(record: Record) -> bool:
-    return any(record.field(name) for name in ("warc-payload-digest", "warc-block-digest"))
-
-
-def _mismatch(record: Record, start: int, *, chunked: bool) -> Fault | None:
-    """Why the bytes are not those that the record's digests tell of, or None where they are."""
-    block, payload = (Checksum.of_label(record.field(f"warc-{name}-digest")) for name in ("block", "payload"))
-    if record.field("warc-truncated"):
-        payload = None  # of the payload as it was served, which is longer
-    if block is not None and not block.fits(record.block()):
-        return Fault(1010, f"the record's block does not have the digest {block} that it states")
-    if payload is None or payload.fits(record.block(start)):
-        return None
-    try:
-        # Some crawlers hash the body before they chunk it, some after.
-        if chunked and payload.fits(http_bodies.dechunked(record.block(start))):
-            return None
-    except UnreadableItem:
-        pass
-    return Fault(1010, f"the record's payload does not have the digest {payload} that it states")

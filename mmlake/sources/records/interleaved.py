@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from mmlake.errors import Fault
-from mmlake.formats.addresses import shown
+from mmlake.formats.urls import redacted
 from mmlake.records import SourceRef, canonical_json
 from mmlake.sources.raw_items import RawItem, text_item
 from mmlake.sources.records.per_row_lists import is_spread, spread
@@ -134,14 +134,14 @@ def _image(position: int, pointer: str, token: Any, own: Mapping[str, Any]) -> P
     else:
         address = token.strip() if isinstance(token, str) else canonical_json(token)
     if address.startswith(_WEB):
-        said["image_url"] = shown(address)
+        said["image_url"] = redacted(address)
     elif address:
         said["image_name"] = address
     return Part(position, pointer, None, address, {**said, **own})
 
 
 def _shown(value: Any) -> Any:
-    return shown(value) if isinstance(value, str) else value
+    return redacted(value) if isinstance(value, str) else value
 
 
 def _matched(sentences: Sequence[Any], images: Sequence[Any]) -> tuple[list[int], list[int]]:
@@ -163,7 +163,7 @@ def _fault(address: str) -> Fault:
     if address.startswith(_WEB):
         return Fault(
             1111,
-            f"the image lies at {shown(address)[:200]} and was not fetched, since the name of the file does not "
+            f"the image lies at {redacted(address)[:200]} and was not fetched, since the name of the file does not "
             "say that it is a list of URLs",
         )
     return Fault(

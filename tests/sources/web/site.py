@@ -1,4 +1,4 @@
-"""A web site on 127.0.0.1 that does what a test tells it to, and counts who comes."""
+"""A web site on 127.0.0.1 that does what a test sets, and counts who comes."""
 
 from __future__ import annotations
 

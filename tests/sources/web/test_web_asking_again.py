@@ -44,25 +44,25 @@ def test_another_name_of_ours_is_asked_for_its_head_and_kept(tmp_path, site):
     assert (site.asked, dict(site.heads)) == ({"/a.png": 1}, {"/a.png": 1})
 
 
-def test_a_wish_that_came_later_is_heard_although_the_bytes_are_the_same(tmp_path, site):
-    """A 304 would not tell it: Apache httpd leaves X-Robots-Tag out of one."""
+def test_an_opt_out_that_came_later_counts_although_the_bytes_are_the_same(tmp_path, site):
+    """A 304 would not say so: Apache httpd leaves X-Robots-Tag out of one."""
 
     def page(visit):
         is_known = visit.headers["If-None-Match"] or visit.headers["If-Modified-Since"]
         visit.reply(
             b"" if is_known else png(1),
             status=304 if is_known else 200,
-            headers={"ETag": '"1"', "Last-Modified": MONDAY} | ({} if is_known else wish),
+            headers={"ETag": '"1"', "Last-Modified": MONDAY} | ({} if is_known else opt_out),
         )
 
-    wish: dict[str, str] = {}
+    opt_out: dict[str, str] = {}
     listed(tmp_path, site.does("/a.png", page))
     assert digests_of(tmp_path, LAX) == [sha(png(1))]
-    wish["X-Robots-Tag"] = "noai"
+    opt_out["X-Robots-Tag"] = "noai"
     assert [row["error_code"] for row in rows_of_lists(tmp_path, settings=STRICT)] == [1108]
 
 
-def test_a_wish_in_a_page_that_is_kept_is_heard(tmp_path, site):
+def test_an_opt_out_in_a_page_that_is_kept_counts(tmp_path, site):
     listed(
         tmp_path,
         site.serve("/a", b'<html><head><meta name="robots" content="noai"></head><body>x</body></html>', ETag='"1"'),
@@ -107,7 +107,7 @@ STATED = {
 
 
 @pytest.mark.parametrize("before, now, is_same", STATED.values(), ids=STATED)
-def test_the_bytes_are_fetched_again_unless_what_is_stated_tells_that_they_are_the_same(
+def test_the_bytes_are_fetched_again_unless_what_is_stated_shows_that_they_are_the_same(
     tmp_path, site, before, now, is_same
 ):
     body, stated = [png(1)], dict(before)
@@ -154,7 +154,7 @@ def test_a_page_whose_stored_bytes_are_damaged_is_fetched_again(tmp_path, site):
     assert digests_of(tmp_path, LAX) == [sha(page)]
     rot(BlobStore(tmp_path / "store"), sha(page))
     downloads = downloads_at(tmp_path)
-    assert [answer.digest for answer in downloads.answers([site.url("/a")], rules=STRICT)] == [sha(page)]
+    assert [answer.digest for answer in downloads.fetch([site.url("/a")], rules=STRICT)] == [sha(page)]
     downloads.close()
     assert site.asked == {"/a": 2}
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mmlake.download.answers import Answer
 from mmlake.download.journal import Journal
 from mmlake.download.read_only_database import is_writable
+from mmlake.download.results import DownloadResult
 from tests.sources.source_builders import SETTINGS, png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists
 
@@ -21,7 +21,7 @@ URL = "http://host.example/a.png"
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_place_without_the_right_to_write_is_told(tmp_path, monkeypatch):
+def test_a_place_without_the_right_to_write_is_detected(tmp_path, monkeypatch):
     (tmp_path / "there").touch()
     assert is_writable(tmp_path / "there") and is_writable(tmp_path / "new")
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or Path(path) == tmp_path)
@@ -50,12 +50,12 @@ def test_two_that_open_a_new_journal_at_once_both_read_it(tmp_path):
 
 def keep(path: Path, *urls: str) -> None:
     journal = Journal(path)
-    journal.keep([Answer(url=url, digest="0" * 64) for url in urls], manners="m", policy="p", now_s=0.0)
+    journal.record([DownloadResult(url=url, digest="0" * 64) for url in urls], rules="m", policy="p", now_s=0.0)
     journal.close()
 
 
 def knows(journal: Journal, url: str = URL) -> bool:
-    return journal.find(url, manners=["m"], policy="p") is not None
+    return journal.find(url, valid_rules=["m"], policy="p") is not None
 
 
 @pytest.fixture
@@ -71,9 +71,14 @@ def path(tmp_path) -> Path:
     return tmp_path / "lake" / "downloads.sqlite"
 
 
-def test_it_is_read_and_nothing_is_made_beside_it(path, closed):
+def test_it_is_read_and_no_file_is_made_next_to_it(path, closed):
     journal = Journal(path)
-    assert (knows(journal), journal.last(URL).url, journal.turn("a.urls", "image", policy="p"), journal.counts()) == (
+    assert (
+        knows(journal),
+        journal.last(URL).url,
+        journal.generation("a.urls", "image", policy="p"),
+        journal.counts(),
+    ) == (
         True,
         URL,
         0,
@@ -87,8 +92,8 @@ def test_it_is_read_and_nothing_is_made_beside_it(path, closed):
     "write",
     [
         lambda one: one.forget(None),
-        lambda one: one.begin("a", "image", policy="p"),
-        lambda one: one.keep([], manners="m", policy="p", now_s=0.0),
+        lambda one: one.begin_table("a", "image", policy="p"),
+        lambda one: one.record([], rules="m", policy="p", now_s=0.0),
     ],
 )
 def test_writing_says_where_it_cannot(path, closed, write):
@@ -102,10 +107,10 @@ def test_what_a_killed_process_left_in_the_log_counts(path, closed, monkeypatch)
     code = """
 import os, sys
 from pathlib import Path
-from mmlake.download.answers import Answer
+from mmlake.download.results import DownloadResult
 from mmlake.download.journal import Journal
 from mmlake.download.read_only_database import is_writable
-Journal(Path(sys.argv[1])).keep([Answer(url=sys.argv[2], digest="0" * 64)], manners="m", policy="p", now_s=0.0)
+Journal(Path(sys.argv[1])).record([DownloadResult(url=sys.argv[2], digest="0" * 64)], rules="m", policy="p", now_s=0.0)
 os._exit(9)
 """
     subprocess.run([sys.executable, "-c", code, path, "http://host.example/b.png"], cwd=ROOT, check=False)
@@ -126,7 +131,7 @@ def test_what_another_machine_writes_is_seen(path, monkeypatch):
     later = "http://host.example/b.png"
     assert (knows(reader), knows(reader, later)) == (True, False)
     writer = Journal(path)
-    writer.keep([Answer(url=later, digest="0" * 64)], manners="m", policy="p", now_s=0.0)
+    writer.record([DownloadResult(url=later, digest="0" * 64)], rules="m", policy="p", now_s=0.0)
     assert knows(reader, later)
     writer.close()
     assert knows(reader, later)
@@ -138,7 +143,7 @@ def test_known_addresses_are_answered_where_nothing_can_be_written(tmp_path, sit
     rows_of_lists(listed(tmp_path, url))
     monkeypatch.setattr(JOURNALS, lambda path: False)
     downloads = downloads_at(tmp_path)
-    assert [answer.digest for answer in downloads.answers([url], rules=SETTINGS)] == [sha(png(1))]
+    assert [answer.digest for answer in downloads.fetch([url], rules=SETTINGS)] == [sha(png(1))]
     assert not list(tmp_path.glob("downloads.sqlite-*"))
     downloads.close()
 

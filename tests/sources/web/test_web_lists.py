@@ -89,7 +89,7 @@ def test_the_modalities_are_known_before_anything_is_fetched(tmp_path, urls, mod
     assert sources.scan(listed(tmp_path, *urls) / "in", settings=SETTINGS)[0].modalities == modalities
 
 
-def test_a_column_or_the_path_tells_the_modality(tmp_path):
+def test_a_column_or_the_path_names_the_modality(tmp_path):
     land(
         tmp_path / "in",
         {"a.urls.csv": b"image_url,audio_url\nhttp://h/1,http://h/2\n", "video/b.urls": b"http://h/x\n"},
@@ -308,7 +308,7 @@ def test_two_who_download_at_once_do_not_ask_twice(tmp_path, site):
 
     def download() -> None:
         own = downloads_at(tmp_path)
-        found.append([answer.digest for answer in own.answers(urls, rules=SETTINGS) if answer])
+        found.append([answer.digest for answer in own.fetch(urls, rules=SETTINGS) if answer])
         own.close()
 
     threads = [threading.Thread(target=download) for _ in range(2)]
@@ -327,7 +327,7 @@ def test_two_who_download_at_once_do_not_ask_twice(tmp_path, site):
         {"url": "file:///a", "more": {"deep": ["https://u:geheim@h.example/"]}},
     ],
 )
-def test_no_row_holds_the_credentials_of_an_address_beside_the_one_that_is_fetched(tmp_path, record):
+def test_no_row_holds_the_credentials_of_an_address_next_to_the_one_that_is_fetched(tmp_path, record):
     land(tmp_path / "in", {"a.urls.jsonl": json.dumps(record).encode()})
     assert "geheim" not in str(rows_of_lists(tmp_path))
 

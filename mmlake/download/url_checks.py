@@ -1,5 +1,5 @@
-"""Which addresses may be asked: http and https, without credentials, with a host. Where on the network it may lie,
-`remote/networks.py` checks."""
+"""Which addresses may be requested: http and https, without credentials, with a host. `remote/networks.py` checks to
+which networks the host may belong."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NUMBERS = re.compile(r"[0-9.]+")
 _MAX_URL_CHARS = 8192
 
 
-def parsed(text: str) -> URL:
-    """The address, fit to be asked. Raises UnreadableItem 1101 where it is not: another scheme, credentials, no
+def parse_url(text: str) -> URL:
+    """The address, fit to be requested. Raises UnreadableItem 1101 where it is not: another scheme, credentials, no
     host."""
     yarl = need("yarl", extra="web", purpose="reading a list of URLs")
     if len(text) > _MAX_URL_CHARS:
@@ -28,13 +28,13 @@ def parsed(text: str) -> URL:
         port = url.port
     except (ValueError, UnicodeError) as error:
         raise UnreadableItem(1101, "the address does not parse as a URL") from error
-    return checked(url) if port else _refused(url)
+    return check_url(url) if port else _refuse_scheme(url)
 
 
-def checked(url: URL) -> URL:
+def check_url(url: URL) -> URL:
     """The same address. Raises UnreadableItem 1101 for another scheme, credentials, or no host."""
     if url.scheme not in ("http", "https"):
-        _refused(url)
+        _refuse_scheme(url)
     if url.user is not None or url.password is not None:
         raise UnreadableItem(1101, "the address holds credentials, which are never sent")
     if not url.host:
@@ -45,7 +45,7 @@ def checked(url: URL) -> URL:
     return url
 
 
-def _refused(url: URL) -> Any:
+def _refuse_scheme(url: URL) -> Any:
     raise UnreadableItem(
         1101, f"the scheme {url.scheme[:20]!r} is none of http and https" if url.scheme else "the address has no scheme"
     )

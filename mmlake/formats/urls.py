@@ -53,7 +53,7 @@ def path_of(url: str) -> str:
         return ""
 
 
-def shown(url: str) -> str:
+def redacted(url: str) -> str:
     """The address as rows, tables and logs may hold it: without user, password and the secrets of a signed query."""
     # most have neither, and this is asked of every field of every record
     found = _USER.sub("", url) if "@" in url else url

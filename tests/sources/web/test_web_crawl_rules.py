@@ -1,4 +1,5 @@
-"""The downloader's manners and its guard: robots.txt, wishes, limits per host, patience, and no way into the inside."""
+"""The crawl rules of the downloader and its guard: robots.txt, opt-outs, limits per host, patience, no way into a
+private network."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ import tracemalloc
 import pytest
 
 from mmlake import sources
-from mmlake.download import addresses, fetcher
-from mmlake.download.host_gates import Gates
-from mmlake.download.opt_out import refusal_of
+from mmlake.download import fetcher, url_checks
+from mmlake.download.host_limits import HostLimiter
+from mmlake.download.opt_out import opt_out_of
 from mmlake.errors import TRANSIENT_CODES, SettingsError, UnreadableItem
 from mmlake.remote.networks import Networks
 from tests.sources.source_builders import png, sha
@@ -98,13 +99,13 @@ def test_those_who_have_a_permission_do_not_ask_robots_txt(tmp_path, site):
         (PAGE, {"X_Robots_Tag": "noindex"}, None),
     ],
 )
-def test_a_publishers_wish_is_heard_and_what_is_withheld_is_not_kept(tmp_path, site, body, headers, code):
+def test_a_publishers_opt_out_counts_and_what_is_withheld_is_not_kept(tmp_path, site, body, headers, code):
     (row,) = rows_of_lists(listed(tmp_path, site.serve("/a", body, **headers)))
     assert row["error_code"] == code
     assert (row["digest"] is None) == (code is not None)
 
 
-def test_a_wish_in_a_compressed_page_is_heard(tmp_path, site):
+def test_an_opt_out_in_a_compressed_page_counts(tmp_path, site):
     page = gzip.compress(b'<html><head><meta name="robots" content="noai"></head><body>x</body></html>')
     assert codes_of(tmp_path, site.serve("/a", page, Content_Encoding="gzip")) == [1108]
 
@@ -197,7 +198,7 @@ def test_nothing_inside_can_be_reached_through_a_list(tmp_path):
 )
 def test_only_http_addresses_without_credentials_are_asked(url):
     with pytest.raises(UnreadableItem) as caught:
-        addresses.parsed(url)
+        url_checks.parse_url(url)
     assert caught.value.code == 1101
 
 
@@ -212,7 +213,7 @@ def test_only_http_addresses_without_credentials_are_asked(url):
         ("::ffff:10.0.0.1", False),
     ],
 )
-def test_public_addresses_are_told_from_others(text, allowed):
+def test_public_addresses_are_distinguished_from_others(text, allowed):
     assert Networks().allows(text) is allowed
 
 
@@ -243,7 +244,7 @@ def test_every_hop_of_a_redirect_is_checked(tmp_path, site, target, code):
     ]
 
 
-def test_a_redirect_is_followed_and_told(tmp_path, site):
+def test_a_redirect_is_followed_and_reported(tmp_path, site):
     site.serve("/there/b.png", png(1))
     (row,) = rows_of_lists(
         listed(
@@ -419,7 +420,7 @@ def test_a_host_that_hangs_does_not_hold_up_the_others(tmp_path, site):
 def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
     before = set(threading.enumerate())
     downloads = downloads_at(tmp_path)
-    answers = downloads.answers(
+    answers = downloads.fetch(
         [site.serve("/a", PAGE), site.does("/b", lambda visit: (time.sleep(0.1), visit.reply(PAGE)))],
         rules=sources.SourceSettings(),
     )
@@ -433,11 +434,11 @@ def test_breaking_off_leaves_no_thread_and_keeps_what_came(tmp_path, site):
 def test_comments_that_never_close_are_read_in_one_go():
     began_s = time.process_time()
     assert (
-        refusal_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">')
+        opt_out_of([], agent="mmlake", modality="text", page=b"<!--" * 65_536 + b'<meta name="robots" content="noai">')
         is None
     )
     assert (
-        refusal_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--")
+        opt_out_of([], agent="mmlake", modality="text", page=b"<!-- a --><meta name='robots' content='noai'><!--")
         is not None
     )
     assert time.process_time() - began_s < 5.0
@@ -445,12 +446,12 @@ def test_comments_that_never_close_are_read_in_one_go():
 
 def test_a_pause_that_a_host_asks_for_is_kept_although_nobody_waits():
     async def waited_s() -> float:
-        gates, loop = Gates(per_host=4, delay_s=0.0), asyncio.get_running_loop()
-        async with gates.through("host"):
+        gates, loop = HostLimiter(per_host=4, delay_s=0.0), asyncio.get_running_loop()
+        async with gates.slot("host"):
             pass
         began_s = loop.time()
         gates.pause("host", 0.05)
-        async with gates.through("host"):
+        async with gates.slot("host"):
             return loop.time() - began_s
 
     assert asyncio.run(waited_s()) >= 0.05
@@ -469,4 +470,4 @@ def test_a_full_disk_of_ours_is_no_fault_of_an_address(tmp_path, site, monkeypat
 @pytest.mark.parametrize("host", ["2130706433", "127.1", "0177.0.0.1", "127.0.0.1.", "0"])
 def test_a_host_of_digits_that_is_no_address_is_refused_before_any_library_reads_it(host):
     with pytest.raises(UnreadableItem, match="1101"):
-        addresses.parsed(f"http://{host}/")
+        url_checks.parse_url(f"http://{host}/")
