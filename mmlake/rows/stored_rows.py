@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import SchemaMismatch, SettingsError, TableCorrupt, UnreadableItem
-from mmlake.formats.columnar.child import ColumnarLimits
+from mmlake.formats.columnar.child_source import ColumnarLimits
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.landing import Landing, LocalLanding, as_landing, native
 from mmlake.optional import need

@@ -16,7 +16,7 @@ import pytest
 from mmlake import sources
 from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar import process
-from mmlake.formats.columnar.child import ColumnarLimits
+from mmlake.formats.columnar.child_source import ColumnarLimits
 from mmlake.formats.columnar.process import CHILDREN, ChildProcess
 from mmlake.formats.columnar.readers import ParquetReader
 

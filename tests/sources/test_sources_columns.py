@@ -11,7 +11,7 @@ import pytest
 from source_builders import brief, land, parquet, png, rows_of, sha, wav
 
 from mmlake.formats.columnar import child, child_parquet
-from mmlake.formats.columnar.child import LocalFile
+from mmlake.formats.columnar.child_source import LocalFile
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import tabular
 from mmlake.sources.tables.tabular import limits_of

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mmlake.formats.columnar.child import FLOOR_BYTES, Answer, Buffer, ColumnarLimits, File, Refused, Rows, limit_memory
+from mmlake.formats.columnar.child_source import (
+    FLOOR_BYTES,
+    Answer,
+    Buffer,
+    ColumnarLimits,
+    File,
+    Refused,
+    Rows,
+    limit_memory,
+)
 
 MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
 _CONTINUES = b"\xff\xff\xff\xff"

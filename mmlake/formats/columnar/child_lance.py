@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mmlake.formats.columnar.child import Answer, limit_memory
+from mmlake.formats.columnar.child_source import Answer, limit_memory
 
 
 class LanceDataset:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mmlake.formats.columnar.child import (
+from mmlake.formats.columnar.child_source import (
     FLOOR_BYTES,
     SLICE_ROWS,
     Answer,

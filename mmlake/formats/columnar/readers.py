@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.columnar.child import ColumnarLimits
+from mmlake.formats.columnar.child_source import ColumnarLimits
 from mmlake.formats.columnar.process import CHILDREN, Answer, ChildProcess, Ended
 
 _MAX_SMALL_BYTES = 64 << 20  # of a schema

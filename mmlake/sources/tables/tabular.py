@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake.errors import Fault
-from mmlake.formats.columnar.child import ColumnarLimits
+from mmlake.formats.columnar.child_source import ColumnarLimits
 from mmlake.records import SourceRef
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading, first_field

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake import sources
-from mmlake.formats.columnar import child
+from mmlake.formats.columnar import child_source
 from mmlake.formats.columnar.readers import _Bytes
 from mmlake.formats.columnar.weights import weight_of
 from mmlake.landing import LocalLanding
@@ -256,9 +256,9 @@ def test_a_large_range_lies_in_a_temporary_file(monkeypatch):
             asked.append(size_bytes)
             return bytearray(data[offset : offset + size_bytes])
 
-    monkeypatch.setattr(child, "_PIECE_BYTES", 1 << 10)
-    monkeypatch.setattr(child, "_HELD_BYTES", 1 << 11)
-    asked, file = list[int](), child.ServedFile(Connection(), len(data))
+    monkeypatch.setattr(child_source, "_PIECE_BYTES", 1 << 10)
+    monkeypatch.setattr(child_source, "_HELD_BYTES", 1 << 11)
+    asked, file = list[int](), child_source.ServedFile(Connection().range, len(data))
     for offset, size_bytes in ((0, 100), (7, 1500), (500, 9000), (3000, 99_000), (10_000, 9000)):
         assert bytes(file.read_at(offset, size_bytes)) == data[offset : offset + size_bytes]
     assert max(asked) == 1 << 10
