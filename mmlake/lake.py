@@ -53,7 +53,7 @@ class Lake:
         limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake
         remembers.
         s3_client: makes the client for addresses of S3, where the environment shall not. connections: logins, cached
-        blocks and connections that outlive this object; None makes one for it alone.
+        blocks and connections that outlive this object; None makes them for it alone.
         """
         if limit is not None and limit < 0:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
