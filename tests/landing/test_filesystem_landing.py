@@ -168,9 +168,9 @@ def test_what_a_library_raises_is_reported_in_our_words(
         raise raised
 
     monkeypatch.setattr(type(memory), "info", info)
-    with pytest.raises(expected, match=words) as raised:
+    with pytest.raises(expected, match=words) as caught:
         FilesystemLanding("memory://in", retries=patient)._storage.info("in/a.txt")
-    assert "secret" not in str(raised.value)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [401, 403])
