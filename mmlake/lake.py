@@ -27,6 +27,7 @@ from mmlake.remote.connections import RemoteConnections
 from mmlake.retries import Retries
 from mmlake.settings import Settings
 from mmlake.sources import JournalledDownloads
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.store import Blobs, S3Store, open_store, write_atomically
 from mmlake.tables import Tables
 from mmlake.versions import VersionStore
@@ -69,6 +70,9 @@ class Lake:
         self._given_limit = limit
         self._s3_client = s3_client
         self._seen: set[str] = set()  # names of landing zones that were listed
+        # what was parsed of files that describe many shards, annotations of COCO above all: bounded, and gone with the
+        # lake
+        self.parsed_files = ParsedFiles()
 
     @cached_property
     def store(self) -> Blobs:

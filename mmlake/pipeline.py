@@ -98,8 +98,10 @@ def _listed(
 
 def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
     if lake.limit is None:
-        return sources.scan(landing, settings=lake.settings.sources, known=known, at_most=at_most)
-    return scan_first(landing, lake.limit, settings=lake.settings.sources, known=known)
+        return sources.scan(
+            landing, settings=lake.settings.sources, known=known, at_most=at_most, parsed=lake.parsed_files
+        )
+    return scan_first(landing, lake.limit, settings=lake.settings.sources, known=known, parsed=lake.parsed_files)
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:

@@ -26,6 +26,7 @@ from mmlake.rows.image_frames import Frames
 from mmlake.rows.passthrough import Fields, Passthrough, json_text
 from mmlake.rows.schema import METADATA, METADATA_POSITION, SCHEMA
 from mmlake.sources.licences import spdx_licence
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.records.per_row_lists import as_list
 from mmlake.sources.shard import Defaults, defaults_of
 
@@ -117,8 +118,9 @@ def _batches(
     base = shards[0].key if len(shards) == 1 else "rows"
     pending, num_splits = _Pending(passthrough), 0
     seen: set[str] = set()
+    parsed = ParsedFiles()  # shards that one file describes share what is parsed of it
     for shard in shards:
-        for sample in _samples(shard, landing, options, seen):
+        for sample in _samples(shard, landing, options, seen, parsed):
             if pending.num_rows and max_bytes is not None and pending.num_bytes + sample.num_bytes > max_bytes:
                 num_splits += 1
                 yield pending.take(f"{base}::split_{num_splits:04d}")
@@ -198,11 +200,13 @@ class _Origin:
         return self._locator[1]
 
 
-def _samples(shard: sources.Shard, landing: Landing, options: _Options, seen: set[str]) -> Iterator[_Sample]:
+def _samples(
+    shard: sources.Shard, landing: Landing, options: _Options, seen: set[str], parsed: ParsedFiles
+) -> Iterator[_Sample]:
     directory = shard.path if shard.format == sources.LOOSE else shard.path.rpartition("/")[0] or "."
     origin = _Origin(shard.key, defaults_of(landing, directory), options, seen)
     sample: _Sample | None = None
-    for item in sources.read(shard, landing=landing, settings=options.settings):
+    for item in sources.read(shard, landing=landing, settings=options.settings, parsed=parsed):
         if sample is None or sample.sample_id != item.sample_id:
             if sample is not None:
                 yield sample

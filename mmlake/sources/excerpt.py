@@ -17,11 +17,13 @@ from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
-from mmlake.sources.companions.placement import Around, is_speaking_archive, may_be_annotations
+from mmlake.sources.companions.placement import Placement
+from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
 from mmlake.sources.connectors.table import CONTAINER_NAMES, LOOSE, SOURCES, directory_of, reading_of
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited
 from mmlake.sources.ingestion import read
+from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
@@ -36,31 +38,42 @@ def scan_first(
     *,
     settings: SourceSettings,
     known: Mapping[str, Shard] | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> list[Shard]:
     """The shards with the landing zone's first samples, sorted by key: at most `limit` samples of each of its parts,
     and nothing behind them opened.
 
-    known: earlier results by key; where files and limit are equal, nothing is opened or counted again. Raises
-    SettingsError under 1.
+    known: earlier results by key; where files and limit are equal, nothing is opened or counted again. parsed: as for
+    `scan`. Raises SettingsError under 1.
     """
     if limit < 1:
         raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or none to take everything")
     found: list[Shard] = []
-    for part in as_landing(landing).parts():
-        with part.naming():
-            found += _scan_first(part, limit, settings=settings, known=known or {})
+    with owned(parsed) as parsed:
+        for part in as_landing(landing).parts():
+            with part.naming():
+                found += _scan_first(part, limit, settings=settings, known=known or {}, parsed=parsed)
     return sorted(found, key=lambda shard: shard.key)
 
 
-def _scan_first(landing: Landing, limit: int, *, settings: SourceSettings, known: Mapping[str, Shard]) -> list[Shard]:
+def _scan_first(
+    landing: Landing, limit: int, *, settings: SourceSettings, known: Mapping[str, Shard], parsed: ParsedFiles
+) -> list[Shard]:
     found: dict[str, Shard] = {}
-    left, around = limit, Around(landing)
+    left, around = limit, Placement(landing, parsed)
     for part in _parts(landing, around):
         looked_at = left
         for shard in _scan_part(part, landing, left, settings=settings, known=known, around=around) if left else ():
             if left and shard.key not in found:
                 cut = _cut(
-                    shard, left, part, landing, settings=settings, before=known.get(shard.key), looked_at=looked_at
+                    shard,
+                    left,
+                    part,
+                    landing,
+                    settings=settings,
+                    before=known.get(shard.key),
+                    looked_at=looked_at,
+                    parsed=parsed,
                 )
                 found[shard.key] = _of_part(cut, part, landing, around) if shard.part and cut.limit is not None else cut
                 left -= found[shard.key].num_samples or 0
@@ -78,7 +91,7 @@ class _Part:
     is_alone: bool  # whether the directory holds nothing else
 
 
-def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
+def _parts(landing: Landing, around: Placement) -> Iterator[_Part]:
     """The landing zone's parts in the order of their keys; those come last that only speak of images elsewhere,
     whose own rows are what no image took."""
     found: list[_Part] = []
@@ -104,14 +117,14 @@ def _parts(landing: Landing, around: Around) -> Iterator[_Part]:
 def _speaks_of_others(part: _Part) -> bool:
     """Whether all files are annotations by their places and names, or zips of such."""
     return all(
-        may_be_annotations(entry.path) or is_speaking_archive(entry.path)
+        may_be_annotations(entry.path) or is_annotation_archive(entry.path)
         for entries in part.files.values()
         for entry in entries
     )
 
 
 def _scan_part(
-    part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Around
+    part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Placement
 ) -> list[Shard]:
     if part.is_loose:
         files = {directory: first_stems(entries, left) for directory, entries in part.files.items()}
@@ -134,13 +147,14 @@ def _num_stems(shard: Shard, part: _Part, looked_at: int) -> int:
     return len({entry.name.partition(".")[0] for entry in entries})
 
 
-def _of_part(shard: Shard, part: _Part, landing: Landing, around: Around) -> Shard:
+def _of_part(shard: Shard, part: _Part, landing: Landing, around: Placement) -> Shard:
     """The part of a directory with the revision of the files that are read of it under its limit, and of no others."""
     own = [entry for entries in part.files.values() for entry in entries if is_in(entry, shard.part)]
     read_files = first_stems(own, shard.limit or 0)
     return limited(
         replace(
-            shard, revision=revision_of([*read_files, *default_files(landing, shard.path), *around.of(shard.path)])
+            shard,
+            revision=revision_of([*read_files, *default_files(landing, shard.path), *around.companions_of(shard.path)]),
         ),
         shard.limit or 0,
     )
@@ -155,6 +169,7 @@ def _cut(
     settings: SourceSettings,
     before: Shard | None,
     looked_at: int,
+    parsed: ParsedFiles,
 ) -> Shard:
     """The shard with its `num_samples`, and with a limit where not all of it is taken."""
     if before is not None and unlimited(before).revision != shard.revision:
@@ -171,13 +186,15 @@ def _cut(
     # One more than there is room for tells that there are more; where more files lie there anyway, nothing needs to be
     # opened for that.
     count = (
-        counted if counted is not None else _count(shard, landing, left + 1 if all_scanned else left, settings=settings)
+        counted
+        if counted is not None
+        else _count(shard, landing, left + 1 if all_scanned else left, settings=settings, parsed=parsed)
     )
     shard = replace(shard, num_samples=min(count, left))
     return shard if all_scanned and count <= left else limited(shard, left if shard.part else min(count, left))
 
 
-def _count(shard: Shard, landing: Landing, at_most: int, *, settings: SourceSettings) -> int:
+def _count(shard: Shard, landing: Landing, at_most: int, *, settings: SourceSettings, parsed: ParsedFiles) -> int:
     """How many samples the shard has, counted no further than that."""
     connector = SOURCES[shard.format]
     if connector.num_samples is not None:
@@ -186,7 +203,8 @@ def _count(shard: Shard, landing: Landing, at_most: int, *, settings: SourceSett
                 return min(told, at_most)
         except UnreadableItem:
             pass  # reading tells of it in a row, which counts as one
-    return len({item.sample_id for item in read(replace(shard, limit=at_most), landing=landing, settings=settings)})
+    items = read(replace(shard, limit=at_most), landing=landing, settings=settings, parsed=parsed)
+    return len({item.sample_id for item in items})
 
 
 class _Excerpt(Landing):

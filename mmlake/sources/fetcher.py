@@ -21,9 +21,10 @@ from mmlake.formats.tar import BLOCK, Window, name_and_size
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
-from mmlake.sources.companions.siblings import Neighbours
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of, reading_of
 from mmlake.sources.names import label_of
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import Content, Reading
 from mmlake.sources.read_ahead import Begin, Span, announced, opened_ahead
 from mmlake.sources.settings import SourceSettings
@@ -43,15 +44,19 @@ Check = Callable[[bytes, SourceRef], bool]
 
 
 def fetch(
-    ref: SourceRef, *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None
+    ref: SourceRef,
+    *,
+    landing: Landing | str | os.PathLike[str],
+    settings: SourceSettings | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> bytes:
     """The bytes of the item that the locator names, read again from the landing zone; those whose digest the item's row
     holds.
 
     A frame is not picked: `mmlake.rows.materialize` does that. settings: those of the ingest, where field names were
-    changed. Raises UnreadableItem where the file or the member is gone.
+    changed. parsed: as for `fetch_many`. Raises UnreadableItem where the file or the member is gone.
     """
-    for _, found in fetch_many([ref], landing=landing, settings=settings):
+    for _, found in fetch_many([ref], landing=landing, settings=settings, parsed=parsed):
         if isinstance(found, bytes):
             return found
         raise UnreadableItem(found.code, found.reason)
@@ -59,22 +64,26 @@ def fetch(
 
 
 def fetch_many(
-    refs: Sequence[SourceRef], *, landing: Landing | str | os.PathLike[str], settings: SourceSettings | None = None
+    refs: Sequence[SourceRef],
+    *,
+    landing: Landing | str | os.PathLike[str],
+    settings: SourceSettings | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> Iterator[tuple[int, Found]]:
     """(place in `refs`, the item's bytes or why there are none) for every locator, in the order of the files and of
     what lies in them.
 
     Whatever is wrong with one file or member, also inside a landing zone, is the fault of that one. Only wrong settings
-    raise.
+    raise. parsed: of the owner of this and other calls; None: what is parsed goes with the call.
     """
-    landing, settings = as_landing(landing), settings or SourceSettings()
+    landing, settings, parsed = as_landing(landing), settings or SourceSettings(), parsed or ParsedFiles()
     by_path: dict[str, dict[SourceRef, list[int]]] = {}
     for at, ref in enumerate(refs):
         by_path.setdefault(ref.path, {}).setdefault(ref._replace(frame_index=None), []).append(at)
     for path, begin in opened_ahead(landing, ((path, _spans(places)) for path, places in by_path.items())):
         places = by_path[path]
         left = set(places)
-        for ref, found in _file(path, begin, list(places), landing, settings):
+        for ref, found in _file(path, begin, list(places), landing, settings, parsed):
             left.discard(ref)
             yield from ((at, found) for at in places[ref])
         for ref in left:
@@ -82,12 +91,17 @@ def fetch_many(
 
 
 def _file(
-    path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings
+    path: str,
+    begin: Begin,
+    refs: list[SourceRef],
+    landing: Landing,
+    settings: SourceSettings,
+    parsed: ParsedFiles,
 ) -> Iterator[tuple[SourceRef, Found]]:
     """What one file gives; locators that are not answered name what it does not have."""
     left = dict.fromkeys(refs)
     try:
-        for ref, found in _ways(path, begin, refs, landing, settings):
+        for ref, found in _ways(path, begin, refs, landing, settings, parsed):
             del left[ref]
             yield ref, found
     except UnreadableItem as error:
@@ -100,7 +114,12 @@ def _file(
 
 
 def _ways(
-    path: str, begin: Begin, refs: list[SourceRef], landing: Landing, settings: SourceSettings
+    path: str,
+    begin: Begin,
+    refs: list[SourceRef],
+    landing: Landing,
+    settings: SourceSettings,
+    parsed: ParsedFiles,
 ) -> Iterator[tuple[SourceRef, Found]]:
     opened = begin()
     if opened is None:
@@ -135,22 +154,22 @@ def _ways(
             )
         whole = [ref for ref in whole if ref.byte_offset is None]
         if whole:
-            found_whole = _whole(path, file, head, landing, settings)
+            found_whole = _whole(path, file, head, landing, settings, parsed)
             yield from ((ref, found_whole) for ref in whole)
     if rest := [ref for ref in refs if ref.member is not None and ref not in sure]:
         entry = landing.stat(path)
         if entry is None:
             raise UnreadableItem(1001, "the file is missing")
         yield from _members(
-            reading_of(landing, path, settings=settings, entries=[entry]),
-            SOURCES[_format(landing, entry, settings)],
+            reading_of(landing, path, settings=settings, entries=[entry], parsed=parsed),
+            SOURCES[_format(landing, entry, settings, parsed)],
             rest,
         )
 
 
-def _format(landing: Landing, entry: Entry, settings: SourceSettings) -> str:
+def _format(landing: Landing, entry: Entry, settings: SourceSettings, parsed: ParsedFiles) -> str:
     landing = landing.part_of(entry.path)
-    return format_of(landing, entry, Neighbours(landing, entry.path.rpartition("/")[0] or ".", settings))
+    return format_of(landing, entry, Siblings(landing, entry.path.rpartition("/")[0] or ".", settings, parsed))
 
 
 def _spans(refs: Iterable[SourceRef]) -> list[Span]:
@@ -159,12 +178,14 @@ def _spans(refs: Iterable[SourceRef]) -> list[Span]:
     return [(start, stop) for start, stop, _ in _joined(ranged, before=_BEFORE_BYTES)]
 
 
-def _whole(path: str, file: IO[bytes], head: bytes, landing: Landing, settings: SourceSettings) -> Found:
+def _whole(
+    path: str, file: IO[bytes], head: bytes, landing: Landing, settings: SourceSettings, parsed: ParsedFiles
+) -> Found:
     """The whole file; a loose one that is compressed counts as what it holds."""
     compression = compression_of(head)
     entry = landing.stat(path) if compression is not None else None
     file.seek(0)
-    if compression is not None and entry is not None and _format(landing, entry, settings) == LOOSE:
+    if compression is not None and entry is not None and _format(landing, entry, settings, parsed) == LOOSE:
         limit = settings.max_item_bytes
         return _bytes(
             Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)),

@@ -20,12 +20,13 @@ from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
-from mmlake.sources.companions.placement import Around
-from mmlake.sources.companions.siblings import Neighbours
+from mmlake.sources.companions.placement import Placement
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors.table import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container, reading_of
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_samples, first_stems, is_named
 from mmlake.sources.licences import spdx_licence
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import NOTHING, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
@@ -47,30 +48,38 @@ def read(
     landing: Landing | str | os.PathLike[str],
     settings: SourceSettings,
     downloads: Downloads | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> Iterator[RawItem]:
-    """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads:
-    as for `ingest`."""
-    return _read(_reading(shard, as_landing(landing), settings, downloads), shard)
+    """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads,
+    parsed: as for `ingest`."""
+    return _read(_reading(shard, as_landing(landing), settings, downloads, parsed), shard)
 
 
-def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads: Downloads | None) -> Reading:
-    landing = landing.part_of(shard.path)
+def _reading(
+    shard: Shard,
+    landing: Landing,
+    settings: SourceSettings,
+    downloads: Downloads | None,
+    parsed: ParsedFiles | None,
+) -> Reading:
+    landing, parsed = landing.part_of(shard.path), parsed or ParsedFiles()
     if shard.limit is not None:
         landing = landing.sparing()
     if shard.format != LOOSE:
-        return replace(reading_of(landing, shard.path, settings=settings), downloads=downloads, limit=shard.limit)
+        reading = reading_of(landing, shard.path, settings=settings, parsed=parsed)
+        return replace(reading, downloads=downloads, limit=shard.limit)
     listed = without_bookkeeping(shard.path, landing.files(shard.path), landing)
     own = [entry for entry in listed if is_in(entry, shard.part)]
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
         own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
     # Those whose name claims a container are opened here; the others show by their bytes when their turn comes.
-    neighbours = Neighbours(landing, shard.path, settings)
+    names = Siblings(landing, shard.path, settings, parsed)
     entries = [
-        entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, neighbours) == LOOSE
+        entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, names) == LOOSE
     ]
     chosen = {entry.path for entry in own} if len(own) < len(listed) else None
     siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
-    around = Around(landing)
+    around = Placement(landing, parsed)
     around.learn(shard.path, listed)
     reading = reading_of(
         landing,
@@ -79,9 +88,10 @@ def _reading(shard: Shard, landing: Landing, settings: SourceSettings, downloads
         entries=entries,
         part=shard.part,
         siblings=siblings,
-        around=around.of(shard.path),
+        around=around.companions_of(shard.path),
+        parsed=parsed,
     )
-    return replace(reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, neighbours))
+    return replace(reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, names))
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
@@ -114,17 +124,26 @@ def ingest(
     settings: SourceSettings,
     advance: Advance = silent,
     downloads: Downloads | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> pa.Table:
     """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
     returns.
 
     downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
+    parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
 
     Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the
     scan.
     """
     items = ingest_some(
-        shard, modality, landing=landing, store=store, settings=settings, advance=advance, downloads=downloads
+        shard,
+        modality,
+        landing=landing,
+        store=store,
+        settings=settings,
+        advance=advance,
+        downloads=downloads,
+        parsed=parsed,
     )
     if num_repeated := pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py():
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
@@ -141,10 +160,11 @@ def ingest_some(
     wanted: Collection[str] | None = None,
     advance: Advance = silent,
     downloads: Downloads | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> pa.Table:
     """The rows of `ingest` with these item ids; None: all. The bytes of others are not read."""
     kept = downloads and downloads.for_table(shard.key, modality, rules=settings)
-    reading = _reading(shard, as_landing(landing), settings, kept)
+    reading = _reading(shard, as_landing(landing), settings, kept, parsed)
     rows = _Rows(reading)
     for item in _read(reading, shard):
         if item.modality not in shard.modalities:

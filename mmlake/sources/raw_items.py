@@ -19,6 +19,7 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Defaults
 from mmlake.streams import View, read_up_to
@@ -259,6 +260,7 @@ class Reading:
     around: tuple[Entry, ...] = ()  # files of other shards that speak of them
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
+    parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone
     siblings: tuple[Entry, ...] = ()  # the directory's files that other shards read, where it is in parts
     # (first bytes, name, way to the file) -> whether a loose file is a shard of its own; None: none is
     is_container: Callable[[bytes, str, Opener], bool] | None = None

@@ -14,6 +14,7 @@ from mmlake.download.results import Downloads
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
 from mmlake.sources.ingestion import ingest, ingest_some, item_id_of, read
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
 from mmlake.store import Blobs
@@ -30,6 +31,7 @@ def reingest(
     settings: SourceSettings,
     advance: Advance = silent,
     downloads: Downloads | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> pa.Table:
     """The ITEMS table with those rows read again whose sample has an item_id that is wanted. The shard must be the
     revision that the table was made from.
@@ -37,14 +39,21 @@ def reingest(
     wanted: may name rows of other modalities, whose text stands beside a medium here. Where the shard now has other
     rows, since what failed was the reading of the shard itself, all of them are read.
     """
-    landing = as_landing(landing)
+    landing, parsed = as_landing(landing), parsed or ParsedFiles()
     found = [
         (item_id_of(shard.key, item), item.sample_id, item.modality)
-        for item in read(shard, landing=landing, settings=settings, downloads=downloads)
+        for item in read(shard, landing=landing, settings=settings, downloads=downloads, parsed=parsed)
     ]
     if {item_id for item_id, _, kind in found if kind == modality} != set(items.column("item_id").to_pylist()):
         return ingest(
-            shard, modality, landing=landing, store=store, settings=settings, advance=advance, downloads=downloads
+            shard,
+            modality,
+            landing=landing,
+            store=store,
+            settings=settings,
+            advance=advance,
+            downloads=downloads,
+            parsed=parsed,
         )
     samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
     chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
@@ -57,6 +66,7 @@ def reingest(
         wanted=chosen,
         advance=advance,
         downloads=downloads,
+        parsed=parsed,
     )
     is_again = pc.is_in(items.column("item_id"), value_set=again.column("item_id").combine_chunks())
     return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))

@@ -12,10 +12,11 @@ from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources import directory_parts
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import manifest_forms
-from mmlake.sources.companions.placement import Around
-from mmlake.sources.companions.siblings import Neighbours
+from mmlake.sources.companions.placement import Placement
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still, reading_of
 from mmlake.sources.first_samples import as_found
+from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files
 from mmlake.sources.tables.bookkeeping import without_bookkeeping
@@ -27,8 +28,9 @@ def scan(
     settings: SourceSettings,
     known: Mapping[str, Shard] | None = None,
     at_most: int | None = None,
-    around: Around | None = None,
+    around: Placement | None = None,
     limit: int | None = None,
+    parsed: ParsedFiles | None = None,
 ) -> list[Shard]:
     """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and
     times are equal.
@@ -37,12 +39,23 @@ def scan(
     those that are known stay as they were, and new ones are left for the next look. None opens all. around: the whole
     landing zone, where only a part of it is listed here.
     limit: samples of each container that will be taken, so that no further is looked for modalities; None: all.
+    parsed: of the owner of this and other scans; None: what is parsed goes with the scan.
     """
     allowance = _Allowance(at_most)
     found: list[Shard] = []
-    for part in as_landing(landing).parts():
-        with part.naming():
-            found += _scan(part, settings=settings, known=known or {}, allowance=allowance, around=around, limit=limit)
+    with owned(parsed) as parsed:
+        for part in as_landing(landing).parts():
+            placement = around or Placement(part, parsed)
+            with part.naming():
+                found += _scan(
+                    part,
+                    settings=settings,
+                    known=known or {},
+                    allowance=allowance,
+                    around=placement,
+                    is_whole=around is None,
+                    limit=limit,
+                )
     return sorted(found, key=lambda shard: shard.key)
 
 
@@ -52,14 +65,14 @@ def _scan(
     settings: SourceSettings,
     known: Mapping[str, Shard],
     allowance: _Allowance,
-    around: Around | None,
+    around: Placement,
+    is_whole: bool,
     limit: int | None,
 ) -> list[Shard]:
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
-    is_whole, around = around is None, around or Around(landing)
     memory = _Memory(landing, around, settings=settings, known=known)
-    around.recall = memory.is_loose_still
+    around.is_no_manifest = memory.is_loose_still
     # directories whose files speak of other directories: read when those are listed
     speaking = dict[str, list[Entry]]()
     for directory, entries in landing.directories():
@@ -70,7 +83,7 @@ def _scan(
             memory.listed = directory, entries
             if is_whole:
                 around.learn(directory, entries)
-            if around.speaks(directory):
+            if around.holds_companions(directory):
                 speaking[directory] = entries
             else:
                 found.extend(
@@ -108,7 +121,7 @@ def _scan(
             found.append(old)
         elif not allowance.is_used_up:
             allowance.take_one()
-            found.append(_shard(landing, path, LANCE, entries, governing, settings))
+            found.append(_shard(landing, path, LANCE, entries, governing, settings, around.parsed))
     return found
 
 
@@ -117,7 +130,7 @@ class _Memory:
     only might be some are many."""
 
     def __init__(
-        self, landing: Landing, around: Around, *, settings: SourceSettings, known: Mapping[str, Shard]
+        self, landing: Landing, around: Placement, *, settings: SourceSettings, known: Mapping[str, Shard]
     ) -> None:
         self._landing, self._around, self._settings, self._known = landing, around, settings, known
         self._still: dict[str, set[str]] = {}  # directory -> paths of the files that might be manifests
@@ -134,7 +147,7 @@ class _Memory:
             # What the revision is made of follows from the same answers: they are taken to be yes, and hold where it is
             # the same.
             self._still[directory] = {one.path for one in own}
-            governing = [*default_files(self._landing, directory), *self._around.of(directory)]
+            governing = [*default_files(self._landing, directory), *self._around.companions_of(directory)]
             unchanged = _unchanged(own, directory, governing, known=self._known, settings=self._settings)
             self._still[directory] = {
                 one.path for one in own if one.path in unchanged and manifest_forms.may_be(one.name)
@@ -166,26 +179,26 @@ def _scan_directory(
     *,
     settings: SourceSettings,
     known: Mapping[str, Shard],
-    around: Around,
+    around: Placement,
     allowance: _Allowance,
     limit: int | None,
 ) -> list[Shard]:
-    defaults, neighbours = default_files(landing, directory), Neighbours(landing, directory, settings)
+    defaults, siblings = default_files(landing, directory), Siblings(landing, directory, settings, around.parsed)
     found, changed = [], []
     for entry in entries:
         old = as_found(known.get(shards.shard_key(entry.path)), limit)
         same = (
             old is not None
             and old.format != LOOSE
-            and old.revision == shards.revision_of([entry, *defaults, *around.subject(entry)])
+            and old.revision == shards.revision_of([entry, *defaults, *around.dependencies(entry)])
         )
-        if old is not None and same and is_still(old.format, entry, neighbours):
+        if old is not None and same and is_still(old.format, entry, siblings):
             found.append(old)
         else:
             changed.append(entry)
     if not changed:
         return found
-    governing = [*defaults, *around.of(directory)]
+    governing = [*defaults, *around.companions_of(directory)]
     unchanged = _unchanged(changed, directory, governing, known=known, settings=settings)
     loose, is_seen_whole = [], True
     for entry in changed:
@@ -195,13 +208,12 @@ def _scan_directory(
             is_seen_whole = False
             if (old := known.get(shards.shard_key(entry.path))) is not None and old.format != LOOSE:
                 found.append(old)
-        elif (name := format_of(landing, entry, neighbours)) == LOOSE:
+        elif (name := format_of(landing, entry, siblings)) == LOOSE:
             loose.append(entry)
         else:
             allowance.take_one()
-            found.append(
-                _shard(landing, entry.path, name, [entry], [*defaults, *around.subject(entry)], settings, limit=limit)
-            )
+            depends_on = [*defaults, *around.dependencies(entry)]
+            found.append(_shard(landing, entry.path, name, [entry], depends_on, settings, around.parsed, limit=limit))
     if not is_seen_whole:
         # Which of the files that were not looked at are loose is not known, so the loose shards of the directory stay
         # what they were.
@@ -221,9 +233,10 @@ def _scan_directory(
                     files,
                     governing,
                     settings,
+                    around.parsed,
                     part=part,
                     siblings=others,
-                    around=around.of(directory),
+                    around=around.companions_of(directory),
                 )
             )
     return found
@@ -254,6 +267,7 @@ def _shard(
     entries: list[Entry],
     governing: list[Entry],
     settings: SourceSettings,
+    parsed: ParsedFiles,
     *,
     part: str = "",
     siblings: Sequence[Entry] = (),
@@ -269,6 +283,7 @@ def _shard(
         part=part,
         siblings=siblings,
         around=around,
+        parsed=parsed,
     )
     try:
         modalities = SOURCES[name].modalities(replace(reading, limit=limit))

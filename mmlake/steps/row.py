@@ -28,6 +28,7 @@ def _items(job: Job) -> pa.Table:
         settings=job.lake.settings.sources,
         advance=job.advance,
         downloads=job.lake.downloads,
+        parsed=job.lake.parsed_files,
     )
 
 
@@ -47,6 +48,7 @@ def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
         settings=job.lake.settings.sources,
         advance=job.advance,
         downloads=job.lake.downloads,
+        parsed=job.lake.parsed_files,
     )
 
 

@@ -102,7 +102,12 @@ def _derived(lake: Lake, wanted: set[Digest]) -> dict[Digest, tuple[Slot, Digest
 
 def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
     try:
-        data = sources.fetch(SourceRef.from_json(ref), landing=lake.landing, settings=lake.settings.sources)
+        data = sources.fetch(
+            SourceRef.from_json(ref),
+            landing=lake.landing,
+            settings=lake.settings.sources,
+            parsed=lake.parsed_files,
+        )
     except (UnreadableItem, MmlakeError, OSError):
         return None  # this place is gone; another occurrence may be there
     return data if digest_of(data) == digest else None

@@ -17,7 +17,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats import http_bodies, texts
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.columnar.weights import weight_of
-from mmlake.sources.connectors.json_lines import lines_of
+from mmlake.formats.json_lines import lines_of
 from mmlake.sources.excerpt import scan_first
 from mmlake.sources.shard import revision_of
 from mmlake.sources.tables.tabular import limits_of

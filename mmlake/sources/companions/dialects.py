@@ -6,15 +6,15 @@ Each becomes records with a field `file_name`, as the library `datasets` has the
 
 from __future__ import annotations
 
-import csv
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mmlake.landing import Landing
+from mmlake.sources.records.separated_values import first_cells
 
-_LINE_CHARS = 4096  # of a first line that are looked at
+_LINE_CHARS = 4096  # of a first line that are read
 _MAX_NAME_CHARS = 200  # of a file that is asked for
 
 
@@ -22,7 +22,7 @@ _MAX_NAME_CHARS = 200  # of a file that is asked for
 class Dialect:
     """The form of one kind of table."""
 
-    tables: tuple[str, ...]  # names of the files; all of a directory speak
+    tables: tuple[str, ...]  # names of the files; all of a directory count
     file_field: str  # names the file, with or without its extension
     text_field: str
     directories: tuple[str, ...]  # where the files lie, as seen from the table; the first that holds the first of them
@@ -30,9 +30,9 @@ class Dialect:
     delimiter: str
     names: tuple[str, ...] = ()  # of the cells, where no line says so
 
-    def tells(self, first_line: str) -> bool:
+    def matches(self, first_line: str) -> bool:
         """Whether a table of this kind begins so."""
-        cells = _cells(first_line, self.delimiter)
+        cells = _cells_of(first_line, self.delimiter)
         if not self.names:
             return {self.file_field, self.text_field} <= set(cells)
         return (
@@ -74,7 +74,7 @@ def dialect_of(head: bytes, name: str) -> Dialect | None:
     if dialects is None:  # as of nearly every file
         return None
     first = _first_line(head)
-    return next((dialect for dialect in dialects if dialect.tells(first)), None)
+    return next((dialect for dialect in dialects if dialect.matches(first)), None)
 
 
 def form_of(landing: Landing, path: str, head: bytes) -> Form:
@@ -99,8 +99,8 @@ def _files(head: bytes, dialect: Dialect) -> Iterator[str]:
     """The name in the first record, as far as the bytes go."""
     names, record = list(dialect.names), head
     if not names:
-        names, record = _cells(_first_line(head), dialect.delimiter), head.partition(b"\n")[2]
-    cells = _cells(_first_line(record), dialect.delimiter)
+        names, record = _cells_of(_first_line(head), dialect.delimiter), head.partition(b"\n")[2]
+    cells = _cells_of(_first_line(record), dialect.delimiter)
     given = dict(zip(names, cells, strict=False)).get(dialect.file_field, "")
     if given and ".." not in given.split("/") and "\0" not in given and len(given) < _MAX_NAME_CHARS:
         yield given
@@ -110,16 +110,5 @@ def _first_line(head: bytes) -> str:
     return head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0][:_LINE_CHARS].decode("utf-8", "replace").rstrip("\r")
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    try:
-        return [
-            cell.strip()
-            for cell in next(
-                csv.reader(
-                    [line], delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
-                ),
-                [],
-            )
-        ]
-    except csv.Error:
-        return []
+def _cells_of(line: str, delimiter: str) -> list[str]:
+    return first_cells(line, delimiter, has_quotes=delimiter == ",")

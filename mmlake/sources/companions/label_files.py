@@ -1,5 +1,5 @@
-"""Images and the label files that lie in another directory (`labels.py`): objects as metadata of the image, in place of
-a document per file.
+"""Images and the label files that lie in another directory (`label_formats.py`): objects as metadata of the image, in
+place of a document per file.
 
 A label file is a file of its directory's shard, as ever; it has a row there where its image is missing (1011), where
 something of it cannot be read (1003, 1007, 1008), or where it is no label file at all: then it is the document that it
@@ -9,6 +9,7 @@ was.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
@@ -22,7 +23,7 @@ from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.samples.companion import Description
 
 
-class Labelled:
+class ImageLabels:
     """What label files say of the images of one directory."""
 
     has_texts = False
@@ -40,53 +41,44 @@ class Labelled:
             for name in names:
                 if f"{name}{ending}" not in present:
                     continue
-                said = _read(self._reading, f"{directory}/{name}{ending}", ending, self._classes)
-                if isinstance(said, Labels):
-                    media = {**said.about, **media, "objects": [*media.get("objects", ()), *said.objects]}
+                labels = _read(self._reading, f"{directory}/{name}{ending}", ending, self._classes)
+                if labels is not None:
+                    media = {**labels.about, **media, "objects": [*media.get("objects", ()), *labels.objects]}
         return Description(media=media)
 
     def rest(self) -> Iterator[RawItem]:
-        """Nothing: what no image took is told by the shard of the label files."""
+        """Nothing: what no image took is in the shard of the label files."""
         return iter(())
 
 
-class Labelling:
-    """The label files among those of one directory. taken: paths of those that are told of here or by their images,
-    and are no documents."""
-
-    has_texts = False
+class LabelFiles:
+    """The label files among those of one directory. taken: paths of those whose rows are here or that are in those of
+    their images, and are no documents."""
 
     def __init__(self, reading: Reading, entries: Sequence[Entry]) -> None:
         self.taken: set[str] = set()
         self._reading, self._faults = reading, list[tuple[Entry, Fault]]()
         for directory, ending in _places(reading, label_formats.image_directories(reading.path)):
-            mine = [
-                entry
-                for entry in entries
-                if entry.path not in self.taken and entry.refused is None and entry.name.endswith(ending)
-            ]
-            stems = (
-                {_stem_of(entry.name) for entry in reading.landing.files(directory) if _is_image(entry.name)}
-                if mine
-                else set()
-            )
-            classes = _classes_of(reading, directory) if mine else Classes()
-            for entry in mine:
-                said = _read(reading, entry.path, ending, classes)
-                if not isinstance(said, Labels):
-                    continue
-                is_there = entry.name.removesuffix(ending) in stems
-                if not said.objects and not is_there and said.fault is None:
-                    continue  # an empty text, which speaks of nothing
-                self.taken.add(entry.path)
-                fault = (
-                    said.fault
-                    if is_there
-                    else Fault(1011, f"no image of the name {entry.name.removesuffix(ending)[:200]} is in {directory}")
-                )
-                if fault is not None:
-                    self._faults.append((entry, fault))
+            good = [entry for entry in entries if entry.refused is None and entry.name.endswith(ending)]
+            if mine := [entry for entry in good if entry.path not in self.taken]:
+                self._take(mine, directory, ending)
         self.has_texts = bool(self._faults)
+
+    def _take(self, entries: Sequence[Entry], directory: str, ending: str) -> None:
+        """Note those of the files that are labels of images in the directory, or would be."""
+        stems = {_stem_of(entry.name) for entry in self._reading.landing.files(directory) if _is_image(entry.name)}
+        classes = _classes_of(self._reading, directory)
+        for entry in entries:
+            labels, stem = _read(self._reading, entry.path, ending, classes), entry.name.removesuffix(ending)
+            # an empty text without an image says nothing
+            if labels is None or not (labels.objects or stem in stems or labels.fault is not None):
+                continue
+            self.taken.add(entry.path)
+            fault = labels.fault
+            if stem not in stems:
+                fault = Fault(1011, f"no image of the name {stem[:200]} is in {directory}")
+            if fault is not None:
+                self._faults.append((entry, fault))
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Nothing: images lie elsewhere."""
@@ -102,64 +94,60 @@ class Labelling:
                 sample_id=f"{self._reading.key}/{printable(entry.name)}!labels",
                 content_type="text/xml" if entry.name.endswith(label_formats.VOC) else "text/plain",
                 extension=entry.name.rpartition(".")[2],
-                content=Content(lambda path=entry.path: self._reading.landing.open(path)),  # type: ignore[misc]
+                content=Content(partial(self._reading.landing.open, entry.path)),
                 fault=fault,
                 size_bytes=entry.size_bytes,
             )
 
 
-def labelled(reading: Reading) -> Labelled | None:
+def labels_of(reading: Reading) -> ImageLabels | None:
     """What is said of the images that are read, or None where no label files belong to them."""
     found = []
     for directory, ending in _places(reading, label_formats.label_directories(reading.path)):
-        names = frozenset(
-            entry.name
-            for entry in reading.landing.files(directory)
-            if entry.name.endswith(ending) and entry.refused is None
-        )
-        if names:
+        good = (entry.name for entry in reading.landing.files(directory) if entry.refused is None)
+        if names := frozenset(name for name in good if name.endswith(ending)):
             found.append((directory, ending, names))
-    return Labelled(reading, found) if found else None
+    return ImageLabels(reading, found) if found else None
 
 
-def labelling(reading: Reading, entries: Sequence[Entry]) -> Labelling | None:
+def label_files_among(entries: Sequence[Entry], reading: Reading) -> LabelFiles | None:
     """The label files among these, or None where none is one."""
-    found = Labelling(reading, entries)
+    found = LabelFiles(reading, entries)
     return found if found.taken else None
 
 
 def _places(reading: Reading, directories: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those of the directories that the scan found to belong to the one that is read."""
-    around = {entry.path for entry in reading.around}
-    return [(directory, ending) for directory, ending in directories if f"{directory}/*" in around]
+    companions = {entry.path for entry in reading.around}
+    return [(directory, ending) for directory, ending in directories if f"{directory}/*" in companions]
 
 
 def _read(reading: Reading, path: str, ending: str, classes: Classes) -> Labels | None:
-    """What a label file says; None where it is none, or cannot be read, which its own row tells."""
+    """What a label file says; None where it is none, or cannot be read, of which its own row says why."""
+    data = _small_file(reading, path)
+    if data is None:
+        return None
+    return label_formats.yolo_of(data, classes) if ending == label_formats.YOLO else label_formats.voc_of(data)
+
+
+def _small_file(reading: Reading, path: str) -> bytes | None:
+    """The bytes of a file; None where it is too large for labels, or cannot be read."""
     try:
         data = reading.landing.head(path, label_formats.MAX_BYTES + 1)
     except UnreadableItem:
         return None
-    if len(data) > label_formats.MAX_BYTES:
-        return None
-    return label_formats.yolo_of(data, classes) if ending == label_formats.YOLO else label_formats.voc_of(data)
+    return data if len(data) <= label_formats.MAX_BYTES else None
 
 
 def _classes_of(reading: Reading, directory: str) -> Classes:
     """What the numbers of classes mean; nothing where no file says so."""
     for place in label_formats.class_directories(directory):
-        for entry in sorted(
-            entry
-            for entry in reading.landing.files(place)
-            if label_formats.is_of_classes(entry.name) and entry.refused is None
-        ):
-            try:
-                data = reading.landing.head(entry.path, label_formats.MAX_BYTES + 1)
-            except UnreadableItem:
-                continue
-            found = label_formats.classes_of(data, entry.name) if len(data) <= label_formats.MAX_BYTES else None
-            if found is not None:
-                return found
+        for entry in sorted(reading.landing.files(place)):
+            if label_formats.is_of_classes(entry.name) and entry.refused is None:
+                data = _small_file(reading, entry.path)
+                found = label_formats.classes_of(data, entry.name) if data is not None else None
+                if found is not None:
+                    return found
     return Classes()
 
 

@@ -1,8 +1,8 @@
 """Label files, one for each image of another directory: YOLO's `labels/a.txt` for `images/a.jpg`, Pascal VOC's
 `Annotations/a.xml` for `JPEGImages/a.jpg`.
 
-Enters: names of directories, and the bytes of a label file. Leaves: where its image lies, and the objects that it tells
-of. XML is read without document types, so that no entity is ever made or fetched.
+Enters: names of directories, and the bytes of a label file. Leaves: where its image lies, and the objects in it.
+XML is read without document types, so that no entity is ever made or fetched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIRECTORIES = (  # of images, of their labels
 MAX_BYTES = 4 << 20  # of a label file, which is in memory; a thousand polygons take half a megabyte
 _MAX_OBJECTS = 10_000
 _MAX_DEPTH = 32
-_FIRST_LINES = 16  # that tell whether a text has YOLO's form
+_FIRST_LINES = 16  # that say whether a text has YOLO's form
 _CLASS = re.compile(r"[0-9]{1,6}")
 CLASS_FILES = ("classes.txt", "data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
 _MAX_CLASSES = 100_000
@@ -42,7 +42,7 @@ class Labels:
 
     objects: list[dict[str, Any]]
     about: dict[str, Any] = field(default_factory=dict)  # what else it says of the image
-    fault: Fault | None = None  # why some of it, or all, is not told
+    fault: Fault | None = None  # why some of it, or all, is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def label_directories(directory: str) -> list[tuple[str, str]]:
 
 
 def image_directories(directory: str) -> list[tuple[str, str]]:
-    """(directory, ending of label files) of the images that label files of the directory may speak of."""
+    """(directory, ending of label files) of the images that label files of the directory may annotate."""
     return _renamed(directory, [(labels, images, ending) for images, labels, ending in _DIRECTORIES])
 
 
@@ -122,14 +122,14 @@ def _yolo_object(cells: list[str], classes: Classes) -> dict[str, Any] | None:
         values = [float(cell) for cell in cells[1:]]
     except ValueError:
         return None
-    box = values[:4] if len(values) == 4 or classes.has_keypoints else _around(values)
+    box = values[:4] if len(values) == 4 or classes.has_keypoints else _box_of(values)
     if box is None or not all(0 <= value <= 1 for value in box):
         return None
     number = int(cells[0])
     return {"category": classes.names.get(number, number), "bbox": box, "bbox_format": "cxcywh_fraction"}
 
 
-def _around(corners: list[float]) -> list[float] | None:
+def _box_of(corners: list[float]) -> list[float] | None:
     """The box around a polygon x y x y ...; None where it is none within the picture."""
     if len(corners) < 6 or len(corners) % 2 or not all(0 <= value <= 1 for value in corners):
         return None

@@ -10,8 +10,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -20,11 +18,12 @@ from mmlake.formats import sniff
 from mmlake.formats.compression import compression_of, expanded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
+from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
 from mmlake.streams import read_up_to
 
 SCP = "wav.scp"
-COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has beside it
+COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
 _EXTENSIONS = ("json", "jsonl", "ndjson")
 MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifest may have, in lower case
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
@@ -42,9 +41,8 @@ _WORDS = (
     "duration",
 )
 _HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages)"')
-_LOOKS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
-_MAX_RECORDS = 16  # that are looked at
-_ANSWERS_KEPT = 10_000
+_HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
+_MAX_RECORDS = 16  # that are read to recognize a manifest
 _SCP_LINE = re.compile(rb"[^\s]+[ \t]+[^\s].*")
 
 
@@ -61,13 +59,13 @@ def claims(head: bytes, name: str) -> bool:
     return may_be(name) and first in (b"[", b"{") and _HINTS.search(head) is not None
 
 
-def tells(look: Callable[[int], bytes], name: str) -> bool:
-    """Whether a file that is claimed is one by all of its first whole records. look: gives so many of its first
+def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
+    """Whether a file that is claimed is one by all of its first whole records. head_of: gives so many of its first
     bytes."""
     if name == SCP:
         return True
-    for size_bytes in _LOOKS_BYTES:
-        head = look(size_bytes)
+    for size_bytes in _HEADS_BYTES:
+        head = head_of(size_bytes)
         records = list(_first_records(head, is_whole=len(head) < size_bytes))
         if records:
             return all(map(_has_form, records)) and any(map(paths_of, records))
@@ -82,7 +80,7 @@ def is_list(head: bytes) -> bool:
 
 
 def paths_of(fields: Mapping[str, Any]) -> list[str]:
-    """The files that a record names, each once, as they are spelled. Addresses, and names that tell no medium, are
+    """The files that a record names, each once, as they are spelled. Addresses, and names of no medium, are
     none."""
     found: list[str] = []
     for name in names_of(fields):
@@ -147,25 +145,14 @@ def _is_scp(head: bytes) -> bool:
     return sniff.is_textual(head) and _SCP_LINE.fullmatch(first) is not None
 
 
-_ANSWERS: OrderedDict[tuple[str, Entry], bool] = OrderedDict()
-_ANSWERING = threading.Lock()
+_IS_MANIFEST: Kind[bool] = Kind(max_size=10_000)
 
 
-def is_manifest(landing: Landing, entry: Entry) -> bool:
-    """Whether the file is a manifest, by its first records; looked at once by each process, until the file changes."""
+def is_manifest(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
+    """Whether the file is a manifest, by its first records. It is read once per owner of `parsed`, until it changes."""
     if entry.refused is not None or not may_be(entry.name):
         return False
-    key = (landing.location, entry)
-    with _ANSWERING:
-        if key in _ANSWERS:
-            _ANSWERS.move_to_end(key)
-            return _ANSWERS[key]
-    found = _is_manifest(landing, entry)
-    with _ANSWERING:
-        _ANSWERS[key] = found
-        while len(_ANSWERS) > _ANSWERS_KEPT:
-            _ANSWERS.popitem(last=False)
-    return found
+    return parsed.get(_IS_MANIFEST, (landing.location, entry), lambda: _is_manifest(landing, entry))
 
 
 def _is_manifest(landing: Landing, entry: Entry) -> bool:
@@ -173,7 +160,7 @@ def _is_manifest(landing: Landing, entry: Entry) -> bool:
         raw = landing.head(entry.path, sniff.HEAD_BYTES)
         compression = compression_of(raw)
 
-        def look(size_bytes: int) -> bytes:
+        def head_of(size_bytes: int) -> bytes:
             if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
                 return raw[:size_bytes]
             with landing.open(entry.path) as file:
@@ -183,6 +170,6 @@ def _is_manifest(landing: Landing, entry: Entry) -> bool:
                     else expanded_head(file, compression, size_bytes=size_bytes)
                 )
 
-        return claims(look(sniff.HEAD_BYTES), entry.name) and tells(look, entry.name)
+        return claims(head_of(sniff.HEAD_BYTES), entry.name) and has_form(head_of, entry.name)
     except UnreadableItem:
         return False  # its own row says why

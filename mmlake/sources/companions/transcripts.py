@@ -1,6 +1,6 @@
 """Transcripts of many recordings in one file, and who speaks in them, as LibriSpeech and corpora of its layout have it.
 
-Enters: `84-121123.trans.txt`, whose lines `84-121123-0000 GO DO YOU HEAR` name files beside it, and `SPEAKERS.TXT`, a
+Enters: `84-121123.trans.txt`, whose lines `84-121123-0000 GO DO YOU HEAR` name files next to it, and `SPEAKERS.TXT`, a
 table with bars. Leaves: what each line says, good or bad, with its place in the file.
 """
 
@@ -38,16 +38,16 @@ class Line:
 
 
 def prefix_of(name: str) -> str | None:
-    """What the stems of the recordings begin with that a table of this name speaks of; None for the name of
-    something else."""
-    if name[-4:].lower() != ".txt":  # soon told of nearly every file
+    """What the stems of the recordings begin with that a table of this name is of; None for the name of something
+    else."""
+    if name[-4:].lower() != ".txt":  # soon known of nearly every file
         return None
     base = name.rpartition("/")[2]
     return base[: -len(SUFFIX)] if base.lower().endswith(SUFFIX) and len(base) > len(SUFFIX) else None
 
 
 def is_of(stem: str, prefix: str) -> bool:
-    """Whether a recording of that stem is one that the table with the prefix speaks of."""
+    """Whether a recording of that stem is one that the table with the prefix is of."""
     return stem.startswith(prefix) and stem[len(prefix) : len(prefix) + 1] in ("-", "_")
 
 

@@ -16,8 +16,8 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
-from mmlake.sources.companions import coco, descriptions, label_files, manifest_media, transcripts
-from mmlake.sources.companions.companion import Transcripts, tables_among, without
+from mmlake.sources.companions import coco, descriptions, label_files, manifests, transcripts
+from mmlake.sources.companions.transcript_tables import Transcripts, tables_among, without
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading
 from mmlake.sources.samples.companion import Companion
@@ -40,7 +40,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 def _samples(reading: Reading) -> Samples:
     entries = sorted(reading.entries, key=attrgetter("path"))
-    labelling = label_files.labelling(reading, entries) if reading.around else None
+    labelling = label_files.label_files_among(entries, reading) if reading.around else None
     if labelling is not None:
         entries = [entry for entry in entries if entry.path not in labelling.taken]
     names = [entry.name for entry in entries]
@@ -54,18 +54,18 @@ def _samples(reading: Reading) -> Samples:
     borrowed = [
         entry for entry in reading.around if entry.path not in here and transcripts.prefix_of(entry.name) is not None
     ]
-    speaking = (
+    given: Sequence[Companion | None] = (
         (
-            coco.annotated(reading),
-            descriptions.described(reading),
-            manifest_media.manifested(reading),
-            label_files.labelled(reading),
+            coco.annotations_of(reading),
+            descriptions.descriptions_of(reading),
+            manifests.manifests_of(reading),
+            label_files.labels_of(reading),
             labelling,
         )
         if reading.around
         else ()
     )
-    companions: list[Companion] = [companion for companion in speaking if companion is not None]
+    companions: list[Companion] = [companion for companion in given if companion is not None]
     if not has_tables and not borrowed:
         return Samples(
             lambda: _groups(entries, stems, reading, is_listed=is_mixed),

@@ -3,7 +3,7 @@ record per element.
 
 The list is cut at the ends of its elements without being parsed, so that a broken element is a row with its bytes, and
 memory holds one at a time. What stands in an element is read as a line of JSON lines is. Lists whose elements name
-media are manifests (`manifests.py`).
+media are manifests (`manifest.py`).
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.json_elements import BOM, CutElement, elements_of
-from mmlake.sources.connectors.json_lines import rows_of_json, stream_of, with_bytes
+from mmlake.formats.json_elements import BOM, CutElement
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records import fields as record_fields
+from mmlake.sources.records.lines import fault_of_end, json_elements
+from mmlake.sources.records.rows import rows_of_line, text_alone, with_bytes
 from mmlake.sources.settings import SourceSettings
 
-if TYPE_CHECKING:
-    from mmlake.sources.companions.siblings import Neighbours
-
 _START = re.compile(rb"\s*\[\s*\{")
-_LOOK_BYTES = 1 << 20  # of the first element, whose names tell whether there are texts: a prompt may be a whole book
+_HEAD_BYTES = 1 << 20  # of the first element, whose names say whether there are texts: a prompt may be a whole book
 _MAX_NAMES = 1000  # of them
+modalities = text_alone
 
 
 def claims(head: bytes, name: str) -> bool:
@@ -34,14 +33,14 @@ def claims(head: bytes, name: str) -> bool:
     return _START.match(head.removeprefix(BOM)) is not None
 
 
-def is_told(look: Callable[[int], bytes], name: str, neighbours: Neighbours) -> bool:
-    """Whether such a file is a list of records indeed: it lies alone, and its first element has a text."""
-    return neighbours.leave_alone(name) and holds_records(look, name, neighbours.settings)
+def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
+    """Whether such a file is a list of records indeed: no medium has its name, and its first element has a text."""
+    return siblings.have_no_medium_of(name) and holds_records(head, name, siblings.settings)
 
 
-def holds_records(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    """Whether the first element of such a file has a text."""
-    return record_fields.may_hold_texts(_first_names(look(_LOOK_BYTES)), settings=settings)
+def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    """Whether the first element of such a file has a text. head: gives so many of its first bytes."""
+    return record_fields.may_hold_texts(_first_names(head(_HEAD_BYTES)), settings=settings)
 
 
 def _first_names(head: bytes) -> list[str]:
@@ -60,22 +59,18 @@ def _first_names(head: bytes) -> list[str]:
     return names
 
 
-def modalities(reading: Reading) -> tuple[str, ...]:
-    """Always text."""
-    return ("text",)
-
-
 def items(reading: Reading) -> Iterator[RawItem]:
     """The rows of the elements in order. Where the list breaks, a last row says so, with what is there of a record
     that is cut."""
     names, number = SampleNames(reading.key), 0
     try:
-        with stream_of(reading) as stream:
-            for number, element in enumerate(elements_of(stream, reading.settings.max_line_bytes), 1):
-                yield from rows_of_json(element, f"row:{number}", number, reading, names)
+        for line in json_elements(reading):
+            number = line.number
+            yield from rows_of_line(line, reading, names)
     except UnreadableItem as error:
-        code, reason = 1001 if error.code == 1003 else error.code, f"{error.reason}; {number} records were read"
+        fault = fault_of_end(error, f"{number} records")
         if isinstance(error, CutElement) and error.data:
-            yield with_bytes(reading.fault(code, reason, modality="text", member=f"row:{number + 1}"), error.data)
+            cut = reading.fault(fault.code, fault.reason, modality="text", member=f"row:{number + 1}")
+            yield with_bytes(cut, error.data)
         else:
-            yield reading.fault(code, reason, modality="text")
+            yield reading.fault(fault.code, fault.reason, modality="text")

@@ -2,30 +2,29 @@
 strings.
 
 `.tsv` is separated by tabs, `.csv` by commas, or by semicolons or bars where the line of names says so and no comma
-would do. A table without the name of a text is a document, as is one beside a medium that is called like it.
+would do. A table without the name of a text is a document, as is one that is called like a medium.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.utf16 import UTF_16, decoded_head
-from mmlake.sources.connectors.json_lines import row_of_fault, rows_of_fields, stream_of
+from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records import fields as record_fields
-from mmlake.sources.records.lines import separated_lines
+from mmlake.sources.records.lines import separated_lines, stream_of
+from mmlake.sources.records.rows import rows_of_line, text_alone
+from mmlake.sources.records.separated_values import first_cells
 from mmlake.sources.settings import SourceSettings
 from mmlake.streams import read_up_to
 
-if TYPE_CHECKING:
-    from mmlake.sources.companions.siblings import Neighbours
-
 _OTHERS = (";", "|")  # what else separates a `.csv`
+modalities = text_alone
 
 
 def claims(head: bytes, name: str) -> bool:
@@ -33,14 +32,14 @@ def claims(head: bytes, name: str) -> bool:
     return b"\n" in head and (sniff.is_textual(head) or head.startswith(UTF_16))
 
 
-def is_told(look: Callable[[int], bytes], name: str, neighbours: Neighbours) -> bool:
-    """Whether the file lies alone, and one of its names is that of a text."""
-    return neighbours.leave_alone(name) and holds_records(look, name, neighbours.settings)
+def is_one(head: Callable[[int], bytes], name: str, siblings: Siblings) -> bool:
+    """Whether no medium has the file's name, and one of its columns has that of a text."""
+    return siblings.have_no_medium_of(name) and holds_records(head, name, siblings.settings)
 
 
-def holds_records(look: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
-    """Whether one of the names is that of a text."""
-    return delimiter_of(look(sniff.HEAD_BYTES), name, settings=settings) is not None
+def holds_records(head: Callable[[int], bytes], name: str, settings: SourceSettings) -> bool:
+    """Whether one of the columns has the name of a text. head: gives so many of the file's first bytes."""
+    return delimiter_of(head(sniff.HEAD_BYTES), name, settings=settings) is not None
 
 
 def delimiter_of(head: bytes, name: str, *, settings: SourceSettings) -> str | None:
@@ -71,21 +70,7 @@ def delimiter_of(head: bytes, name: str, *, settings: SourceSettings) -> str | N
 
 def _cells(line: str, delimiter: str) -> list[str]:
     """The cells of one line; none where its quotes do not close."""
-    reader = csv.reader(
-        [line.rstrip("\r")],
-        delimiter=delimiter,
-        strict=True,
-        quoting=csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL,
-    )
-    try:
-        return [cell.strip() for cell in next(reader, [])]
-    except csv.Error:
-        return []
-
-
-def modalities(reading: Reading) -> tuple[str, ...]:
-    """Always text."""
-    return ("text",)
+    return first_cells(line.rstrip("\r"), delimiter, has_quotes=delimiter != "\t", is_strict=True)
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -95,10 +80,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
         head = _head(stream)
     delimiter = delimiter_of(head, reading.path, settings=reading.settings)
     for line in separated_lines(reading, delimiter, has_quotes=None if delimiter is None else delimiter != "\t"):
-        if line.fault is not None:
-            yield row_of_fault(line.fault, line.name, line.number, reading, names)
-        else:
-            yield from rows_of_fields(line.fields, line.name, line.number, reading, names)
+        yield from rows_of_line(line, reading, names)
     if line is None:
         yield reading.fault(1006, "num_records=0 not in [1, inf)", modality="text", content=Content(reading.open))
 

@@ -15,10 +15,23 @@ from mmlake.formats.warc import MARK
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import coco, descriptions, kaldi, manifest_forms, manifest_media
-from mmlake.sources.companions.siblings import Neighbours
-from mmlake.sources.connectors import folder, inner_tables, json_lines, json_list, separated, tar, url_list, warc
+from mmlake.sources.companions.siblings import Siblings
+from mmlake.sources.connectors import (
+    coco,
+    descriptions,
+    folder,
+    inner_tables,
+    json_lines,
+    json_list,
+    kaldi,
+    manifest,
+    separated,
+    tar,
+    url_list,
+    warc,
+)
 from mmlake.sources.connectors import zip as zip_format
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records import lines as record_lines
 from mmlake.sources.settings import SourceSettings
@@ -47,10 +60,10 @@ class Connector:
     num_samples: Callable[[Reading], int | None] | None = None
     # the items with these members, and perhaps others, without reading all of them
     some: Callable[[Reading, Collection[str]], Iterator[RawItem]] | None = None
-    # (so many first bytes, file name, files beside it) -> whether one that is claimed is one indeed
-    is_told: Callable[[Callable[[int], bytes], str, Neighbours], bool] | None = None
-    # (file name, files beside it) -> whether an unchanged file of the format is one still; None: always
-    is_kept: Callable[[str, Neighbours], bool] | None = None
+    # (so many first bytes, file name, siblings) -> whether one that is claimed is one indeed
+    is_one: Callable[[Callable[[int], bytes], str, Siblings], bool] | None = None
+    # (file name, siblings) -> whether an unchanged file of the format is one still; None: always
+    is_kept: Callable[[str, Siblings], bool] | None = None
     # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
     take: Callable[[Reading, SourceRef], bytes] | None = None
 
@@ -119,23 +132,23 @@ SOURCES: dict[str, Connector] = {
         Connector(
             name="manifest",
             names=(),
-            claims=manifest_forms.claims,
+            claims=manifest.claims,
             extensions=("json", "jsonl", "ndjson", "scp"),
-            modalities=manifest_media.modalities,
-            items=manifest_media.items,
-            is_told=lambda look, name, neighbours: manifest_forms.tells(look, name),
-            take=manifest_media.take,
+            modalities=manifest.modalities,
+            items=manifest.items,
+            is_one=manifest.is_one,
+            take=manifest.take,
         ),
         # What lies beside `wav.scp`, whose rows tell of it.
         Connector(
             name="kaldi",
             names=(),
-            claims=lambda head, name: name in manifest_forms.COMPANIONS,
+            claims=kaldi.claims,
             extensions=("",),
             modalities=kaldi.modalities,
             items=kaldi.items,
-            is_told=lambda look, name, neighbours: neighbours.are_kaldi(),
-            is_kept=lambda name, neighbours: neighbours.are_kaldi(),
+            is_one=kaldi.is_one,
+            is_kept=lambda name, siblings: siblings.have_scp(),
         ),
         Connector(
             name="jsonl",
@@ -153,8 +166,8 @@ SOURCES: dict[str, Connector] = {
             extensions=("json",),
             modalities=json_list.modalities,
             items=json_list.items,
-            is_told=json_list.is_told,
-            is_kept=lambda name, neighbours: neighbours.leave_alone(name),
+            is_one=json_list.is_one,
+            is_kept=lambda name, siblings: siblings.have_no_medium_of(name),
         ),
         Connector(
             name="separated",
@@ -163,8 +176,8 @@ SOURCES: dict[str, Connector] = {
             extensions=("csv", "tsv"),
             modalities=separated.modalities,
             items=separated.items,
-            is_told=separated.is_told,
-            is_kept=lambda name, neighbours: neighbours.leave_alone(name),
+            is_one=separated.is_one,
+            is_kept=lambda name, siblings: siblings.have_no_medium_of(name),
         ),
         Connector(
             name="warc",
@@ -223,30 +236,30 @@ def directory_of(directory: str, landing: Landing) -> str | None:
     return root if root is not None and lance.is_dataset(landing, root) else None
 
 
-def format_of(landing: Landing, entry: Entry, neighbours: Neighbours) -> str:
-    """The name of the connector that reads the file. neighbours: what lies in its directory."""
+def format_of(landing: Landing, entry: Entry, siblings: Siblings) -> str:
+    """The name of the connector that reads the file. siblings: what lies in its directory."""
     if entry.refused is not None:
         return LOOSE
     try:
         return _format_by_head(
-            landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), neighbours
+            landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), siblings
         )
     except UnreadableItem:
-        return _told(b"", entry.name, lambda size_bytes: b"", neighbours)
+        return _told(b"", entry.name, lambda size_bytes: b"", siblings)
 
 
-def is_container(head: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> bool:
+def is_container(head: bytes, name: str, open_file: Opener, siblings: Siblings) -> bool:
     """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
-    return _format_by_head(head, name, open_file, neighbours) != LOOSE
+    return _format_by_head(head, name, open_file, siblings) != LOOSE
 
 
-def is_still(name: str, entry: Entry, neighbours: Neighbours) -> bool:
+def is_still(name: str, entry: Entry, siblings: Siblings) -> bool:
     """Whether an unchanged file of that format is one still, whatever lies beside it now."""
     is_kept = SOURCES[name].is_kept
-    return is_kept is None or is_kept(entry.name, neighbours)
+    return is_kept is None or is_kept(entry.name, siblings)
 
 
-def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighbours) -> str:
+def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings) -> str:
     compression = compression_of(raw)
 
     def look(size_bytes: int) -> bytes:
@@ -259,16 +272,16 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighb
                 else expanded_head(file, compression, size_bytes=size_bytes)
             )
 
-    return _told(raw, name, look, neighbours)
+    return _told(raw, name, look, siblings)
 
 
-def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neighbours) -> str:
+def _told(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings) -> str:
     """The connector of a file with these first bytes. look: gives those that it expands to."""
     extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
     for connector in _candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
         if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
-            connector.is_told is None or connector.is_told(look, name, neighbours)
+            connector.is_one is None or connector.is_one(look, name, siblings)
         ):
             return connector.name
     if (
@@ -289,8 +302,10 @@ def reading_of(
     part: str = "",
     siblings: Sequence[Entry] = (),
     around: Sequence[Entry] = (),
+    parsed: ParsedFiles | None = None,
 ) -> Reading:
-    """What a connector needs to read the container or the loose files at the path."""
+    """What a connector needs to read the container or the loose files at the path. parsed: of the owner of this and
+    other readings."""
     landing = landing.part_of(path)
     directory = (
         path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
@@ -305,5 +320,6 @@ def reading_of(
         entries=tuple(entries or ()),
         siblings=tuple(siblings),
         around=tuple(around),
+        parsed=parsed or ParsedFiles(),
         inner_table=inner_tables.table_of,
     )

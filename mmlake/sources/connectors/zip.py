@@ -21,9 +21,10 @@ from mmlake.formats import zip as zip_format
 from mmlake.formats.tar import CutMember, Window
 from mmlake.formats.zip import ZipMember
 from mmlake.formats.zip_members import opened, unpacked
-from mmlake.sources.companions.coco_zip import PackedCoco
-from mmlake.sources.companions.placement import MAX_SPEAKING, holds_images, may_be_annotations
-from mmlake.sources.companions.zip_entries import packed
+from mmlake.sources.companions.archives import member_of
+from mmlake.sources.companions.coco import ZipAnnotations
+from mmlake.sources.companions.placement import MAX_ANNOTATIONS
+from mmlake.sources.companions.places import holds_images, may_be_annotations
 from mmlake.sources.connectors.archive import REPEATED, Archive
 from mmlake.sources.names import label_of, stem_of
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
@@ -101,7 +102,7 @@ def _samples(reading: Reading) -> Iterator[Samples]:
         yield _with_coco(archive, archive.coco())
 
 
-def _with_coco(archive: _Zip, coco: PackedCoco | None, *, wanted: Collection[str] | None = None) -> Samples:
+def _with_coco(archive: _Zip, coco: ZipAnnotations | None, *, wanted: Collection[str] | None = None) -> Samples:
     """The archive's samples without the annotations that describe their images. wanted: as for `Archive.samples`."""
     if coco is None:
         return archive.samples(wanted=wanted)
@@ -210,20 +211,20 @@ class _Zip(Archive):
             return zip_format.header_at(self._entries, self._places[at])[0]
         return zip_format.entry_at(self._entries, self._places[at], self._directory)
 
-    def coco(self) -> PackedCoco | None:
+    def coco(self) -> ZipAnnotations | None:
         """What annotations say of images in the archive, or images outside leave of annotations in it; None where
         there are no such."""
         archive = self.reading.landing.stat(self.reading.path)
         if archive is None or self._directory is None:
             return None
-        speaking = self._speaking if len(self._speaking) <= MAX_SPEAKING else ()
+        speaking = self._speaking if len(self._speaking) <= MAX_ANNOTATIONS else ()
         may_be = (
             (at, self._entry(at))
             for at in speaking
             if self._marks[at] != _LAPPED and not self.repeated.get(at, ("", False))[1]
         )
-        own = {at: packed(archive, self._places[at], member) for at, member in may_be if member.refused is None}
-        return PackedCoco.of(self.reading, own, self._folders)
+        own = {at: member_of(archive, self._places[at], member) for at, member in may_be if member.refused is None}
+        return ZipAnnotations.of(self.reading, own, self._folders)
 
     def members(self, order: Iterable[int] | None, *, is_listed: bool) -> Iterator[Member]:
         for at in range(len(self._places)) if order is None else order:

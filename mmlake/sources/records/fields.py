@@ -42,7 +42,7 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     sample.
 
     A transcript with times is the only one: without them the same words stand in the metadata. A record of nothing else
-    may be a dialogue; one about media that stand beside it is no text of theirs. A record that lists texts and images
+    may be a dialogue; one about media of its sample is no text of theirs. A record that lists texts and images
     both has said all its texts in their order.
     """
     if is_interleaved(fields, settings=settings):
@@ -112,8 +112,8 @@ def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
 
 
 def role_beside(media: Collection[str]) -> str:
-    """The role of a text beside these modalities: a caption for an image, a transcript for sound or video, else a
-    document."""
+    """The role of a text in a sample of these modalities: a caption for an image, a transcript for sound or video,
+    else a document."""
     if "image" in media:
         return "caption"
     return "transcript" if "audio" in media or "video" in media else "document"

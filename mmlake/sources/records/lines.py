@@ -1,28 +1,23 @@
-"""The lines of a list of URLs, whatever it is written in: plain lines, JSON lines, comma or tab separated values,
-Parquet.
+"""Records of a list, whatever it is written in: plain lines, JSON lines, a JSON list, separated values, Parquet.
 
 Enters: a shard. Leaves: one `Line` per record, good or bad, in their order; nothing is fetched here.
 """
 
 from __future__ import annotations
 
-import csv
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.formats.columnar.readers import ParquetReader
-from mmlake.formats.compression import SUFFIXES, compression_of
+from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded
 from mmlake.formats.json_elements import elements_of
+from mmlake.formats.json_lines import lines_of
 from mmlake.formats.sniff import extension_of, is_textual
-from mmlake.formats.utf16 import as_utf_8
-from mmlake.sources.connectors.json_lines import lines_of, stream_of
 from mmlake.sources.raw_items import Reading
+from mmlake.sources.records.separated_values import cells_by_name
 from mmlake.sources.tables.columns import cells_of, plain_of
 from mmlake.sources.tables.tabular import limits_of
 
@@ -32,7 +27,7 @@ ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in
 _URL = "url"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which doubles what it costs to make one
 class Line:
     """One record of a list."""
 
@@ -40,7 +35,8 @@ class Line:
     number: int
     fields: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
-    data: bytes = b""  # of a record that cannot be read, where they are few enough
+    data: bytes | None = None  # its bytes, where they are JSON or cannot be read, and are few enough
+    size_bytes: int = 0  # of a record whose bytes are too many
 
 
 def claims(head: bytes, name: str) -> bool:
@@ -51,23 +47,32 @@ def claims(head: bytes, name: str) -> bool:
     return lower.endswith(ENDINGS) and (not head or is_textual(head)) and compression_of(head) is None
 
 
+def stream_of(reading: Reading) -> IO[bytes]:
+    """The shard's file, expanded where it is compressed, for reading in order."""
+    file = reading.open()
+    head = file.read(MARK_BYTES)
+    file.seek(0)
+    compression = compression_of(head)
+    return expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) if compression else file
+
+
 def lines(reading: Reading) -> Iterator[Line]:
-    """The records of the list. Where it breaks, a last one says so."""
+    """The records of a list of URLs. Where it breaks, a last one says so."""
     name = reading.path.lower()
     name = name.removesuffix(next((suffix for suffix in SUFFIXES if name.endswith(suffix)), ""))
+    extension = extension_of(name)
     if name.endswith(".parquet"):
         yield from _parquet(reading)
-        return
-    read = {"json": _json_list, "jsonl": _json_lines, "csv": _separated, "tsv": _separated}.get(
-        extension_of(name), _plain
-    )
-    yield from _to_the_end(reading, read)
+    elif extension in ("csv", "tsv"):
+        yield from separated_lines(reading)
+    else:
+        yield from _to_the_end(reading, {"json": json_elements, "jsonl": json_lines}.get(extension, _plain))
 
 
 def json_records(reading: Reading, *, is_list: bool) -> Iterator[Line]:
-    """The records of a JSON list, or of JSON lines, whatever the file is called. Where it breaks, a last one says
-    so."""
-    return _to_the_end(reading, _json_list if is_list else _json_lines)
+    """The records of a JSON list, or of JSON lines, whatever the file is called, without the bytes of good ones. Where
+    it breaks, a last one says so."""
+    return _to_the_end(reading, json_elements if is_list else json_lines)
 
 
 def separated_lines(
@@ -78,7 +83,17 @@ def separated_lines(
     delimiter: None takes what the name says. names: of the cells, where no line says so. has_quotes: None says that
     only commas do.
     """
-    return _to_the_end(reading, lambda reading: _separated(reading, delimiter, names, has_quotes))
+    delimiter = delimiter or ("\t" if extension_of(reading.path) == "tsv" else ",")
+    quotes = delimiter == "," if has_quotes is None else has_quotes
+
+    def read(reading: Reading) -> Iterator[Line]:
+        with stream_of(reading) as stream:
+            for number, cells, fault in cells_by_name(
+                stream, delimiter, names=names, has_quotes=quotes, settings=reading.settings
+            ):
+                yield Line(f"row:{number}", number, cells, fault)
+
+    return _to_the_end(reading, read)
 
 
 def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> Iterator[Line]:
@@ -86,30 +101,39 @@ def _to_the_end(reading: Reading, read: Callable[[Reading], Iterator[Line]]) -> 
     try:
         for line in read(reading):
             number = line.number
+            if line.fault is None:
+                line.data = None  # the fields say the same, and many lines may wait for their addresses
             yield line
     except UnreadableItem as error:
-        yield Line(
-            f"line:{number + 1}",
-            number + 1,
-            fault=Fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {number} lines were read"),
-        )
+        yield Line(f"line:{number + 1}", number + 1, fault=fault_of_end(error, f"{number} lines"))
 
 
-def _numbered(
-    reading: Reading, as_read: Callable[[IO[bytes]], IO[bytes]] = lambda stream: stream
-) -> Iterator[tuple[int, bytes | int]]:
+def fault_of_end(error: UnreadableItem, read: str) -> Fault:
+    """Why nothing more of a list is read. read: how much was, with its unit."""
+    return Fault(1001 if error.code == 1003 else error.code, f"{error.reason}; {read} were read")
+
+
+def numbered_lines(reading: Reading) -> Iterator[tuple[int, bytes | int]]:
+    """(number from 1, line or the size of one that is too long) of the shard's file."""
     with stream_of(reading) as stream:
-        yield from enumerate(lines_of(as_read(stream), reading.settings.max_line_bytes), 1)
+        yield from enumerate(lines_of(stream, reading.settings.max_line_bytes), 1)
 
 
-def _too_long(size_bytes: int, reading: Reading) -> Fault:
-    return Fault(1008, f"line_bytes={size_bytes} not in [0, {reading.settings.max_line_bytes}]")
+def too_long(label: str, number: int, size_bytes: int, reading: Reading) -> Line:
+    """A record of more bytes than the settings allow."""
+    fault = Fault(1008, f"line_bytes={size_bytes} not in [0, {reading.settings.max_line_bytes}]")
+    return Line(label, number, fault=fault, size_bytes=size_bytes)
+
+
+def not_utf_8(label: str, number: int, error: UnicodeDecodeError, data: bytes | None = None) -> Line:
+    """A record that is no UTF-8."""
+    return Line(label, number, fault=Fault(1004, f"the line is not UTF-8 at byte {error.start}"), data=data)
 
 
 def _plain(reading: Reading) -> Iterator[Line]:
-    for number, line in _numbered(reading):
+    for number, line in numbered_lines(reading):
         if isinstance(line, int):
-            yield Line(f"line:{number}", number, fault=_too_long(line, reading))
+            yield too_long(f"line:{number}", number, line, reading)
             continue
         data = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip()
         if not data or data.startswith(b"#"):
@@ -117,155 +141,33 @@ def _plain(reading: Reading) -> Iterator[Line]:
         try:
             yield Line(f"line:{number}", number, {_URL: data.decode()})
         except UnicodeDecodeError as error:
-            yield Line(f"line:{number}", number, fault=Fault(1004, f"the line is not UTF-8 at byte {error.start}"))
+            yield not_utf_8(f"line:{number}", number, error)
 
 
-def _json_lines(reading: Reading) -> Iterator[Line]:
-    for number, line in _numbered(reading):
+def json_lines(reading: Reading) -> Iterator[Line]:
+    """The records of JSON lines, with their bytes. Raises UnreadableItem behind the last one where the file breaks."""
+    for number, line in numbered_lines(reading):
         if isinstance(line, int) or line.strip():
-            yield _object(line, "line", number, reading)
+            yield json_record(line, "line", number, reading)
 
 
-def _json_list(reading: Reading) -> Iterator[Line]:
+def json_elements(reading: Reading) -> Iterator[Line]:
+    """The records of a JSON list, with their bytes. Raises UnreadableItem behind the last one where the list breaks."""
     with stream_of(reading) as stream:
         for number, element in enumerate(elements_of(stream, reading.settings.max_line_bytes), 1):
-            yield _object(element, "row", number, reading)
+            yield json_record(element, "row", number, reading)
 
 
-def _object(data: bytes | int, unit: str, number: int, reading: Reading) -> Line:
-    """The record that a JSON object is. data: its bytes, or how many there are where they are too many."""
-    name = f"{unit}:{number}"
+def json_record(data: bytes | int, unit: str, number: int, reading: Reading) -> Line:
+    """The record that a JSON object is, with its bytes. data: these, or how many there are where they are too many."""
+    label = f"{unit}:{number}"
     if isinstance(data, int):
-        return Line(name, number, fault=_too_long(data, reading))
+        return too_long(label, number, data, reading)
     try:
-        return Line(name, number, texts.parse_object(data, settings=reading.settings))
+        # by position: there is one for every record of a list
+        return Line(label, number, texts.parse_object(data, settings=reading.settings), None, data)
     except UnreadableItem as error:
-        return Line(name, number, fault=Fault.of(error), data=data)
-
-
-class _Lines:
-    """The decoded lines of a table, whose reader asks for as many as a record has."""
-
-    def __init__(self, reading: Reading, delimiter: bytes) -> None:
-        self._numbered, self._reading, self._delimiter = _numbered(reading, as_utf_8), reading, delimiter
-        self._left_bytes = self._left_values = 0
-        self.fault: Fault | None = None  # of the record
-
-    def begin_record(self) -> None:
-        """A record is asked for: the lines from here on are its own."""
-        settings = self._reading.settings
-        self._left_bytes, self._left_values, self.fault = settings.max_line_bytes, settings.max_json_values, None
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        number, line = next(self._numbered)
-        if isinstance(line, int):
-            self.fault = _too_long(line, self._reading)
-            return "\n"
-        self._left_bytes -= len(line)
-        if self._left_bytes < 0:
-            limit = self._reading.settings.max_line_bytes
-            self.fault = Fault(1008, f"record_bytes>={limit - self._left_bytes} not in [0, {limit}]")
-            raise _EndlessRecord
-        self._left_values -= line.count(self._delimiter)
-        if self._left_values < 0:
-            limit = self._reading.settings.max_json_values
-            self.fault = Fault(1008, f"num_cells>={limit - self._left_values} not in [0, {limit}]")
-            return "\n"
-        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-        try:
-            return line.decode() + "\n"
-        except UnicodeDecodeError as error:
-            self.fault = Fault(1004, f"the line is not UTF-8 at byte {error.start}")
-            return line.decode("utf-8", "backslashreplace") + "\n"
-
-
-class _EndlessRecord(Exception):
-    """A quoted cell goes on over more lines than a record may have. What follows is read as records again."""
-
-
-_CELL_CHARS: list[int] = []  # what each table that is being read allows a cell
-_CELL_LOCK = threading.Lock()
-
-
-@contextmanager
-def _long_cells(max_chars: int) -> Iterator[None]:
-    """The module csv has one limit for the whole process, 131,072 characters, less than a document may have: it is
-    raised while tables are read, and set back behind them."""
-    with _CELL_LOCK:
-        if not _CELL_CHARS:
-            _CELL_CHARS.append(csv.field_size_limit())
-        _CELL_CHARS.append(max_chars)
-        csv.field_size_limit(max(_CELL_CHARS))
-    try:
-        yield
-    finally:
-        with _CELL_LOCK:
-            _CELL_CHARS.remove(max_chars)
-            csv.field_size_limit(max(_CELL_CHARS))
-            if len(_CELL_CHARS) == 1:
-                _CELL_CHARS.clear()
-
-
-def _separated(
-    reading: Reading, delimiter: str | None = None, given: tuple[str, ...] = (), has_quotes: bool | None = None
-) -> Iterator[Line]:
-    """Comma separated values (RFC 4180), or others, which have no quotes, with a line of names; an empty cell has no
-    value."""
-    with _long_cells(reading.settings.max_text_bytes):
-        yield from _records(reading, delimiter, given, has_quotes)
-
-
-def _records(
-    reading: Reading, delimiter: str | None, given: tuple[str, ...], has_quotes: bool | None
-) -> Iterator[Line]:
-    delimiter = delimiter or ("\t" if extension_of(reading.path) == "tsv" else ",")
-    has_quotes = delimiter == "," if has_quotes is None else has_quotes
-    lines = _Lines(reading, delimiter.encode())
-    reader = csv.reader(
-        lines, delimiter=delimiter, strict=True, quoting=csv.QUOTE_MINIMAL if has_quotes else csv.QUOTE_NONE
-    )
-    names, number = list(given), 0
-    while True:
-        fault, cells = None, list[str]()
-        lines.begin_record()
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error:
-            fault = Fault(
-                1003,
-                f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer "
-                f"than {csv.field_size_limit()} characters",
-            )
-        except _EndlessRecord:
-            pass
-        fault = lines.fault or fault
-        if not cells and fault is None:
-            continue
-        if not names:
-            if fault is not None:
-                raise UnreadableItem(fault.code, f"{fault.reason}, in the line of names")
-            names = _told_apart([name.strip() for name in cells])
-            continue
-        number += 1
-        if fault is None and len(cells) != len(names) and not (given and 1 < len(cells) < len(given)):
-            fault = Fault(1003, f"num_cells={len(cells)} not in [{2 if given else len(names)}, {len(names)}]")
-        fields = {} if fault else {name: cell for name, cell in zip(names, cells, strict=False) if cell}
-        yield Line(f"row:{number}", number, fields, fault)
-
-
-def _told_apart(names: list[str]) -> list[str]:
-    """The names, each once: a number behind a second one, so that no cell hides another."""
-    counts = Counter[str]()
-    found = []
-    for name in names:
-        found.append(f"{name}.{counts[name]}" if counts[name] else name)
-        counts[name] += 1
-    return found
+        return Line(label, number, fault=Fault.of(error), data=data)
 
 
 def _parquet(reading: Reading) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""List fields of a record that hold one value per image or per text of the sample, told apart into the values of
+"""List fields of a record that hold one value per image or per text of the sample, split into the values of
 each row."""
 
 from __future__ import annotations

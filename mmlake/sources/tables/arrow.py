@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterator
 from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.readers import ArrowReader, Part
 from mmlake.formats.sniff import extension_of
-from mmlake.sources.connectors.json_lines import stream_of
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.records.lines import stream_of
 from mmlake.sources.tables.columnroles import Columns, columns_of
 from mmlake.sources.tables.columns import cells_of
 from mmlake.sources.tables.tabular import limits_of, record_items, schema_faults

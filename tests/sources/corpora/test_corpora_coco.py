@@ -268,7 +268,7 @@ def test_a_list_that_stands_twice_counts_once_and_the_other_is_a_row(tmp_path):
 
 def test_what_is_said_of_one_image_beyond_a_sample_s_room_is_a_row_with_its_words(tmp_path, monkeypatch):
     """A million captions of one image were a sample of a million rows, all in memory."""
-    monkeypatch.setattr("mmlake.sources.companions.coco_annotations._MAX_PER_IMAGE", 3)
+    monkeypatch.setattr("mmlake.sources.companions.coco_index._MAX_PER_IMAGE", 3)
     files = {CAPTIONS: coco_json([coco_image(9), coco_image(25)], [*coco_captions(9), *coco_captions(25, count=3)])}
     rows, rest = found(tmp_path, files | {f"coco/train2017/{number:012d}.jpg": png(number) for number in (9, 25)})
     assert [row["role"] for row in rows] == ["media", *["caption"] * 3] * 2

@@ -290,19 +290,19 @@ def test_another_manifest_or_another_file_is_another_revision(tmp_path):
     assert {key for key in third if third[key].revision != fourth[key].revision} == {"notes.jsonl"}
 
 
-def test_json_files_that_are_no_manifests_are_not_looked_at_again(tmp_path, monkeypatch):
+def test_json_files_that_are_no_manifests_are_not_read_again(tmp_path, monkeypatch):
     files = {
         f"d/{at}/{name}": data for at in range(3) for name, data in (("a.png", png(at)), ("info.json", b'{"n": 1}'))
     }
     root = land(tmp_path / "in", files | {"d/about.json": b'{"n": 1}'})
     first = {shard.key: shard for shard in sources.scan(root, settings=SETTINGS)}
-    looked = []
-    monkeypatch.setattr(manifest_forms, "_ANSWERS", type(manifest_forms._ANSWERS)())
-    monkeypatch.setattr(manifest_forms, "_is_manifest", lambda landing, entry: looked.append(entry.path))
-    assert ({shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)}, looked) == (first, [])
+    inspected = []
+    monkeypatch.setattr(manifest_forms, "_is_manifest", lambda landing, entry: inspected.append(entry.path))
+    assert {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=first)} == first
+    assert inspected == []
     land(root, {"d/1/info.json": jsonl({"image": "a.png", "caption": "x"})})
     sources.scan(root, settings=SETTINGS, known=first)
-    assert looked == ["d/1/info.json"]
+    assert inspected == ["d/1/info.json"]
 
 
 def test_a_loose_file_that_becomes_a_manifest_is_one(tmp_path):
@@ -334,3 +334,12 @@ def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch)
         tmp_path, {"d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": "a.png", "caption": f"t{at}"} for at in range(4)))}
     )
     assert [row["error_code"] for row in rows if row["modality"] == "text"] == [None, None, 1008, 1008]
+
+
+def test_a_record_without_fields_is_a_row(tmp_path):
+    """Behind the records that are read to recognize a manifest."""
+    named = [{"audio_filepath": f"{number}.wav", "text": "a"} for number in range(20)]
+    files = {f"d/{number}.wav": wav() for number in range(20)}
+    rows = found(tmp_path, files | {"d/m.jsonl": jsonl(*named, {})})
+    bad = [row for row in rows if row["status"] != "ok"]
+    assert [(row["error_code"], row["sample_id"], row["size_bytes"]) for row in bad] == [(1003, "d/m.jsonl/line:21", 2)]

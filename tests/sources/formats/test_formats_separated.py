@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pytest
@@ -180,21 +179,25 @@ def test_the_settings_say_which_name_is_a_text(tmp_path):
     assert json.loads(rows[0]["metadata_json"]) == {"text": "b"}
 
 
-def test_other_readers_of_the_process_keep_their_limit_of_a_cell(tmp_path):
-    before, size = csv.field_size_limit(), 200_000
-    rows = found(tmp_path, {f"{name}.csv": b"text\n" + b"w" * size + b"\nx\n" for name in "ab"})
-    assert [row["size_bytes"] for row in rows] == [size, 1] * 2 and csv.field_size_limit() == before < size
-
-
-def test_tables_that_are_read_at_once_share_the_larger_limit_until_the_last_is_done(tmp_path):
-    before = csv.field_size_limit()
-    land(tmp_path / "in", {f"{name}.csv": b"text\n" + b"w" * 200_000 + b"\nx\n" for name in "ab"})
-    first, second = (
-        sources.read(shard, landing=tmp_path / "in", settings=SETTINGS)
-        for shard in sources.scan(tmp_path / "in", settings=SETTINGS)
+def test_the_longest_cell_is_that_of_a_table_s_own_settings_whatever_is_read_at_the_same_time(tmp_path):
+    root = land(tmp_path / "in", {f"{name}.csv": b"text\n" + b"w" * 200_000 + b"\nx\n" for name in "ab"})
+    first, second = sources.scan(root, settings=SETTINGS)
+    narrow = SourceSettings(max_text_bytes=150_000)
+    pairs = zip(
+        sources.read(first, landing=root, settings=SETTINGS),
+        sources.read(second, landing=root, settings=narrow),
+        strict=True,
     )
-    next(first), next(second)
-    first.close()
-    assert csv.field_size_limit() == SETTINGS.max_text_bytes and next(second).size_bytes == 1
-    second.close()
-    assert csv.field_size_limit() == before
+    found = [(wide.size_bytes, tight.fault and tight.fault.code, tight.size_bytes) for wide, tight in pairs]
+    assert found == [(200_000, 1003, 0), (1, None, 1)]
+
+
+def test_a_cell_may_be_as_long_as_other_readers_allow_it_under_any_settings(tmp_path):
+    """131,072 characters, which the module csv allows without being asked."""
+    root = land(tmp_path / "in", {f"{size}.csv": b"text\n" + b"w" * size + b"\nx\n" for size in (131_072, 131_073)})
+    tight = SourceSettings(max_text_bytes=1000)
+    found = {
+        shard.key: [item.fault and item.fault.code for item in sources.read(shard, landing=root, settings=tight)]
+        for shard in sources.scan(root, settings=tight)
+    }
+    assert found == {"131072.csv": [None, None], "131073.csv": [1003, None]}

@@ -209,7 +209,7 @@ def test_zips_of_other_things_beside_images_are_not_opened_for_them(tmp_path, mo
     (shard,) = [shard for shard in sources.scan(root, settings=SETTINGS) if shard.format == "folder"]
     opened = []
     monkeypatch.setattr(
-        "mmlake.sources.companions.unzipped._listed", lambda landing, archive: opened.append(archive.path) or {}
+        "mmlake.sources.companions.archives._listing", lambda landing, archive: opened.append(archive.path) or {}
     )
     assert len(list(sources.read(shard, landing=root, settings=SETTINGS))) == 1 and opened == []
 

@@ -1,17 +1,17 @@
-"""Tables of transcripts as a companion of the samples that their lines are of."""
+"""Tables of transcripts (`transcripts.py`) as a companion of the samples that their lines are of: the words of each
+recording as a text of its sample, and who speaks as metadata."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
 from mmlake.sources.companions.transcripts import Line
-from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading, text_item
+from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading, become_text
 from mmlake.sources.samples.companion import Description
 from mmlake.streams import read_up_to
 
@@ -36,15 +36,27 @@ class Transcripts:
         borrowed: Sequence[Member] = (),
     ) -> None:
         """stems: of all samples, folders included. borrowed: tables of another part of the directory, whose own
-        lines that part tells."""
+        lines that part has."""
         self._reading, self._stems, self._owned = reading, stems, list(tables)
         self._by_folder: dict[str, list[Member]] = {}
         for table in (*tables, *borrowed):
             self._by_folder.setdefault(_folder(table.name), []).append(table)
-        self._speakers = _once(speakers, reading)
+        self._open_speakers = speakers
         self._lines = lru_cache(maxsize=_TABLES_KEPT)(self._read)
 
+    @cached_property
+    def _speakers(self) -> dict[int, dict[str, Any]]:
+        """What the table of speakers says, by id; nothing where it cannot be read, of which its own row says why."""
+        try:
+            if self._open_speakers is not None:
+                with self._open_speakers() as file:
+                    return transcripts.speakers_of(read_up_to(file, _SPEAKERS_BYTES))
+        except UnreadableItem:
+            pass
+        return {}
+
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
+        """The words of a recording, with its reader, chapter and number."""
         folder, _, name = stem.rpartition("/")
         texts: list[RawItem] = []
         metadata: dict[str, Any] = {}
@@ -53,21 +65,23 @@ class Transcripts:
             if not transcripts.is_of(name, prefix):
                 continue
             metadata |= transcripts.about(name, prefix)
-            metadata |= self._speakers().get(metadata.get("speaker_id", -1), {})
+            metadata |= self._speakers.get(metadata.get("speaker_id", -1), {})
             line = self._lines(folder, at).get(name)
             if line is not None:
-                texts.append(text_item(self._blank(table, line), line.text, "transcript"))
+                texts.append(become_text(self._item(table, line, ""), line.text, "transcript"))
         return Description(texts=tuple(texts), metadata=metadata)
 
     def rest(self) -> Iterator[RawItem]:
+        """A row for every line without a recording, for every broken one, and for a table that cannot be read."""
+        key = self._reading.key
         for table in self._owned:
             folder, prefix = _folder(table.name), transcripts.prefix_of(table.name) or ""
+            name = f"{key}/{printable(table.stem)}"
             try:
                 lines = self._parsed(table)
                 if not lines:
                     raise UnreadableItem(1006, "num_lines=0 not in [1, inf)")
             except UnreadableItem as error:
-                name = f"{self._reading.key}/{printable(table.stem)}"
                 yield RawItem(
                     modality="text",
                     role="transcript",
@@ -81,25 +95,18 @@ class Transcripts:
             for line in lines:
                 stem = f"{folder}/{line.name}" if folder else line.name
                 if line.fault is not None:
-                    yield replace(
-                        self._blank(table, line),
-                        sample_id=f"{self._reading.key}/{printable(table.stem)}!line:{line.number}",
-                        fault=line.fault,
-                    )
+                    yield self._item(table, line, f"{name}!line:{line.number}")
                 elif stem not in self._stems:
-                    fault = Fault(
+                    item = become_text(self._item(table, line, f"{key}/{printable(stem)}"), line.text, "transcript")
+                    item.fault = Fault(
                         1011,
                         f"line {line.number} is of {line.name}, and no file of that name stands beside "
                         f"{prefix}.trans.txt",
                     )
-                    yield replace(
-                        text_item(self._blank(table, line), line.text, "transcript"),
-                        sample_id=f"{self._reading.key}/{printable(stem)}",
-                        fault=fault,
-                    )
+                    yield item
 
     def _read(self, folder: str, at: int) -> dict[str, Line]:
-        """The good lines of a table by stem; none where it cannot be read, which `rest` tells."""
+        """The good lines of a table by stem; none where it cannot be read, of which `rest` has a row."""
         try:
             return {line.name: line for line in self._parsed(self._by_folder[folder][at]) if line.fault is None}
         except UnreadableItem:
@@ -115,34 +122,29 @@ class Transcripts:
             raise UnreadableItem(1008, f"num_lines={num_lines} not in [0, {_MAX_LINES}]")
         return transcripts.lines_of(data, transcripts.prefix_of(table.name) or "")
 
-    def _blank(self, table: Member, line: Line) -> RawItem:
-        ref = table.locate(f"line:{line.number}")
-        whole = table.locate("")
+    def _item(self, table: Member, line: Line, sample_id: str) -> RawItem:
+        """The row of a line."""
+        ref, whole = table.locate(f"line:{line.number}"), table.locate("")
         # A range only where the table's bytes lie in the file as they are read.
-        start = (
-            whole.byte_offset
-            if whole.byte_offset is not None
-            else 0
-            if whole.member is None and table.content is not None and table.content.raw is None
-            else None
-        )
+        is_file = whole.member is None and table.content is not None and table.content.raw is None
+        start = 0 if whole.byte_offset is None and is_file else whole.byte_offset
         if start is not None:
             ref = ref._replace(byte_offset=start + line.offset, byte_size=len(line.data))
-        content = Content.of_bytes(line.data)
         return RawItem(
             modality="text",
             role="transcript",
             ref=ref,
-            sample_id="",
+            sample_id=sample_id,
             content_type="text/plain",
             extension="txt",
-            content=content,
+            content=Content.of_bytes(line.data),
+            fault=line.fault,
             size_bytes=len(line.data),
         )
 
 
 def tables_among(members: Sequence[Member]) -> list[Member]:
-    """The members that are tables of transcripts, by their name and what they speak of."""
+    """The members that are tables of transcripts, by their name and the recordings that they are of."""
     named = [
         member
         for member in members
@@ -150,14 +152,14 @@ def tables_among(members: Sequence[Member]) -> list[Member]:
     ]
     if not named:
         return []
-    spoken = {
+    prefixes = {
         member.stem[: max(member.stem.rfind("-"), member.stem.rfind("_"))] for member in members if member.is_media
     }
     tables = []
     for member in named:
         folder, prefix = _folder(member.name), transcripts.prefix_of(member.name) or ""
-        # `talk.trans.txt` beside `talk.mp4` is the transcript of one file.
-        if (f"{folder}/{prefix}" if folder else prefix) in spoken or _speaks_of_many(member, prefix):
+        # `talk.trans.txt` next to `talk.mp4` is the transcript of one file.
+        if (f"{folder}/{prefix}" if folder else prefix) in prefixes or _is_of_many(member, prefix):
             tables.append(member)
     return tables
 
@@ -168,7 +170,7 @@ def without(members: Sequence[Member], tables: Sequence[Member]) -> list[Member]
     return [member for member in members if id(member) not in given]
 
 
-def _speaks_of_many(member: Member, prefix: str) -> bool:
+def _is_of_many(member: Member, prefix: str) -> bool:
     assert member.content is not None
     try:
         lines = transcripts.lines_of(member.content.head(_HEAD_BYTES), prefix)
@@ -188,20 +190,6 @@ def speakers_among(members: Sequence[Member]) -> Opener | None:
         ):
             return member.content.open
     return None
-
-
-def _once(speakers: Opener | None, reading: Reading) -> Any:
-    @lru_cache(maxsize=1)
-    def read() -> dict[int, dict[str, Any]]:
-        if speakers is None:
-            return {}
-        try:
-            with speakers() as file:
-                return transcripts.speakers_of(read_up_to(file, _SPEAKERS_BYTES))
-        except UnreadableItem:
-            return {}  # its own row says why
-
-    return read
 
 
 def _folder(name: str) -> str:

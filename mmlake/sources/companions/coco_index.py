@@ -1,0 +1,267 @@
+"""What one COCO annotation file says, by image, in tables on disk, so that memory stays small however large the file
+is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats.coco import SECTIONS, elements
+from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
+from mmlake.records import canonical_json
+from mmlake.sources.companions.archives import File, open_file
+from mmlake.sources.parsed_files import Kind
+from mmlake.sources.raw_items import Reading
+from mmlake.sources.records.scratch import ScratchTables
+
+_BOM = b"\xef\xbb\xbf"
+# captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
+_MAX_PER_IMAGE = 10_000
+_TABLES = """
+CREATE TABLE images (number INTEGER PRIMARY KEY, id TEXT, name TEXT, body TEXT, reason TEXT, is_first INTEGER);
+CREATE TABLE annotations (number INTEGER PRIMARY KEY, id TEXT, image TEXT, kind TEXT, body TEXT, reason TEXT,
+    is_first INTEGER);
+CREATE TABLE licenses (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
+CREATE TABLE categories (number INTEGER PRIMARY KEY, id TEXT, body TEXT);
+CREATE TABLE unread (number INTEGER PRIMARY KEY, reason TEXT);
+"""
+_INDICES = """
+CREATE INDEX image_ids ON images (id);
+CREATE INDEX image_names ON images (name);
+CREATE INDEX annotation_ids ON annotations (id);
+CREATE INDEX annotation_images ON annotations (image);
+CREATE INDEX license_ids ON licenses (id);
+CREATE INDEX category_ids ON categories (id);
+UPDATE images SET is_first = NOT EXISTS (
+    SELECT 1 FROM images AS earlier WHERE earlier.id = images.id AND earlier.number < images.number);
+UPDATE annotations SET is_first = NOT EXISTS (
+    SELECT 1 FROM annotations AS earlier WHERE earlier.id = annotations.id AND earlier.number < annotations.number);
+"""
+_LISTED = (
+    "EXISTS (SELECT 1 FROM images WHERE images.id = annotations.image AND images.is_first AND images.reason IS NULL)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One element of the list of annotations."""
+
+    number: int  # place in the list, from 0
+    id: str | None
+    image: str | None  # id of its image
+    kind: str  # "caption", "object", "other" or "broken"
+    body: str  # the caption, or the element as JSON
+    reason: str | None = None  # why it is broken
+
+    @property
+    def pointer(self) -> str:
+        """Where the body stands in the file (RFC 6901)."""
+        return f"/annotations/{self.number}" + ("/caption" if self.kind == "caption" else "")
+
+
+_ANNOTATION = "SELECT number, id, image, kind, body, reason FROM annotations WHERE"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One element of the list of images."""
+
+    number: int
+    id: str
+    name: str  # of its file, without directories
+    fields: dict[str, Any]
+
+
+class CocoIndex:
+    """What one annotation file says, by image."""
+
+    def __init__(self, found: Iterator[tuple[str, int, Any]]) -> None:
+        """found: (section, place in it, element), as `elements` gives them."""
+        self._tables = ScratchTables(_TABLES)
+        self.fault: Fault | None = None  # where the file stopped being readable
+        try:
+            for section, number, element in found:
+                self._tables.add(section, _ROWS[section](number, element))
+        except UnreadableItem as error:
+            self.fault = Fault.of(error)
+        self._tables.finish(_INDICES)
+        if self.fault is not None:
+            counts = [self._tables.value(f"SELECT count(*) FROM {section}") for section in SECTIONS[:2]]
+            reason = f"{self.fault.reason}; {counts[0]} images and {counts[1]} annotations were read"
+            self.fault = Fault(self.fault.code, reason)
+
+    @property
+    def num_images(self) -> int:
+        """Entries of the list of images."""
+        return int(self._tables.value("SELECT count(*) FROM images"))
+
+    def images_named(self, name: str) -> list[Image]:
+        """The entries for a file of that name, in the file's order."""
+        sql = "SELECT number, id, name, body FROM images WHERE name = ? AND is_first AND reason IS NULL ORDER BY number"
+        rows = self._tables.select(sql, name)
+        return [Image(number, identity, name, json.loads(body)) for number, identity, name, body in rows]
+
+    def names(self) -> Iterator[tuple[int, str, str]]:
+        """(number, id, file name) of every image that has one, in order."""
+        return self._tables.pages("SELECT number, id, name FROM images WHERE is_first AND reason IS NULL")
+
+    def annotations_of(self, image: str, kind: str) -> list[Annotation]:
+        """What is said of the image, in the file's order, as far as it is not `beyond`."""
+        sql = f"{_ANNOTATION} image = ? AND kind = ? AND is_first ORDER BY number LIMIT ?"
+        return [Annotation(*row) for row in self._tables.select(sql, image, kind, _MAX_PER_IMAGE)]
+
+    def beyond(self) -> Iterator[tuple[Annotation, str]]:
+        """(annotation, reason) of what is said of images of which more is said than one sample may hold."""
+        # Written down first: the pages of a query each make its inner ones anew.
+        self._tables.select(
+            "CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image HAVING "
+            "count(*) > ?",
+            _MAX_PER_IMAGE,
+        )
+        counts = Counter[tuple[str | None, str]]()
+        for found in self._annotations(
+            f"is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded) AND {_LISTED}"
+        ):
+            counts[found.image, found.kind] += 1
+            if counts[found.image, found.kind] > _MAX_PER_IMAGE:
+                yield (
+                    found,
+                    f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {str(found.image)[:60]}",
+                )
+
+    def _annotations(self, condition: str) -> Iterator[Annotation]:
+        return (Annotation(*row) for row in self._tables.pages(f"{_ANNOTATION} {condition}"))
+
+    def broken_images(self) -> Iterator[tuple[int, str, str]]:
+        """(number, reason, JSON) of entries that say nothing usable, or repeat an id."""
+        for number, body, reason, identity in self._tables.pages(
+            "SELECT number, body, reason, id FROM images WHERE (NOT is_first OR reason IS NOT NULL)"
+        ):
+            yield number, reason or f"images/{number} repeats the id {identity[:60]}", body
+
+    def broken_annotations(self) -> Iterator[tuple[Annotation, str]]:
+        """(annotation, reason) of those that say nothing usable, or repeat an id."""
+        for found in self._annotations("(NOT is_first OR kind = 'broken')"):
+            yield found, found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
+
+    def strays(self) -> Iterator[Annotation]:
+        """Annotations of images that the file does not list, or lists without a name."""
+        return self._annotations(f"is_first AND kind != 'broken' AND NOT {_LISTED}")
+
+    def num_other(self) -> int:
+        """Annotations that are neither a caption nor a box."""
+        return int(self._tables.value("SELECT count(*) FROM annotations WHERE kind = 'other'"))
+
+    def unread_sections(self) -> Iterator[tuple[int, str]]:
+        """(place among the file's sections, reason) of every list that is not read, and of images and annotations
+        that are none."""
+        return self._tables.pages("SELECT number, reason FROM unread WHERE TRUE")
+
+    def licence(self, identity: object) -> dict[str, Any] | None:
+        """The licence of that id: id, name, url."""
+        return self._named("licenses", identity)
+
+    def category(self, identity: object) -> str | None:
+        """The name of the category."""
+        name = (self._named("categories", identity) or {}).get("name")
+        return name if isinstance(name, str) else None
+
+    def _named(self, section: str, identity: object) -> dict[str, Any] | None:
+        body = self._tables.value(
+            f"SELECT body FROM {section} WHERE id = ? ORDER BY number LIMIT 1", _identity(identity)
+        )
+        return json.loads(body) if body is not None else None
+
+    def body(self, section: str, number: int) -> str | None:
+        """The caption, or the element as JSON, at that place of images or annotations."""
+        table = "images" if section == "images" else "annotations"
+        found: str | None = self._tables.value(f"SELECT body FROM {table} WHERE number = ?", number)
+        return found
+
+
+# Captions, instances, key points of one split and one more.
+_INDEXES: Kind[CocoIndex] = Kind(max_size=4)
+_HOLDS_CAPTIONS: Kind[bool] = Kind(max_size=64)
+
+
+def index_of(reading: Reading, entry: File) -> CocoIndex:
+    """The index of the file, made once for all shards that one owner reads."""
+    return reading.parsed.get(_INDEXES, _key(reading, entry), lambda: CocoIndex(_elements(reading, entry)))
+
+
+def holds_captions(reading: Reading, entry: File) -> bool:
+    """Whether the file's first annotation that says anything of an image is a caption; reads no further, and once."""
+    return reading.parsed.get(_HOLDS_CAPTIONS, _key(reading, entry), lambda: _first_is_caption(reading, entry))
+
+
+def _key(reading: Reading, entry: File) -> tuple[object, ...]:
+    limits = reading.settings
+    return (reading.landing.location, entry, limits.max_text_bytes, limits.max_shard_bytes, limits.max_json_depth)
+
+
+def _first_is_caption(reading: Reading, entry: File) -> bool:
+    try:
+        for section, _, element in _elements(reading, entry):
+            if section == "annotations" and isinstance(element, dict) and ("caption" in element or "bbox" in element):
+                return "caption" in element
+    except UnreadableItem:
+        return False
+    return False
+
+
+def _elements(reading: Reading, entry: File) -> Iterator[tuple[str, int, Any]]:
+    limits = reading.settings
+    with open_file(reading.landing, entry) as file:
+        head = file.read(MARK_BYTES)
+        file.seek(0)
+        compression = compression_of(head)
+        stream: IO[bytes] = expanded(file, compression, limit_bytes=limits.max_shard_bytes) if compression else file
+        if head.startswith(_BOM):
+            file.seek(len(_BOM))
+        yield from elements(stream, max_element_bytes=limits.max_text_bytes, max_depth=limits.max_json_depth)
+
+
+def _identity(value: object) -> str | None:
+    """The one spelling of an id: files mix 9, 9.0 and "9"."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
+
+
+def _image_row(number: int, element: Any) -> tuple[Any, ...]:
+    fields = element if isinstance(element, dict) else {}
+    identity, path = _identity(fields.get("id")), fields.get("file_name")
+    name = path.replace("\\", "/").rpartition("/")[2] if isinstance(path, str) else ""
+    reason = None if identity is not None and name else f"images/{number} has no id or no file_name"
+    return number, identity, name or None, canonical_json(element), reason, None
+
+
+def _annotation_row(number: int, element: Any) -> tuple[Any, ...]:
+    fields = element if isinstance(element, dict) else {}
+    identity, image, caption = _identity(fields.get("id")), _identity(fields.get("image_id")), fields.get("caption")
+    if image is not None and isinstance(caption, str) and caption.strip():
+        return number, identity, image, "caption", caption, None, None
+    kind, reason = "object" if isinstance(fields.get("bbox"), list) else "other", None
+    if image is None:
+        kind, reason = "broken", f"annotations/{number} has no image_id"
+    elif "caption" in fields:
+        kind, reason = "broken", f"annotations/{number} has an empty caption, or one that is no text"
+    return number, identity, image, kind, canonical_json(element), reason, None
+
+
+def _named_row(number: int, element: Any) -> tuple[Any, ...]:
+    fields = element if isinstance(element, dict) else {}
+    return number, _identity(fields.get("id")), canonical_json(fields)
+
+
+_ROWS = {
+    "images": _image_row,
+    "annotations": _annotation_row,
+    "licenses": _named_row,
+    "categories": _named_row,
+    "unread": lambda number, reason: (number, reason),
+}

@@ -1,0 +1,89 @@
+"""What manifests say of media (`manifest_forms.py`): LLaVA's instructions, NeMo's and other lists of recordings,
+Kaldi's `wav.scp`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from mmlake.formats import sniff
+from mmlake.sources.companions import kaldi, manifest_forms
+from mmlake.sources.companions.file_tables import FileTable, FileTables
+from mmlake.sources.companions.placement import Placement
+from mmlake.sources.raw_items import Reading
+from mmlake.sources.records.dialogues import dialogue_of
+from mmlake.sources.records.fields import TextField
+from mmlake.sources.records.lines import Line, json_records, stream_of
+
+_FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts
+
+
+def manifests_of(reading: Reading) -> FileTables | None:
+    """What is said of the files that are read, or None where no manifest describes them."""
+    found = [
+        Manifest(reading, entry.path)
+        for entry in reading.around
+        if manifest_forms.is_manifest(reading.landing, entry, reading.parsed)
+    ]
+    found = [one for one in found if one.names_files_in(reading.path)]
+    with_texts = [one.have_texts(islice(one.records.records(), _FIRST_RECORDS)) for one in found]
+    return FileTables(reading.path, found, with_texts=with_texts) if found else None
+
+
+class Manifest(FileTable):
+    """One manifest."""
+
+    noun = "manifest"
+    bases = (".", "images", "videos", "audio", "wavs")
+    has_own_fields = True
+    absent = "is missing, or lies where no file is a medium by its name"
+
+    def key(self) -> tuple[Hashable, ...]:
+        """The file, and its companions in Kaldi's directory."""
+        return (self.entry, *(kaldi.companions_of(self.reading) if self._is_scp else ()))
+
+    @property
+    def _is_scp(self) -> bool:
+        return self.reading.path.rpartition("/")[2] == manifest_forms.SCP
+
+    def lines(self) -> Iterator[Line]:
+        """Its records; of Kaldi those of all its files."""
+        if self._is_scp:
+            return kaldi.lines(self.reading)
+        with stream_of(self.reading) as stream:
+            head = stream.read(sniff.HEAD_BYTES)
+        return json_records(self.reading, is_list=manifest_forms.is_list(head))
+
+    def names_in(self, fields: dict[str, Any]) -> list[str]:
+        """The fields that name the one file of a record. Which other files a record names is part of what it says."""
+        return manifest_forms.names_of(fields) if len(manifest_forms.paths_of(fields)) < 2 else []
+
+    def paths_in(self, line: Line) -> Iterable[str]:
+        """Names of media; of Kaldi's recordings, which may have any name."""
+        fields = line.fields
+        if line.fault is not None:
+            return []
+        is_kaldi = "utterance_id" in fields or "recording_id" in fields
+        return (
+            [fields["audio"]] if is_kaldi and isinstance(fields.get("audio"), str) else manifest_forms.paths_of(fields)
+        )
+
+    def describes(self, directory: str, placement: Placement) -> bool:
+        """Whether the directory holds media, and is that of the manifest, or below it."""
+        return self.entry in placement.companions_of(directory)
+
+    def texts(self, fields: dict[str, Any], present: set[str]) -> list[TextField]:
+        """The texts of a record; where it has no other, its dialogue, also next to media: that is what it was written
+        for."""
+        found = super().texts(fields, present)
+        dialogue = dialogue_of(fields, settings=self.reading.settings) if not found else None
+        return [TextField(dialogue[0], None, dialogue[1], "document", is_kept=True)] if dialogue is not None else found
+
+    def is_outside(self, path: str) -> bool:
+        """As for every such file; besides, paths with the letter of a drive."""
+        return super().is_outside(path) or path[1:2] == ":"
+
+    def names_files_in(self, directory: str) -> bool:
+        """Whether it names files of the directory, or may do so by lying in it."""
+        return any(place == "." or self.records.names_below(place) for place in self.places(directory))

@@ -1,0 +1,98 @@
+"""From a record to its rows: every text of it, interleaved images at their places, or one row that says why it has
+none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mmlake.errors import Fault
+from mmlake.records import SourceRef, canonical_json
+from mmlake.sources.names import SampleNames
+from mmlake.sources.raw_items import Content, RawItem, Reading, become_text, first_field, licence_field
+from mmlake.sources.records import fields as record_fields
+from mmlake.sources.records import interleaved
+from mmlake.sources.records.lines import Line
+
+
+def text_alone(reading: Reading) -> tuple[str, ...]:
+    """The modalities of a file of records whose rows are all texts."""
+    return ("text",)
+
+
+def rows_of_line(line: Line, reading: Reading, names: SampleNames, *, image_home: str = "text") -> Iterator[RawItem]:
+    """The rows of one record of a list. image_home: the modality whose table gets the images that a record lists among
+    its texts."""
+    if line.fault is None:  # no generator of its own, which every record would pay
+        return rows_of_fields(
+            line.fields, line.name, line.number, reading, names, data=line.data, image_home=image_home
+        )
+    item = _row_of_fault(line.fault, line.name, reading.path, names.of(None, line.number))
+    item.size_bytes = line.size_bytes
+    return iter((item if line.data is None else with_bytes(item, line.data),))
+
+
+def rows_of_fields(
+    fields: dict[str, Any],
+    label: str,
+    number: int,
+    reading: Reading,
+    names: SampleNames,
+    *,
+    data: bytes | None = None,
+    image_home: str = "text",
+) -> Iterator[RawItem]:
+    """The rows of one record. label: its place in the shard. data: its bytes; None: its JSON. image_home: as for
+    `rows_of_line`."""
+    settings, path = reading.settings, reading.path
+    found = record_fields.text_fields(fields, (), settings=settings)
+    parts = (
+        interleaved.parts_of(fields, settings=settings)
+        if not found or interleaved.is_listed(fields, settings=settings)
+        else []
+    )
+    identity = first_field(fields, settings.id_fields)
+    sample_id = names.of(fields[identity] if identity else None, number)
+    if not found and not parts:
+        blank = _row_of_fault(
+            Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field"), label, path, sample_id
+        )
+        yield with_bytes(blank, canonical_json(fields).encode() if data is None else data)
+        return
+    used, first = record_fields.taken(found), 0
+    if parts:
+        used |= interleaved.used_lists(fields, settings=settings)
+    metadata, licence = record_fields.without(fields, used), licence_field(fields, settings)
+    if parts:
+        blank = RawItem(
+            modality="text", ref=SourceRef(path, label), sample_id=sample_id, metadata=metadata, licence=licence
+        )
+        for _, item in interleaved.items_of_parts(
+            parts, blank, locate=lambda pointer: SourceRef(path, f"{label}#/{pointer}"), image_home=image_home
+        ):
+            yield item
+        first = parts[-1].position + 1
+    for position, field in enumerate(found, first):
+        item = RawItem(
+            modality="text",
+            # A text at the beginning is the record's; a locator of another one says where in the record it stands.
+            ref=SourceRef(path, f"{label}#{field.pointer}" if position else label),
+            sample_id=sample_id,
+            position=position,
+            metadata=metadata,
+            own=field.own,
+            licence=licence,
+        )
+        yield become_text(item, field.text, field.role)
+
+
+def _row_of_fault(fault: Fault, label: str, path: str, sample_id: str) -> RawItem:
+    """The row of a record that says nothing, without bytes."""
+    return RawItem(modality="text", role="document", ref=SourceRef(path, label), sample_id=sample_id, fault=fault)
+
+
+def with_bytes(item: RawItem, data: bytes) -> RawItem:
+    """The row with the bytes of its record."""
+    return item.replace(
+        content=Content.of_bytes(data), content_type="application/json", extension="json", size_bytes=len(data)
+    )
