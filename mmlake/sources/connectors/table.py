@@ -5,7 +5,7 @@ A connector is recognized by content first; only where the bytes are silent does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from mmlake.errors import UnreadableItem
@@ -17,11 +17,10 @@ from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import coco, descriptions, kaldi, manifest_forms, manifest_media
 from mmlake.sources.companions.siblings import Neighbours
-from mmlake.sources.connectors import folder, inner_tables, json_lines, json_list, separated, tar, url_list, warc
+from mmlake.sources.connectors import folder, json_lines, json_list, separated, tar, url_list, warc
 from mmlake.sources.connectors import zip as zip_format
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records import lines as record_lines
-from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import arrow, lance, parquet
 from mmlake.streams import read_up_to
 
@@ -278,32 +277,3 @@ def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neigh
     ):
         return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
     return LOOSE
-
-
-def reading_of(
-    landing: Landing,
-    path: str,
-    *,
-    settings: SourceSettings,
-    entries: list[Entry] | None = None,
-    part: str = "",
-    siblings: Sequence[Entry] = (),
-    around: Sequence[Entry] = (),
-) -> Reading:
-    """What a connector needs to read the container or the loose files at the path."""
-    landing = landing.part_of(path)
-    directory = (
-        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
-    )
-    return Reading(
-        landing=landing,
-        key=shards.shard_key(path, part),
-        path=path,
-        settings=settings,
-        defaults=shards.defaults_of(landing, directory),
-        hint=shards.hinted_modality(path),
-        entries=tuple(entries or ()),
-        siblings=tuple(siblings),
-        around=tuple(around),
-        inner_table=inner_tables.table_of,
-    )
