@@ -210,9 +210,12 @@ _CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CON
 
 def _candidates(extension: str) -> list[Connector]:
     """The connectors that may claim a file with the extension."""
-    return [
-        connector for connector in SOURCES.values() if connector.extensions is None or extension in connector.extensions
-    ]
+    return [one for one in SOURCES.values() if one.extensions is None or extension in one.extensions]
+
+
+_EXTENSIONS = {extension for connector in SOURCES.values() for extension in connector.extensions or ()}
+_BY_EXTENSION = {extension: _candidates(extension) for extension in _EXTENSIONS}
+_OF_OTHERS = [connector for connector in SOURCES.values() if connector.extensions is None]
 
 
 def directory_of(directory: str, landing: Landing) -> str | None:
@@ -264,7 +267,7 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener, neighbours: Neighb
 def _told(raw: bytes, name: str, look: Callable[[int], bytes], neighbours: Neighbours) -> str:
     """The connector of a file with these first bytes. look: gives those that it expands to."""
     extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
-    for connector in _candidates(extension):
+    for connector in _BY_EXTENSION.get(extension, _OF_OTHERS):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
         if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
             connector.is_told is None or connector.is_told(look, name, neighbours)

@@ -8,6 +8,7 @@ the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -199,18 +200,21 @@ def _file(
     )  # fmt: skip
 
 
-def pair(rows: Iterable[RawItem], texts_beside: Sequence[RawItem], settings: SourceSettings) -> None:
+def pair(rows: Iterable[RawItem], texts_beside: Iterable[RawItem], settings: SourceSettings) -> None:
     """Give the media among the rows the readable texts that came beside them: images the captions, else the
     transcripts; sound and films the other way round, those with times first."""
-    for is_image, order in ((True, BESIDE), (False, BESIDE[::-1])):
-        ranked = sorted(
-            (text for text in texts_beside if text.fault is None and text.role in order),
-            key=lambda text: (order.index(text.role), not _has_times(text)),
-        )
-        chosen = tuple(text_reader(text, settings) for text in ranked if text.role == ranked[0].role)
-        for item in rows if chosen else ():
-            if item.role == "media" and item.fault is None and (item.modality == "image") == is_image:
-                item.beside = chosen
+    readable = [text for text in texts_beside if text.fault is None and text.role in BESIDE]
+    chosen: dict[bool, tuple[TextReader, ...]] = {}  # by whether it is for an image
+    for item in rows if readable else ():
+        if item.role == "media" and item.fault is None:
+            is_image = item.modality == "image"
+            if is_image not in chosen:
+                order = BESIDE if is_image else BESIDE[::-1]
+                ranked = sorted(readable, key=lambda text: (order.index(text.role), not _has_times(text)))
+                chosen[is_image] = tuple(
+                    partial(_text_of, text, settings) for text in ranked if text.role == ranked[0].role
+                )
+            item.beside = chosen[is_image]
 
 
 def _has_times(item: RawItem) -> bool:
@@ -218,17 +222,13 @@ def _has_times(item: RawItem) -> bool:
     return item.content_type in TIMED and item.content is not None and item.content.text is None
 
 
-def text_reader(item: RawItem, settings: SourceSettings) -> TextReader:
-    """A reader of the text of a row."""
-
-    def read() -> str | None:
-        content = item.content
-        assert content is not None
-        if content.text is not None:
-            return content.text
-        try:
-            return texts.decode_text(content.whole(settings.max_text_bytes), settings=settings)[0]
-        except UnreadableItem:
-            return None  # the text's own row says why
-
-    return read
+def _text_of(item: RawItem, settings: SourceSettings) -> str | None:
+    """The text of a row; None where it cannot be read, which its own row says."""
+    content = item.content
+    assert content is not None
+    if content.text is not None:
+        return content.text
+    try:
+        return texts.decode_text(content.whole(settings.max_text_bytes), settings=settings)[0]
+    except UnreadableItem:
+        return None
