@@ -311,9 +311,7 @@ class _Sample:
         although it picks one). A text is noted in the item. Raises UnreadableItem."""
         settings = self._origin.options.settings
         if item.modality == "text":
-            data = content.whole(settings.max_text_bytes, item.size_bytes)
-            item.size_bytes = len(data)
-            item.decode(data, settings)
+            item.read_text(settings)
             return None, None
         place = _without_frame(item.ref)
         opened = self._frames if self._frames is not None and self._frames[0] == place else None

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
+from mmlake.formats.tar_writer import TarWriter
 from mmlake.records import MODALITIES, UNKNOWN_LICENCE
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.columns import agreed, is_null, opened, plain
@@ -29,7 +30,6 @@ from mmlake.rows.identity import stem_of
 from mmlake.rows.order import by_sample, filter_rows
 from mmlake.rows.passthrough import json_text
 from mmlake.rows.schema import METADATA, REQUIRED, RESERVED
-from mmlake.shards.tar import TarWriter
 
 LISTS: Final = {"text": "texts", "image": "images", "audio": "audios", "video": "videos"}
 _NOTES: Final = ("duplicate_member", "charset")  # true of the file that the row came from, not of the one it goes to

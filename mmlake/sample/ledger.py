@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlake.errors import CODES
+from mmlake.formats.tar_writer import TarWriter
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
 from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem
@@ -28,6 +28,9 @@ def status_of(rule: str | None) -> str:
     if rule is None:
         return "ok"
     return "unreadable" if rule in _UNREADABLE else "flagged" if rule in _FLAGGED else "quarantined"
+
+
+_RECORD_BYTES = 10_240  # tars of most programs are padded to a multiple of it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,12 +181,11 @@ class Ledger:
 def tar(members: Sequence[tuple[str, bytes]]) -> bytes:
     """The members as a plain tar, without owners and times."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name, data in members:
-            info = tarfile.TarInfo(name)
-            info.size, info.mode = len(data), 0o644
-            archive.addfile(info, io.BytesIO(data))
-    return buffer.getvalue()
+    archive = TarWriter(buffer)
+    for name, data in members:
+        archive.add(name, data)
+    archive.finish()
+    return buffer.getvalue() + bytes(-archive.size_bytes % _RECORD_BYTES)
 
 
 def gzipped(data: bytes) -> bytes:

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake.errors import ShardCorrupt
+from mmlake.formats.tar_writer import Member
 from mmlake.records import canonical_json, digest_of
-from mmlake.shards.tar import Member
 
 SCHEMA = "mmlake.shards/1"
 INDEX_NAME = "index.json"

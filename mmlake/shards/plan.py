@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from mmlake.formats.tar import BLOCK
 from mmlake.records import MODALITIES, canonical_json, digest_of
 from mmlake.shards.settings import ShardSettings
-from mmlake.shards.tar import BLOCK
 
 COLUMNS = ("digest", "modality", "role", "content_type", "size_bytes", "weight", "licences", "sources", "sample_ids")
 _FORMAT = 1  # counted up when the bytes of a shard change for the same items

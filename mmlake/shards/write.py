@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake.errors import SettingsError, ShardCorrupt
+from mmlake.formats.tar_writer import Member, TarWriter
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, digest_of, is_digest
 from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_bytes, read_idx
 from mmlake.shards.plan import Sample, ShardPlan, extension, plan
 from mmlake.shards.settings import DEFAULTS, ShardSettings
-from mmlake.shards.tar import Member, TarWriter
 from mmlake.store import PACKED_BELOW_BYTES, Blobs, sync_directory, write_atomically
 
 _OURS = (".tar", ".idx", ".part")

@@ -19,10 +19,10 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
-from mmlake.sources.connectors.table import CONTAINER_NAMES, LOOSE, SOURCES, directory_of, reading_of
+from mmlake.sources.connectors.table import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited
-from mmlake.sources.ingestion import read
+from mmlake.sources.ingestion import read, reading_of
 from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.scanner import scan
 from mmlake.sources.settings import SourceSettings

@@ -22,7 +22,8 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of, reading_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of
+from mmlake.sources.ingestion import reading_of
 from mmlake.sources.names import label_of
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import Content, Reading

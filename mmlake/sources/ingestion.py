@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,18 +18,19 @@ from mmlake import schemas
 from mmlake.download.results import Downloads
 from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
-from mmlake.landing import Landing, as_landing
+from mmlake.landing import Entry, Landing, as_landing
 from mmlake.progress import Advance, silent
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container, reading_of
+from mmlake.sources.connectors import inner_tables
+from mmlake.sources.connectors.table import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_samples, first_stems, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import NOTHING, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.shard import Shard
+from mmlake.sources.shard import Shard, defaults_of, hinted_modality, shard_key
 from mmlake.sources.tables.bookkeeping import without_bookkeeping
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 from mmlake.streams import read_up_to
@@ -92,6 +93,38 @@ def _reading(
         parsed=parsed,
     )
     return replace(reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, names))
+
+
+def reading_of(
+    landing: Landing,
+    path: str,
+    *,
+    settings: SourceSettings,
+    entries: list[Entry] | None = None,
+    part: str = "",
+    siblings: Sequence[Entry] = (),
+    around: Sequence[Entry] = (),
+    parsed: ParsedFiles | None = None,
+) -> Reading:
+    """What a connector needs to read the container or the loose files at the path. parsed: of the owner of this and
+    other readings."""
+    landing = landing.part_of(path)
+    directory = (
+        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
+    )
+    return Reading(
+        landing=landing,
+        key=shard_key(path, part),
+        path=path,
+        settings=settings,
+        defaults=defaults_of(landing, directory),
+        hint=hinted_modality(path),
+        entries=tuple(entries or ()),
+        siblings=tuple(siblings),
+        around=tuple(around),
+        parsed=parsed or ParsedFiles(),
+        inner_table=inner_tables.table_of,
+    )
 
 
 def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:

@@ -7,6 +7,7 @@ from mmlake.formats.compression import SUFFIXES
 from mmlake.formats.texts import printable
 from mmlake.records import digest_of
 
+MARKS = "#%\\"  # a name without these, of ASCII alone, is its own label, and that of no other
 _ID_CHARS = 200  # longer ids are named by their digest
 
 
@@ -34,12 +35,8 @@ def uncompressed_stem_of(name: str) -> str:
 
 def label_of(name: str) -> str:
     """What locators call a member whose name no other has."""
-    return name if is_label(name) else printable(name).replace("#", "%23")
-
-
-def is_label(name: str) -> bool:
-    """Whether no other name gets this as its label."""
-    return name.isascii() and "#" not in name and "%" not in name and "\\" not in name
+    is_own = name.isascii() and not any(map(name.__contains__, MARKS))
+    return name if is_own else printable(name).replace("#", "%23")
 
 
 class SampleNames:

@@ -33,6 +33,7 @@ ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.r
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _nothing = lambda: NOTHING
+_NEW_REF: Final = tuple.__new__  # a third of what the call of a named tuple takes, and every row has a locator
 
 
 @dataclass(slots=True, eq=False)  # not frozen, which doubles what it costs to make one: there is one per member
@@ -165,10 +166,10 @@ class Member(Content):
     def locate(self, pointer: str) -> SourceRef:
         """The locator of the member, or of a text inside it: a JSON pointer or what stands for one."""
         if pointer:
-            return SourceRef(self.path, f"{self.label or ''}#{pointer}")
+            return _NEW_REF(SourceRef, (self.path, f"{self.label or ''}#{pointer}", None, None, None))
         if self.is_range:
-            return SourceRef(self.path, self.label, self.start, self.size_bytes)
-        return SourceRef(self.path, self.label)
+            return _NEW_REF(SourceRef, (self.path, self.label, self.start, self.size_bytes, None))
+        return _NEW_REF(SourceRef, (self.path, self.label, None, None, None))
 
     def forget(self) -> None:
         """Let the first bytes go."""
@@ -223,6 +224,17 @@ class RawItem:
         for name, value in changes.items():
             setattr(item, name, value)
         return item
+
+    def read_text(self, settings: SourceSettings) -> None:
+        """Note the text of the item. Raises UnreadableItem: 1008 past the limit, 1004 where the bytes are no text."""
+        content = self.content
+        assert content is not None
+        if content.text is not None and self.size_bytes <= settings.max_text_bytes:  # its bytes were made from it
+            self.text, self.charset = content.text, None
+            return
+        data = content.whole(settings.max_text_bytes, self.size_bytes)
+        self.size_bytes = len(data)
+        self.decode(data, settings)
 
     def decode(self, data: bytes, settings: SourceSettings) -> None:
         """Note the text that these bytes of the item are, and their charset where it is not UTF-8. Raises

@@ -14,8 +14,9 @@ from mmlake.sources import shard as shards
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still, reading_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
 from mmlake.sources.first_samples import as_found
+from mmlake.sources.ingestion import reading_of
 from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files

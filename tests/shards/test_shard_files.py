@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, ShardCorrupt
+from mmlake.formats.tar_writer import TarWriter, header
 from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
-from mmlake.shards.tar import TarWriter, header, walk
+from mmlake.shards.verify import written_members
 from mmlake.store import BlobStore
 from tests.blobs import file_of
 
@@ -285,7 +286,18 @@ def test_a_folder_without_index_was_never_finished(tmp_path) -> None:
 def test_the_strict_reader_demands_two_zero_blocks_at_the_end(tail: bytes) -> None:
     data = header("a", 0) + tail
     with pytest.raises(ShardCorrupt):
-        list(walk(io.BytesIO(data), len(data)))
+        list(written_members(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1000])
+def test_the_strict_reader_refuses_what_another_program_writes(size_bytes: int) -> None:
+    """One reader reads all tars; a shard has no record, no folder and no time that our writer does not write."""
+    for form, change in ((tarfile.PAX_FORMAT, {"mtime": 1.5}), (tarfile.USTAR_FORMAT, {"mtime": 1})):
+        info = tarfile.TarInfo("a")
+        info.size, info.mtime = size_bytes, change["mtime"]
+        data = info.tobuf(form) + bytes(-(-size_bytes // 512) * 512) + bytes(1024)
+        with pytest.raises(ShardCorrupt, match="damaged"):
+            list(written_members(io.BytesIO(data)))
 
 
 def test_the_strict_reader_refuses_links() -> None:
@@ -293,7 +305,7 @@ def test_the_strict_reader_refuses_links() -> None:
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     data = link.tobuf(tarfile.USTAR_FORMAT) + bytes(1024)
     with pytest.raises(ShardCorrupt, match="damaged"):
-        list(walk(io.BytesIO(data), len(data)))
+        list(written_members(io.BytesIO(data)))
 
 
 class _Killed(BaseException):

@@ -18,7 +18,7 @@ from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
 from mmlake.sources.companions.transcript_tables import Transcripts, speakers_among, tables_among, without
-from mmlake.sources.names import is_label, label_of, stem_of
+from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples, record_endings
@@ -142,7 +142,8 @@ def stems_of(names: Sequence[str], joined: str) -> list[str]:
 
 def labels_of(names: Sequence[str], joined: str) -> Sequence[str]:
     """What locators call many members, were each the only one of its name."""
-    return names if is_label(joined) else [label_of(name) for name in names]
+    is_own = joined.isascii() and not any(map(joined.__contains__, MARKS))
+    return names if is_own else [label_of(name) for name in names]
 
 
 def _repeated(hashes: np.ndarray, name_at: Callable[[int], str]) -> dict[int, tuple[str, bool]]:

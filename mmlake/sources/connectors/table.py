@@ -5,7 +5,7 @@ A connector is recognized by content first; only where the bytes are silent does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from mmlake.errors import UnreadableItem
@@ -20,7 +20,6 @@ from mmlake.sources.connectors import (
     coco,
     descriptions,
     folder,
-    inner_tables,
     json_lines,
     json_list,
     kaldi,
@@ -31,10 +30,8 @@ from mmlake.sources.connectors import (
     warc,
 )
 from mmlake.sources.connectors import zip as zip_format
-from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records import lines as record_lines
-from mmlake.sources.settings import SourceSettings
 from mmlake.sources.tables import arrow, lance, parquet
 from mmlake.streams import read_up_to
 
@@ -224,9 +221,12 @@ _CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CON
 
 def _candidates(extension: str) -> list[Connector]:
     """The connectors that may claim a file with the extension."""
-    return [
-        connector for connector in SOURCES.values() if connector.extensions is None or extension in connector.extensions
-    ]
+    return [one for one in SOURCES.values() if one.extensions is None or extension in one.extensions]
+
+
+_EXTENSIONS = {extension for connector in SOURCES.values() for extension in connector.extensions or ()}
+_BY_EXTENSION = {extension: _candidates(extension) for extension in _EXTENSIONS}
+_OF_OTHERS = [connector for connector in SOURCES.values() if connector.extensions is None]
 
 
 def directory_of(directory: str, landing: Landing) -> str | None:
@@ -278,7 +278,7 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings
 def _told(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings) -> str:
     """The connector of a file with these first bytes. look: gives those that it expands to."""
     extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
-    for connector in _candidates(extension):
+    for connector in _BY_EXTENSION.get(extension, _OF_OTHERS):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
         if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
             connector.is_one is None or connector.is_one(look, name, siblings)
@@ -291,35 +291,3 @@ def _told(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Sibling
     ):
         return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
     return LOOSE
-
-
-def reading_of(
-    landing: Landing,
-    path: str,
-    *,
-    settings: SourceSettings,
-    entries: list[Entry] | None = None,
-    part: str = "",
-    siblings: Sequence[Entry] = (),
-    around: Sequence[Entry] = (),
-    parsed: ParsedFiles | None = None,
-) -> Reading:
-    """What a connector needs to read the container or the loose files at the path. parsed: of the owner of this and
-    other readings."""
-    landing = landing.part_of(path)
-    directory = (
-        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
-    )
-    return Reading(
-        landing=landing,
-        key=shards.shard_key(path, part),
-        path=path,
-        settings=settings,
-        defaults=shards.defaults_of(landing, directory),
-        hint=shards.hinted_modality(path),
-        entries=tuple(entries or ()),
-        siblings=tuple(siblings),
-        around=tuple(around),
-        parsed=parsed or ParsedFiles(),
-        inner_table=inner_tables.table_of,
-    )

@@ -7,7 +7,8 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -71,8 +72,8 @@ class PlainSamples:
             rows = self._alone(members, media) if record is None else self._described(members, record, media)
         except (_Odd, UnreadableItem):
             return None
-        if media and any(row.role in BESIDE for row in rows):
-            pair(rows, [row for row in rows if row.role in BESIDE], self._settings)
+        if media and (texts_beside := [row for row in rows if row.role in BESIDE]):
+            pair(rows, texts_beside, self._settings)
         return rows
 
     def _alone(self, members: list[Member], media: set[str]) -> list[RawItem]:
@@ -104,22 +105,25 @@ class PlainSamples:
         metadata = {name: value for name, value in fields.items() if name not in used}
         licence = None if licence is None else str(fields[licence])
 
-        def text(value: object, name: str, index: int | None, position: int, role: str) -> RawItem:
+        def text(value: object, pointer: str, position: int, role: str) -> RawItem:
             if type(value) is not str:
                 raise _Odd
-            ref = record.locate(record_fields.pointer(name, index))
-            row = RawItem("text", ref, sample_id, position, metadata=metadata, licence=licence)
+            row = RawItem(
+                "text", record.locate(pointer), sample_id, position, role, None, "txt", None, 0, metadata, NOTHING,
+                licence,
+            )  # fmt: skip
             if become_text(row, value, role).fault is not None:
                 raise _Odd
             return row
 
+        listed_texts = record_fields.pointer(settings.texts_field)
         rows = [
-            text(value, settings.texts_field, at, at, "document")
+            text(value, f"{listed_texts}/{at}", at, "document")
             for at, value in enumerate(lists[0])
             if value is not None
         ]
         placed: set[int] = set()  # ids of members
-        for position, member in _listed_images(members, lists[1]):
+        for position, member in _listed_images(members, lists[1]) if lists[1] else ():
             placed.add(id(member))
             rows.append(_file(member, position, media, sample_id, metadata, licence))
         rows.sort(key=_POSITION)
@@ -129,7 +133,7 @@ class PlainSamples:
                 for field in found:
                     # the texts of the list have their positions
                     if field.index is None or field.name != settings.texts_field:
-                        rows.append(text(field.text, field.name, field.index, position, field.role))
+                        rows.append(text(field.text, field.pointer, position, field.role))
                         rows[-1].own = field.own or NOTHING
                         position += 1
             elif id(member) not in placed:
@@ -167,20 +171,18 @@ class _Odd(Exception):
     """The sample is not plain."""
 
 
-def _listed_images(members: list[Member], tokens: Sequence[Any]) -> Iterator[tuple[int, Member]]:
+def _listed_images(members: list[Member], tokens: Sequence[Any]) -> list[tuple[int, Member]]:
     """(position, image) of the tokens that name one."""
-    by_name = {member.name: member for member in members} if tokens else {}
+    by_name = {member.name: member for member in members}
+    found = []
     for position, token in enumerate(tokens):
         if token is not None:
             member = by_name.get(token) if type(token) is str else None
-            if (
-                member is None
-                or member.modality != "image"
-                or member.kind is None
-                or member.kind.content_type == "image/tiff"
-            ):
+            kind = member.kind if member is not None else None
+            if member is None or kind is None or kind.modality != "image" or kind.content_type == "image/tiff":
                 raise _Odd
-            yield position, member
+            found.append((position, member))
+    return found
 
 
 def _file(
@@ -198,18 +200,21 @@ def _file(
     )  # fmt: skip
 
 
-def pair(rows: Iterable[RawItem], texts_beside: Sequence[RawItem], settings: SourceSettings) -> None:
+def pair(rows: Iterable[RawItem], texts_beside: Iterable[RawItem], settings: SourceSettings) -> None:
     """Give the media among the rows the readable texts that came beside them: images the captions, else the
     transcripts; sound and films the other way round, those with times first."""
-    for is_image, order in ((True, BESIDE), (False, BESIDE[::-1])):
-        ranked = sorted(
-            (text for text in texts_beside if text.fault is None and text.role in order),
-            key=lambda text: (order.index(text.role), not _has_times(text)),
-        )
-        chosen = tuple(text_reader(text, settings) for text in ranked if text.role == ranked[0].role)
-        for item in rows if chosen else ():
-            if item.role == "media" and item.fault is None and (item.modality == "image") == is_image:
-                item.beside = chosen
+    readable = [text for text in texts_beside if text.fault is None and text.role in BESIDE]
+    chosen: dict[bool, tuple[TextReader, ...]] = {}  # by whether it is for an image
+    for item in rows if readable else ():
+        if item.role == "media" and item.fault is None:
+            is_image = item.modality == "image"
+            if is_image not in chosen:
+                order = BESIDE if is_image else BESIDE[::-1]
+                ranked = sorted(readable, key=lambda text: (order.index(text.role), not _has_times(text)))
+                chosen[is_image] = tuple(
+                    partial(_text_of, text, settings) for text in ranked if text.role == ranked[0].role
+                )
+            item.beside = chosen[is_image]
 
 
 def _has_times(item: RawItem) -> bool:
@@ -217,17 +222,13 @@ def _has_times(item: RawItem) -> bool:
     return item.content_type in TIMED and item.content is not None and item.content.text is None
 
 
-def text_reader(item: RawItem, settings: SourceSettings) -> TextReader:
-    """A reader of the text of a row."""
-
-    def read() -> str | None:
-        content = item.content
-        assert content is not None
-        if content.text is not None:
-            return content.text
-        try:
-            return texts.decode_text(content.whole(settings.max_text_bytes), settings=settings)[0]
-        except UnreadableItem:
-            return None  # the text's own row says why
-
-    return read
+def _text_of(item: RawItem, settings: SourceSettings) -> str | None:
+    """The text of a row; None where it cannot be read, which its own row says."""
+    content = item.content
+    assert content is not None
+    if content.text is not None:
+        return content.text
+    try:
+        return texts.decode_text(content.whole(settings.max_text_bytes), settings=settings)[0]
+    except UnreadableItem:
+        return None

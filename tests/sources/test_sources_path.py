@@ -1,0 +1,47 @@
+"""How far it is from a member of an archive to its row: whoever follows one picture reads few files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import mmlake
+from mmlake import sources
+from mmlake.store import BlobStore
+from tests.sources.source_builders import land, png, tar
+
+ROOT = Path(mmlake.__file__).parent
+OWN = ("sources/", "formats/", "download/", "landing/")
+
+
+def _files_of(landing: Path, store: BlobStore) -> set[str]:
+    """The files of the library whose functions run while a shard of one picture becomes a row."""
+    settings = sources.SourceSettings()
+    (shard,) = sources.scan(landing, settings=settings)
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT):
+            found.add(path.relative_to(ROOT).as_posix())
+
+    before = sys.getprofile()
+    with store.batch():
+        sys.setprofile(note)
+        try:
+            table = sources.ingest(shard, "image", landing=landing, store=store, settings=settings)
+        finally:
+            sys.setprofile(before)
+    assert table.column("status").to_pylist() == ["ok"]
+    return found
+
+
+def test_a_picture_in_a_tar_passes_through_twelve_files_at_most(tmp_path: Path) -> None:
+    """Those of the store and the vocabulary of all stages are counted apart."""
+    found = _files_of(land(tmp_path / "in", {"a.tar": tar({"x.png": png()})}), BlobStore(tmp_path / "blobs"))
+    assert len([name for name in found if name.startswith(OWN)]) <= 12
+    assert len([name for name in found if name.startswith(OWN[:3])]) <= 9
+    rest = {name.partition("/")[0] for name in found if not name.startswith(OWN)}
+    assert rest <= {"store", "records.py", "schemas.py", "progress.py"}
