@@ -108,7 +108,7 @@ def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.preprocess,
-        runner=job.lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -146,7 +146,7 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.quality,
-        runner=job.lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -195,7 +195,7 @@ def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.dedup,
-        runner=job.lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -218,7 +218,7 @@ def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
         store=lake.store,
         executor=lake.executor,
         settings=lake.settings.embed,
-        runner=lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -264,6 +264,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="preprocess",
             schema=schemas.TRACKS,
             code_version="2",
+            in_workers=True,
             make=_tracks,
             remake=_retry_tracks,
             check=_check_tracks,
@@ -278,6 +279,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="quality",
             schema=schemas.MEASURES,
             code_version="2",
+            in_workers=True,
             make=_measures,
             remake=_retry_measures,
             check=_check_measures,
@@ -306,6 +308,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="dedup",
             schema=schemas.FINGERPRINTS,
             code_version="2",
+            in_workers=True,
             make=_fingerprints,
             remake=_retry_fingerprints,
             check=_check_admitted,
@@ -320,6 +323,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="embed",
             schema=schemas.EMBEDDINGS,
             code_version="2",
+            in_workers=True,
             make=_embeddings,
             remake=_retry_embeddings,
             check=_check_admitted,

@@ -6,7 +6,16 @@ of memory is that item's `Failure` and nobody else's. What a kernel does is no b
 
 from __future__ import annotations
 
+from mmlake.workers.calls import Meter
 from mmlake.workers.cores import usable_cores
-from mmlake.workers.pool import ITEM_MEMORY_BYTES, ITEM_TIMEOUT_S, PoolStats, WorkerPool
+from mmlake.workers.pool import ITEM_MEMORY_BYTES, ITEM_TIMEOUT_S, MIN_ITEM_MEMORY_BYTES, PoolStats, WorkerPool
 
-__all__ = ["ITEM_MEMORY_BYTES", "ITEM_TIMEOUT_S", "PoolStats", "WorkerPool", "usable_cores"]
+__all__ = [
+    "ITEM_MEMORY_BYTES",
+    "ITEM_TIMEOUT_S",
+    "MIN_ITEM_MEMORY_BYTES",
+    "Meter",
+    "PoolStats",
+    "WorkerPool",
+    "usable_cores",
+]

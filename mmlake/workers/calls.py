@@ -13,18 +13,26 @@ _AHEAD_BYTES = 64 << 20  # items and results per worker that a call may have in 
 _SMOOTHING = 0.2  # share of the newest item in the running mean of seconds per item
 
 
+@dataclass(slots=True)
+class Meter:
+    """Processor seconds that workers spent on the items of some calls."""
+
+    cpu_s: float = 0.0
+
+
 class Call:
     """One `map`: its results by index, and how much it holds in memory."""
 
-    def __init__(self, lock: threading.RLock, *, module: str, packages: frozenset[str]) -> None:  # type: ignore[valid-type]
+    def __init__(self, lock: threading.RLock, *, module: str, packages: frozenset[str], meter: Meter) -> None:  # type: ignore[valid-type]
         """module: of the kernel. packages: whose dataclasses and named tuples its results may have."""
-        self.module, self.packages = module, packages
+        self.module, self.packages, self.meter = module, packages, meter
         self.ready = threading.Condition(lock)
         self.results: dict[int, tuple[Any, int]] = {}
         self.next = 0
         self.num_in_flight = 0
         self.size_bytes = 0
         self.is_over = False
+        self.is_interrupted = False
         self._item_s: float | None = None  # running mean; None until the first result
 
     @property

@@ -19,7 +19,7 @@ from typing import Any
 from mmlake.border import Failure
 from mmlake.errors import MmlakeError
 from mmlake.workers import wire
-from mmlake.workers.calls import Call, Raised, Task
+from mmlake.workers.calls import Call, Meter, Raised, Task
 from mmlake.workers.fork_client import fork_server
 from mmlake.workers.process import DamagedStream, Frame, WorkerProcess, rebuilt_error
 from mmlake.workers.worker import FAULT, LOG, NO_MEMORY, OUT_OF_MEMORY, VALUE
@@ -57,12 +57,19 @@ class Dispatcher:
 
     # called by the threads of callers
 
-    def begin(self, module: str, packages: frozenset[str]) -> Call:
-        """A new call. module: of its kernel. packages: whose classes its results may have."""
-        call = Call(self.lock, module=module, packages=packages)
+    def begin(self, *, module: str, packages: frozenset[str], meter: Meter) -> Call:
+        """A new call; see Call."""
+        call = Call(self.lock, module=module, packages=packages, meter=meter)
         with self.lock:
             self._calls.add(call)
         return call
+
+    def interrupt(self) -> None:
+        """Let every call that is in flight raise where its next result is waited for."""
+        with self.lock:
+            for call in self._calls:
+                call.is_interrupted = True
+                call.ready.notify_all()
 
     def submit(self, task: Task) -> None:
         """Put an item at the end of the queue."""
@@ -78,7 +85,9 @@ class Dispatcher:
     def take(self, call: Call) -> Any:
         """The next result of the call; waits for it. Raises what the machine did wrong."""
         with call.ready:
-            while call.next not in call.results:
+            while call.is_interrupted or call.next not in call.results:
+                if call.is_interrupted:
+                    raise MmlakeError("the work was interrupted before this item was done; run it again")
                 if self._error is not None:
                     raise self._error
                 if self._is_closing:
@@ -255,7 +264,9 @@ class Dispatcher:
             self._selector.unregister(worker.results)
 
     def _take_frame(self, worker: WorkerProcess, frame: Frame) -> None:
-        worker.cpu_s = frame.cpu_s
+        used_s, worker.cpu_s = max(0.0, frame.cpu_s - worker.cpu_s), frame.cpu_s
+        if worker.waiting:
+            worker.waiting[0][1].call.meter.cpu_s += used_s
         if frame.kind == LOG:
             record = wire.decode(frame.data)
             logging.getLogger(str(record["name"])).log(int(record["level"]), "%s", record["message"])

@@ -100,7 +100,7 @@ class ForkServer:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(),),
-                    start_new_session=True,  # an interrupt at the terminal is for us alone
+                    process_group=0,  # an interrupt at the terminal is for us alone
                     env={**os.environ, **_ENVIRONMENT},
                 )
             except BaseException:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
-from mmlake.border import Failure
+from mmlake.border import Failure, Runner
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.progress import Advance, silent
-from mmlake.workers.calls import Task
+from mmlake.workers.calls import Meter, Task
 from mmlake.workers.cores import usable_cores
 from mmlake.workers.dispatch import Dispatcher
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 ITEM_TIMEOUT_S = 1800.0  # two hours of film in 1080p take 15 minutes of one core; a hang takes for ever
 ITEM_MEMORY_BYTES = 4 << 30  # the largest picture that `preprocess.max_pixels` admits takes .5 GiB, with its copies 1.5
-_MIN_MEMORY_BYTES = 64 << 20  # below it, importing a decoder fails
+MIN_ITEM_MEMORY_BYTES = 64 << 20  # below it, importing a decoder fails
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,10 +50,10 @@ class WorkerPool:
         item_memory_bytes: int = ITEM_MEMORY_BYTES,
     ) -> None:
         """workers: how many at most; 0 for as many as there are cores that this process may use."""
-        if workers < 0 or item_timeout_s <= 0 or item_memory_bytes < _MIN_MEMORY_BYTES:
+        if workers < 0 or item_timeout_s <= 0 or item_memory_bytes < MIN_ITEM_MEMORY_BYTES:
             raise SettingsError(
                 f"compute: workers={workers}, item_timeout_s={item_timeout_s} and item_memory_bytes={item_memory_bytes} "
-                f"must be at least 0, above 0, and at least {_MIN_MEMORY_BYTES}; correct the settings"
+                f"must be at least 0, above 0, and at least {MIN_ITEM_MEMORY_BYTES}; correct the settings"
             )
         self.workers = workers or usable_cores()
         self._limits: dict[str, Any] = {"item_timeout_s": item_timeout_s, "item_memory_bytes": item_memory_bytes}
@@ -80,9 +80,30 @@ class WorkerPool:
         self, kernel: Callable[[T], R], items: Iterable[T], *, code: int, what: str, advance: Advance = silent
     ) -> Iterator[R | Failure]:
         """See `mmlake.border.Runner.map`. The kernel and the items must be picklable, and the kernel importable."""
+        return self._map(kernel, items, code=code, what=what, advance=advance, meter=Meter())
+
+    def metered(self, meter: Meter) -> Runner:
+        """This pool as a Runner that adds to the meter what its items take of the workers' time."""
+        return _Metered(self, meter)
+
+    def interrupt(self) -> None:
+        """Let every `map` that is in flight raise MmlakeError; later ones are not concerned."""
+        if self._dispatcher is not None:
+            self._dispatcher.interrupt()
+
+    def _map(
+        self,
+        kernel: Callable[[T], R],
+        items: Iterable[T],
+        *,
+        code: int,
+        what: str,
+        advance: Advance,
+        meter: Meter,
+    ) -> Iterator[R | Failure]:
         module, payload = _pickled_kernel(kernel, code=code, what=what)
         dispatcher = self._started()
-        call = dispatcher.begin(module, frozenset({"mmlake", module.partition(".")[0]}))
+        call = dispatcher.begin(module=module, packages=frozenset({"mmlake", module.partition(".")[0]}), meter=meter)
         number = int.from_bytes(hashlib.sha256(payload).digest()[:8], "little")
         try:
             for index, item in enumerate(items):
@@ -115,6 +136,19 @@ class WorkerPool:
             self._dispatcher = Dispatcher(workers=self.workers, **self._limits)
             self._close = weakref.finalize(self, self._dispatcher.close)
         return self._dispatcher
+
+
+class _Metered:
+    """A pool, with one meter for all calls."""
+
+    def __init__(self, pool: WorkerPool, meter: Meter) -> None:
+        self._pool, self._meter = pool, meter
+
+    def map(
+        self, kernel: Callable[[T], R], items: Iterable[T], *, code: int, what: str, advance: Advance = silent
+    ) -> Iterator[R | Failure]:
+        """See `mmlake.border.Runner.map`."""
+        return self._pool._map(kernel, items, code=code, what=what, advance=advance, meter=self._meter)
 
 
 def _pickled_kernel(kernel: Callable[..., Any], *, code: int, what: str) -> tuple[str, bytes]:

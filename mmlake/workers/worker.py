@@ -74,25 +74,27 @@ class _Worker:
     def _next(self) -> tuple[bytes, int, memoryview] | None:
         """The next frame; results are sent before this waits for one."""
         while len(self._buffer) < TASK_HEAD.size:
-            if not self._fill():
+            self._send()
+            data = os.read(self._items, _READ_BYTES)
+            if not data:
                 return None
+            self._buffer += data
         kind, number, size_bytes = TASK_HEAD.unpack_from(self._buffer)
-        end = TASK_HEAD.size + size_bytes
         if kind == ITEM:  # from here on it may be what ends us, if only by its size
             self._page[BEGUN_NS] = time.monotonic_ns()
             self._page[BEGUN] = number
-        while len(self._buffer) < end:
-            if not self._fill():
-                return None
-        data = memoryview(bytes(memoryview(self._buffer)[TASK_HEAD.size : end]))
+        end = TASK_HEAD.size + size_bytes
+        frame = memoryview(bytearray(size_bytes))
+        at = min(end, len(self._buffer)) - TASK_HEAD.size
+        frame[:at] = memoryview(self._buffer)[TASK_HEAD.size : TASK_HEAD.size + at]
         del self._buffer[:end]
-        return kind, number, data
-
-    def _fill(self) -> bool:
-        self._send()
-        data = os.read(self._items, _READ_BYTES)
-        self._buffer += data
-        return bool(data)
+        while at < size_bytes:  # the rest of a large one goes straight to its place
+            self._send()
+            count = os.readv(self._items, [frame[at:]])
+            if not count:
+                return None
+            at += count
+        return kind, number, frame
 
     def _do(self, number: int, data: memoryview) -> None:
         """One item to one frame of results. data: the kernel's number, then the pickled item."""
