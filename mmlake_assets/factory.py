@@ -1,7 +1,7 @@
 """One factory for row assets and one for corpus assets; every stage file calls them with its steps.
 
-A row asset's run covers a range of partitions. `materialize_rows` makes them, several at once where workers decode, then
-logs one exact event each.
+A row asset's run covers a range of partitions. `materialize_rows` makes them, several at once where workers decode,
+then logs one exact event each.
 Where some partitions fail for a reason outside the data (a full disk, a lost landing zone), the good ones are logged
 and the run fails for the others; damaged data never fails a run, it is rows.
 """

@@ -1,6 +1,6 @@
 """Tables of one step for many shards, several at once where workers do the work.
 
-A shard of few items leaves most workers idle, so the next ones are begun before it is done: each in a thread of its own,
+A shard of few items leaves most workers idle, so the next ones are begun before it is done: each in its own thread,
 which reads, stores and makes rows, while all share the lake's worker processes. What a table holds depends on its shard
 alone, so the number of threads changes nothing in it.
 """

@@ -1,6 +1,6 @@
 """The thread that gives items to worker processes and takes their results, for all calls of a pool at once.
 
-Everything about processes happens in this thread; callers only append to the queue and wait for their next result. Pipes
+Everything about processes happens in this thread; callers append to the queue and wait for their next result. Pipes
 are read and written as they can be, never waited for, so that large items and large results do not block each other.
 """
 

@@ -1,6 +1,6 @@
 """A process with one thread that forks workers, so that no process with threads ever forks.
 
-Enters: requests on a socket: start a worker with these four files, kill that one. Leaves: their process ids, and on each
+Enters: requests on a socket: start a worker with these four files, kill that one. Leaves: process ids, and on each
 worker's status pipe how it ended. It imports what kernels need before the first fork, so that a worker starts in
 milliseconds and shares that memory; it opens no foreign bytes itself. It ends when the process that started it does.
 """

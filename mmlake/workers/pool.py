@@ -52,8 +52,9 @@ class WorkerPool:
         """workers: how many at most; 0 for as many as there are cores that this process may use."""
         if workers < 0 or item_timeout_s <= 0 or item_memory_bytes < MIN_ITEM_MEMORY_BYTES:
             raise SettingsError(
-                f"compute: workers={workers}, item_timeout_s={item_timeout_s} and item_memory_bytes={item_memory_bytes} "
-                f"must be at least 0, above 0, and at least {MIN_ITEM_MEMORY_BYTES}; correct the settings"
+                f"compute: workers={workers}, item_timeout_s={item_timeout_s} and "
+                f"item_memory_bytes={item_memory_bytes} must be at least 0, above 0, and at least "
+                f"{MIN_ITEM_MEMORY_BYTES}; correct the settings"
             )
         self.workers = workers or usable_cores()
         self._limits: dict[str, Any] = {"item_timeout_s": item_timeout_s, "item_memory_bytes": item_memory_bytes}

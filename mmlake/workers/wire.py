@@ -1,7 +1,7 @@
 """Results of a worker as bytes, and bytes of a worker as results.
 
-Enters: what a kernel returned. Leaves: the same value in the parent. A worker has handled foreign bytes, so nothing that
-it sends is unpickled: the bytes below can only become plain values, numpy arrays of plain types, and dataclasses and
+Enters: what a kernel returned. Leaves: the same value in the parent. A worker handles foreign bytes, so nothing that it
+sends is unpickled: the bytes below can only become plain values, numpy arrays of plain types, and dataclasses and
 named tuples of packages that the parent names and has imported already (docs/decisions/0017).
 """
 

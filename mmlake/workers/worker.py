@@ -1,7 +1,8 @@
 """What a worker process does: items in, one result each out, in their order.
 
 Enters: frames with kernels and items from the parent. Leaves: frames with results, and on a page of shared memory which
-item is in hand, so that the parent knows whose fault a crash or a hang is. It trusts its parent and is not trusted by it.
+item is in hand, so that the parent knows whose fault a crash or a hang is. It trusts its parent, which
+does not trust it.
 """
 
 from __future__ import annotations
