@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from mmlake.border import Failure, attempt
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.progress import Advance, silent
+from mmlake.workers import ITEM_MEMORY_BYTES, ITEM_TIMEOUT_S, MIN_ITEM_MEMORY_BYTES, WorkerPool
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -60,13 +61,21 @@ class ExecutorStats:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ExecutorSettings:
-    """The knobs of an Executor, as they stand in a settings file."""
+class ComputeSettings:
+    """How much of the machine a run may use. None of it changes rows, so no stamp depends on it; an item that a limit
+    stopped is taken up again by `mmlake retry`."""
 
+    workers: int = 0
+    # processes that decode; 0 for as many as the cores that this process may use (affinity, quota of its container)
+    item_timeout_s: float = ITEM_TIMEOUT_S
+    # seconds for one item in one worker: two hours of film in 1080p take 15 minutes of one core, a hang takes for ever
+    item_memory_bytes: int = ITEM_MEMORY_BYTES
+    # memory for one item in one worker: the largest picture that `preprocess.max_pixels` admits takes 1.5 GiB with its
+    # copies; workers times this is the worst case, a tenth of it what a run over ordinary media uses
     device: str = "auto"
     # auto, cpu, cuda or cuda:<n>; auto takes the first GPU that torch sees, and says so in stats().device
-    decode_workers: int = 2
-    # threads; decoding and tokenizing release the GIL, and two keep one CPU encoder fed on a small machine
+    prepare_threads: int = 2
+    # tokenizing and stacking release the GIL, and two keep one CPU encoder fed on a small machine
     window_items: int = 256
     # items sorted by cost together; at most two windows are in memory (float32 pictures of 224 px: 150 MB a window)
     token_budget: int = 2048
@@ -78,16 +87,29 @@ class ExecutorSettings:
     item_budget: int = 256
     # items per batch where all cost the same
 
+    def __post_init__(self) -> None:
+        """Refuse what no run could use."""
+        lowest = {"workers": 0, "item_timeout_s": 0.001, "item_memory_bytes": MIN_ITEM_MEMORY_BYTES}
+        for name in ("prepare_threads", "window_items", *(f"{unit.removesuffix('s')}_budget" for unit in UNITS)):
+            lowest[name] = 1
+        for name, low in lowest.items():
+            if getattr(self, name) < low:
+                raise SettingsError(f"compute.{name}={getattr(self, name)} is below {low}; correct the setting")
+
+    def pool(self) -> WorkerPool:
+        """A pool of workers with these limits; it starts them when there is work."""
+        return WorkerPool(
+            workers=self.workers, item_timeout_s=self.item_timeout_s, item_memory_bytes=self.item_memory_bytes
+        )
+
 
 class Executor:
     """Runs models over items on one device. Results depend on the items alone, never on which thread was faster."""
 
-    def __init__(
-        self, device: str = "auto", *, settings: ExecutorSettings | None = None, decode_workers: int | None = None
-    ) -> None:
-        self.settings = settings or ExecutorSettings(device=device)
+    def __init__(self, device: str = "auto", *, settings: ComputeSettings | None = None) -> None:
+        self.settings = settings or ComputeSettings(device=device)
         self.device = resolve_device(device if device != "auto" else self.settings.device)
-        self._workers = decode_workers or self.settings.decode_workers
+        self._inferring = threading.Lock()  # tables made in parallel take turns at the device
         self._budgets: dict[str, int] = {}  # model key -> budget learned from an out-of-memory
         self._num_items = self._num_failed = self._num_batches = self._num_oom = 0
         self._used = self._padded = 0
@@ -117,19 +139,20 @@ class Executor:
         windows = ordered_map(
             lambda item: Outcome(item, attempt(prepare, item, code=code, what=what)),
             items,
-            workers=self._workers,
+            workers=self.settings.prepare_threads,
             ahead=2 * self.settings.window_items,
         )
         while window := list(itertools.islice(windows, self.settings.window_items)):
-            outcomes = self._run_window(
-                window,
-                model=model,
-                infer=infer,
-                cost=cost or (lambda prepared: 1),
-                key=model_key,
-                budget=self._budget(unit),
-                code=code,
-            )
+            with self._inferring:
+                outcomes = self._run_window(
+                    window,
+                    model=model,
+                    infer=infer,
+                    cost=cost or (lambda prepared: 1),
+                    key=model_key,
+                    budget=self._budget(unit),
+                    code=code,
+                )
             for outcome in outcomes:
                 paused = time.perf_counter()
                 yield outcome

@@ -41,7 +41,7 @@ def open_media(path: Path) -> InputContainer:
 
     try:
         # without "replace", one tag in Latin-1 loses the whole file
-        return av.open(
+        container = av.open(
             os.fspath(path),
             options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
             metadata_errors="replace",
@@ -52,6 +52,10 @@ def open_media(path: Path) -> InputContainer:
         raise UnreadableItem(
             3001, f"size_bytes={path.stat().st_size}, and no demuxer among the allowed formats opens them"
         ) from error
+    for stream in (*container.streams.video, *container.streams.audio):
+        if stream.codec_context is not None:
+            stream.codec_context.thread_count = 1  # files are decoded side by side, one for each core
+    return container
 
 
 def picture_stream(container: InputContainer) -> VideoStream:

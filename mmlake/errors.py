@@ -410,6 +410,31 @@ _ENTRIES = (
         fix="Encode the sound again, or raise `preprocess.max_frame_samples` if the file is genuine.",
     ),
     ErrorCode(
+        code=3101,
+        name="worker_crashed",
+        severity="P0",
+        what="A decoder ended the worker process that it ran in, twice where that had done other items before.",
+        fix="Compare the file with its publisher's, and report the crash; `mmlake retry` tries it again.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=3102,
+        name="item_timed_out",
+        severity="P0",
+        what="The item was not done in the time that the settings allow, and its worker process was ended.",
+        fix="Raise `compute.item_timeout_s` if the item is genuine, then `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=3103,
+        name="item_out_of_memory",
+        severity="P0",
+        what="The item needs more memory than the settings allow one item, or than the machine has.",
+        fix="Raise `compute.item_memory_bytes` if the item is genuine, or lower `compute.workers` on a small machine, "
+        "then `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
         code=5001,
         name="fingerprint_failed",
         severity="P1",

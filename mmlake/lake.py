@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mmlake.border import IN_PROCESS, Runner
+from mmlake.border import Runner
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable, SettingsError
@@ -31,6 +31,7 @@ from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.store import Blobs, S3Store, open_store, write_atomically
 from mmlake.tables import Tables
 from mmlake.versions import VersionStore
+from mmlake.workers import WorkerPool
 
 
 class Lake:
@@ -43,7 +44,7 @@ class Lake:
         landing: Landing | Place | Mapping[str, Landing | Place] | None = None,
         settings: Settings | None = None,
         executor: Executor | None = None,
-        runner: Runner = IN_PROCESS,
+        runner: Runner | None = None,
         limit: int | None = None,
         s3_client: Callable[[], Any] | None = None,
         connections: RemoteConnections | None = None,
@@ -53,6 +54,7 @@ class Lake:
 
         limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake
         remembers.
+        runner: where items are decoded; worker processes of this lake's own, as its settings say, where none is given.
         s3_client: makes the client for addresses of S3, where the environment shall not. connections: logins, cached
         blocks and connections that outlive this object; None makes them for it alone.
         """
@@ -63,8 +65,7 @@ class Lake:
         self.tables = Tables(self.root / "tables")
         self.registry = Registry(self.root / "landing.sqlite")
         self.retries = Retries(self.root / "retries")
-        self._executor = executor
-        self.runner = runner  # where items are decoded
+        self._executor, self._runner = executor, runner
         self.connections = connections or RemoteConnections()
         self._given = landing.zones if isinstance(landing, Mounts) else self._without_logins(landing or None)
         self._given_limit = limit
@@ -116,11 +117,27 @@ class Lake:
         """Manifests, branches and tags."""
         return VersionStore(self.root / "versions")
 
-    @property
+    @cached_property
     def executor(self) -> Executor:
-        """Runs models: on the GPU where there is one, else on the CPU; one per process, so that models are loaded
-        once."""
-        return self._executor or Executor("auto")
+        """Runs models: on the GPU where there is one, else on the CPU. Loaded models are shared by all of a process."""
+        return self._executor or Executor(settings=self.settings.compute)
+
+    @cached_property
+    def runner(self) -> Runner:
+        """Where items are decoded: processes that start when there is work, and end with the lake."""
+        return self._runner or self.settings.compute.pool()
+
+    def close(self) -> None:
+        """End what this lake has started. A lake that nobody holds any more is closed by itself."""
+        found = self.__dict__.pop("runner", None)
+        if self._runner is None and isinstance(found, WorkerPool):
+            found.close()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def encoder_of(self, modality: str) -> str:
         """The encoder whose vectors this lake keeps for the modality: the settings' choice, else the modality's

@@ -18,7 +18,7 @@ from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, is_current, run_step
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Made, is_current, run_shards, run_step
 
 _LOG = logging.getLogger("mmlake.pipeline")
 
@@ -129,12 +129,22 @@ def stale_corpus(lake: Lake, modality: str) -> bool:
 
 
 def run_tables(lake: Lake, *, modalities: Sequence[str] = tuple(MODALITIES), advance: Advance = silent) -> int:
-    """Make every stage table that is missing or out of date; the number of tables made."""
+    """Make every stage table that is missing or out of date; the number of tables made.
+
+    A step is made for all shards of a modality before the next, several shards at once. Where shards fail, the others
+    of that step are made, and the first one's error is raised.
+    """
     made = 0
     for modality in modalities:
-        for shard in lake.registry.keys(modality):
-            made += sum(
-                not run_step(step, lake, modality, shard, advance=advance).reused for step in ROW_STEPS.values()
-            )
+        shards = lake.registry.keys(modality)
+        for step in ROW_STEPS.values():
+            failed: list[MmlakeError | OSError] = []
+            for _, done in run_shards(step, lake, modality, shards, advance=advance):
+                if isinstance(done, Made):
+                    made += not done.reused
+                else:
+                    failed.append(done)
+            if failed:
+                raise failed[0]
         made += sum(not run_step(step, lake, modality, advance=advance).reused for step in CORPUS_STEPS.values())
     return made

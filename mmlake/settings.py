@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmlake.compute import ComputeSettings
 from mmlake.dedup import DedupSettings
 from mmlake.embed import EmbedSettings
 from mmlake.errors import SettingsError
@@ -43,6 +44,7 @@ class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     web: WebSettings = field(default_factory=WebSettings)
+    compute: ComputeSettings = field(default_factory=ComputeSettings)
 
     def digest(self, sections: tuple[str, ...]) -> str:
         """First 16 hex characters of the SHA-256 of these sections: equal settings, equal digest."""

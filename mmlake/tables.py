@@ -79,14 +79,16 @@ class Stamp:
 
 
 class Stopwatch:
-    """Started when made; tells the fields of a stamp that speak of time."""
+    """The time since it was made, as fields of a stamp."""
 
-    def __init__(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+    def __init__(self, *, of_thread: bool = False) -> None:
+        """of_thread: count the processor time of this thread alone, where others make other tables."""
+        self._clock = time.thread_time if of_thread else time.process_time
+        self._wall, self._cpu = time.perf_counter(), self._clock()
 
-    def fields(self) -> dict[str, Any]:
-        """`seconds`, `cpu_seconds` and `written_at`, as of now."""
-        wall_s, cpu_s = time.perf_counter() - self._wall, time.process_time() - self._cpu
+    def fields(self, *, workers_cpu_s: float = 0.0) -> dict[str, Any]:
+        """`seconds`, `cpu_seconds` and `written_at`, as of now. workers_cpu_s: what other processes spent on it."""
+        wall_s, cpu_s = time.perf_counter() - self._wall, self._clock() - self._cpu + workers_cpu_s
         return {
             "seconds": round(wall_s, 4),
             "cpu_seconds": round(cpu_s, 4),

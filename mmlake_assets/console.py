@@ -31,6 +31,15 @@ RecipeOption = Annotated[
     typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated."),
 ]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=0,
+        envvar="MMLAKE_WORKERS",
+        help="Processes that decode; 0 for as many as there are cores. Default: what the settings file says, else 0.",
+    ),
+]
 DEFAULT_RECIPES = ("everything", "curated")  # in this order: the curated version is compared with everything
 # `dg dev`, which it names, is a package of its own and starts the same
 _UNWARNED = ("-W", "ignore:Function `dev_command` is superseded")
@@ -54,6 +63,7 @@ def run(
     device: DeviceOption = "auto",
     recipe: RecipeOption = None,
     limit: LimitOption = None,
+    workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bring a lake up to date with its landing zone, through Dagster: every table, the catalog, a version per recipe,
@@ -77,6 +87,7 @@ def run(
         recipes=recipe or DEFAULT_RECIPES,
         quiet=as_json,
         limit=limit,
+        workers=workers,
     )
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
 

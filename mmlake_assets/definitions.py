@@ -50,6 +50,7 @@ defs = build(
         os.environ.get("MMLAKE_LAKE", "lake"),
         addresses_in(os.environ.get("MMLAKE_LANDING", "")),
         settings_file=os.environ.get("MMLAKE_SETTINGS") or None,
+        workers=int(os.environ["MMLAKE_WORKERS"]) if os.environ.get("MMLAKE_WORKERS") else None,
     ),
     CudaExecutorResource(device=os.environ.get("MMLAKE_DEVICE", "auto")),
 )

@@ -1,7 +1,7 @@
 """One factory for row assets and one for corpus assets; every stage file calls them with its steps.
 
-A row asset's run covers a range of partitions. `materialize_rows` makes them one after the other, then logs one exact
-event each.
+A row asset's run covers a range of partitions. `materialize_rows` makes them, several at once where workers decode,
+then logs one exact event each.
 Where some partitions fail for a reason outside the data (a full disk, a lost landing zone), the good ones are logged
 and the run fails for the others; damaged data never fails a run, it is rows.
 """
@@ -13,7 +13,7 @@ import dagster as dg
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.publish import VersionStep, run_version_step
-from mmlake.steps import Made, Step, run_step
+from mmlake.steps import Made, Step, run_shards, run_step
 from mmlake_assets import events, page
 from mmlake_assets.partitions import ALL_SHARDS, CORPUS, ROWS, VERSIONS, shard_of
 from mmlake_resources import CudaExecutorResource, LakeResource
@@ -49,7 +49,7 @@ def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     def _row(
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
     ) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
-        yield from materialize_rows(context, step, modality, lake.open(compute.executor()))
+        yield from materialize_rows(context, step, modality, lake.open(compute.executor))
 
     return _row
 
@@ -68,7 +68,7 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     def _corpus(
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
     ) -> dg.MaterializeResult:
-        opened = lake.open(compute.executor())
+        opened = lake.open(compute.executor)
         made = run_step(step, opened, modality, run_id=context.run.run_id)
         context.log.info(page.line(made))
         return dg.MaterializeResult(
@@ -86,13 +86,15 @@ def materialize_rows(
     made: dict[str, Made] = {}
     failed: dict[str, str] = {}
     exit_codes: set[int] = set()
-    for partition in context.partition_keys:
-        try:
-            made[partition] = run_step(step, lake, modality, shard_of(partition), run_id=context.run.run_id)
-            context.log.info(page.line(made[partition]))
-        except (MmlakeError, OSError) as error:
-            failed[partition] = str(error) if isinstance(error, MmlakeError) else f"{type(error).__name__}: {error}"
-            exit_codes.add(error.exit_code if isinstance(error, MmlakeError) else MmlakeError.exit_code)
+    partitions = {shard_of(partition): partition for partition in context.partition_keys}
+    for shard, done in run_shards(step, lake, modality, list(partitions), run_id=context.run.run_id):
+        partition = partitions[shard]
+        if isinstance(done, Made):
+            made[partition] = done
+            context.log.info(page.line(done))
+        else:
+            failed[partition] = str(done) if isinstance(done, MmlakeError) else f"{type(done).__name__}: {done}"
+            exit_codes.add(done.exit_code if isinstance(done, MmlakeError) else MmlakeError.exit_code)
     if not failed:
         yield dg.MaterializeResult(metadata={"partitions": len(made)})
     upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs}
@@ -157,7 +159,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
     ) -> dg.MaterializeResult:
         stamp, result = run_version_step(
-            step, lake.open(compute.executor()), context.partition_key, run_id=context.run.run_id
+            step, lake.open(compute.executor), context.partition_key, run_id=context.run.run_id
         )
         context.log.info(f"{step.name}[{context.partition_key}]: {stamp.num_rows} rows in {stamp.seconds:.2f} s")
         return dg.MaterializeResult(

@@ -56,7 +56,7 @@ def run_lake(
     before_versions: called with the lake once its catalog is up to date, before the first version is made.
     """
     open_files.ensure(os.cpu_count() or 1)
-    opened = lake.open(compute.executor())
+    opened = lake.open(compute.executor)
     with opened.locked("run"):
         ran = Ran(listing=refresh(opened))
         if not opened.registry.known() and not opened.tables.root.exists():

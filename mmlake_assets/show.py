@@ -4,6 +4,7 @@ import logging
 import shlex
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -93,6 +94,7 @@ def run_and_show(
     quiet: bool,
     truth: Truth | None = None,
     limit: int | None = None,
+    workers: int | None = None,
 ) -> Shown:
     """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
     from sqlalchemy.exc import DBAPIError
@@ -108,7 +110,8 @@ def run_and_show(
         if landing
         else None
     )
-    resource = LakeResource.at(str(lake_dir), place, settings_file=str(settings) if settings else None, limit=limit)
+    settings_file = str(settings) if settings else None
+    resource = LakeResource.at(str(lake_dir), place, settings_file=settings_file, limit=limit, workers=workers)
     resource.open().pin_landing()
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
     try:
@@ -209,8 +212,7 @@ class _Follower(logging.Handler):
         super().__init__()
         self._progress = progress
         self._task: TaskID | None = None
-        self._slot: object = None
-        self._num_items = 0  # of the table that is being made
+        self._num_items: Counter[object] = Counter()  # of the tables that are being made, several at once
 
     def begin(self, name: str, total: int) -> None:
         self.end()
@@ -226,8 +228,9 @@ class _Follower(logging.Handler):
         slot, count = getattr(record, "slot", None), getattr(record, "num_items", 0)
         if self._task is None or slot is None:
             return
-        if slot != self._slot:
-            self._slot, self._num_items = slot, 0
-        self._num_items += count
-        now = f"{slot} {self._num_items}" if self._num_items else str(slot)
-        self._progress.update(self._task, advance=1 if record.levelno >= logging.INFO else 0, now=now[-60:])
+        self._num_items[slot] += count
+        now = f"{slot} {self._num_items[slot]}" if self._num_items[slot] else str(slot)
+        is_done = record.levelno >= logging.INFO
+        if is_done:
+            del self._num_items[slot]
+        self._progress.update(self._task, advance=int(is_done), now=now[-60:])

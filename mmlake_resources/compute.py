@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from mmlake.compute import Executor
+from mmlake.compute import ComputeSettings, Executor
 
 
 class CudaExecutorResource(dg.ConfigurableResource):
@@ -17,6 +17,6 @@ class CudaExecutorResource(dg.ConfigurableResource):
         "'cpu' never uses one.",
     )
 
-    def executor(self) -> Executor:
+    def executor(self, settings: ComputeSettings) -> Executor:
         """An executor for that device; the models that it loads stay in the process."""
-        return Executor(self.device)
+        return Executor(self.device, settings=settings)

@@ -1,5 +1,6 @@
 """Where the lake and its landing zone are."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -7,11 +8,12 @@ from typing import Any, cast
 import dagster as dg
 from pydantic import Field, PrivateAttr, field_validator
 
-from mmlake.compute import Executor
+from mmlake.compute import ComputeSettings, Executor
 from mmlake.lake import Lake
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.credentials import split_login
 from mmlake.settings import Settings
+from mmlake.workers import WorkerPool
 from mmlake_resources.s3 import new_s3_client
 
 
@@ -41,6 +43,11 @@ class LakeResource(dg.ConfigurableResource):
         description="TOML file with one table per stage ([quality], [dedup], ...). Left out: the defaults.",
     )
 
+    workers: int | None = Field(
+        default=None,
+        description="Processes that decode; 0 for as many as there are cores. Left out: what the settings file says.",
+    )
+
     s3_endpoint: str | None = Field(
         default=None,
         description="http(s)://host[:port] of an S3-compatible store. Left out, as the next two: what AWS_* and "
@@ -56,6 +63,8 @@ class LakeResource(dg.ConfigurableResource):
     )
     _connections: RemoteConnections = PrivateAttr(default_factory=RemoteConnections)
     # logins, connections and cached blocks of all lakes that this resource opens, in one run after another
+
+    _pool: WorkerPool | None = PrivateAttr(default=None)  # of the run of Dagster that this was set up for
 
     @field_validator("landing", "landings")
     @classmethod
@@ -88,23 +97,42 @@ class LakeResource(dg.ConfigurableResource):
         *,
         settings_file: str | None = None,
         limit: int | None = None,
+        workers: int | None = None,
     ) -> "LakeResource":
         """The lake in that directory, on one landing zone or on several by name."""
         one, several = (None, landing) if isinstance(landing, dict) else (landing, {})
-        return cls(root=root, landing=one, landings=several, settings_file=settings_file, limit=limit)
+        return cls(root=root, landing=one, landings=several, settings_file=settings_file, limit=limit, workers=workers)
 
-    def open(self, executor: Executor | None = None) -> Lake:
-        """The lake, with the executor that its model steps shall use."""
-        settings = Settings.load(Path(self.settings_file) if self.settings_file else None)
+    def open(self, executor: Callable[[ComputeSettings], Executor] | None = None) -> Lake:
+        """The lake. executor: makes what its model steps use, from the settings. Within a run of Dagster all lakes
+        that are opened share one pool of workers, which ends with the run."""
+        settings = self._settings()
         return Lake(
             self.root,
             landing=self.landings or self.landing,
             settings=settings,
-            executor=executor,
+            executor=executor(settings.compute) if executor else None,
+            runner=self._pool,
             limit=self.limit,
             s3_client=self._s3_client(),
             connections=self._connections,
         )
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Begin a run."""
+        self._pool = self._settings().compute.pool()
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """End a run, and its workers with it."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _settings(self) -> Settings:
+        settings = Settings.load(Path(self.settings_file) if self.settings_file else None)
+        if self.workers is None:
+            return settings
+        return dataclasses.replace(settings, compute=dataclasses.replace(settings.compute, workers=self.workers))
 
     def _s3_client(self) -> Callable[[], Any] | None:
         named = (self.s3_endpoint, self.s3_region, self.s3_profile)

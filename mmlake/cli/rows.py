@@ -143,7 +143,11 @@ def rows(
         )
     else:
         source = _of_lake(lake, version, shard, lists, settings, repeats=repeats)
-    with _bar(source.num_shards, quiet=as_json) as (advance_shards, advance_rows):
+    chosen_settings = Settings.load(settings)
+    with (
+        _bar(source.num_shards, quiet=as_json) as (advance_shards, advance_rows),
+        chosen_settings.compute.pool() as runner,
+    ):
         done = export_rows(
             source.batches(advance_shards),
             out,
@@ -152,7 +156,8 @@ def rows(
             filters=chosen,
             moment=materialize,
             settings=how,
-            models=Settings.load(settings).embed,
+            models=chosen_settings.embed,
+            runner=runner,
             about={"from": source.about, **lists},
             advance=advance_rows,
         )

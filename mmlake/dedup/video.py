@@ -42,7 +42,6 @@ def sampled_planes(path: Path, *, step_s: float) -> tuple[np.ndarray, np.ndarray
     planes: list[np.ndarray] = []
     with open_media(path) as container:
         stream = picture_stream(container)
-        stream.thread_type = "AUTO"
         start_s = None
         for frame in frames(container, stream):
             if frame.time is None:

@@ -38,7 +38,6 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
         num_pixels = stream.codec_context.width * stream.codec_context.height
         if num_pixels > settings.max_pixels:
             raise UnreadableItem(3004, f"num_pixels={num_pixels} not in [1, {settings.max_pixels}]")
-        stream.thread_type = "AUTO"
         sounds = list(container.streams.audio[:1])
         video_codec, audio_codec = (
             stream.codec_context.name,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from mmlake.border import IN_PROCESS, Runner
 from mmlake.compute import Executor
 from mmlake.embed import EmbedSettings
 from mmlake.errors import SettingsError
@@ -58,20 +59,22 @@ def export_rows(
     settings: WriteSettings | None = None,
     models: EmbedSettings | None = None,
     executor: Executor | None = None,
+    runner: Runner = IN_PROCESS,
     about: Mapping[str, Any] | None = None,
     advance: Advance = silent,
 ) -> Exported:
     """What was written under `out`, and what was not. places: where bytes are read from; filters that inspect pictures
     read them whatever the moment.
 
-    moment: one of MOMENTS. advance: called with counts of rows. Raises as `write_rows` does, and MissingExtra or
+    moment: one of MOMENTS. runner: where filters decode pictures. advance: called with counts
+    of rows. Raises as `write_rows` does, and MissingExtra or
     ModelMissing for filters that lack something.
     """
     if moment not in MOMENTS:
         raise SettingsError(f"materialize={moment!r} is not one of {list(MOMENTS)}; correct the setting")
     settings = settings or WriteSettings()
     check_needs(filters, models)
-    chain = _Chain(places, filters, moment, settings.part_bytes, models, executor)
+    chain = _Chain(places, filters, moment, settings.part_bytes, models, executor, runner)
     fill = functools.partial(materialize, places=places) if moment == "write" else None
     record = {
         **(about or {}),
@@ -102,7 +105,9 @@ class _Chain:
         part_bytes: int,
         models: EmbedSettings | None,
         executor: Executor | None,
+        runner: Runner,
     ) -> None:
+        self._runner = runner
         self._places, self._filters, self._moment, self._part_bytes, self._models = (
             places,
             filters,
@@ -120,7 +125,12 @@ class _Chain:
                 if self._moment == "read":
                     part = materialize(part, self._places)
                 kept, dropped = apply_filters(
-                    part, self._filters, pictures=self._pictures, models=self._models, executor=self._executor
+                    part,
+                    self._filters,
+                    pictures=self._pictures,
+                    models=self._models,
+                    executor=self._executor,
+                    runner=self._runner,
                 )
                 self.dropped += dropped
                 yield kept

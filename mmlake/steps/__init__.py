@@ -8,7 +8,8 @@ staleness test all walk these same tables, so they cannot disagree. Steps over t
 from __future__ import annotations
 
 from mmlake.steps.corpus import CORPUS_STEPS
+from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS
 from mmlake.steps.step import Made, Step, is_current, recheck, run_step
 
-__all__ = ["CORPUS_STEPS", "ROW_STEPS", "Made", "Step", "is_current", "recheck", "run_step"]
+__all__ = ["CORPUS_STEPS", "ROW_STEPS", "Made", "Step", "is_current", "recheck", "run_shards", "run_step"]

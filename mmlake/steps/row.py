@@ -110,7 +110,7 @@ def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.preprocess,
-        runner=job.lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -148,7 +148,7 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.quality,
-        runner=job.lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -197,7 +197,7 @@ def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
         job.modality,
         store=job.lake.store,
         settings=job.lake.settings.dedup,
-        runner=job.lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -220,7 +220,7 @@ def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
         store=lake.store,
         executor=lake.executor,
         settings=lake.settings.embed,
-        runner=lake.runner,
+        runner=job.runner,
         advance=job.advance,
     )
 
@@ -266,6 +266,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="preprocess",
             schema=schemas.TRACKS,
             code_version="2",
+            in_workers=True,
             make=_tracks,
             remake=_retry_tracks,
             check=_check_tracks,
@@ -280,6 +281,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="quality",
             schema=schemas.MEASURES,
             code_version="2",
+            in_workers=True,
             make=_measures,
             remake=_retry_measures,
             check=_check_measures,
@@ -308,6 +310,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="dedup",
             schema=schemas.FINGERPRINTS,
             code_version="2",
+            in_workers=True,
             make=_fingerprints,
             remake=_retry_fingerprints,
             check=_check_admitted,
@@ -322,6 +325,7 @@ ROW_STEPS: dict[str, Step] = {
             stage="embed",
             schema=schemas.EMBEDDINGS,
             code_version="2",
+            in_workers=True,
             make=_embeddings,
             remake=_retry_embeddings,
             check=_check_admitted,

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mmlake import contracts, sources
+from mmlake.border import Runner
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, digest_of
 from mmlake.schemas import TableSchema, conform
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
+from mmlake.workers import Meter, WorkerPool
 
 # DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
 _LOG = logging.getLogger("mmlake.steps")
@@ -29,6 +31,7 @@ class Job:
     modality: str
     shard: str
     advance: Advance
+    runner: Runner  # where items are decoded
 
     def read(self, table: str, columns: list[str] | None = None) -> pa.Table:
         """An input table of the same partition."""
@@ -60,6 +63,7 @@ class Step:
     over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
     # reads the priorities in the landing zone's `_source.json` files, which no table holds
     weighs_sources: bool = False
+    in_workers: bool = False  # its items go through worker processes, so several shards at once keep all cores busy
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
 
@@ -127,8 +131,10 @@ def run_step(
         _LOG.info("%s: unchanged, %d rows", slot, before.num_rows, extra={"slot": slot})
         return Made(slot, before, True, inputs)
     _LOG.debug("%s: begun", slot, extra={"slot": slot})
-    started = Stopwatch()
-    job = Job(lake=lake, modality=modality, shard=shard, advance=_told(slot, advance))
+    started, runner, meter = Stopwatch(of_thread=step.in_workers), lake.runner, Meter()
+    if isinstance(runner, WorkerPool):
+        runner = runner.metered(meter)
+    job = Job(lake=lake, modality=modality, shard=shard, advance=_told(slot, advance), runner=runner)
     with lake.naming_blobs():
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
             table = (
@@ -146,7 +152,7 @@ def run_step(
             media_bytes=_media_bytes(table),
             run_id=run_id,
             device=lake.executor.device if step.gpu else "cpu",
-            **started.fields(),
+            **started.fields(workers_cpu_s=meter.cpu_s),
         )
     lake.retries.fulfilled(slot, wanted if same and step.remake is not None else (), at=stamp.written_at)
     _LOG.info("%s: %d rows in %.2f s", slot, stamp.num_rows, stamp.seconds, extra={"slot": slot})
@@ -196,5 +202,5 @@ def recheck(step: Step, lake: Lake, modality: str, *, shards: list[str] | None =
         slot = Slot(step.name, modality, key)
         table = conform(step.schema, lake.tables.read(slot))
         check_key(slot, step.schema, table)
-        rows += step.check(Job(lake=lake, modality=modality, shard=key, advance=silent), table)
+        rows += step.check(Job(lake=lake, modality=modality, shard=key, advance=silent, runner=lake.runner), table)
     return len(keys), rows

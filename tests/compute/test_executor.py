@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import compute
 from mmlake.border import Failure
-from mmlake.compute import Executor, ExecutorSettings, form_batches, ordered_map
+from mmlake.compute import ComputeSettings, Executor, form_batches, ordered_map
 from mmlake.errors import MissingExtra, MmlakeError, SettingsError
 
 
@@ -43,7 +43,7 @@ def test_results_come_in_input_order_whatever_the_batches():
         items,
         cost=lambda item: item,
         unit="tokens",
-        executor=Executor(settings=ExecutorSettings(device="cpu", token_budget=10, window_items=4)),
+        executor=Executor(settings=ComputeSettings(device="cpu", token_budget=10, window_items=4)),
     )
     assert [(one.item, one.value) for one in outcomes] == [(item, 2 * item) for item in items]
 
@@ -79,7 +79,7 @@ def test_an_out_of_memory_halves_the_batch_and_the_smaller_budget_is_kept():
             raise MemoryError
         return batch
 
-    executor = Executor(settings=ExecutorSettings(device="cpu", item_budget=16))
+    executor = Executor(settings=ComputeSettings(device="cpu", item_budget=16))
     assert [one.value for one in run(range(16), executor=executor, infer=infer)] == list(range(16))
     assert sizes == [16, 8, 4, 4, 8, 4, 4]
     sizes.clear()
@@ -162,7 +162,7 @@ def test_preparation_stays_ahead_but_bounded():
 
 
 def test_stats_add_up_and_count_padding():
-    executor = Executor(settings=ExecutorSettings(device="cpu", token_budget=8))
+    executor = Executor(settings=ComputeSettings(device="cpu", token_budget=8))
     run([4, 2, 1], executor=executor, cost=lambda item: item, unit="tokens")
     stats = executor.stats()
     assert (stats.num_items, stats.num_failed, stats.num_batches, stats.device) == (3, 0, 2, "cpu")

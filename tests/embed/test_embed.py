@@ -10,7 +10,7 @@ import pytest
 
 from mmlake import schemas
 from mmlake.border import Failure
-from mmlake.compute import Executor
+from mmlake.compute import ComputeSettings, Executor
 from mmlake.embed import (
     DEFAULT_ENCODERS,
     ENCODERS,
@@ -148,7 +148,7 @@ def test_the_same_input_gives_the_same_table_in_any_order(tmp_path, executor):
     store = BlobStore(tmp_path)
     rows = [{"digest": store.put(coded(noise(seed)))} for seed in range(5)]
     assert run(rows, "image", store, executor).equals(
-        run(rows[::-1], "image", store, Executor("cpu", decode_workers=1))
+        run(rows[::-1], "image", store, Executor("cpu", settings=ComputeSettings(prepare_threads=1)))
     )
 
 
