@@ -172,9 +172,9 @@ def test_what_a_library_raises_is_reported_in_our_words(
         raise raised
 
     monkeypatch.setattr(type(memory), "info", info)
-    with pytest.raises(expected, match=words) as raised:
+    with pytest.raises(expected, match=words) as failure:
         FilesystemLanding("memory://in", retries=patient)._storage.info("in/a.txt")
-    assert "secret" not in str(raised.value)
+    assert "secret" not in str(failure.value)
 
 
 @pytest.mark.parametrize("status", [401, 403])
