@@ -394,12 +394,8 @@ class S3Store(Blobs):
         with _ADMITTING:
             if not self.bucket.is_conditional(self._address.key("")) and self.location not in _WRITERS:
                 held = ExitStack()
-                held.enter_context(
-                    exclusive_lock(
-                        self._spool / "writer.lock",
-                        what=f"the store {self.location}, which takes one writer at a time,",
-                    )
-                )
+                what = f"the store {self.location}, which takes one writer at a time,"
+                held.enter_context(exclusive_lock(self._spool / "writer.lock", what=what))
                 _WRITERS[self.location] = held
                 _LOG.warning(
                     "store %s ignores conditional writes (If-None-Match); this process alone may write to it: "

@@ -170,7 +170,7 @@ class _Reader:
 
     def _object(self, depth: int) -> Any:
         module, _, path = bytes(self.sized()).decode().partition(":")
-        if module.partition(".")[0] not in self._packages or self._take(1) != b"m":
+        if module.partition(".")[0] not in self._packages or bytes(self._take(1)) != b"m":
             raise ValueError("a class of another package")
         fields = {self.value(depth + 1): self.value(depth + 1) for _ in range(self._count())}
         found: Any = sys.modules.get(module)

@@ -17,7 +17,8 @@ from mmlake.formats import sniff
 from mmlake.landing import Entry
 from mmlake.sources.companions.dialects import TABLES, dialect_of, form_of
 from mmlake.sources.companions.file_tables import FileTable, FileTables
-from mmlake.sources.companions.placement import DESCRIPTIONS, Placement
+from mmlake.sources.companions.placement import Placement
+from mmlake.sources.companions.places import DESCRIPTIONS
 from mmlake.sources.raw_items import Reading
 from mmlake.sources.records.lines import Line, lines, separated_lines
 from mmlake.sources.records.separated_values import first_cells
