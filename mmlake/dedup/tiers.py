@@ -193,7 +193,7 @@ def _prints(
 ) -> Iterator[tuple[Row, Prints | Failure]]:
     """What became of each row, in no order that counts."""
     what = f"no fingerprint can be made of this {tier.modality} item"
-    kernel = partial(tier.fingerprint, settings=settings)
+    kernel = partial(_fingerprinted, tier.fingerprint, settings)
 
     def attempted(batches: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[Prints] | Failure]]:
         return map_opened(
@@ -210,6 +210,13 @@ def _prints(
             alone += rows
     for rows, found in attempted([row] for row in alone):
         yield rows[0], found if isinstance(found, Failure) else found[0]
+
+
+def _fingerprinted(
+    fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]], settings: DedupSettings, batch: Sequence[Any]
+) -> list[Prints]:
+    """The kernel of a tier: its prints of a batch of items."""
+    return fingerprint(batch, settings)
 
 
 def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:
