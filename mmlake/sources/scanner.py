@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
@@ -61,6 +62,9 @@ def _scan(
     is_whole, around = around is None, around or Around(landing)
     memory = _Memory(landing, around, settings=settings, known=known)
     around.recall = memory.is_loose_still
+    scan_directory = partial(
+        _scan_directory, landing, settings=settings, known=known, around=around, allowance=allowance, limit=limit
+    )
     # directories whose files speak of other directories: read when those are listed
     speaking = dict[str, list[Entry]]()
     for directory, entries in landing.directories():
@@ -74,32 +78,10 @@ def _scan(
             if around.speaks(directory):
                 speaking[directory] = entries
             else:
-                found.extend(
-                    _scan_directory(
-                        landing,
-                        directory,
-                        entries,
-                        settings=settings,
-                        known=known,
-                        around=around,
-                        allowance=allowance,
-                        limit=limit,
-                    )
-                )
+                found.extend(scan_directory(directory, entries))
     for directory, entries in speaking.items():
         memory.listed = directory, entries
-        found.extend(
-            _scan_directory(
-                landing,
-                directory,
-                entries,
-                settings=settings,
-                known=known,
-                around=around,
-                allowance=allowance,
-                limit=limit,
-            )
-        )
+        found.extend(scan_directory(directory, entries))
     for path, entries in inside.items():
         governing = default_files(landing, path.rpartition("/")[0] or ".")
         same = as_found(known.get(shards.shard_key(path)), limit)
@@ -114,8 +96,8 @@ def _scan(
 
 
 class _Memory:
-    """What the last look found to be loose files, and so no manifests. Manifests are few, and looked at; files that
-    only might be some are many."""
+    """What the last scan found to be loose files, and so no manifests. Manifests are few, and opened; files that only
+    might be some are many."""
 
     def __init__(
         self, landing: Landing, around: Around, *, settings: SourceSettings, known: Mapping[str, Shard]
@@ -125,7 +107,7 @@ class _Memory:
         self.listed: tuple[str, list[Entry]] = "", []  # a directory and its files, which need not be listed again
 
     def is_loose_still(self, entry: Entry) -> bool:
-        """Whether the file was loose at the last look, and neither it nor those beside it have changed."""
+        """Whether the file was loose at the last scan, and neither it nor those beside it have changed."""
         directory = entry.path.rpartition("/")[0] or "."
         if not self._known or shards.shard_key(entry.path) in self._known:
             return False
@@ -214,19 +196,11 @@ def _scan_directory(
         else:
             allowance.take_one()
             others = [entry for entry in loose if not directory_parts.is_in(entry, part)]
-            found.append(
-                _shard(
-                    landing,
-                    directory,
-                    LOOSE,
-                    files,
-                    governing,
-                    settings,
-                    part=part,
-                    siblings=others,
-                    around=around.of(directory),
-                )
-            )
+            shard = _shard(
+                landing, directory, LOOSE, files, governing, settings, part=part, siblings=others,
+                around=around.of(directory),
+            )  # fmt: skip
+            found.append(shard)
     return found
 
 
@@ -238,7 +212,7 @@ def _unchanged(
     known: Mapping[str, Shard],
     settings: SourceSettings,
 ) -> set[str]:
-    """Paths of the files that were loose at the last look and are what they were: those of parts of the directory
+    """Paths of the files that were loose at the last scan and are what they were: those of parts of the directory
     with an equal revision."""
     same: set[str] = set()
     for part, files in directory_parts.parts_of(changed, max_files=settings.max_loose_files).items():

@@ -13,11 +13,11 @@ from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import zip as zip_format
-from mmlake.formats.tar import Window
 from mmlake.formats.zip_members import opened
 from mmlake.landing import Entry, Landing
 from mmlake.sources.companions.placement import Around, holds_images, is_speaking_archive, may_be_annotations
 from mmlake.sources.companions.zip_entries import File, Packed, packed, unpacked_path
+from mmlake.streams import Window
 
 _ENTRIES_KEPT = 400_000  # of archives, in memory, 150 bytes each; all zips of COCO 2017 have 330,000
 
