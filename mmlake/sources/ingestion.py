@@ -61,7 +61,7 @@ def _reading(
     landing: Landing,
     settings: SourceSettings,
     downloads: Downloads | None,
-    parsed: ParsedFiles | None,
+    parsed: ParsedFiles | None = None,
 ) -> Reading:
     landing, parsed = landing.part_of(shard.path), parsed or ParsedFiles()
     if shard.limit is not None:
