@@ -5,7 +5,7 @@ Enters: a kernel (a function of one item) and items. Leaves: for each item, in o
 the house is an `Exception` caught.
 
 A kernel is picklable (a top-level function, or `functools.partial` over picklable arguments), and so is an item: bytes,
-a local path, plain records. It reads no store, so that a runner may call it in another process. Whoever calls prepares
+a local path, plain records. It reads no store, so that a runner may call it in another process. The caller prepares
 the item from the store (`opened`), and stores what comes back.
 """
 

@@ -440,7 +440,7 @@ _ENTRIES = (
         severity="P1",
         what="No fingerprint could be made of the item although it was decoded before: near duplicates of it are not "
         "found.",
-        fix="Try again with `mmlake retry`; look for the item's digest in the log of the fingerprints step.",
+        fix="Try again with `mmlake retry`; search the log of the fingerprints step for the item's digest.",
     ),
     ErrorCode(
         code=5002,
@@ -448,7 +448,7 @@ _ENTRIES = (
         severity="P1",
         what="No vector could be made of the item although it was decoded before: search by meaning and semantic "
         "duplicates miss it.",
-        fix="Try again with `mmlake retry`; look for the item's digest in the log of the embeddings step.",
+        fix="Try again with `mmlake retry`; search the log of the embeddings step for the item's digest.",
     ),
     ErrorCode(
         code=5003,

@@ -30,7 +30,7 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     Raises what it raised where none can be.
 
     at_most: new and changed shards that are opened; the others are left for the next scan. None opens all.
-    settled_before_s: Unix time; shards touched after it are left for a later scan unless a `_SUCCESS` marker vouches
+    settled_before_s: Unix time; shards touched after it are left for a later scan unless a `_SUCCESS` marker stands
     for them. None takes all.
     """
     known = lake.registry.known()

@@ -32,7 +32,7 @@ def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
 
 
 class Seekable(io.RawIOBase):
-    """A place in a file of known size, to be read from by whoever derives from this."""
+    """A place in a file of known size, for subclasses that read from it."""
 
     _size: int
     _at: int

@@ -31,7 +31,7 @@ class ModalitySummary:
     statuses: dict[str, int]  # every status -> rows
     duplicates: dict[str, int]  # tier -> rows that another row stands for
     rules: dict[str, int] = field(default_factory=dict)  # gravest rule -> rows
-    num_waiting: int = 0  # rows that no verdict speaks of yet: a run is going on, or was stopped
+    num_waiting: int = 0  # rows without a verdict yet: a run is going on, or was stopped
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

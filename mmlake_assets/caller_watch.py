@@ -20,7 +20,7 @@ from pathlib import Path
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
 _FROM_TERMINAL = 0x80  # SI_KERNEL: such as Ctrl-C, which the whole process group has
 _PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-_HEEDED = _PASSED_ON | {signal.SIGCHLD}
+_WATCHED = _PASSED_ON | {signal.SIGCHLD}
 _PATIENCE_S = 10.0  # for children of a killed program to end by themselves
 _POLL_S = 0.05
 
@@ -35,12 +35,12 @@ def become(command: Sequence[str], environment: Mapping[str, str], *, held: int)
         os.execve(command[0], command, environment)
     libc = ctypes.CDLL(None)
     libc.prctl(_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEEDED)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     program = subprocess.Popen(
         command, env=environment, pass_fds=[held], preexec_fn=partial(_follow, libc, os.getpid(), before)
     )
     while (code := program.poll()) is None:
-        received = signal.sigwaitinfo(_HEEDED)
+        received = signal.sigwaitinfo(_WATCHED)
         if received.si_signo == signal.SIGCHLD:
             _reap(program.pid)
         elif received.si_code != _FROM_TERMINAL:

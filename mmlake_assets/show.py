@@ -97,43 +97,17 @@ def run_and_show(
     workers: int | None = None,
 ) -> Shown:
     """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
-    from sqlalchemy.exc import DBAPIError
-
     from mmlake_assets.instance import dagster_home, open_instance
     from mmlake_assets.run import run_lake
 
     started = time.perf_counter()
-    place = (
-        {name: absolute(one) if one else "" for name, one in landing.items()}
-        if isinstance(landing, dict)
-        else absolute(landing)
-        if landing
-        else None
-    )
-    settings_file = str(settings) if settings else None
+    place, settings_file = _absolute(landing), str(settings) if settings else None
     resource = LakeResource.at(str(lake_dir), place, settings_file=settings_file, limit=limit, workers=workers)
     resource.open().pin_landing()
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
-    try:
-        with open_instance(lake_dir) as instance, watching(quiet) as phase:
-            ran = run_lake(
-                resource,
-                CudaExecutorResource(device=device),
-                instance,
-                recipes=recipes,
-                phase=phase,
-                before_versions=pin,
-            )
-    except KeyboardInterrupt:
-        messages().print("stopped; the tables that are done stay, and the same command goes on from there")
-        raise
-    except DBAPIError as error:
-        if (
-            isinstance(error.orig, sqlite3.Error)
-            and (of_disk := of_the_disk(error.orig, dagster_home(lake_dir))) is not None
-        ):
-            raise of_disk from error
-        raise
+    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
+        executor = CudaExecutorResource(device=device)
+        ran = run_lake(resource, executor, instance, recipes=recipes, phase=phase, before_versions=pin)
     lake = resource.open()
     summary, met = summarize(lake), compare_with_truth(lake, truth) if truth else None
     if ran.runs or not (report := newest_report(lake)).exists():
@@ -156,6 +130,30 @@ def run_and_show(
         seconds=seconds,
         changes=changes,
     )
+
+
+def _absolute(landing: str | dict[str, str] | None) -> str | dict[str, str] | None:
+    """The addresses with absolute paths; an empty one, which takes a landing zone away, stays empty."""
+    if isinstance(landing, dict):
+        return {name: absolute(one) if one else "" for name, one in landing.items()}
+    return absolute(landing) if landing else None
+
+
+@contextmanager
+def _explained(home: Path) -> Iterator[None]:
+    """Says what Ctrl-C leaves, and raises a full or read-only disk under Dagster's database as what it is."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        messages().print("stopped; the tables that are done stay, and the same command goes on from there")
+        raise
+    except DBAPIError as error:
+        of_disk = of_the_disk(error.orig, home) if isinstance(error.orig, sqlite3.Error) else None
+        if of_disk is not None:
+            raise of_disk from error
+        raise
 
 
 @contextmanager

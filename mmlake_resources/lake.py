@@ -58,7 +58,7 @@ class LakeResource(dg.ConfigurableResource):
     settle_s: float = Field(
         default=10.0,
         description="Seconds that a landed file must rest before the sensor takes it, unless a `_SUCCESS` "
-        "marker vouches for "
+        "marker stands next to "
         "it.",
     )
     _connections: RemoteConnections = PrivateAttr(default_factory=RemoteConnections)

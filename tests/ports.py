@@ -6,7 +6,8 @@ import os
 import random
 import socket
 
-# below the ports that kernels give to whoever asks for any, and to connections: nothing takes one of these by chance
+# below the ports that kernels give to a program that asks for any, and to connections: nothing takes one of these by
+# chance
 _FIRST, _EACH = 12_000, 2_000
 
 

@@ -38,7 +38,8 @@ def status(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None
 def search(
     query: Annotated[str | None, typer.Argument(help="Words to search for.")] = None,
     like: Annotated[
-        Path | None, typer.Option("--like", help="A file to find the like of; its type is detected from its bytes.")
+        Path | None,
+        typer.Option("--like", help="Find items that resemble this file; its type is detected from its bytes."),
     ] = None,
     where: Annotated[
         str | None,

@@ -25,11 +25,15 @@ from mmlake.cli.app import (
 )
 from mmlake.drawing import shown, table
 from mmlake.errors import SettingsError
+from mmlake.progress import Advance
 from mmlake.records import MODALITIES
 
 if TYPE_CHECKING:
     from mmlake.rows.batch import RowBatch
+    from mmlake.rows.export import Exported
     from mmlake.rows.materialize import Places
+    from mmlake.rows.row_writer import WriteSettings
+    from mmlake.settings import Settings
 
 PANEL = "Versions"
 
@@ -44,66 +48,79 @@ class _Source:
     about: dict[str, Any] = field(default_factory=dict)
 
 
+VersionArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Version, branch, tag or id whose items are written; everything that was ingested when left out."
+    ),
+]
+ShardOption = Annotated[list[str] | None, typer.Option("--shard", help="Only this shard; may be given several times.")]
+ToOption = Annotated[str, typer.Option("--to", help="parquet or webdataset.")]
+OutOption = Annotated[Path, typer.Option("--out", help="Directory of the files and of their _provenance.json.")]
+FieldsOption = Annotated[
+    str | None,
+    typer.Option("--fields", help="Fields of the records to keep, with commas between; all when left out."),
+]
+PerImageFieldsOption = Annotated[
+    str, typer.Option("--per-image-fields", help="With --landing: list fields that have one value per image.")
+]
+PerTextFieldsOption = Annotated[
+    str, typer.Option("--per-text-fields", help="With --landing: list fields that have one value per text.")
+]
+MaterializeOption = Annotated[
+    str,
+    typer.Option(
+        "--materialize",
+        help="When bytes of media are read into the rows: read (before the filters), write (after them) or never.",
+    ),
+]
+OnErrorOption = Annotated[
+    str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")
+]
+FiltersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        help="NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several "
+        "times.",
+    ),
+]
+KeepInvalidOption = Annotated[
+    bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")
+]
+RepeatsOption = Annotated[
+    bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")
+]
+CompressionOption = Annotated[str, typer.Option("--compression", help="Parquet: snappy, zstd, gzip or none.")]
+RowGroupRowsOption = Annotated[int, typer.Option("--row-group-rows", help="Parquet: rows of a row group.")]
+SamplesPerFileOption = Annotated[
+    int, typer.Option("--samples-per-file", help="Samples of a file; it is also closed at 1 GiB.")
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace what this command wrote there before.")]
+AppendOption = Annotated[bool, typer.Option("--append", help="Write next to what is there.")]
+
+
 @app.command(rich_help_panel=PANEL)
 def rows(
-    version: Annotated[
-        str,
-        typer.Argument(
-            help="Version, branch, tag or id whose items are written; everything that was ingested when left out."
-        ),
-    ] = "",
+    version: VersionArgument = "",
     lake: LakeOption = DEFAULT_LAKE,
     landing: LandingOption = None,
-    shard: Annotated[
-        list[str] | None, typer.Option("--shard", help="Only this shard; may be given several times.")
-    ] = None,
-    to: Annotated[str, typer.Option("--to", help="parquet or webdataset.")] = "parquet",
-    out: Annotated[Path, typer.Option("--out", help="Directory of the files and of their _provenance.json.")] = Path(
-        "rows"
-    ),
-    fields: Annotated[
-        str | None,
-        typer.Option("--fields", help="Fields of the records to keep, with commas between; all when left out."),
-    ] = None,
-    per_image_fields: Annotated[
-        str, typer.Option("--per-image-fields", help="With --landing: list fields that have one value per image.")
-    ] = "",
-    per_text_fields: Annotated[
-        str, typer.Option("--per-text-fields", help="With --landing: list fields that have one value per text.")
-    ] = "",
-    materialize: Annotated[
-        str,
-        typer.Option(
-            "--materialize",
-            help="When bytes of media are read into the rows: read (before the filters), write (after them) or never.",
-        ),
-    ] = "write",
-    on_error: Annotated[
-        str, typer.Option("--on-error", help="Rows whose bytes cannot be read: error, warn, drop_row or drop_sample.")
-    ] = "error",
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            help="NAME or NAME=LOW:HIGH, either end may be left out; `--filter list` shows them. May be given several "
-            "times.",
-        ),
-    ] = None,
-    keep_invalid: Annotated[
-        bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")
-    ] = False,
-    repeats: Annotated[
-        bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")
-    ] = False,
-    compression: Annotated[str, typer.Option("--compression", help="Parquet: snappy, zstd, gzip or none.")] = "snappy",
-    row_group_rows: Annotated[int, typer.Option("--row-group-rows", help="Parquet: rows of a row group.")] = 16_384,
-    samples_per_file: Annotated[
-        int, typer.Option("--samples-per-file", help="Samples of a file; it is also closed at 1 GiB.")
-    ] = 100_000,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what this command wrote there before.")
-    ] = False,
-    append: Annotated[bool, typer.Option("--append", help="Write next to what is there.")] = False,
+    shard: ShardOption = None,
+    to: ToOption = "parquet",
+    out: OutOption = Path("rows"),
+    fields: FieldsOption = None,
+    per_image_fields: PerImageFieldsOption = "",
+    per_text_fields: PerTextFieldsOption = "",
+    materialize: MaterializeOption = "write",
+    on_error: OnErrorOption = "error",
+    filters: FiltersOption = None,
+    keep_invalid: KeepInvalidOption = False,
+    repeats: RepeatsOption = False,
+    compression: CompressionOption = "snappy",
+    row_group_rows: RowGroupRowsOption = 16_384,
+    samples_per_file: SamplesPerFileOption = 100_000,
+    overwrite: OverwriteOption = False,
+    append: AppendOption = False,
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -115,59 +132,77 @@ def rows(
     Example: `mmlake rows curated --to webdataset --out export`,
     `mmlake rows --landing ./shards --out pq --filter aspect_ratio=1:2 --filter blur=100: --on-error drop_row`
     """
-    from mmlake.rows.export import export_rows
     from mmlake.rows.row_writer import WriteSettings
     from mmlake.settings import Settings
 
     if filters == ["list"]:
         _show_filters(as_json)
         return
-    if overwrite and append:
-        raise SettingsError("--overwrite and --append exclude one another; give one of them")
     chosen = _chosen(filters or [], keep_invalid=keep_invalid)
     how = WriteSettings(
-        mode="overwrite" if overwrite else "append" if append else "error",
+        mode=_mode(overwrite=overwrite, append=append),
         on_error=on_error,
         compression=compression,
         row_group_rows=row_group_rows,
         samples_per_file=samples_per_file,
     )
-    lists = {
-        "fields": None if fields is None else _names(fields),
-        "per_image_fields": _names(per_image_fields),
-        "per_text_fields": _names(per_text_fields),
-    }
+    lists = _lists(fields, per_image_fields, per_text_fields)
     if landing:
-        source = _of_landing(
-            landing, version, shard, lists, settings, with_bytes=materialize != "never", batch_bytes=how.part_bytes
-        )
+        is_read = materialize != "never"
+        source = _of_landing(landing, version, shard, lists, settings, with_bytes=is_read, batch_bytes=how.part_bytes)
     else:
         source = _of_lake(lake, version, shard, lists, settings, repeats=repeats)
-    chosen_settings = Settings.load(settings)
-    with (
-        _bar(source.num_shards, quiet=as_json) as (advance_shards, advance_rows),
-        chosen_settings.compute.pool() as runner,
-    ):
-        done = export_rows(
+    tree = Settings.load(settings)
+    with _bar(source.num_shards, quiet=as_json) as bars:
+        done = _export(source, out, bars, to=to, chosen=chosen, moment=materialize, how=how, tree=tree, lists=lists)
+    files = [file.name for file in done.written.files]
+    data = {"out": str(out), "files": files, "provenance": str(out / "_provenance.json"), **done.to_dict()}
+    emit(data, as_json=as_json, draw=lambda screen: _draw(screen, data))
+
+
+def _export(
+    source: _Source,
+    out: Path,
+    bars: tuple[Advance, Advance],
+    *,
+    to: str,
+    chosen: list[Any],
+    moment: str,
+    how: WriteSettings,
+    tree: Settings,
+    lists: dict[str, Any],
+) -> Exported:
+    from mmlake.rows.export import export_rows
+
+    advance_shards, advance_rows = bars
+    with tree.compute.pool() as runner:
+        return export_rows(
             source.batches(advance_shards),
             out,
             to=to,
             places=source.places,
             filters=chosen,
-            moment=materialize,
+            moment=moment,
             settings=how,
-            models=chosen_settings.embed,
+            models=tree.embed,
             runner=runner,
             about={"from": source.about, **lists},
             advance=advance_rows,
         )
-    data = {
-        "out": str(out),
-        "files": [file.name for file in done.written.files],
-        "provenance": str(out / "_provenance.json"),
-        **done.to_dict(),
+
+
+def _lists(fields: str | None, per_image_fields: str, per_text_fields: str) -> dict[str, Any]:
+    return {
+        "fields": None if fields is None else _names(fields),
+        "per_image_fields": _names(per_image_fields),
+        "per_text_fields": _names(per_text_fields),
     }
-    emit(data, as_json=as_json, draw=lambda screen: _draw(screen, data))
+
+
+def _mode(*, overwrite: bool, append: bool) -> str:
+    if overwrite and append:
+        raise SettingsError("--overwrite and --append exclude one another; give one of them")
+    return "overwrite" if overwrite else "append" if append else "error"
 
 
 def _chosen(texts: list[str], *, keep_invalid: bool) -> list[Any]:

@@ -12,6 +12,14 @@ from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, app, bars_of, e
 from mmlake.drawing import key_values, number_of, short, shown, table
 from mmlake.errors import BlobCorrupt
 
+RepairOption = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed "
+        "writers left a day ago.",
+    ),
+]
 _LEFTOVER_S = 86_400.0  # longer than any write takes
 
 CodeOption = Annotated[
@@ -27,14 +35,7 @@ TransientOption = Annotated[
 
 @app.command(rich_help_panel="Maintain")
 def fsck(
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="Put wrong blobs into quarantine, read them again from the landing zone, and remove what killed "
-            "writers left a day ago.",
-        ),
-    ] = False,
+    repair: RepairOption = False,
     sample: Annotated[
         float, typer.Option(help="Fraction of the blobs to hash; each day takes others. 1 is all of them.")
     ] = 1.0,

@@ -113,7 +113,7 @@ def tag(
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Name a version for ever.
+    """Give a version a permanent name.
 
     Example: `mmlake tag release-2026-11 curated-v001`
     """

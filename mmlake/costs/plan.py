@@ -2,7 +2,7 @@
 
 Enters: the cost ledger and stored sizes. Leaves: per artifact, storage against recomputation per month, the break-even,
 and a decision in words.
-What it leaves out: the time of whoever waits (seconds per read are listed next to it), and the inputs, which are taken
+What it leaves out: the time of those who wait (seconds per read are listed next to it), and the inputs, which are taken
 to be kept.
 """
 

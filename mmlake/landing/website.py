@@ -31,7 +31,7 @@ from mmlake.remote.website import FileHeaders, IsDirectory, NoPage, NoRanges, We
 from mmlake.streams import Seekable, expect
 
 _BUFFER_BYTES = 64 << 10  # parsers read a few bytes at a time; larger reads pass it by
-_MAX_DEPTH = 32  # directories below each other: a server that answers every path would go on for ever
+_MAX_DEPTH = 32  # directories below each other: a server that answers every path would go on without end
 _MAX_LINKS = 2_000_000  # half a gigabyte of names
 _EXAMPLE = "expected http(s)://host[:port]/directory/ or the address of one file"
 _ODD = "a link to a path that no directory tree has: with an empty, '.' or '..' part, or a slash in a name"

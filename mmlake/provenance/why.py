@@ -1,8 +1,7 @@
 """Why an item is where it is: its story from the stage tables and their stamps alone.
 
 Enters: a digest or a unique prefix. Leaves: a Story. Nothing is logged or kept for this while the lake is built, so the
-answer is the same after the storage is reopened. Every table that is read is checked against its stamp. Only narrow
-columns are read, and past `items` only the shards that hold the digest.
+answer is the same after the storage is reopened. Every table that is read is checked against its stamp.
 """
 
 from __future__ import annotations
@@ -10,77 +9,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from mmlake.errors import BlobMissing, SettingsError
+from mmlake.errors import SettingsError
+from mmlake.provenance.evidence import CORPUS_TABLES, Found, Record, corpus_rows, rows_of
 from mmlake.provenance.story import Membership, Occurrence, Step, Story
-from mmlake.records import ADMITTED, Digest, is_digest
-from mmlake.tables import ALL, Slot, Stamp, Tables
+from mmlake.records import ADMITTED, Digest
+from mmlake.tables import Tables
 
 Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[str, Any]]]
 
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
-_MAX_LISTED = 10
 _MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
-_ITEM_COLUMNS = [
-    "item_id",
-    "digest",
-    "sample_id",
-    "modality",
-    "role",
-    "source",
-    "licence",
-    "source_ref",
-    "status",
-    "error_code",
-    "materialize_error",
-]
-# in data order; the columns that are read: text, signals, words and vectors stay on disk
-_ROW_TABLES: dict[str, list[str]] = {
-    "blobs": ["digest", "size_bytes", "num_occurrences", "status", "error_code"],
-    "tracks": [
-        "digest",
-        "role",
-        "status",
-        "error_code",
-        "error",
-        "content_type",
-        "size_bytes",
-        "num_words",
-        "width_px",
-        "height_px",
-        "orientation",
-        "num_frames",
-        "duration_s",
-        "frame_rate",
-        "video_codec",
-        "audio_codec",
-        "sample_rate_hz",
-        "num_channels",
-        "num_decode_errors",
-        "audio_digest",
-        "transcript_source",
-    ],
-    "measures": ["digest", "measure", "value", "status", "error_code", "error"],
-    "verdicts": ["digest", "status", "severity", "error_code", "rule", "reason", "weight", "findings"],
-    "fingerprints": ["digest", "method", "status", "error_code", "error"],
-    "embeddings": ["digest", "encoder", "revision", "dimension", "status", "error_code", "error"],
-}
 _RESULTS = ("measures", "fingerprints", "embeddings")
-_CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters")
-
-
-class AmbiguousDigest(SettingsError):
-    """More than one digest begins with the prefix; `digests` lists some."""
-
-    def __init__(self, prefix: str, digests: Sequence[Digest]) -> None:
-        shown = ", ".join(digests[:_MAX_LISTED]) + (", ..." if len(digests) > _MAX_LISTED else "")
-        super().__init__(f"{len(digests)} digests begin with {prefix}: {shown}; give more characters")
-        self.digests = tuple(digests)
 
 
 def why(
@@ -100,143 +41,15 @@ def why(
     prefix = digest_prefix.strip().lower()
     if not _PREFIX.fullmatch(prefix):
         raise SettingsError(f"{digest_prefix[:80]!r} is no digest: give 4 to 64 hexadecimal characters of a SHA-256")
-    found = _Found.search(tables, prefix)
-    records = _rows_of(tables, found)
-    records += _corpus_rows(tables, found)
+    found = Found.search(tables, prefix)
+    records = rows_of(tables, found)
+    records += corpus_rows(tables, found)
     return _story_of(found, records, manifests=manifests, run_events=run_events or {}, tables=tables)
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """The rows of one stage table that name the digest."""
-
-    slot: Slot
-    stamp: Stamp
-    rows: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    digest: Digest
-    item: Digest  # the digest itself, or the parent of a derived one
-    kind: str
-    derived_from: dict[str, Any] | None
-    records: list[_Record]  # of the table items
-
-    @classmethod
-    def search(cls, tables: Tables, prefix: str) -> _Found:
-        slots = [
-            Slot("items", modality, shard)
-            for modality in _modalities(tables, "items")
-            for shard in tables.shards("items", modality)
-        ]
-        hits: dict[Slot, pa.Table] = {}
-        digests: set[Digest] = set()
-        for slot in slots:
-            part = tables.read(slot, columns=_ITEM_COLUMNS)
-            part = part.filter(pc.starts_with(part.column("digest"), prefix))
-            if part.num_rows:
-                hits[slot] = part
-                digests.update(part.column("digest").to_pylist())
-        derived: dict[Digest, tuple[str, dict[str, Any]]] = (
-            {} if is_digest(prefix) and digests else _derived(tables, prefix)
-        )
-        if len(known := sorted(digests | set(derived))) > 1:
-            raise AmbiguousDigest(prefix, known)
-        if not known:
-            raise BlobMissing(
-                f"no item, keyframe or audio track in {tables.root} begins with {prefix}; check the digest, or "
-                "ingest its shard first"
-            )
-        digest = known[0]
-        if digest in digests:
-            return cls(
-                digest,
-                digest,
-                "item",
-                None,
-                [
-                    _record(tables, slot, part.filter(pc.equal(part.column("digest"), digest)))
-                    for slot, part in hits.items()
-                ],
-            )
-        kind, origin = derived[digest]
-        parent = cls.search(tables, origin["digest"])
-        return cls(digest, parent.digest, kind, origin, parent.records)
-
-
-def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, Any]]]:
-    """Keyframes and audio tracks whose digest begins with the prefix: (kind, origin), the first parent by digest."""
-    found: dict[Digest, tuple[str, dict[str, Any]]] = {}
-    for modality in _modalities(tables, "tracks"):
-        for _, part in tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):
-            tracks_found = part.filter(pc.fill_null(pc.starts_with(part.column("audio_digest"), prefix), False))
-            for row in tracks_found.select(["digest", "audio_digest"]).to_pylist():
-                _keep_first(found, row["audio_digest"], "audio track", {"digest": row["digest"]})
-            frames = part.column("keyframes").combine_chunks()
-            digests = pc.struct_field(pc.list_flatten(frames), "digest")
-            matches = pc.indices_nonzero(pc.fill_null(pc.starts_with(digests, prefix), False)).to_pylist()
-            parents = pc.list_parent_indices(frames)
-            times = pc.struct_field(pc.list_flatten(frames), "time_s")
-            for place in matches:
-                _keep_first(
-                    found,
-                    digests[place].as_py(),
-                    "keyframe",
-                    {"digest": part.column("digest")[parents[place].as_py()].as_py(), "time_s": times[place].as_py()},
-                )
-    return found
-
-
-def _keep_first(
-    found: dict[Digest, tuple[str, dict[str, Any]]], digest: Digest, kind: str, origin: dict[str, Any]
-) -> None:
-    if digest not in found or origin["digest"] < found[digest][1]["digest"]:
-        found[digest] = (kind, origin)
-
-
-def _rows_of(tables: Tables, found: _Found) -> list[_Record]:
-    records = list(found.records)
-    for name, columns in _ROW_TABLES.items():
-        for record in found.records:
-            slot = Slot(name, record.slot.modality, record.slot.shard)
-            if tables.stamp(slot) is not None:
-                part = tables.read(slot, columns=columns)
-                records.append(_record(tables, slot, part.filter(pc.equal(part.column("digest"), found.item))))
-    return [record for record in records if record.rows]
-
-
-def _corpus_rows(tables: Tables, found: _Found) -> list[_Record]:
-    records = []
-    own = sorted({record.slot.modality for record in found.records})
-    for name in _CORPUS_TABLES:
-        for modality in [*own, "all"]:
-            slot = Slot(name, modality, ALL)
-            if tables.stamp(slot) is None:
-                continue
-            part = tables.read(slot)
-            keys = [key for key in ("digest", "left", "right") if key in part.column_names]
-            mask = pc.equal(part.column(keys[0]), found.item)
-            for key in keys[1:]:
-                mask = pc.or_(mask, pc.equal(part.column(key), found.item))
-            records.append(_record(tables, slot, part.filter(mask)))
-    return [record for record in records if record.rows]
-
-
-def _record(tables: Tables, slot: Slot, rows: pa.Table) -> _Record:
-    stamp = tables.stamp(slot)
-    assert stamp is not None  # the table was just read
-    return _Record(slot, stamp, rows.to_pylist())
-
-
-def _modalities(tables: Tables, table: str) -> list[str]:
-    base = tables.root / table
-    return sorted(path.name for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
-
-
 def _story_of(
-    found: _Found,
-    records: list[_Record],
+    found: Found,
+    records: list[Record],
     *,
     manifests: Manifests,
     run_events: Mapping[str, Mapping[str, Any]],
@@ -274,7 +87,7 @@ def _story_of(
     )
 
 
-def _occurrence(record: _Record, row: Mapping[str, Any]) -> Occurrence:
+def _occurrence(record: Record, row: Mapping[str, Any]) -> Occurrence:
     return Occurrence(
         item_id=row["item_id"],
         shard=record.slot.shard,
@@ -302,7 +115,7 @@ def _pairs(item: Digest, by_table: Mapping[str, list[dict[str, Any]]]) -> list[d
 
 
 def _left_out(
-    found: _Found, items: list[dict[str, Any]], verdict: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None
+    found: Found, items: list[dict[str, Any]], verdict: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None
 ) -> str | None:
     """Why no version that follows the rules can hold the digest; None where one may."""
     if found.kind != "item":
@@ -341,7 +154,7 @@ def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None)
 
 
 def _conclusion(
-    found: _Found, status: str, left_out: str | None, versions: Sequence[Membership], num_occurrences: int
+    found: Found, status: str, left_out: str | None, versions: Sequence[Membership], num_occurrences: int
 ) -> str:
     times = "once" if num_occurrences == 1 else f"{num_occurrences} times"
     if found.kind != "item":
@@ -359,7 +172,7 @@ def _conclusion(
     return f"{status.capitalize()}; landed {times}; nothing keeps it out of a version."
 
 
-def _step(record: _Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
+def _step(record: Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
     slot, stamp = record.slot, record.stamp
     run = run_events.get(stamp.run_id)
     return Step(
@@ -379,7 +192,7 @@ def _step(record: _Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
 
 
 def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    if table in ("items", "measures", *_CORPUS_TABLES[:2]):
+    if table in ("items", "measures", *CORPUS_TABLES[:2]):
         return {"num_rows": len(rows)}  # given in full as occurrences, measures and duplicates
     if len(rows) > 1:
         return {"rows": [{key: value for key, value in row.items() if key != "digest"} for row in rows]}

@@ -64,14 +64,14 @@ class Bucket:
         self._client, self._connections = client, connections or RemoteConnections()
         self._is_conditional: bool | None = None
         if client is not None:
-            s3.heed_retry_after(client)
+            s3.obey_retry_after(client)
 
     @property
     def client(self) -> Any:
         """The boto3 client. Raises MissingExtra, SettingsError."""
         if self._client is None:
             self._client = self._connections.s3_client(self.settings)
-            s3.heed_retry_after(self._client)
+            s3.obey_retry_after(self._client)
         return self._client
 
     @property

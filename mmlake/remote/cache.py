@@ -28,7 +28,7 @@ from mmlake.records import canonical_json, digest_of
 from mmlake.remote.settings import RemoteSettings
 
 _LOG = logging.getLogger("mmlake.remote")
-# CRC-32: against bit rot and torn writes, not against malice; whoever may write here may change the lake
+# CRC-32: against bit rot and torn writes, not against malice; who may write here may change the lake
 _CHECK_BYTES = 4
 _UNFINISHED = ".part"
 _STALE_S = 3600.0  # a block is written in milliseconds: an hour-old part file has no writer

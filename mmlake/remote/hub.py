@@ -289,7 +289,7 @@ def _download(name: str) -> str:
 
 
 class _WithoutSignatures(logging.Filter):
-    """Takes signed addresses out of the HTTP libraries' log lines: they open the file to whoever reads the log."""
+    """Takes signed addresses out of the HTTP libraries' log lines: they open the file to every reader of the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):

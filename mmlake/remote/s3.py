@@ -151,10 +151,10 @@ def environment(settings: RemoteSettings) -> str:
     return digest_of(canonical_json([named, settings.connections]).encode())
 
 
-def heed_retry_after(client: Any) -> None:
+def obey_retry_after(client: Any) -> None:
     """Make the client honour a server's Retry-After, which then lengthens its own wait by up to 5 s.
 
-    botocore heeds a header of its own, in milliseconds; other stores and proxies send the standard one.
+    botocore obeys a header of its own, in milliseconds; other stores and proxies send the standard one.
     """
     client.meta.events.register("before-parse.s3", _pass_on, unique_id="mmlake-retry-after")
 

@@ -1,5 +1,5 @@
-"""What a report is made of: plain lists, dicts and bytes, filled by whoever knows the lake. Every part may be left
-empty."""
+"""What a report is made of: plain lists, dicts and bytes, filled by a caller that knows the lake. Every part may be
+left empty."""
 
 from __future__ import annotations
 

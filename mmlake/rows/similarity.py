@@ -41,14 +41,18 @@ class Similarity:
     def scores(self, pictures: Sequence[tuple[bytes, Sequence[str]]]) -> list[float | None | Failure]:
         """For each picture its highest cosine with one of the texts; None without texts; why not where it cannot be
         encoded."""
-        texts = sorted({text for _, beside in pictures for text in beside})
+        texts = sorted({text for _, sample_texts in pictures for text in sample_texts})
         of_text = self._vectors({text: Media("text", "text", words=text) for text in texts})
         of_picture = self._vectors(
-            {at: Media("picture", "image", encoded=(data,)) for at, (data, beside) in enumerate(pictures) if beside}
+            {
+                at: Media("picture", "image", encoded=(data,))
+                for at, (data, sample_texts) in enumerate(pictures)
+                if sample_texts
+            }
         )
         return [
-            _best(of_picture[at], [of_text[text] for text in beside]) if beside else None
-            for at, (_, beside) in enumerate(pictures)
+            _best(of_picture[at], [of_text[text] for text in sample_texts]) if sample_texts else None
+            for at, (_, sample_texts) in enumerate(pictures)
         ]
 
     def _vectors(self, media: Mapping[K, Media]) -> dict[K, np.ndarray | Failure]:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.sample.canvas import COLOURS
 from mmlake.sample.chance import pick
-from mmlake.sample.scenes import COLOURS
 from mmlake.sample.voices import RATE_HZ
 
 WIDTH_PX, HEIGHT_PX, FRAME_RATE = 320, 240, 20

@@ -1,8 +1,8 @@
 """Blobs by the SHA-256 of their bytes: `blobs/ab/cd/<sha256>.<ext>`, small ones of a batch together in `blobs/packs/`.
 
-Enters: bytes or a stream. Leaves: a digest that names them for ever. A blob is written under a temporary name, synced,
-renamed and never written again, so a killed writer leaves at most `.part` files that nothing refers to; `sweep` removes
-those. See `docs/store.md`.
+Enters: bytes or a stream. Leaves: a digest that names them permanently. A blob is written under a temporary name,
+synced, renamed and never written again, so a killed writer leaves at most `.part` files that nothing refers to; `sweep`
+removes those. See `docs/store.md`.
 
     Blobs        what every store can do          BlobStore    the one in a directory
     S3Store      the one below a prefix of a bucket

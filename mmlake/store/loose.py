@@ -111,7 +111,7 @@ class LooseFiles:
     def settle(self) -> None:
         """Make every name durable that was left for later, by whichever thread. After an OSError the next call tries
         again."""
-        with self._settling:  # whoever comes meanwhile waits: its names may be among those
+        with self._settling:  # threads that come meanwhile wait: their names may be among those
             taken: set[str] = set()
             try:
                 while self._unsynced:

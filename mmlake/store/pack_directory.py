@@ -1,8 +1,8 @@
 """The packs of a directory: `packs/<name>.pack` with `packs/<name>.idx`, found without locks.
 
 A pack is there once both files are. Written: pack, then index, each synced under a temporary name and renamed, then the
-directory is synced. Deleted: pack, then index, so that what was erased cannot come back by rebuilding an index. Whoever
-finds a pack gone lists the directory again: its blobs are in another one by then.
+directory is synced. Deleted: pack, then index, so that what was erased cannot come back by rebuilding an index. A
+reader that finds a pack gone lists the directory again: its blobs are in another one by then.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
             so far u32    76 bytes
 
 Integers are big-endian; records lie back to back. Enters: blobs. Leaves: the bytes of a pack and of its index
-(`index.py`). Whether the two are files or objects is not decided here: whoever can fetch a range of bytes finds a
+(`index.py`). Whether the two are files or objects is not decided here: a reader that can fetch a range of bytes finds a
 blob's place by `Entry` and reads it with `parse_record`. Since each record names its blob, `scan` lists the blobs of a
 pack whose index is lost.
 """

@@ -27,7 +27,7 @@ MAX_SMALL_PACKS = 16  # so many are left alone: about one per shard that came si
 
 @contextmanager
 def _alone(packs: Packs) -> Iterator[bool]:
-    """Hold the lock of whoever rewrites packs, once it is free. False on a file system without locks: two rewriters
+    """Hold the lock for rewriting packs, once it is free. False on a file system without locks: two rewriters
     then leave blobs twice at worst, since each writes before it deletes."""
     packs.directory.mkdir(parents=True, exist_ok=True)
     with (packs.directory / "lock").open("ab") as file:

@@ -1,10 +1,10 @@
 """Taking further copies of blobs out of packs on S3, which has no locks: one process at a time has the turn, which
 numbered marks give it.
 
-A turn is had by whoever made the mark with the highest number, which a conditional PUT gives to one process alone. A
-mark whose maker was killed is passed over once it is a day old, and its maker, should it still live, deletes nothing
-from half a day on. Two turns are thus never at work at once, and neither can take the copy that the other keeps.
-Whoever merges or erases next to it uploads before it deletes, so that what is kept stays.
+The turn belongs to the process that made the mark with the highest number, which a conditional PUT gives to one process
+alone. A mark whose maker was killed is passed over once it is a day old, and its maker, should it still live, deletes
+nothing from half a day on. Two turns are thus never at work at once, and neither can take the copy that the other
+keeps. Every other rewriter uploads before it deletes, so that what is kept stays.
 """
 
 from __future__ import annotations

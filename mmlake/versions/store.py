@@ -173,7 +173,7 @@ class VersionStore:
         return self._created("branches", name, at)
 
     def tag(self, name: str, at: str) -> str:
-        """The id that the tag names for ever. Raises RefExists, RefMissing."""
+        """The id that the tag names. Raises RefExists, RefMissing."""
         return self._created("tags", name, at)
 
     def advance(self, branch: str, to: str, *, expect: str | None = None) -> str:

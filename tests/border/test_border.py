@@ -127,10 +127,10 @@ def test_what_ffmpeg_says_of_bytes_is_no_fault_of_the_machine(number, is_fault):
 
 
 def test_results_come_in_input_order_one_for_each_item():
-    told = []
-    results = InProcess().map(lambda item: 6 // item, [1, 0, 3], code=3001, what="not divided", advance=told.append)
+    advanced = []
+    results = InProcess().map(lambda item: 6 // item, [1, 0, 3], code=3001, what="not divided", advance=advanced.append)
     assert list(results) == [6, Failure(3001, "not divided (ZeroDivisionError)"), 2]
-    assert told == [1, 1, 1]
+    assert advanced == [1, 1, 1]
 
 
 class Ahead:
@@ -171,11 +171,11 @@ def test_what_an_item_names_stays_open_until_its_result_was_used(runner):
 
 @pytest.mark.parametrize("runner", [InProcess(), Ahead()], ids=["in process", "ahead"])
 def test_keys_come_in_their_order_those_without_an_item_too(runner):
-    told = []
+    advanced = []
     keys = [13, 1, 13, 13, 2, 13]
-    found = map_opened(runner, abs, keys, opened=Places().opened, code=3001, what="not made", advance=told.append)
+    found = map_opened(runner, abs, keys, opened=Places().opened, code=3001, what="not made", advance=advanced.append)
     assert [key for key, _ in found] == keys
-    assert sum(told) == len(keys)
+    assert sum(advanced) == len(keys)
 
 
 @pytest.mark.parametrize("runner", [InProcess(), Ahead()], ids=["in process", "ahead"])

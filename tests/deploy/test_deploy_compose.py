@@ -80,7 +80,7 @@ def test_published_ports_are_bound_to_this_machine(name):
 
 
 @pytest.mark.parametrize("name", ["postgres", "code", "daemon", "webserver"])
-def test_what_trusts_whoever_reaches_it_is_not_published(name):
+def test_a_service_that_trusts_its_clients_is_not_published(name):
     """The web server has no login and the code server runs code: only the proxy reaches the one, nobody outside the
     other."""
     assert not {"ports", "network_mode"} & SERVICES[name].keys()

@@ -117,5 +117,5 @@ def test_the_training_loop_of_the_quickstart_compiles():
 
 
 @pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=lambda path: path.name)
-def test_the_docs_speak_of_the_project_alone(page):
+def test_the_docs_are_about_the_project_alone(page):
     assert not re.search(r"/work/|\bsession\b|\bTODO\b", page.read_text())

@@ -115,7 +115,7 @@ def test_every_stage_has_a_package_an_asset_file_a_test_folder_and_a_docs_page()
         assert (ROOT / "docs" / f"{name}.md").exists(), name
 
 
-def test_the_code_speaks_of_the_project_alone() -> None:
+def test_the_code_is_about_the_project_alone() -> None:
     words = ("/work/", "session", "TODO", "FIXME")
     texts = {path: path.read_text() for path in SOURCES}
     assert [f"{path.name}: {word}" for path, text in texts.items() for word in words if word in text] == []

@@ -27,6 +27,10 @@ WORDS = {
     r"hear|hears|heard|hearing": "recognize, obey",
     r"dear|dearer": "expensive",
     r"mend|mends|mended|mending": "repair",
+    r"speaks? of|spoke of|speaks? for": "describe, refer to",
+    r"for ever": "permanently, without end",
+    r"heed|heeds|heeded": "obey",
+    r"in vain": "fruitless, without result",
     r"seeds/\w+|(?-i:FACTS|DESIGN|STYLE)(\.md)?": "a page of docs/; readers have no other",
 }
 # banned as whole identifiers; in a sentence and in the name of a test they are plain English

@@ -118,7 +118,7 @@ def test_the_hub_is_asked_for_several_at_once(hub: Hub) -> None:
     assert [found[at] for at in range(20)] == [member(at) for at in range(20)]
 
 
-def test_whoever_stops_early_leaves_no_thread_and_no_open_file(site: Site) -> None:
+def test_a_reader_that_stops_early_leaves_no_thread_and_no_open_file(site: Site) -> None:
     opened: list[io.BufferedReader] = []
     before = set(threading.enumerate())
 

@@ -193,8 +193,8 @@ def test_a_registry_from_before_limits_is_still_read(tmp_path: Path, mixed: Noti
 def test_transcripts_of_a_table_come_with_the_recordings_that_a_limit_takes(
     tmp_path: Path, limit: int, sign: str
 ) -> None:
-    """The table stands behind the recordings it speaks of, or before them: it is no sample, and what lies behind the
-    limit is not missing."""
+    """The table stands behind the recordings that it describes, or before them: it is no sample, and what lies behind
+    the limit is not missing."""
     names = [f"84{sign}7{sign}000{number}" for number in range(3)]
     table = "".join(f"{name} WORDS OF {name}\n" for name in names).encode()
     root = make.land(

@@ -197,7 +197,7 @@ def test_a_link_out_of_its_landing_zone_is_refused_even_where_it_ends_in_another
     assert [entry.refused is None for _, entries in mounts.directories() for entry in entries] == [False, True]
 
 
-def test_annotations_speak_of_images_of_their_own_landing_zone_only(tmp_path: Path) -> None:
+def test_annotations_describe_images_of_their_own_landing_zone_only(tmp_path: Path) -> None:
     """One landing zone is called as COCO calls the directory next to it."""
     root = make.land(tmp_path, coco())
     whole = Mounts({"coco": LocalLanding(root / "coco")})

@@ -29,7 +29,7 @@ SMALL = RemoteSettings(block_bytes=1 << 15, request_blocks=2, ahead_blocks=4)
 
 
 class Door(paramiko.ServerInterface):
-    """Lets in whoever knows the password."""
+    """Lets in clients that know the password."""
 
     def check_auth_password(self, username: str, password: str) -> int:
         return paramiko.AUTH_SUCCESSFUL if (username, password) == ("reader", "pa:ss/0123") else paramiko.AUTH_FAILED

@@ -19,7 +19,7 @@ SECRET = b"what only this machine can reach"
 
 
 class Names:
-    """A name server: name -> the answers that it gives, one after another, the last for ever."""
+    """A name server: name -> the answers that it gives, one after another, the last repeatedly."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[list[str]]] = {}

@@ -1,4 +1,4 @@
-"""Copies of a blob in several packs on S3: one stays, whoever else is at work and whenever the process dies."""
+"""Copies of a blob in several packs on S3: one stays, whichever process is at work and whenever the process dies."""
 
 from __future__ import annotations
 

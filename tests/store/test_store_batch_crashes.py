@@ -263,7 +263,7 @@ def test_large_blobs_of_a_batch_are_seen_at_once_and_durable_when_it_ends(tmp_pa
     assert {leaf, *leaf.parents[:3]} <= set(synced)
 
 
-def test_a_large_blob_of_an_open_batch_is_synced_for_whoever_puts_it_without_one(tmp_path, monkeypatch) -> None:
+def test_a_large_blob_of_an_open_batch_is_synced_for_a_put_without_one(tmp_path, monkeypatch) -> None:
     """Its put promises more than the batch has done so far."""
     large = bytes(300_000)
     store, other = BlobStore(tmp_path / "blobs"), BlobStore(tmp_path / "blobs")

@@ -30,7 +30,7 @@ def fill(root: Path, num_packs: int, *, first: int = 0) -> list[str]:
 
 @pytest.fixture
 def filtered(tmp_path: Path) -> BlobStore:
-    """A store of eight packs that has searched in vain often enough to build its filter."""
+    """A store of eight packs with enough fruitless searches to build its filter."""
     fill(tmp_path, 8)
     store = BlobStore(tmp_path)
     assert not any(store._packs.find(sha256(f"absent {number}"), is_hint=True) for number in range(50))
@@ -77,7 +77,7 @@ def test_no_blob_of_many_packs_is_written_twice(filtered) -> None:
     assert filtered.stats().num_packed == 8
 
 
-def test_what_comes_later_is_found_whoever_brought_it(filtered) -> None:
+def test_what_comes_later_is_found_whichever_process_brought_it(filtered) -> None:
     """More packs than the filter has room for."""
     with filtered.batch():
         mine = filtered.put(b"mine")

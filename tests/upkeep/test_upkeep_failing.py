@@ -55,9 +55,9 @@ def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.Monk
     assert request_retries(lake, [letter]) == 1
     assert not is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
     read = []
-    original = sources.ingesting._row
+    original = sources.ingestion._row
     monkeypatch.setattr(
-        sources.ingesting, "_row", lambda item, *rest: read.append(item.ordinal) or original(item, *rest)
+        sources.ingestion, "_row", lambda item, *rest: read.append(item.ordinal) or original(item, *rest)
     )
     made = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
     assert read == [int(letter["key"].rpartition("#")[2])]

@@ -155,7 +155,7 @@ def test_recordings_without_words_have_nothing_for_an_encoder_of_words_and_the_r
 
 
 def test_a_store_that_does_not_answer_leaves_no_probe_out(lake, monkeypatch):
-    """What is left out is kept so for ever, beside the probes."""
+    """What is left out stays so, next to the probes."""
     pipeline.run_tables(lake)
     update_catalog(lake)
     digest = rows_of(lake, "tracks")[0]["digest"]

@@ -47,7 +47,7 @@ def survivor(tmp_path, rows: dict[str, tuple[str, float, int | None]]) -> str:
 @pytest.mark.parametrize("flagged", [LEFT, RIGHT])
 @pytest.mark.parametrize("weight", [0.0, 0.5, 0.9, 1.0])
 def test_a_flagged_item_never_outlives_a_clean_one_however_large_it_is(tmp_path, flagged, weight):
-    """Whatever the settings let it weigh."""
+    """Whatever weight the settings give it."""
     clean = RIGHT if flagged == LEFT else LEFT
     rows = {flagged: ("flagged", weight, 10**9), clean: ("ok", 1.0, 1)}
     assert survivor(tmp_path, dict(sorted(rows.items()))) == clean
