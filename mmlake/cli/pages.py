@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 import typer.main
 
-from mmlake.errors import CODES, MmlakeError
+from mmlake.error_codes import CODES
+from mmlake.errors import MmlakeError
 from mmlake.quality import error_codes
 
 _MADE = "<!-- made by `make docs`; do not edit -->"

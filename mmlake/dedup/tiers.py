@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mmlake import schemas
+from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.dedup import audio, image, semantic, text, video
 from mmlake.dedup.settings import DedupSettings
@@ -184,7 +184,7 @@ def fingerprint(
             )
             failures.append(failure)
         advance(1)
-    table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **schemas.failure_columns(failures)})
+    table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **contracts.failure_columns(failures)})
     return schemas.conform(schemas.FINGERPRINTS, table)
 
 
@@ -237,7 +237,7 @@ def near_pairs(
     """PAIRS of tier "near". The rows may come in any order and from any number of shards; each digest counts once, and
     one without fingerprints has no pairs."""
     tier = _tier(modality)
-    fingerprints = schemas.made(fingerprints)
+    fingerprints = contracts.made(fingerprints)
     digests = sorted(set(fingerprints.column("digest").to_pylist()))
     place = {digest: at for at, digest in enumerate(digests)}
     prints: list[Prints] = [{} for _ in digests]
@@ -259,7 +259,7 @@ def semantic_pairs(
     """PAIRS of tier "semantic": cosine at or above the encoder's bound, within each encoder. Digests without a
     vector have no pairs."""
     _tier(modality)
-    embeddings = schemas.made(embeddings)
+    embeddings = contracts.made(embeddings)
     parts = []
     for encoder in sorted(set(embeddings.column("encoder").to_pylist())):
         rows = (

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import schemas
+from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent
@@ -105,6 +105,6 @@ class _Columns:
                 "digest": self._digests,
                 "measure": self._names,
                 "value": self._values,
-                **schemas.failure_columns(self._failures),
+                **contracts.failure_columns(self._failures),
             },
         )

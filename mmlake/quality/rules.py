@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from mmlake.errors import ErrorCode
+from mmlake.error_codes import ErrorCode
 from mmlake.quality.audio import AUDIO_RULES
 from mmlake.quality.image import IMAGE_RULES
 from mmlake.quality.rule import Rule

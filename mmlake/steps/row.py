@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from mmlake import contracts, dedup, embed, preprocess, quality, schemas, sources
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.steps.step import Job, Step
+from mmlake.table_schema import TableSchema
 
 
 def _items(job: Job) -> pa.Table:
@@ -63,7 +64,7 @@ def _check_items(job: Job, items: pa.Table) -> int:
         raise ContractBroken(
             f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector"
         )
-    return items.num_rows
+    return int(items.num_rows)
 
 
 def _blobs(job: Job) -> pa.Table:
@@ -93,7 +94,7 @@ def _check_blobs(job: Job, blobs: pa.Table) -> int:
     contracts.same_keys(
         f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist()
     )
-    return sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count
+    return int(sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count)
 
 
 def _tracks(job: Job) -> pa.Table:
@@ -120,7 +121,7 @@ def _among(table: pa.Table, wanted: frozenset[str]) -> pa.Table:
     return table.filter(pc.is_in(table.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
 
 
-def _retried(schema: schemas.TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table) -> pa.Table:
+def _retried(schema: TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table) -> pa.Table:
     """The table with the rows of these digests in place of what it said of them."""
     tried = pc.is_in(before.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
     return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
@@ -156,7 +157,7 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
 def _check_measures(job: Job, measures: pa.Table) -> int:
     border = f"{job.modality}/measures[{job.shard}]"
     contracts.failures_explained(border, measures)
-    decoded = schemas.made(job.read("tracks", ["digest", "status"]))
+    decoded = contracts.made(job.read("tracks", ["digest", "status"]))
     return contracts.same_keys(border, contracts.digests(decoded), contracts.digests(measures))
 
 

@@ -7,7 +7,8 @@ import pytest
 from quality_media import table_of, track
 
 from mmlake import schemas
-from mmlake.errors import CODES, ContractBroken, SettingsError
+from mmlake.error_codes import CODES
+from mmlake.errors import ContractBroken, SettingsError
 from mmlake.quality import RULES, QualitySettings, error_codes, judge, measure
 from mmlake.records import MODALITIES, ROLES, SEVERITIES
 from mmlake.store import BlobStore
