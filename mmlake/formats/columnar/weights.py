@@ -25,7 +25,7 @@ def weight_of(array: pa.Array) -> int:
     if pa.types.is_struct(kind):
         return _DICT_BYTES * len(array) + sum(weight_of(child) for child in array.flatten())
     if pa.types.is_map(kind):
-        start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        start, stop = int(array.offsets[0].as_py()), int(array.offsets[-1].as_py())
         return (
             _TEXT_BYTES * (len(array) + stop - start)
             + weight_of(array.keys.slice(start, stop - start))

@@ -108,7 +108,7 @@ def _viewed(array: pa.Array) -> list[Any]:
         return [
             None if length is None else list(islice(values, length)) for length in array.value_lengths().to_pylist()
         ]
-    return array.to_pylist()
+    return list(array.to_pylist())
 
 
 def items_of(
