@@ -68,7 +68,7 @@ class ComputeSettings:
     workers: int = 0
     # processes that decode; 0 for as many as the cores that this process may use (affinity, quota of its container)
     item_timeout_s: float = ITEM_TIMEOUT_S
-    # seconds for one item in one worker: two hours of film in 1080p take 15 minutes of one core, a hang takes for ever
+    # seconds for one item in one worker: two hours of film in 1080p take 15 minutes of one core, a hang never ends
     item_memory_bytes: int = ITEM_MEMORY_BYTES
     # memory for one item in one worker: the largest picture that `preprocess.max_pixels` admits takes 1.5 GiB with its
     # copies; workers times this is the worst case, a tenth of it what a run over ordinary media uses

@@ -38,7 +38,6 @@ FAILED, NO_MEMORY = 70, 71
 _CV2_NO_MEMORY = -4  # cv2.Error.StsNoMem
 MAX_KERNELS = 16  # kept by a worker; the parent forgets in the same order
 _READ_BYTES = 1 << 20
-_HELD_BYTES, _HELD_S = 1 << 16, 0.005  # results wait for others that long while more items are at hand: fewer wake-ups
 
 
 def work(items: int, results: int, page: int) -> None:
@@ -49,15 +48,13 @@ def work(items: int, results: int, page: int) -> None:
 
 
 class _Worker:
-    """The pipes, the kernels at hand, and results that wait to be sent."""
+    """The pipes, and the kernels at hand."""
 
     def __init__(self, items: int, results: int, page: int) -> None:
         self._items, self._results = items, results
         self._page = memoryview(mmap.mmap(page, PAGE_BYTES)).cast("Q")
         self._kernels: dict[int, Any] = {}
         self._buffer = bytearray()
-        self._held: list[bytes] = []
-        self._held_bytes, self._held_since = 0, 0.0
         self._records = _Records()
         logging.getLogger().handlers[:] = [self._records]
 
@@ -73,9 +70,8 @@ class _Worker:
                 self._do(number, data)
 
     def _next(self) -> tuple[bytes, int, memoryview] | None:
-        """The next frame; results are sent before this waits for one."""
+        """The next frame; None where there is none any more."""
         while len(self._buffer) < TASK_HEAD.size:
-            self._send()
             data = os.read(self._items, _READ_BYTES)
             if not data:
                 return None
@@ -90,7 +86,6 @@ class _Worker:
         frame[:at] = memoryview(self._buffer)[TASK_HEAD.size : TASK_HEAD.size + at]
         del self._buffer[:end]
         while at < size_bytes:  # the rest of a large one goes straight to its place
-            self._send()
             count = os.readv(self._items, [frame[at:]])
             if not count:
                 return None
@@ -103,11 +98,10 @@ class _Worker:
         kind, payload = self._result(int.from_bytes(data[:8], "little"), data[8:])
         seconds = (time.monotonic_ns() - started_ns) / 1e9
         for record in self._records.take():
-            self._hold(LOG, number, 0.0, record)
-        self._hold(kind, number, seconds, payload)
+            self._send(LOG, number, 0.0, record)
+        # at once, however short the item was: the next one may take hours
+        self._send(kind, number, seconds, payload)
         self._page[ENDED] = number
-        if self._held_bytes > _HELD_BYTES or time.monotonic() - self._held_since > _HELD_S:
-            self._send()
 
     def _result(self, kernel_number: int, data: memoryview) -> tuple[bytes, bytes]:
         try:
@@ -125,18 +119,10 @@ class _Worker:
                 return OUT_OF_MEMORY, b""
             return FAULT, wire.encode(describe(error))
 
-    def _hold(self, kind: bytes, number: int, seconds: float, payload: bytes) -> None:
-        if not self._held:
-            self._held_since = time.monotonic()
-        self._held += (RESULT_HEAD.pack(kind, number, seconds, time.process_time(), len(payload)), payload)
-        self._held_bytes += RESULT_HEAD.size + len(payload)
-
-    def _send(self) -> None:
-        if self._held:
-            data = memoryview(b"".join(self._held))
-            self._held, self._held_bytes = [], 0
-            while data:
-                data = data[os.write(self._results, data) :]
+    def _send(self, kind: bytes, number: int, seconds: float, payload: bytes) -> None:
+        data = memoryview(RESULT_HEAD.pack(kind, number, seconds, time.process_time(), len(payload)) + payload)
+        while data:
+            data = data[os.write(self._results, data) :]
 
 
 def _call(kernel: Callable[[Any], Any], item: Any) -> Any:

@@ -60,6 +60,14 @@ def test_an_item_that_hangs_costs_itself_alone():
         assert codes(outcomes(pool, kernels.failing, items)) == ["a", "b", 3102, *"cdefgh"]
 
 
+def test_a_result_does_not_wait_for_the_item_behind_it():
+    """Short items teach the pool to send several at once; the last of them hangs for longer than a test may take."""
+    items = [*map(str, range(300)), "hang"]
+    with WorkerPool(workers=1, item_timeout_s=3600) as pool:
+        results = pool.map(kernels.failing, items, code=CODE, what=WHAT)
+        assert [next(results) for _ in items[:-1]] == items[:-1]
+
+
 def test_a_reason_names_the_signal_and_the_limits(pool):
     crashed, hoarded = outcomes(pool, kernels.failing, ["crash", f"hoard {2 * MEMORY_BYTES}"])
     assert "SIGSEGV" in crashed.reason

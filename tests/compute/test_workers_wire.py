@@ -95,7 +95,7 @@ def test_a_count_larger_than_the_bytes_is_refused_at_once():
         decode(b"l" + (1 << 31).to_bytes(4, "little") + b"N")
 
 
-def test_values_nested_for_ever_are_refused():
+def test_values_nested_without_end_are_refused():
     with pytest.raises(DamagedResult):
         decode((b"l" + (1).to_bytes(4, "little")) * 5000 + b"N")
 
