@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from mmlake.errors import TableCorrupt
+from mmlake.errors import RemoteUnavailable, TableCorrupt
 from mmlake.publish.ledger import lake_slots
 from mmlake.tables import Slot
 from mmlake.upkeep import check_blobs, check_tables, collect, named_blobs, repair_blobs
@@ -30,6 +32,18 @@ def test_blobs_are_checked_and_repaired_next_to_a_damaged_table(own) -> None:
     assert list(check_blobs(lake, named_blobs(lake))) == [(lost, "missing")]
     assert [one.outcome for one in repair_blobs(lake, [lost])] == ["repaired"]
     assert [str(slot) in problem for problem in check_tables(lake, [slot])] == [True]
+
+
+@pytest.mark.parametrize("error", [RemoteUnavailable("503"), OSError(errno.EIO, "the disk")], ids=["remote", "disk"])
+def test_a_blob_is_not_given_up_because_its_place_does_not_answer(own, monkeypatch, error) -> None:
+    lake = own.lake
+    lost = lake.tables.concat("items", "text", columns=["digest"]).column("digest").drop_null()[0].as_py()
+    lake.store.remove(lost)
+    with monkeypatch.context() as patch:
+        patch.setattr("mmlake.sources.fetch", lambda *given, **named: (_ for _ in ()).throw(error))
+        with pytest.raises(type(error)):
+            list(repair_blobs(lake, [lost]))
+    assert [one.outcome for one in repair_blobs(lake, [lost])] == ["repaired"]
 
 
 def test_nothing_is_collected_while_a_table_that_names_blobs_is_damaged(own) -> None:

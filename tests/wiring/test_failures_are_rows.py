@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 
 import pytest
-from mmlake.publish.probing import query_vectors
+from mmlake.publish.probe_vectors import query_vectors
 
 from mmlake import dedup, pipeline, quality, schemas
 from mmlake.catalog import vector_column

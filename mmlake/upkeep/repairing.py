@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mmlake import sources
-from mmlake.errors import MmlakeError, UnreadableItem
+from mmlake.border import is_machine_fault
+from mmlake.errors import MmlakeError, RemoteUnavailable, UnreadableItem
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.records import Digest, SourceRef, digest_of
@@ -101,6 +102,8 @@ def _derived(lake: Lake, wanted: set[Digest]) -> dict[Digest, tuple[Slot, Digest
 
 
 def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
+    """The bytes from their place in the landing zone; None where they are not there. Raises where the place does not
+    answer: a blob is not given up for that."""
     try:
         data = sources.fetch(
             SourceRef.from_json(ref),
@@ -108,6 +111,10 @@ def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
             settings=lake.settings.sources,
             parsed=lake.parsed_files,
         )
-    except (UnreadableItem, MmlakeError, OSError):
+    except (FileNotFoundError, NotADirectoryError, UnreadableItem):
         return None  # this place is gone; another occurrence may be there
+    except (MmlakeError, OSError) as error:
+        if isinstance(error, RemoteUnavailable) or (isinstance(error, OSError) and is_machine_fault(error)):
+            raise
+        return None
     return data if digest_of(data) == digest else None
