@@ -9,6 +9,7 @@ from typing import Any
 
 import mmlake
 from mmlake import sources
+from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.store import BlobStore
 from tests.sources.source_builders import land, png, tar
 
@@ -20,6 +21,7 @@ def _files_of(landing: Path, store: BlobStore) -> set[str]:
     """The files of the library whose functions run while a shard of one picture becomes a row."""
     settings = sources.SourceSettings()
     (shard,) = sources.scan(landing, settings=settings)
+    parsed = ParsedFiles()  # a lake has one for all of its shards
     found: set[str] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -31,7 +33,7 @@ def _files_of(landing: Path, store: BlobStore) -> set[str]:
     with store.batch():
         sys.setprofile(note)
         try:
-            table = sources.ingest(shard, "image", landing=landing, store=store, settings=settings)
+            table = sources.ingest(shard, "image", landing=landing, store=store, settings=settings, parsed=parsed)
         finally:
             sys.setprofile(before)
     assert table.column("status").to_pylist() == ["ok"]

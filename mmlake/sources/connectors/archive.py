@@ -178,7 +178,8 @@ def by_first(stems: np.ndarray) -> list[int] | None:
     if len(np.unique(starts)) == len(starts):
         return None
     _, firsts, samples = np.unique(stems, return_index=True, return_inverse=True)
-    return list(np.argsort(firsts[samples], kind="stable").tolist())
+    order: list[int] = np.argsort(firsts[samples], kind="stable").tolist()
+    return order
 
 
 def by_sample(members: Iterable[Member]) -> Iterator[list[Member]]:

@@ -203,21 +203,25 @@ def _file(
     )  # fmt: skip
 
 
-def pair(rows: Iterable[RawItem], texts_beside: Iterable[RawItem], settings: SourceSettings) -> None:
-    """Give the media among the rows the readable texts that came beside them: images the captions, else the
-    transcripts; sound and films the other way round, those with times first."""
-    readable = [text for text in texts_beside if text.fault is None and text.role in BESIDE]
+def pair(rows: Iterable[RawItem], readable: Sequence[RawItem], settings: SourceSettings) -> None:
+    """Give the media among the rows the texts that came beside them, which are captions and transcripts that can be
+    read: images the captions, else the transcripts; sound and films the other way round, those with times first."""
+    alone = (partial(_text_of, readable[0], settings),) if len(readable) == 1 else None
     chosen: dict[bool, tuple[TextReader, ...]] = {}  # by whether it is for an image
-    for item in rows if readable else ():
+    for item in rows:
         if item.role == "media" and item.fault is None:
-            is_image = item.modality == "image"
-            if is_image not in chosen:
-                order = BESIDE if is_image else BESIDE[::-1]
-                ranked = sorted(readable, key=lambda text: (order.index(text.role), not _has_times(text)))
-                chosen[is_image] = tuple(
-                    partial(_text_of, text, settings) for text in ranked if text.role == ranked[0].role
-                )
-            item.beside = chosen[is_image]
+            item.beside = alone or _ranked(readable, item.modality == "image", chosen, settings)
+
+
+def _ranked(
+    readable: Sequence[RawItem], is_image: bool, chosen: dict[bool, tuple[TextReader, ...]], settings: SourceSettings
+) -> tuple[TextReader, ...]:
+    """Readers of the texts of the role that comes first. chosen: those that were found before."""
+    if is_image not in chosen:
+        order = BESIDE if is_image else BESIDE[::-1]
+        ranked = sorted(readable, key=lambda text: (order.index(text.role), not _has_times(text)))
+        chosen[is_image] = tuple(partial(_text_of, text, settings) for text in ranked if text.role == ranked[0].role)
+    return chosen[is_image]
 
 
 def _has_times(item: RawItem) -> bool:

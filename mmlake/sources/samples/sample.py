@@ -15,7 +15,7 @@ from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.per_row_lists import is_spread, not_lists, spread
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.image_tokens import Pictures, Tokens
-from mmlake.sources.samples.plain import Naming, pair
+from mmlake.sources.samples.plain import BESIDE, Naming, pair
 
 _POSITION = attrgetter("position")
 
@@ -156,7 +156,9 @@ class Sample:
             # A dialogue was written for the medium: it is what stands beside it.
             found = [item.replace(role="caption") if item.role == "document" else item for item in said]
             own = others[: len(others) - len(said)]
-            pair(rows, [item for item in own if item.modality == "text"] + found, self._settings)
+            beside = [item for item in own if item.modality == "text"] + found
+            if readable := [item for item in beside if item.fault is None and item.role in BESIDE]:
+                pair(rows, readable, self._settings)
         return rows
 
     def json_texts(self) -> list[RawItem]:
