@@ -13,7 +13,6 @@ from mmlake import sources
 from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError
 from mmlake.lake import Lake
 from mmlake.landing import SUCCESS, Landing
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
@@ -128,14 +127,14 @@ def stale_corpus(lake: Lake, modality: str) -> bool:
     return not all(is_current(step, lake, modality) for step in CORPUS_STEPS.values())
 
 
-def run_tables(lake: Lake, *, modalities: Sequence[str] = tuple(MODALITIES), advance: Advance = silent) -> int:
-    """Make every stage table that is missing or out of date; the number of tables made.
+def run_tables(lake: Lake, *, modalities: Sequence[str] | None = None, advance: Advance = silent) -> int:
+    """Make every stage table that is missing or out of date; the number of tables made. modalities: all where None.
 
     A step is made for all shards of a modality before the next, several shards at once. Where shards fail, the others
     of that step are made, and the first one's error is raised.
     """
     made = 0
-    for modality in modalities:
+    for modality in modalities if modalities is not None else lake.parts.modalities:
         shards = lake.registry.keys(modality)
         for step in ROW_STEPS.values():
             failed: list[MmlakeError | OSError] = []

@@ -63,6 +63,7 @@ class Connector:
     is_kept: Callable[[str, Siblings], bool] | None = None
     # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
     take: Callable[[Reading, SourceRef], bytes] | None = None
+    plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
 
 
 def _packed(*endings: str) -> tuple[str, ...]:
