@@ -20,7 +20,7 @@ from mmlake.plugins import Plugin, load
 from mmlake.quality import Measurement, Rule, Scorer, rules_digest
 from mmlake.schemas import TRACKS
 from mmlake.settings import Settings
-from mmlake.sources import SOURCES, Connector
+from mmlake.sources import SOURCES, Connector, Connectors
 
 PLUGIN_CODES = range(9000, 10_000)  # error codes of rules that plugins bring; the catalogue ends below
 Row = Rule | Measurement | Scorer | Tier | Encoder | Connector
@@ -33,7 +33,7 @@ class Parts:
 
     modalities: Mapping[str, Modality]
     encoders: Mapping[str, Encoder]
-    connectors: Mapping[str, Connector]
+    connectors: Connectors
     plugins: tuple[Plugin, ...] = field(default=())
 
     def modality(self, name: str) -> Modality:
@@ -124,7 +124,7 @@ def _with(plugin: Plugin, parts: Parts) -> Parts:
     return Parts(
         modalities=modalities,
         encoders={**parts.encoders, **{row.name: row for row in encoders}},
-        connectors={**{row.name: row for row in connectors}, **parts.connectors},  # the last built-in one takes all
+        connectors=Connectors([*connectors, *parts.connectors.values()]),  # the last built-in one takes every file
         plugins=(*parts.plugins, plugin),
     )
 

@@ -33,7 +33,10 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     for them. None takes all.
     """
     known = lake.registry.known()
-    listed, failed = _listed(lake, known, at_most)
+    foreign = ",".join(sorted({row.plugin for row in lake.parts.connectors.values() if row.plugin}))
+    # what was recognised without a plugin's connector, or with one that is gone, is opened anew, once
+    is_same = foreign == lake.registry.connectors()
+    listed, failed = _listed(lake, known, at_most) if is_same else _listed(lake, {}, None)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
         listed = [
@@ -60,6 +63,8 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
             len(listing.gone),
             listing.unchanged,
         )
+    if not (is_same or failed):
+        lake.registry.remember_connectors(foreign)
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
@@ -98,9 +103,21 @@ def _listed(
 def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
     if lake.limit is None:
         return sources.scan(
-            landing, settings=lake.settings.sources, known=known, at_most=at_most, parsed=lake.parsed_files
+            landing,
+            settings=lake.settings.sources,
+            known=known,
+            at_most=at_most,
+            parsed=lake.parsed_files,
+            connectors=lake.parts.connectors,
         )
-    return scan_first(landing, lake.limit, settings=lake.settings.sources, known=known, parsed=lake.parsed_files)
+    return scan_first(
+        landing,
+        lake.limit,
+        settings=lake.settings.sources,
+        known=known,
+        parsed=lake.parsed_files,
+        connectors=lake.parts.connectors,
+    )
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:

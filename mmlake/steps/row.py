@@ -28,6 +28,7 @@ def _items(job: Job) -> pa.Table:
         landing=job.lake.landing,
         store=job.lake.store,
         settings=job.lake.settings.sources,
+        connectors=job.lake.parts.connectors,
         advance=job.advance,
         downloads=job.lake.downloads,
         parsed=job.lake.parsed_files,
@@ -48,10 +49,15 @@ def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
         landing=job.lake.landing,
         store=job.lake.store,
         settings=job.lake.settings.sources,
+        connectors=job.lake.parts.connectors,
         advance=job.advance,
         downloads=job.lake.downloads,
         parsed=job.lake.parsed_files,
     )
+
+
+def _reading(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return parts.steering([lake.parts.connectors[lake.registry.get(shard).format]])
 
 
 def _check_items(job: Job, items: pa.Table) -> int:
@@ -267,6 +273,7 @@ ROW_STEPS: dict[str, Step] = {
             remake=_retry_items,
             check=_check_items,
             settings=("sources",),
+            parts=_reading,
             kinds=("parquet",),
             description="One row per item that the shard holds, readable or not, with licence, source and locator; the "
             "bytes are in the store.",

@@ -106,6 +106,7 @@ def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
             landing=lake.landing,
             settings=lake.settings.sources,
             parsed=lake.parsed_files,
+            connectors=lake.parts.connectors,
         )
     except (UnreadableItem, MmlakeError, OSError):
         return None  # this place is gone; another occurrence may be there
