@@ -203,8 +203,8 @@ def _refuse_local(plugin: Plugin, where: str, column: str, function: Callable[..
         pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise SettingsError(
-            f"plugin {plugin.name}: {column} of {where} is {getattr(function, '__qualname__', function)!r}, which worker "
-            "processes cannot import by its name; define it at the top level of the plugin's module"
+            f"plugin {plugin.name}: {column} of {where} is {getattr(function, '__qualname__', function)!r}, which "
+            "worker processes cannot import by its name; define it at the top level of the plugin's module"
         ) from error
 
 
@@ -228,8 +228,8 @@ def _check_rules(plugin: Plugin, modalities: Mapping[str, Modality]) -> None:
                 continue
             if rule.measure not in measures:
                 raise SettingsError(
-                    f"plugin {plugin.name}: rule {rule.name!r} judges {rule.measure!r}, which no measurement of {modality.name} "
-                    f"gives; expected one of {', '.join(sorted(measures))}"
+                    f"plugin {plugin.name}: rule {rule.name!r} judges {rule.measure!r}, which no "
+                    f"measurement of {modality.name} gives; expected one of {', '.join(sorted(measures))}"
                 )
             if rule.error_code not in PLUGIN_CODES or rule.error_code in CODES:
                 raise SettingsError(
@@ -238,8 +238,8 @@ def _check_rules(plugin: Plugin, modalities: Mapping[str, Modality]) -> None:
                 )
             if taken.setdefault(rule.error_code, rule.name) != rule.name:
                 raise SettingsError(
-                    f"plugin {plugin.name}: rules {taken[rule.error_code]!r} and {rule.name!r} both have the error code "
-                    f"{rule.error_code}; give each its own"
+                    f"plugin {plugin.name}: rules {taken[rule.error_code]!r} and {rule.name!r} both have the error "
+                    f"code {rule.error_code}; give each its own"
                 )
 
 

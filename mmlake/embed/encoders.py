@@ -56,8 +56,8 @@ ENCODERS: dict[str, Encoder] = {
             device="cpu",
             duplicate_cosine=0.95,
             loader=loaded.colour_gradient,
-            description="Classical, no learned weights: colour layout, colour histogram and gradient orientations. Alike "
-            "means alike in colour and layout, not in meaning.",
+            description="Classical, no learned weights: colour layout, colour histogram and gradient orientations. "
+            "Alike means alike in colour and layout, not in meaning.",
         ),
         Encoder(
             name="frame-motion",
@@ -69,8 +69,8 @@ ENCODERS: dict[str, Encoder] = {
             device="cpu",
             duplicate_cosine=0.995,
             loader=loaded.frame_motion,
-            description="Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma and "
-            "change over time.",
+            description="Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma "
+            "and change over time.",
         ),
         Encoder(
             name="mel-statistics",
@@ -82,8 +82,8 @@ ENCODERS: dict[str, Encoder] = {
             device="cpu",
             duplicate_cosine=0.998,
             loader=loaded.mel_statistics,
-            description="Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike means "
-            "alike in timbre and rhythm, not in what is said.",
+            description="Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike "
+            "means alike in timbre and rhythm, not in what is said.",
         ),
         Encoder(
             name="clip",

@@ -71,7 +71,7 @@ def _check_items(job: Job, items: pa.Table) -> int:
         raise ContractBroken(
             f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector"
         )
-    return items.num_rows
+    return int(items.num_rows)
 
 
 def _blobs(job: Job) -> pa.Table:
@@ -101,7 +101,7 @@ def _check_blobs(job: Job, blobs: pa.Table) -> int:
     contracts.same_keys(
         f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist()
     )
-    return sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count
+    return int(sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count)
 
 
 def _tracks(job: Job) -> pa.Table:

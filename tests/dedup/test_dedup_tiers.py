@@ -183,7 +183,7 @@ def test_fingerprints_of_another_permutation_count_are_refused(tmp_path):
 def test_vectors_of_an_encoder_without_a_bound_are_refused():
     table = schemas.from_rows(
         schemas.EMBEDDINGS,
-        [{"digest": name("a"), "encoder": "smell", "revision": "1", "dimension": 1, "vector": [1.0]}],
+        [{"digest": name("a"), "encoder": "smell", "revision": "1", "dimension": 1, "vector": [1.0], "status": "ok"}],
     )
     with pytest.raises(SettingsError, match="'smell' have no bound"):
         dedup.semantic_pairs(table, BOUNDS, settings=SETTINGS)
@@ -193,7 +193,14 @@ def test_the_bound_of_an_encoder_is_that_of_its_row_unless_the_settings_say_anot
     table = schemas.from_rows(
         schemas.EMBEDDINGS,
         [
-            {"digest": name(word), "encoder": "minilm-l6", "revision": "1", "dimension": 2, "vector": vector}
+            {
+                "digest": name(word),
+                "encoder": "minilm-l6",
+                "revision": "1",
+                "dimension": 2,
+                "vector": vector,
+                "status": "ok",
+            }
             for word, vector in (("a", [1.0, 0.0]), ("b", [0.8, 0.6]))
         ],
     )
