@@ -25,7 +25,7 @@ from mmlake.quality import Measurement, Rule, Scorer
 from mmlake.quality.measurement import Measures, Score, Subject, Track, own_blob
 from mmlake.records import SourceRef
 from mmlake.sources import Connector, Content, RawItem
-from mmlake.sources.rows import Reading
+from mmlake.sources.raw_items import Reading
 from mmlake.store import Blobs
 
 # what rows are made of, for plugins to import from here: where it stands inside may change

@@ -122,10 +122,11 @@ def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without
 
 
 def test_failed_rows_have_no_near_and_no_semantic_pairs(tmp_path):
-    table = dedup.fingerprint(texts("the same", "The same."), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    tiers = dedup.tiers_of("text")
+    table = dedup.fingerprint(texts("the same", "The same."), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.set_column(4, "status", pa.array(["unreadable"] * table.num_rows))
-    assert dedup.near_pairs(table, "text", settings=SETTINGS).num_rows == 1
-    assert dedup.near_pairs(failed, "text", settings=SETTINGS).num_rows == 0
+    assert dedup.near_pairs(table, tiers, settings=SETTINGS).num_rows == 1
+    assert dedup.near_pairs(failed, tiers, settings=SETTINGS).num_rows == 0
 
 
 def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
