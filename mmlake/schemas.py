@@ -201,7 +201,7 @@ MEASURES = TableSchema(
             _must("digest", pa.string()),
             _must("measure", pa.string(), "its unit is in the name"),
             _field("value", pa.float64(), "null where it makes no sense on this item"),
-            *_failing("the item's measures cannot be taken: its only row is num_failures=1"),
+            *_failing("measures of the item cannot be taken: its row num_failures says how many and why"),
         ]
     ),
 )

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import CODES, ContractBroken, SettingsError
-from mmlake.records import ADMITTED, MODALITIES, STATUSES
+from mmlake.records import ADMITTED, STATUSES
 from mmlake.schemas import made
 
 NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
@@ -76,8 +76,6 @@ def rows(
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
-    if modality not in MODALITIES:
-        raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(MODALITIES)}")
     items = items.filter(pc.is_valid(items["digest"]))
     items = items.append_column("shard", pc.replace_substring_regex(items["item_id"], r"#\d+$", ""))
     item, track, verdict, cluster = (_one_per_digest(table) for table in (items, tracks, verdicts, clusters))
