@@ -83,7 +83,7 @@ def steering(rows: Iterable[Row]) -> dict[str, str]:
 
 
 def rule_versions(rules: Sequence[Rule]) -> dict[str, str]:
-    """What a stamp says of the rules that plugins bring: beside their version a digest, since a bound that was moved
+    """What a stamp says of the rules that plugins bring: their version, and a digest, since a bound that was moved
     without a new version shall judge again as well."""
     foreign = [rule for rule in rules if rule.plugin]
     return steering(foreign) | ({"plugins/rules": rules_digest({"": foreign})} if foreign else {})

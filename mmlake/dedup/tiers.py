@@ -219,9 +219,10 @@ def _prints(
 
 
 def _fingerprinted(
-    make: Callable[[Sequence[Any], DedupSettings], list[Prints]], settings: DedupSettings, opened: Sequence[Any]
+    fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]], settings: DedupSettings, batch: Sequence[Any]
 ) -> list[Prints]:
-    return make(opened, settings)
+    """The kernel of a tier: its prints of a batch of items."""
+    return fingerprint(batch, settings)
 
 
 def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:

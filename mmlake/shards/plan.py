@@ -87,7 +87,8 @@ def plan(
     items: pa.Table, *, modalities: Sequence[str], manifest_id: str, settings: ShardSettings, normalized: bool
 ) -> list[ShardPlan]:
     """Every shard of the version, by modality in the given order and then by digest. Every item is in at least one
-    sample, and leads exactly one unless it is a caption or transcript that stands next to a media item."""
+    sample, and leads exactly one unless it is a caption or transcript that stands next to a media item. Raises
+    SettingsError for an item of another modality."""
     if unknown := sorted(set(items.column("modality").to_pylist()) - set(modalities)):
         raise SettingsError(
             f"version {manifest_id[:12]} holds items of the modality {unknown[0]!r}, expected one of "

@@ -43,8 +43,8 @@ def write_shards(
     sound is kept.
 
     items: the columns of `plan.COLUMNS`. modalities: those of the lake, in whose order shards stand. texts: normalized
-    text for text items, instead of their raw bytes.
-    Raises BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is a fault), LakeLocked.
+    text for text items, instead of their raw bytes. Raises BlobMissing, BlobCorrupt (a version promises its bytes: a
+    lost one is no row, it is a fault), LakeLocked.
     """
     if not is_digest(manifest_id):
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")

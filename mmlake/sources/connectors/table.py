@@ -282,7 +282,7 @@ def is_container(
 
 
 def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors = SOURCES) -> bool:
-    """Whether an unchanged file of that format is one still, whatever lies beside it now; not where no connector
+    """Whether an unchanged file of that format is one still, whatever is next to it now; not where no connector
     reads the format any more."""
     if name not in connectors:
         return False
