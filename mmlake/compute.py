@@ -120,13 +120,23 @@ class Executor:
         with _models_lock:
             if (model_key, self.device) not in _models:
                 _models[model_key, self.device] = load(self.device)
-            return _models[model_key, self.device]
+            loaded: M = _models[model_key, self.device]
+            return loaded
 
     def map_batches(
-        self, items: Iterable[T], *, model_key: str, load: Callable[[str], M], prepare: Callable[[T], P],
-        infer: Callable[[M, list[P]], Sequence[R]], cost: Callable[[P], int] | None = None, unit: str = "items",
-        code: int, what: str, advance: Advance = silent,
-    ) -> Iterator[Outcome[T, R]]:  # fmt: skip
+        self,
+        items: Iterable[T],
+        *,
+        model_key: str,
+        load: Callable[[str], M],
+        prepare: Callable[[T], P],
+        infer: Callable[[M, list[P]], Sequence[R]],
+        cost: Callable[[P], int] | None = None,
+        unit: str = "items",
+        code: int,
+        what: str,
+        advance: Advance = silent,
+    ) -> Iterator[Outcome[T, R]]:
         """One Outcome per item, in input order.
 
         prepare runs in threads, ahead of inference, as a kernel of the border (mmlake/border.py; code, what: of its

@@ -7,11 +7,13 @@ before a table is stamped, and the assets show them as blocking checks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.border import Failure
 from mmlake.errors import ContractBroken
 from mmlake.records import ADMITTED, STATUSES
 
@@ -51,14 +53,29 @@ def known_keys(border: str, known: Iterable[str], used: Iterable[str]) -> int:
 
 def digests(table: pa.Table, column: str = "digest") -> list[str]:
     """The distinct digests of a column in order of first appearance, without nulls."""
-    return pc.unique(pc.drop_null(table.column(column))).to_pylist()
+    names: list[str] = pc.unique(pc.drop_null(table.column(column))).to_pylist()
+    return names
 
 
 def admitted(verdicts: pa.Table) -> list[str]:
     """The digests whose verdict lets them go on to fingerprints, embeddings and versions."""
-    return (
-        verdicts.filter(pc.is_in(verdicts.column("status"), value_set=pa.array(ADMITTED))).column("digest").to_pylist()
-    )
+    passed = verdicts.filter(pc.is_in(verdicts.column("status"), value_set=pa.array(ADMITTED)))
+    names: list[str] = passed.column("digest").to_pylist()
+    return names
+
+
+def failure_columns(failures: Sequence[Failure | None]) -> dict[str, list[Any]]:
+    """The columns status, error_code and error of rows that failed, or did not (None)."""
+    return {
+        "status": ["ok" if failure is None else "unreadable" for failure in failures],
+        "error_code": [None if failure is None else failure.code for failure in failures],
+        "error": [None if failure is None else failure.reason for failure in failures],
+    }
+
+
+def made(table: pa.Table) -> pa.Table:
+    """The rows of a table of results that are one, without those that say why there is none."""
+    return table.filter(pc.equal(table.column("status"), "ok"))
 
 
 def failures_explained(border: str, table: pa.Table) -> int:

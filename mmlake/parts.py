@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from mmlake.dedup import Tier
 from mmlake.embed import ENCODERS, Encoder, encoder_for
-from mmlake.errors import CODES, SettingsError
+from mmlake.error_codes import CODES
+from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.plugins import Plugin, load
 from mmlake.quality import Measurement, Rule, Scorer, rules_digest

@@ -62,7 +62,7 @@ __all__ = [
 GROUP = "mmlake.plugins"  # of entry points
 OFFER = "mmlake_rows"  # the function of a plugin's module
 ALL = "*"  # every installed entry point of the group
-_NAME = re.compile(r"[a-z][a-z0-9]*")  # no separator, so that no plugin's rows look like another's
+_NAME = re.compile(r"[a-z][a-z0-9]*")  # no separator, so that no row has a name like another plugin's
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+!_-]*")
 
 

@@ -20,7 +20,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS shards (key TEXT PRIMARY KEY, revision TEXT NOT NULL, present INTEGER NOT NULL, shard "
     "TEXT NOT NULL)"
 )
-_FACTS = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_REMEMBERED = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 
@@ -127,7 +127,7 @@ class Registry:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
             database.execute(_SCHEMA)
-            database.execute(_FACTS)
+            database.execute(_REMEMBERED)
             yield database
 
 

@@ -8,33 +8,13 @@ Every table but `items` has one row per distinct digest of its partition (or sev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.border import Failure
 from mmlake.errors import SchemaMismatch
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TableSchema:
-    """The contract of one stage table."""
-
-    name: str
-    version: int  # counted up when a column changes meaning; part of the stamp, so older tables are rebuilt
-    key: tuple[str, ...]  # unique and not null; rows are sorted by it
-    arrow: pa.Schema
-
-
-def _field(name: str, kind: pa.DataType, note: str = "", *, nullable: bool = True) -> pa.Field:
-    return pa.field(name, kind, nullable=nullable, metadata={"note": note} if note else None)
-
-
-def _must(name: str, kind: pa.DataType, note: str = "") -> pa.Field:
-    return _field(name, kind, note, nullable=False)
-
+from mmlake.table_schema import TableSchema, optional, required
 
 _STRINGS = pa.list_(pa.string())
 
@@ -44,35 +24,37 @@ ITEMS = TableSchema(
     key=("item_id",),
     arrow=pa.schema(
         [
-            _must("item_id", pa.string(), "'<shard>#<ordinal in the shard, 6 digits or more>': one per occurrence"),
-            _field("digest", pa.string(), "SHA-256 of the item's bytes; null only where no bytes could be had"),
-            _must("sample_id", pa.string(), "what belongs together; unique within a shard and prefixed by it"),
-            _must("position", pa.int32(), "order within the sample, from 0; -1 for metadata rows"),
-            _must("modality", pa.string(), "text, image, video, audio or metadata"),
-            _must("role", pa.string(), "document, caption, transcript or media"),
-            _field(
+            required("item_id", pa.string(), "'<shard>#<ordinal in the shard, 6 digits or more>': one per occurrence"),
+            optional("digest", pa.string(), "SHA-256 of the item's bytes; null only where no bytes could be had"),
+            required("sample_id", pa.string(), "what belongs together; unique within a shard and prefixed by it"),
+            required("position", pa.int32(), "order within the sample, from 0; -1 for metadata rows"),
+            required("modality", pa.string(), "text, image, video, audio or metadata"),
+            required("role", pa.string(), "document, caption, transcript or media"),
+            optional(
                 "content_type",
                 pa.string(),
                 "MIME type told from the bytes; where they are silent, what the name claims",
             ),
-            _field("text_content", pa.large_string(), "the text of a text row; null for media"),
-            _field("binary_content", pa.large_binary(), "lazy: always null in stage tables, filled by materialization"),
-            _field(
+            optional("text_content", pa.large_string(), "the text of a text row; null for media"),
+            optional(
+                "binary_content", pa.large_binary(), "lazy: always null in stage tables, filled by materialization"
+            ),
+            optional(
                 "sample_text",
                 pa.large_string(),
                 "on media rows: the caption or transcript that came in the same sample (plain, SRT or VTT)",
             ),
-            _must("source_ref", pa.string(), "JSON {path, member, byte_offset, byte_size, frame_index}"),
-            _field("parent_digest", pa.string(), "for derived items: what they were made from"),
-            _field("span_start_s", pa.float64(), "for derived items"),
-            _field("span_end_s", pa.float64(), "for derived items"),
-            _must("source", pa.string(), "name of the corpus"),
-            _must("licence", pa.string(), "SPDX id, or NOASSERTION"),
-            _must("size_bytes", pa.int64()),
-            _field("metadata_json", pa.large_string(), "every other field that the source gave, as one JSON object"),
-            _must("status", pa.string(), "ok or unreadable"),
-            _field("error_code", pa.int32(), "key of the error catalogue"),
-            _field("materialize_error", pa.string(), "reason, where status is unreadable"),
+            required("source_ref", pa.string(), "JSON {path, member, byte_offset, byte_size, frame_index}"),
+            optional("parent_digest", pa.string(), "for derived items: what they were made from"),
+            optional("span_start_s", pa.float64(), "for derived items"),
+            optional("span_end_s", pa.float64(), "for derived items"),
+            required("source", pa.string(), "name of the corpus"),
+            required("licence", pa.string(), "SPDX id, or NOASSERTION"),
+            required("size_bytes", pa.int64()),
+            optional("metadata_json", pa.large_string(), "every other field that the source gave, as one JSON object"),
+            required("status", pa.string(), "ok or unreadable"),
+            optional("error_code", pa.int32(), "key of the error catalogue"),
+            optional("materialize_error", pa.string(), "reason, where status is unreadable"),
         ]
     ),
 )
@@ -83,36 +65,36 @@ BLOBS = TableSchema(
     key=("digest",),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must("size_bytes", pa.int64()),
-            _must("num_occurrences", pa.int32(), "rows of this partition's items that hold these bytes"),
-            _must("status", pa.string(), "ok, or unreadable where the store lost the bytes"),
-            _field("error_code", pa.int32()),
+            required("digest", pa.string()),
+            required("size_bytes", pa.int64()),
+            required("num_occurrences", pa.int32(), "rows of this partition's items that hold these bytes"),
+            required("status", pa.string(), "ok, or unreadable where the store lost the bytes"),
+            optional("error_code", pa.int32()),
         ]
     ),
 )
 
 _KEYFRAME = pa.struct(
     [
-        _must("time_s", pa.float64()),
-        _must("digest", pa.string(), "a JPEG blob"),
-        _must("shot", pa.int32(), "index into shots"),
+        required("time_s", pa.float64()),
+        required("digest", pa.string(), "a JPEG blob"),
+        required("shot", pa.int32(), "index into shots"),
     ]
 )
 _SHOT = pa.struct(
     [
-        _must("start_s", pa.float64()),
-        _must("end_s", pa.float64()),
-        _must("transition", pa.string(), "how it begins: start, cut, fade, dissolve"),
+        required("start_s", pa.float64()),
+        required("end_s", pa.float64()),
+        required("transition", pa.string(), "how it begins: start, cut, fade, dissolve"),
     ]
 )
 _SIGNAL = pa.struct(
     [
-        _must("time_s", pa.float32()),
-        _must("luma", pa.float32(), "mean, 0..255"),
-        _must("luma_std", pa.float32(), "standard deviation over the frame, 0..128"),
-        _must("sharpness", pa.float32(), "variance of the Laplacian on the luma plane at the analysis size"),
-        _must(
+        required("time_s", pa.float32()),
+        required("luma", pa.float32(), "mean, 0..255"),
+        required("luma_std", pa.float32(), "standard deviation over the frame, 0..128"),
+        required("sharpness", pa.float32(), "variance of the Laplacian on the luma plane at the analysis size"),
+        required(
             "change",
             pa.float32(),
             "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first",
@@ -121,10 +103,10 @@ _SIGNAL = pa.struct(
 )
 _WORD = pa.struct(
     [
-        _must("word", pa.string()),
-        _must("start_s", pa.float64()),
-        _must("end_s", pa.float64()),
-        _field("score", pa.float32(), "the aligner's confidence, where it gives one"),
+        required("word", pa.string()),
+        required("start_s", pa.float64()),
+        required("end_s", pa.float64()),
+        optional("score", pa.float32(), "the aligner's confidence, where it gives one"),
     ]
 )
 
@@ -134,48 +116,48 @@ TRACKS = TableSchema(
     key=("digest",),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must("modality", pa.string()),
-            _must("role", pa.string()),
-            _must("status", pa.string(), "ok or unreadable"),
-            _field("error_code", pa.int32()),
-            _field("error", pa.string(), "reason, where status is unreadable"),
-            _field("content_type", pa.string()),
-            _must("size_bytes", pa.int64()),
-            _field(
+            required("digest", pa.string()),
+            required("modality", pa.string()),
+            required("role", pa.string()),
+            required("status", pa.string(), "ok or unreadable"),
+            optional("error_code", pa.int32()),
+            optional("error", pa.string(), "reason, where status is unreadable"),
+            optional("content_type", pa.string()),
+            required("size_bytes", pa.int64()),
+            optional(
                 "text",
                 pa.large_string(),
                 "normalized text: NFC, one newline kind, markup and boilerplate of HTML removed",
             ),
-            _field("num_chars", pa.int64()),
-            _field("num_words", pa.int64()),
-            _field("width_px", pa.int32(), "after orientation is applied"),
-            _field("height_px", pa.int32(), "after orientation is applied"),
-            _field("orientation", pa.int32(), "EXIF 1..8; 1 where none is given"),
-            _field(
+            optional("num_chars", pa.int64()),
+            optional("num_words", pa.int64()),
+            optional("width_px", pa.int32(), "after orientation is applied"),
+            optional("height_px", pa.int32(), "after orientation is applied"),
+            optional("orientation", pa.int32(), "EXIF 1..8; 1 where none is given"),
+            optional(
                 "num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"
             ),
-            _field("duration_s", pa.float64(), "of the decoded stream"),
-            _field("container_duration_s", pa.float64(), "what the header claims"),
-            _field("frame_rate", pa.float64(), "average, frames per second"),
-            _field("video_codec", pa.string()),
-            _field("audio_codec", pa.string()),
-            _field("sample_rate_hz", pa.int32(), "of the source"),
-            _field("num_channels", pa.int32(), "of the source"),
-            _field("num_decode_errors", pa.int32(), "packets that did not decode"),
-            _field(
+            optional("duration_s", pa.float64(), "of the decoded stream"),
+            optional("container_duration_s", pa.float64(), "what the header claims"),
+            optional("frame_rate", pa.float64(), "average, frames per second"),
+            optional("video_codec", pa.string()),
+            optional("audio_codec", pa.string()),
+            optional("sample_rate_hz", pa.int32(), "of the source"),
+            optional("num_channels", pa.int32(), "of the source"),
+            optional("num_decode_errors", pa.int32(), "packets that did not decode"),
+            optional(
                 "audio_digest",
                 pa.string(),
                 "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence",
             ),
-            _must("shots", pa.list_(_SHOT)),
-            _must("keyframes", pa.list_(_KEYFRAME)),
-            _must("signals", pa.list_(_SIGNAL), "video: one per analysed frame"),
-            _field(
+            required("shots", pa.list_(_SHOT)),
+            required("keyframes", pa.list_(_KEYFRAME)),
+            required("signals", pa.list_(_SIGNAL), "video: one per analysed frame"),
+            optional(
                 "transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"
             ),
-            _must("transcript_source", pa.string(), "source, asr:<name>@<revision>, or none"),
-            _must(
+            required("transcript_source", pa.string(), "source, asr:<name>@<revision>, or none"),
+            required(
                 "words", pa.list_(_WORD), "word times by forced alignment of the transcript; empty where there is none"
             ),
         ]
@@ -186,9 +168,9 @@ TRACKS = TableSchema(
 def _failing(none_made: str) -> list[pa.Field]:
     """The columns of a table that says of an item why nothing could be made of it, in one row."""
     return [
-        _must("status", pa.string(), f"ok, or unreadable where {none_made}"),
-        _field("error_code", pa.int32(), "key of the error catalogue, where status is unreadable"),
-        _field("error", pa.string(), "reason, where status is unreadable"),
+        required("status", pa.string(), f"ok, or unreadable where {none_made}"),
+        optional("error_code", pa.int32(), "key of the error catalogue, where status is unreadable"),
+        optional("error", pa.string(), "reason, where status is unreadable"),
     ]
 
 
@@ -198,9 +180,9 @@ MEASURES = TableSchema(
     key=("digest", "measure"),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must("measure", pa.string(), "its unit is in the name"),
-            _field("value", pa.float64(), "null where it makes no sense on this item"),
+            required("digest", pa.string()),
+            required("measure", pa.string(), "its unit is in the name"),
+            optional("value", pa.float64(), "null where it makes no sense on this item"),
             *_failing("measures of the item cannot be taken: its row num_failures says how many and why"),
         ]
     ),
@@ -208,10 +190,10 @@ MEASURES = TableSchema(
 
 _FINDING = pa.struct(
     [
-        _must("rule", pa.string()),
-        _must("severity", pa.string()),
-        _must("error_code", pa.int32()),
-        _must("reason", pa.string()),
+        required("rule", pa.string()),
+        required("severity", pa.string()),
+        required("error_code", pa.int32()),
+        required("reason", pa.string()),
     ]
 )
 
@@ -221,18 +203,18 @@ VERDICTS = TableSchema(
     key=("digest",),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must("status", pa.string(), "ok, flagged, quarantined or unreadable"),
-            _field("severity", pa.string(), "of the gravest finding"),
-            _field("error_code", pa.int32(), "of the gravest finding"),
-            _field("rule", pa.string(), "name of the gravest finding's rule"),
-            _field("reason", pa.string(), "`measure=value unit not in [low, high]` of the gravest finding"),
-            _must(
+            required("digest", pa.string()),
+            required("status", pa.string(), "ok, flagged, quarantined or unreadable"),
+            optional("severity", pa.string(), "of the gravest finding"),
+            optional("error_code", pa.int32(), "of the gravest finding"),
+            optional("rule", pa.string(), "name of the gravest finding's rule"),
+            optional("reason", pa.string(), "`measure=value unit not in [low, high]` of the gravest finding"),
+            required(
                 "weight",
                 pa.float32(),
                 "sample weight that reaches the loader: 1 ok, less when flagged, 0 when not admitted",
             ),
-            _must("findings", pa.list_(_FINDING), "every broken rule, gravest first"),
+            required("findings", pa.list_(_FINDING), "every broken rule, gravest first"),
         ]
     ),
 )
@@ -243,10 +225,10 @@ FINGERPRINTS = TableSchema(
     key=("digest", "method"),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must("method", pa.string()),
-            _must("hashes", pa.list_(pa.uint64()), "meaning depends on the method"),
-            _must("times_s", pa.list_(pa.float32()), "one per hash where the method is a sequence, else empty"),
+            required("digest", pa.string()),
+            required("method", pa.string()),
+            required("hashes", pa.list_(pa.uint64()), "meaning depends on the method"),
+            required("times_s", pa.list_(pa.float32()), "one per hash where the method is a sequence, else empty"),
             *_failing("no fingerprint could be made: the item's only row, under the tier's first method"),
         ]
     ),
@@ -258,12 +240,12 @@ PAIRS = TableSchema(
     key=("left", "right", "method"),
     arrow=pa.schema(
         [
-            _must("left", pa.string()),
-            _must("right", pa.string()),
-            _must("tier", pa.string(), "near or semantic"),
-            _must("method", pa.string()),
-            _must("score", pa.float64(), "similarity 0..1, verified by the exact measure"),
-            _must("bound", pa.float64(), "smallest score that counts"),
+            required("left", pa.string()),
+            required("right", pa.string()),
+            required("tier", pa.string(), "near or semantic"),
+            required("method", pa.string()),
+            required("score", pa.float64(), "similarity 0..1, verified by the exact measure"),
+            required("bound", pa.float64(), "smallest score that counts"),
         ]
     ),
 )
@@ -274,11 +256,11 @@ EMBEDDINGS = TableSchema(
     key=("digest", "encoder"),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must("encoder", pa.string(), "name of the row in ENCODERS"),
-            _must("revision", pa.string(), "of the weights or of the code"),
-            _must("dimension", pa.int32(), "0 where status is unreadable"),
-            _must("vector", pa.list_(pa.float32()), "unit L2 norm; empty where status is unreadable"),
+            required("digest", pa.string()),
+            required("encoder", pa.string(), "name of the row in ENCODERS"),
+            required("revision", pa.string(), "of the weights or of the code"),
+            required("dimension", pa.int32(), "0 where status is unreadable"),
+            required("vector", pa.list_(pa.float32()), "unit L2 norm; empty where status is unreadable"),
             *_failing("no vector could be made"),
         ]
     ),
@@ -290,20 +272,20 @@ CLUSTERS = TableSchema(
     key=("digest",),
     arrow=pa.schema(
         [
-            _must("digest", pa.string()),
-            _must(
+            required("digest", pa.string()),
+            required(
                 "survivor", pa.string(), "digest kept for the whole cluster; the item itself where it has no duplicates"
             ),
-            _must("is_survivor", pa.bool_()),
-            _must("cluster_size", pa.int32(), "distinct digests"),
-            _must("num_occurrences", pa.int32(), "rows of all shards with this digest"),
-            _field(
+            required("is_survivor", pa.bool_()),
+            required("cluster_size", pa.int32(), "distinct digests"),
+            required("num_occurrences", pa.int32(), "rows of all shards with this digest"),
+            optional(
                 "tier",
                 pa.string(),
                 "cheapest tier that ties a duplicate to its cluster: near or semantic; null for survivors",
             ),
-            _field("method", pa.string()),
-            _field("score", pa.float64()),
+            optional("method", pa.string()),
+            optional("score", pa.float64()),
         ]
     ),
 )
@@ -314,22 +296,22 @@ DEAD_LETTERS = TableSchema(
     key=("letter",),
     arrow=pa.schema(
         [
-            _must("letter", pa.string(), "'<modality>/<table>/<shard>/<key>': the same for every attempt"),
-            _must("stage", pa.string(), "where it failed: sources, store, preprocess, quality, dedup or embed"),
-            _must("modality", pa.string()),
-            _must("shard", pa.string()),
-            _must("key", pa.string(), "item_id of failures in sources, digest of later ones"),
-            _field("digest", pa.string(), "null where no bytes could be had"),
-            _field("source", pa.string()),
-            _field("source_ref", pa.string()),
-            _must("error_code", pa.int32()),
-            _must("name", pa.string(), "of the error code"),
-            _must("severity", pa.string()),
-            _must("reason", pa.string()),
-            _must("is_transient", pa.bool_(), "whether trying again may help although nothing was changed"),
-            _must("attempts", pa.int32(), "runs that tried it and failed"),
-            _must("first_failed_at", pa.string(), "ISO 8601, UTC"),
-            _must("last_failed_at", pa.string(), "ISO 8601, UTC"),
+            required("letter", pa.string(), "'<modality>/<table>/<shard>/<key>': the same for every attempt"),
+            required("stage", pa.string(), "where it failed: sources, store, preprocess, quality, dedup or embed"),
+            required("modality", pa.string()),
+            required("shard", pa.string()),
+            required("key", pa.string(), "item_id of failures in sources, digest of later ones"),
+            optional("digest", pa.string(), "null where no bytes could be had"),
+            optional("source", pa.string()),
+            optional("source_ref", pa.string()),
+            required("error_code", pa.int32()),
+            required("name", pa.string(), "of the error code"),
+            required("severity", pa.string()),
+            required("reason", pa.string()),
+            required("is_transient", pa.bool_(), "whether trying again may help although nothing was changed"),
+            required("attempts", pa.int32(), "runs that tried it and failed"),
+            required("first_failed_at", pa.string(), "ISO 8601, UTC"),
+            required("last_failed_at", pa.string(), "ISO 8601, UTC"),
         ]
     ),
 )
@@ -371,20 +353,6 @@ def from_columns(schema: TableSchema, columns: Mapping[str, Sequence[Any]]) -> p
         for field in schema.arrow
     ]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
-
-
-def failure_columns(failures: Sequence[Failure | None]) -> dict[str, list[Any]]:
-    """The columns status, error_code and error of rows that failed, or did not (None)."""
-    return {
-        "status": ["ok" if failure is None else "unreadable" for failure in failures],
-        "error_code": [None if failure is None else failure.code for failure in failures],
-        "error": [None if failure is None else failure.reason for failure in failures],
-    }
-
-
-def made(table: pa.Table) -> pa.Table:
-    """The rows of a table of results that are one, without those that say why there is none."""
-    return table.filter(pc.equal(table.column("status"), "ok"))
 
 
 def conform(schema: TableSchema, table: pa.Table) -> pa.Table:

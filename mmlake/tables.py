@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 from mmlake import schemas
 from mmlake.errors import MmlakeError, SchemaMismatch, SettingsError, TableCorrupt
 from mmlake.records import canonical_json, digest_of
-from mmlake.schemas import TableSchema
 from mmlake.store import sync_directory, write_atomically
+from mmlake.table_schema import TableSchema
 
 ALL = "ALL"  # the shard name of a corpus-level table
 _ROW_GROUP_ROWS = 16_384

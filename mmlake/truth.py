@@ -246,7 +246,7 @@ def _rows(lake: Lake) -> list[dict[str, Any]]:
 
 
 def _rule_of(code: int | None) -> str:
-    from mmlake.errors import CODES
+    from mmlake.error_codes import CODES
 
     return CODES[code].name if code in CODES else ""
 

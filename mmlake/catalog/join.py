@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
-from mmlake.errors import CODES, ContractBroken, SettingsError
+from mmlake.contracts import made
+from mmlake.error_codes import CODES
+from mmlake.errors import ContractBroken, SettingsError
 from mmlake.records import ADMITTED, STATUSES
-from mmlake.schemas import made
 
 NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
 _STRINGS = pa.list_(pa.string())

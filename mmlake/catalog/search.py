@@ -82,7 +82,7 @@ def encoder_column(table: Any, encoder: str | None) -> str:
     """The vector column of the encoder; the only one there is, where no encoder is named."""
     columns: list[str] = [name for name in table.schema.names if name.startswith("vector_")]
     if encoder is None and len(columns) == 1:
-        return columns[0]
+        return str(columns[0])
     known = ", ".join(name.removeprefix("vector_") for name in sorted(columns)) or "none"
     if encoder is None:
         raise SettingsError(f"a vector search needs `encoder`; the catalog has: {known}")

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption, app, emit, open_lake
 from mmlake.drawing import short, shown, table
-from mmlake.errors import CODES, SettingsError
+from mmlake.error_codes import CODES
+from mmlake.errors import SettingsError
 from mmlake.records import is_digest
 
 PANEL = "Inspect"

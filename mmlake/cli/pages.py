@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 import typer.main
 
-from mmlake.errors import CODES, MmlakeError
+from mmlake.error_codes import CODES
+from mmlake.errors import MmlakeError
 from mmlake.modalities import MODALITIES
 from mmlake.quality import error_codes
 

@@ -87,7 +87,8 @@ def _bands(sums: np.ndarray, edges_hz: np.ndarray) -> np.ndarray:
     position = edges_hz * _WINDOW / RATE_HZ
     low = np.floor(position).astype(int)
     part = position - low
-    return np.maximum(np.diff(sums[:, low] * (1 - part) + sums[:, low + 1] * part, axis=1), 0.0)
+    energies: np.ndarray = np.maximum(np.diff(sums[:, low] * (1 - part) + sums[:, low + 1] * part, axis=1), 0.0)
+    return energies
 
 
 def pairs(

@@ -8,6 +8,8 @@ The result depends on the sets alone, never on the order in which nodes or pairs
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -71,7 +73,7 @@ def cluster(nodes: pa.Table, pairs: pa.Table) -> pa.Table:
     return schemas.from_rows(schemas.CLUSTERS, out)
 
 
-def _rank(row: dict) -> tuple[int, float, Digest]:
+def _rank(row: Mapping[str, Any]) -> tuple[int, float, Digest]:
     quality = row["quality"]
     return row["priority"], math.inf if quality is None or math.isnan(quality) else -quality, row["digest"]
 

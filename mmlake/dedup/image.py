@@ -8,6 +8,7 @@ here (docs/dedup.md).
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import UnreadableItem
 from mmlake.pictures import picture_formats
 from mmlake.progress import Advance, silent
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 METHOD, MIRRORED = "phash", "phash-mirrored"
 _DRAFT_PX = 128  # libjpeg scales while it decodes: a 12-megapixel photo costs an eighth
@@ -39,7 +43,7 @@ def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     }
 
 
-def upright_luma(data: bytes):  # type: ignore[no-untyped-def]  # PIL.Image.Image, which is imported late
+def upright_luma(data: bytes) -> Image:
     """The first frame in grey, transparent parts on white, at least 128 px where it has them."""
     from PIL import Image, ImageOps
 

@@ -49,7 +49,8 @@ def equal_key_pairs(keys: np.ndarray, *, max_run: int | None = None) -> Iterator
 
 
 def _within(lengths: np.ndarray) -> np.ndarray:
-    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    within: np.ndarray = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return within
 
 
 def hamming_pairs(hashes: np.ndarray, *, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

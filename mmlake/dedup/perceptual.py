@@ -45,7 +45,8 @@ def gradient_hashes(planes_NHW: np.ndarray) -> np.ndarray:
 def block_luma(planes_NHW: np.ndarray) -> np.ndarray:
     """8x8 mean luma of 32x32 planes, uint8 of shape (N, 64)."""
     blocks = planes_NHW.reshape(len(planes_NHW), 8, SIDE // 8, 8, SIDE // 8).astype(np.float64)
-    return blocks.mean(axis=(2, 4)).round().astype(np.uint8).reshape(-1, 64)
+    luma: np.ndarray = blocks.mean(axis=(2, 4)).round().astype(np.uint8).reshape(-1, 64)
+    return luma
 
 
 def pack_bits(bits: np.ndarray) -> np.ndarray:
@@ -68,4 +69,6 @@ def correlations(left: np.ndarray, right: np.ndarray, *, axis: int = -1) -> np.n
     left, right = left.astype(np.float64), right.astype(np.float64)
     left, right = left - left.mean(axis=axis, keepdims=True), right - right.mean(axis=axis, keepdims=True)
     scale = np.sqrt((left**2).sum(axis=axis) * (right**2).sum(axis=axis))
-    return np.divide((left * right).sum(axis=axis), scale, out=np.zeros_like(scale), where=scale > 1e-9)
+    products = (left * right).sum(axis=axis)
+    found: np.ndarray = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 1e-9)
+    return found

@@ -8,6 +8,7 @@ third of one percent to five percent of true pairs lie across a border. FAISS do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def _flat(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     yield from _ranges(index, vectors, bound)
 
 
-def _ranges(index, vectors: np.ndarray, bound: float) -> _Found:  # type: ignore[no-untyped-def]
+def _ranges(index: Any, vectors: np.ndarray, bound: float) -> _Found:
     for at in range(0, len(vectors), _BLOCK_ROWS):
         block = vectors[at : at + _BLOCK_ROWS]
         limits, _, ids = index.range_search(block, bound)
@@ -135,10 +136,11 @@ def _centroids(vectors: np.ndarray, num: int, settings: DedupSettings) -> np.nda
         max_points_per_centroid=_TRAINING_PER_CELL,
     )
     means.train(sample)
-    return means.centroids
+    centroids: np.ndarray = means.centroids
+    return centroids
 
 
-def _neighbours(index, vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:  # type: ignore[no-untyped-def]
+def _neighbours(index: Any, vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     """What the index holds to be nearest, however near: a coarse distance may not decide."""
     for at in range(0, len(vectors), _BLOCK_ROWS):
         block = vectors[at : at + _BLOCK_ROWS]
@@ -194,7 +196,7 @@ def _hnsw(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     yield from _neighbours(index, vectors, bound, settings)
 
 
-def _train(index, vectors: np.ndarray) -> None:  # type: ignore[no-untyped-def]
+def _train(index: Any, vectors: np.ndarray) -> None:
     index.cp.min_points_per_centroid = 1
     if hasattr(index, "pq"):
         index.pq.cp.min_points_per_centroid = 1
@@ -211,5 +213,5 @@ _SEARCHES: dict[str, Callable[[np.ndarray, float, DedupSettings], _Found]] = {
 }
 
 
-def _faiss():  # type: ignore[no-untyped-def]
+def _faiss() -> Any:
     return need("faiss", extra="all", purpose="semantic deduplication")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -174,14 +174,14 @@ def signatures(sets: list[np.ndarray], *, num_perm: int, seed: int) -> np.ndarra
 
 
 @functools.lru_cache(maxsize=1)
-def _compiled():  # type: ignore[no-untyped-def]
+def _compiled() -> Callable[..., None] | None:
     """The same loop compiled, or None without numba: it makes equal numbers, only sooner."""
     try:
         import numba
     except ImportError:
         return None
 
-    def kernel(flat, bounds, factors, offsets, out):  # type: ignore[no-untyped-def]
+    def kernel(flat: np.ndarray, bounds: np.ndarray, factors: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
         num_perm = factors.shape[0]
         best = np.empty(num_perm, np.uint64)
         for at in range(out.shape[0]):
@@ -196,7 +196,8 @@ def _compiled():  # type: ignore[no-untyped-def]
             for p in range(num_perm):
                 out[at, p] = np.uint32(best[p] >> np.uint64(32))
 
-    return numba.njit(nogil=True)(kernel)
+    compiled: Callable[..., None] = numba.njit(nogil=True)(kernel)
+    return compiled
 
 
 def pairs(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mmlake import schemas
+from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.dedup import audio, image, semantic, text, video
 from mmlake.dedup.settings import DedupSettings
@@ -190,7 +190,7 @@ def fingerprint(
                 failures.append(failure)
             if tier is tiers[-1]:
                 advance(1)
-    table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **schemas.failure_columns(failures)})
+    table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **contracts.failure_columns(failures)})
     return schemas.conform(schemas.FINGERPRINTS, table)
 
 
@@ -242,7 +242,7 @@ def near_pairs(
 ) -> pa.Table:
     """PAIRS of tier "near", of all methods. The rows may come in any order and from any number of shards; each digest
     counts once, and one without fingerprints has no pairs."""
-    fingerprints = schemas.made(fingerprints)
+    fingerprints = contracts.made(fingerprints)
     parts = []
     for tier in tiers:
         digests, prints = _prints_of(tier, fingerprints)
@@ -279,7 +279,7 @@ def semantic_pairs(
     SettingsError for an encoder without a bound.
     """
     bounds = {**bounds, **settings.semantic_bounds}
-    embeddings = schemas.made(embeddings)
+    embeddings = contracts.made(embeddings)
     parts = []
     for encoder in sorted(set(embeddings.column("encoder").to_pylist())):
         rows = (

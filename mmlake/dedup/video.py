@@ -135,4 +135,5 @@ def _movement(luma: np.ndarray) -> np.ndarray:
     """What differs from the clip's mean frame, brightness changes of the whole frame taken out."""
     values = luma.astype(np.float64)
     values -= values.mean(axis=1, keepdims=True)
-    return values - values.mean(axis=0)
+    movement: np.ndarray = values - values.mean(axis=0)
+    return movement

@@ -30,7 +30,8 @@ from mmlake.download.fetcher import Fetched, Fetcher
 from mmlake.download.journal import Journal
 from mmlake.download.results import DownloadResult, Downloads
 from mmlake.download.settings import WebSettings
-from mmlake.errors import TRANSIENT_CODES, LakeLocked, UnreadableItem
+from mmlake.error_codes import TRANSIENT_CODES
+from mmlake.errors import LakeLocked, UnreadableItem
 from mmlake.locks import exclusive_lock
 from mmlake.records import canonical_json, digest_of
 from mmlake.remote.networks import Lookup

@@ -252,7 +252,7 @@ class Fetcher:
             stated = answer.content_length or 0
             if stated > limit_bytes and not may_cut:
                 raise UnreadableItem(1008, f"size_bytes={stated} not in [0, {limit_bytes}]")
-            # whoever stores the response closes it
+            # the caller that stores the response closes it
             body = tempfile.SpooledTemporaryFile(max_size=_SPOOL_BYTES)  # noqa: SIM115
             try:
                 await _spool(answer.content, body, limit_bytes, may_cut=may_cut)

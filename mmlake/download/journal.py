@@ -24,7 +24,7 @@ from pathlib import Path
 
 from mmlake.download.read_only_database import Snapshot, is_writable
 from mmlake.download.results import DownloadResult
-from mmlake.errors import TRANSIENT_CODES
+from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.formats.urls import redacted
 from mmlake.records import digest_of
 

@@ -90,7 +90,8 @@ def _histogram(luma: np.ndarray, blue: np.ndarray, red: np.ndarray) -> np.ndarra
     hue = ((np.arctan2(red, blue) + np.pi) / (2 * np.pi) * 8).astype(int).clip(0, 7)
     kind = np.where(saturation < 0.04, 16 + (luma * 8).astype(int).clip(0, 7), hue + 8 * (saturation >= 0.12))
     shares = np.bincount(kind.ravel(), minlength=24) / kind.size
-    return np.sqrt(shares) - _TYPICAL_COLOURS
+    colours: np.ndarray = np.sqrt(shares) - _TYPICAL_COLOURS
+    return colours
 
 
 def _orientations(plane: np.ndarray) -> np.ndarray:
@@ -167,7 +168,8 @@ def _modulation(decibels: np.ndarray) -> np.ndarray:
     shares = np.divide(
         bands, total, out=np.broadcast_to(_TYPICAL_MODULATION[:, None] ** 2, bands.shape).copy(), where=total > 1e-9
     )
-    return (np.sqrt(shares) - _TYPICAL_MODULATION[:, None]).T.ravel()
+    modulation: np.ndarray = (np.sqrt(shares) - _TYPICAL_MODULATION[:, None]).T.ravel()
+    return modulation
 
 
 def _mel_power(samples: np.ndarray) -> np.ndarray:

@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mmlake import schemas
+from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
 from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream
@@ -27,6 +27,9 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, signed
 from mmlake.store import Blobs
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 K = TypeVar("K")
 _DECIMALS = 6  # below it lies the float noise of batch composition
@@ -81,7 +84,7 @@ def embed(
         values = (track["digest"], encoder, revision, len(numbers), numbers)
         for name, value in zip(columns, values, strict=True):
             columns[name].append(value)
-    table = schemas.from_columns(schemas.EMBEDDINGS, {**columns, **schemas.failure_columns(failures)})
+    table = schemas.from_columns(schemas.EMBEDDINGS, {**columns, **contracts.failure_columns(failures)})
     return schemas.conform(schemas.EMBEDDINGS, table)
 
 
@@ -275,7 +278,8 @@ def _pictures(path: Path) -> tuple[bytes, ...]:
             if (frame.time or 0.0) + 1e-6 >= due_s:
                 due_s += max(duration_s / _QUERY_FRAMES, 0.1)
                 buffer = io.BytesIO()
-                frame.to_image().save(buffer, "JPEG", quality=90)
+                picture: Image = frame.to_image()  # type: ignore[no-untyped-call]
+                picture.save(buffer, "JPEG", quality=90)
                 out.append(buffer.getvalue())
             if len(out) == _QUERY_FRAMES:
                 break

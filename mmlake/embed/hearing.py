@@ -43,7 +43,7 @@ class WhisperEncoder:
 
     def cost(self, prepared: list[tuple[np.ndarray, int]]) -> int:
         """Samples of all windows, which are always padded to full length."""
-        return len(prepared) * self._extract.n_samples
+        return len(prepared) * int(self._extract.n_samples)
 
     def infer(self, batch: list[Any]) -> list[np.ndarray]:
         """Unit vectors."""
@@ -75,7 +75,7 @@ class Clap:
         self._torch, self._device = torch, device
         self._extract = loaded("clap", source, ClapFeatureExtractor.from_pretrained)
         self._tokenizer = loaded("clap", source, AutoTokenizer.from_pretrained)
-        self._model: Any = model("clap", source, ClapModel.from_pretrained).eval()
+        self._model: Any = model("clap", source, ClapModel.from_pretrained).eval()  # type: ignore[no-untyped-call]
         self._model = self._model.to(device)
         self.revision = revision_of(source)
         # windows no longer than the model's input: the extractor would else cut at a random place

@@ -127,7 +127,8 @@ def resampled(samples: NDArray[np.float32], from_hz: int, to_hz: int) -> NDArray
         return samples
     import soxr
 
-    return soxr.resample(samples, from_hz, to_hz).astype(np.float32)
+    found: NDArray[np.float32] = soxr.resample(samples, from_hz, to_hz).astype(np.float32)
+    return found
 
 
 def upright_rgb(data: bytes, *, draft_px: int) -> Image:

@@ -33,7 +33,8 @@ class MiniLm:
         from transformers import BertModel
         from transformers.utils import logging as transformers_logging
 
-        transformers_logging.disable_progress_bar()  # a bar per model load would tear the caller's own
+        # a bar per model load would tear the caller's own
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
         self._torch, self._device = torch, device
         self._content = settings.text_window_tokens - 2  # [CLS] and [SEP] take two
@@ -42,8 +43,8 @@ class MiniLm:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._begin, self._end = (int(self._tokenizer.token_to_id(token) or 0) for token in ("[CLS]", "[SEP]"))
-        self._model: Any = BertModel.from_pretrained(str(folder), local_files_only=True).eval()
-        self._model = self._model.to(device)
+        self._model: Any = BertModel.from_pretrained(str(folder), local_files_only=True)
+        self._model = self._model.eval().to(device)  # type: ignore[no-untyped-call]
         self.revision = revision_of(ModelSource(path=str(folder)))
         self.decode = partial(_beginning, num_chars=self._content * self._windows * _CHARS_PER_TOKEN)
 

@@ -74,7 +74,8 @@ class VisionEncoder:
             features = getattr(features, "pooler_output", features)  # transformers 5 wraps the tensor
         else:
             features = self._model(pixel_values=pixels_NCHW).last_hidden_state[:, 0]  # DINOv2: the class token
-        return features.float().cpu().numpy()
+        found: np.ndarray = features.float().cpu().numpy()
+        return found
 
     def _of_text(self, ids: list[int]) -> np.ndarray:
         with self._torch.inference_mode():
@@ -119,7 +120,8 @@ def pixels(picture: Any, plan: Mapping[str, Any]) -> np.ndarray:
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    units: np.ndarray = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+    return units
 
 
 def _tokenizer(path: str, **arguments: Any) -> Any:

@@ -51,7 +51,8 @@ def loaded(encoder: str, source: ModelSource, load: Callable[..., T]) -> T:
     remedy."""
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()  # a bar per model load would tear the caller's own
+    # a bar per model load would tear the caller's own
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     local = Path(source.path).is_dir()
     arguments: dict[str, Any] = {"local_files_only": True} if local else {"revision": source.revision or "main"}
     try:
@@ -77,11 +78,13 @@ def preprocessor(encoder: str, source: ModelSource) -> dict[str, Any]:
     """The contents of preprocessor_config.json. Raises ModelMissing."""
 
     def read(path: str, **arguments: Any) -> dict[str, Any]:
-        if Path(path).is_dir():
-            return json.loads((Path(path) / "preprocessor_config.json").read_text())
-        from huggingface_hub import hf_hub_download
+        file = Path(path) / "preprocessor_config.json"
+        if not Path(path).is_dir():
+            from huggingface_hub import hf_hub_download
 
-        return json.loads(Path(hf_hub_download(path, "preprocessor_config.json", **arguments)).read_text())
+            file = Path(hf_hub_download(path, file.name, **arguments))
+        config: dict[str, Any] = json.loads(file.read_text())
+        return config
 
     return loaded(encoder, source, read)
 

@@ -8,17 +8,16 @@ A million headers are walked per shard: what runs once per header is written for
 
 from __future__ import annotations
 
-import io
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from typing import NamedTuple
 from zlib import adler32
 
 import numpy as np
 
 from mmlake.errors import UnreadableItem
+from mmlake.streams import Window
 
 BLOCK = 512
 _ZEROS = bytes(BLOCK)
@@ -35,53 +34,12 @@ _LINKS = {
 _HARD_LINK = ord("1")
 _SKIPPED = b"VD"  # volume label, GNU directory listing: no member of their own
 _MAX_TAIL_BYTES = 1 << 20  # zeros behind the end mark; archives are padded to 10,240 bytes
-_NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
-_RUN_BYTES = 1 << 18  # read at a time while bodies are small
-# the same of a file on this machine, whose calls cost little, at first and at most
-_LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
 _SUM_DIGITS = 6  # of a checksum as nearly every program writes it, before a zero and a space
 _ONES = np.ones(BLOCK, np.float32)
 _OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
 _DIRECTORY = ord("5")
 _IN_RUNS = b"0\x005"  # the types of headers that runs are made of
 _TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be heeded
-# read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
-_LOOK_BYTES = 1 << 13
-
-
-class Window:
-    """The part of a file that was read last, so that headers and the first bytes of small members cost one read for
-    many."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.size_bytes = file, file.seek(0, io.SEEK_END)
-        self._start, self._data, self._last = 0, b"", 0
-        self._ahead = 0
-        is_local = isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO)
-        self._handle = file.fileno() if is_local else None
-
-    def read(self, at: int, size_bytes: int) -> bytes:
-        """The bytes from there on; fewer only where the file ends."""
-        begin = at - self._start
-        end = begin + size_bytes
-        if begin < 0 or end > len(self._data):
-            is_near, self._last = 0 <= at - self._last <= _NEAR_BYTES, at
-            self._start, begin, end = at, 0, size_bytes
-            if self._handle is not None:  # pread takes a third of the time of seek and read
-                # A header far from the last read costs a small one, which a record behind it fits into; many small
-                # bodies behind one another cost few.
-                self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if is_near else _LOCAL_LOOK_BYTES
-                self._data = os.pread(self._handle, max(size_bytes, self._ahead), at)
-            else:
-                self.file.seek(at)
-                self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _LOOK_BYTES))
-        self._last = at
-        return self._data[begin:end]
-
-    def held(self, at: int, size_bytes: int) -> bytes:
-        """The bytes from there on where they were read already; none where not all of them were."""
-        begin = at - self._start
-        return self._data[begin : begin + size_bytes] if 0 <= begin <= len(self._data) - size_bytes else b""
 
 
 class TarMember(NamedTuple):

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.tar import CutMember, Window
+from mmlake.formats.tar import CutMember
+from mmlake.streams import Window
 
 STORED, DEFLATED, BZIP2, LZMA, ZSTD = 0, 8, 12, 14, 93
 METHODS = (STORED, DEFLATED, BZIP2, LZMA, ZSTD)

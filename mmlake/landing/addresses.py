@@ -58,7 +58,7 @@ def as_landing(
     name.
 
     s3_client: a boto3 client for an address of S3; None makes one from the environment. connections: shared with
-    whoever else reads remote storage; None makes one for these landing zones. Raises SettingsError for an unknown
+    other readers of remote storage; None makes one for these landing zones. Raises SettingsError for an unknown
     scheme, and where there is no such directory.
     """
     if isinstance(landing, Landing):

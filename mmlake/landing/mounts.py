@@ -159,7 +159,7 @@ def addresses_of(texts: Sequence[str]) -> str | dict[str, str] | None:
     no value at all.
 
     A value names its landing zone where it begins with NAME=; nothing behind that removes the landing zone. Logins stay
-    in the addresses: whoever opens them takes them out. Raises SettingsError for values that do not go together.
+    in the addresses: the code that opens them takes them out. Raises SettingsError for values that do not go together.
     """
     given: dict[str, str] = {}
     for text in texts:

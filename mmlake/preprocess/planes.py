@@ -86,4 +86,5 @@ def jpeg(frame: VideoFrame, *, side_px: int, rotation: int, quality: int) -> byt
     if rotation % 360:
         # the tag says how far counter-clockwise the picture is to be turned
         pixels_HWC = np.rot90(pixels_HWC, k=(rotation % 360) // 90)
-    return simplejpeg.encode_jpeg(np.ascontiguousarray(pixels_HWC), quality=quality, colorspace="RGB")
+    data: bytes = simplejpeg.encode_jpeg(np.ascontiguousarray(pixels_HWC), quality=quality, colorspace="RGB")
+    return data

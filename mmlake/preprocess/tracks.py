@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
-from mmlake.errors import CODES
+from mmlake.error_codes import CODES
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.recognize import SpeechRecognizer
 from mmlake.preprocess.settings import PreprocessSettings

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, quality, schemas
-from mmlake.errors import CODES, ErrorCode
+from mmlake.error_codes import CODES, ErrorCode
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.sources import URL_LIST
@@ -157,7 +157,8 @@ def _unreadable(lake: Lake, slot: Slot) -> list[dict[str, Any]]:
         "blobs": ["digest"],
     }.get(slot.table, ["digest", "error"])
     table = lake.tables.read(slot, columns=[*names, "status", "error_code"])
-    return table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist()
+    rows: list[dict[str, Any]] = table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist()
+    return rows
 
 
 def _catalogue(lake: Lake) -> dict[int, ErrorCode]:

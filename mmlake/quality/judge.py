@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from mmlake import schemas
-from mmlake.errors import CODES, ContractBroken
+from mmlake.error_codes import CODES
+from mmlake.errors import ContractBroken
 from mmlake.quality.measurement import Measures
 from mmlake.quality.rule import NUM_FAILURES, Rule
 from mmlake.quality.settings import QualitySettings

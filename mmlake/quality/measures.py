@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import schemas
+from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
 from mmlake.errors import ContractBroken
 from mmlake.progress import Advance, silent
@@ -103,6 +103,6 @@ def _table(items: dict[str, _Measured]) -> pa.Table:
         "digest": digests,
         "measure": names,
         "value": values,
-        **schemas.failure_columns(failures),
+        **contracts.failure_columns(failures),
     }
     return schemas.conform(schemas.MEASURES, schemas.from_columns(schemas.MEASURES, columns))

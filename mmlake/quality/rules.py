@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-from mmlake.errors import ErrorCode
+from mmlake.error_codes import ErrorCode
 from mmlake.quality.rule import Rule
 from mmlake.records import canonical_json, digest_of
 

@@ -11,6 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +52,7 @@ def _text(name: str, what: str, *, unit: str = "", low: float | None = None, hig
 
 
 def _picture(name: str, what: str, take: Callable[[measures.Picture], float], **more: object) -> Filter:
-    given: dict = {"measure": name, "modalities": ("image",), "needs": ("PIL",), **more}
+    given: dict[str, Any] = {"measure": name, "modalities": ("image",), "needs": ("PIL",), **more}
     return Filter(name=name, what=what, kind="picture", take=take, **given)
 
 
@@ -292,7 +293,8 @@ class _Run:
         )
 
     def _wanted(self, filters: Sequence[Filter]) -> np.ndarray:
-        return self.keep & self._of(tuple({modality for one in filters for modality in one.modalities}))
+        wanted: np.ndarray = self.keep & self._of(tuple({modality for one in filters for modality in one.modalities}))
+        return wanted
 
     def _of(self, modalities: tuple[str, ...]) -> np.ndarray:
         return np.array(

@@ -130,7 +130,8 @@ def images_per_word(table: pa.Table) -> np.ndarray:
         else []
     )
     words = np.bincount(samples[texts], weights=counts or None, minlength=size) if counts else np.zeros(size)
-    return (images / np.maximum(words, 1))[samples]
+    ratios: np.ndarray = (images / np.maximum(words, 1))[samples]
+    return ratios
 
 
 def misplaced(table: pa.Table) -> dict[int, str]:

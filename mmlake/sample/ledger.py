@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmlake.errors import CODES
+from mmlake.error_codes import CODES
 from mmlake.formats.tar_writer import TarWriter
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import IO
 
 from mmlake.errors import ShardCorrupt, UnreadableItem
-from mmlake.formats.tar import BLOCK, Run, Window, walk
+from mmlake.formats.tar import BLOCK, Run, walk
 from mmlake.formats.tar_writer import header
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of
 from mmlake.shards.index import ShardEntry, ShardIndex, read_idx
+from mmlake.streams import Window
 
 _OURS = (".tar", ".idx", ".part")
 

@@ -17,7 +17,7 @@ from mmlake.errors import Fault, MmlakeError, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats import zip as zip_format
 from mmlake.formats.compression import compression_of, expanded
-from mmlake.formats.tar import BLOCK, Window, name_and_size
+from mmlake.formats.tar import BLOCK, name_and_size
 from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
@@ -29,7 +29,7 @@ from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import Content, Reading
 from mmlake.sources.read_ahead import Begin, Span, announced, opened_ahead
 from mmlake.sources.settings import SourceSettings
-from mmlake.streams import read_up_to
+from mmlake.streams import Window, read_up_to
 
 # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
 _GAP_BYTES = 128 << 10

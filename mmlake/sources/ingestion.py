@@ -63,8 +63,8 @@ def _reading(
     landing: Landing,
     settings: SourceSettings,
     downloads: Downloads | None,
-    parsed: ParsedFiles | None,
-    connectors: Connectors,
+    parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> Reading:
     landing, parsed = landing.part_of(shard.path), parsed or ParsedFiles()
     if shard.limit is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from mmlake.errors import UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
@@ -77,47 +78,33 @@ def _scan(
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
     memory = _Memory(landing, around, settings=settings, known=known)
     around.is_no_manifest = memory.is_loose_still
-    # directories whose files speak of other directories: read when those are listed
-    speaking = dict[str, list[Entry]]()
+    scan_directory = partial(
+        _scan_directory,
+        landing,
+        settings=settings,
+        known=known,
+        around=around,
+        allowance=allowance,
+        limit=limit,
+        connectors=connectors,
+    )
+    # directories whose files describe those of other directories: read when all are listed
+    describing = dict[str, list[Entry]]()
     for directory, entries in landing.directories():
         if (whole := directory_of(directory, landing)) is not None:
             inside.setdefault(whole, []).extend(entries)
-        else:
-            entries = without_bookkeeping(directory, entries, landing)
-            memory.listed = directory, entries
-            if is_whole:
-                around.learn(directory, entries)
-            if around.holds_companions(directory):
-                speaking[directory] = entries
-            else:
-                found.extend(
-                    _scan_directory(
-                        landing,
-                        directory,
-                        entries,
-                        settings=settings,
-                        known=known,
-                        around=around,
-                        allowance=allowance,
-                        limit=limit,
-                        connectors=connectors,
-                    )
-                )
-    for directory, entries in speaking.items():
+            continue
+        entries = without_bookkeeping(directory, entries, landing)
         memory.listed = directory, entries
-        found.extend(
-            _scan_directory(
-                landing,
-                directory,
-                entries,
-                settings=settings,
-                known=known,
-                around=around,
-                allowance=allowance,
-                limit=limit,
-                connectors=connectors,
-            )
-        )
+        if is_whole:
+            around.learn(directory, entries)
+        if around.holds_companions(directory):
+            describing[directory] = entries
+        else:
+            found.extend(scan_directory(directory, entries))
+    for directory, entries in describing.items():
+        memory.listed = directory, entries
+        found.extend(scan_directory(directory, entries))
     for path, entries in inside.items():
         governing = default_files(landing, path.rpartition("/")[0] or ".")
         same = as_found(known.get(shards.shard_key(path)), limit)

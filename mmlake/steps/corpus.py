@@ -18,7 +18,7 @@ from mmlake.tables import Slot
 
 def _near(job: Job) -> pa.Table:
     # one blob may lie in several shards, and have failed in one of them
-    made = schemas.made(job.lake.tables.concat("fingerprints", job.modality))
+    made = contracts.made(job.lake.tables.concat("fingerprints", job.modality))
     fingerprints = _first_per_key(made, ["digest", "method"])
     return dedup.near_pairs(fingerprints, job.row.tiers, settings=job.lake.settings.dedup, advance=job.advance)
 
@@ -31,7 +31,7 @@ def _semantic(job: Job) -> pa.Table:
     near = job.lake.tables.read(Slot("near_duplicates", job.modality))
     clusters = dedup.cluster(_nodes(job), near)
     survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
-    made = schemas.made(job.lake.tables.concat("embeddings", job.modality))
+    made = contracts.made(job.lake.tables.concat("embeddings", job.modality))
     embeddings = _first_per_key(made, ["digest", "encoder"])
     usable = pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks())
     pairs = dedup.semantic_pairs(
@@ -94,7 +94,7 @@ def _nodes(job: Job) -> pa.Table:
     tracks = tables.concat("tracks", job.modality, columns=["digest", size])
     sizes = dict(zip(tracks.column("digest").to_pylist(), tracks.column(size).to_pylist(), strict=True))
     verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    clean = set(contracts.digests(schemas.made(verdicts)))
+    clean = set(contracts.digests(contracts.made(verdicts)))
     digests = sorted(set(contracts.admitted(verdicts)))
     return pa.table(
         {

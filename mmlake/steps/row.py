@@ -12,6 +12,7 @@ from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.steps.step import Job, Step
+from mmlake.table_schema import TableSchema
 
 
 def _items(job: Job) -> pa.Table:
@@ -129,7 +130,7 @@ def _among(table: pa.Table, wanted: frozenset[str]) -> pa.Table:
     return table.filter(pc.is_in(table.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
 
 
-def _retried(schema: schemas.TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table) -> pa.Table:
+def _retried(schema: TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table) -> pa.Table:
     """The table with the rows of these digests in place of what it said of them."""
     tried = pc.is_in(before.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
     return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
@@ -171,7 +172,7 @@ def _measuring(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 def _check_measures(job: Job, measures: pa.Table) -> int:
     border = f"{job.modality}/measures[{job.shard}]"
     contracts.failures_explained(border, measures)
-    decoded = schemas.made(job.read("tracks", ["digest", "status"]))
+    decoded = contracts.made(job.read("tracks", ["digest", "status"]))
     return contracts.same_keys(border, contracts.digests(decoded), contracts.digests(measures))
 
 

@@ -16,7 +16,8 @@ from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, digest_of
-from mmlake.schemas import TableSchema, conform
+from mmlake.schemas import conform
+from mmlake.table_schema import TableSchema
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
 from mmlake.workers import Meter, WorkerPool
 

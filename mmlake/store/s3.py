@@ -339,8 +339,7 @@ class S3Store(Blobs):
         return self._address.key(f"blobs/{digest}")
 
     def _loose(self) -> Iterator[tuple[Digest, ObjectInfo]]:
-        root = self._key("")
-        for found in self.bucket.objects(root):
+        for found in self.bucket.objects(root := self._key("")):
             if is_digest(digest := found.key.removeprefix(root)):
                 yield digest, found
 
@@ -397,9 +396,5 @@ class S3Store(Blobs):
                 what = f"the store {self.location}, which takes one writer at a time,"
                 held.enter_context(exclusive_lock(self._spool / "writer.lock", what=what))
                 _WRITERS[self.location] = held
-                _LOG.warning(
-                    "store %s ignores conditional writes (If-None-Match); this process alone may write to it: "
-                    "run no second one, here or on another machine",
-                    self.location,
-                )
+                _LOG.warning("store %s ignores conditional writes: run no second writer anywhere", self.location)
             self._is_admitted = True

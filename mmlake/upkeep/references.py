@@ -35,7 +35,8 @@ def is_named(marks: np.ndarray, named: np.ndarray) -> np.ndarray:
     if not len(named):
         return np.zeros(len(marks), bool)
     at = np.minimum(np.searchsorted(named, marks), len(named) - 1)
-    return named[at] == marks
+    occurs: np.ndarray = named[at] == marks
+    return occurs
 
 
 def _named(lake: Lake) -> Iterator[list[Digest]]:
@@ -81,4 +82,5 @@ def held_by_hand(lake: Lake) -> Iterator[Digest]:
 
 
 def _digests(table: pa.Table, column: str) -> list[Digest]:
-    return table.column(column).drop_null().to_pylist()
+    digests: list[Digest] = table.column(column).drop_null().to_pylist()
+    return digests

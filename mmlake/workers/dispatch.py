@@ -25,7 +25,7 @@ from mmlake.workers.process import DamagedStream, Frame, WorkerProcess, rebuilt_
 from mmlake.workers.worker import FAULT, LOG, NO_MEMORY, OUT_OF_MEMORY, VALUE
 
 _log = logging.getLogger(__name__)
-_MAX_QUEUE_BYTES = 1 << 20  # of items in a pipe beside the first, which may be of any size
+_MAX_QUEUE_BYTES = 1 << 20  # of items in a pipe behind the first, which may be of any size
 _IDLE_S = 60.0  # an idle worker is ended after that time
 _MAX_DEATHS = 3  # workers that an item may see end without being in hand before it is held to be the cause
 _DRAIN_S = 5.0  # an ended process is waited for so long

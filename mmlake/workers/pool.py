@@ -22,7 +22,7 @@ from mmlake.workers.dispatch import Dispatcher
 T = TypeVar("T")
 R = TypeVar("R")
 
-ITEM_TIMEOUT_S = 1800.0  # two hours of film in 1080p take 15 minutes of one core; a hang takes for ever
+ITEM_TIMEOUT_S = 1800.0  # two hours of film in 1080p take 15 minutes of one core; a hang never ends
 ITEM_MEMORY_BYTES = 4 << 30  # the largest picture that `preprocess.max_pixels` admits takes .5 GiB, with its copies 1.5
 MIN_ITEM_MEMORY_BYTES = 64 << 20  # below it, importing a decoder fails
 

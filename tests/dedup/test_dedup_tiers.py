@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmlake import dedup, schemas
+from mmlake import contracts, dedup, schemas
 from mmlake.dedup import DedupSettings, semantic, text, tiers
 from mmlake.embed import ENCODERS
 from mmlake.errors import ContractBroken, SettingsError
@@ -119,7 +119,7 @@ def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without
     table = dedup.fingerprint(texts("one", "torn", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.filter(pa.compute.equal(table.column("status"), "unreadable")).to_pylist()
     assert [(row["digest"], row["error_code"], row["hashes"]) for row in failed] == [(name("torn"), 5001, [])]
-    assert schemas.made(table).equals(good)
+    assert contracts.made(table).equals(good)
 
 
 def test_failed_rows_have_no_near_and_no_semantic_pairs(tmp_path):

@@ -95,7 +95,7 @@ def test_the_five_tables_are_where_contributing_says():
 
 
 def test_the_rule_of_contributing_is_a_rule_that_does_not_exist_yet():
-    from mmlake.errors import CODES
+    from mmlake.error_codes import CODES
     from mmlake.modalities import MODALITIES
     from mmlake.quality.rule import Rule
 

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import zstandard
 
-from mmlake.errors import CODES
+from mmlake.error_codes import CODES
 from mmlake.records import is_digest
 
 _SHARD_FAULTS = {1001, 1002, 1003, 1008}  # codes of a row that says that reading ended before the file did

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from mmlake.errors import CODES, TableCorrupt
+from mmlake.error_codes import CODES
+from mmlake.errors import TableCorrupt
 from mmlake.landing import as_landing
 from mmlake.rows.landing_rows import landing_rows, pick_shards
 from mmlake.rows.stored_rows import read_parquet_rows

@@ -139,11 +139,11 @@ def test_locators_survive_their_column(path, member, offset, size, frame):
 
 
 def test_an_item_can_be_changed_in_every_field_and_keeps_the_others():
-    """`but` is spelled out for speed: a new field must not be forgotten there."""
+    """`replace` is spelled out for speed: a new field must not be forgotten there."""
     names = [field.name for field in dataclasses.fields(sources.RawItem)]
     item = sources.RawItem(modality="text", ref=SourceRef("a"), sample_id="a/0")
     for name in names:
-        changed = item.but(**{name: "other"})
+        changed = item.replace(**{name: "other"})
         assert [getattr(changed, other) for other in names] == [
             "other" if other == name else getattr(item, other) for other in names
         ]

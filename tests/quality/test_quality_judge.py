@@ -7,7 +7,8 @@ import pytest
 from quality_media import table_of, track
 
 from mmlake import schemas
-from mmlake.errors import CODES, ContractBroken, SettingsError
+from mmlake.error_codes import CODES
+from mmlake.errors import ContractBroken, SettingsError
 from mmlake.modalities import MODALITIES
 from mmlake.quality import QualitySettings, error_codes, judge, measure
 from mmlake.records import ROLES, SEVERITIES

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mmlake import sample
-from mmlake.errors import CODES, SettingsError
+from mmlake.error_codes import CODES
+from mmlake.errors import SettingsError
 from mmlake.records import is_digest
 from mmlake.sample.generate import _clear
 from mmlake.sample.ledger import Ledger

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from mmlake import rows, sources
-from mmlake.formats.tar import BLOCK, Run, Window, walk
+from mmlake.formats.tar import BLOCK, Run, walk
 from mmlake.pictures import picture_formats
 from mmlake.records import SourceRef, digest_of
+from mmlake.streams import Window
 
 _JPEG = b"\xff\xd8\xff\xe0" + bytes(range(200))
 _SETTINGS = sources.SourceSettings()

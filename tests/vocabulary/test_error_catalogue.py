@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from mmlake import errors
-from mmlake.errors import CODES, MmlakeError, UnreadableItem
+from mmlake import error_codes, errors
+from mmlake.error_codes import CODES
+from mmlake.errors import MmlakeError, UnreadableItem
 from mmlake.records import SEVERITIES
 
 TREE = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, MmlakeError)]
@@ -39,7 +40,7 @@ def test_an_entry_has_a_stable_name_and_a_known_severity(entry) -> None:
 
 
 def test_no_code_and_no_name_is_given_twice() -> None:
-    entries = errors._ENTRIES
+    entries = error_codes._ENTRIES
     assert (
         len({entry.code for entry in entries}) == len({entry.name for entry in entries}) == len(entries) == len(CODES)
     )

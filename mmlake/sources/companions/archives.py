@@ -12,7 +12,6 @@ from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import zip as zip_format
-from mmlake.formats.tar import Window
 from mmlake.formats.zip import ZipMember
 from mmlake.formats.zip_members import opened
 from mmlake.landing import Entry, Landing
@@ -20,6 +19,7 @@ from mmlake.records import SourceRef
 from mmlake.sources.companions.places import holds_images, is_annotation_archive, may_be_annotations
 from mmlake.sources.names import label_of
 from mmlake.sources.parsed_files import Kind, ParsedFiles
+from mmlake.streams import Window
 
 
 @dataclass(frozen=True, slots=True)

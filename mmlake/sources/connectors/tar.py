@@ -25,12 +25,12 @@ from typing import IO, Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import compression_of, expanded
-from mmlake.formats.tar import LONG, SHORT, Run, TarMember, Window, walk
+from mmlake.formats.tar import LONG, SHORT, Run, TarMember, walk
 from mmlake.sources.connectors.archive import REPEATED, Archive, labels_of, stems_of
 from mmlake.sources.names import label_of, stem_of
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.samples.shard_samples import Samples
-from mmlake.streams import Slice
+from mmlake.streams import Slice, Window
 
 _BUFFER_BYTES = 8192
 # of each member, read along with its header: enough to recognize most media, which then need no read of their own

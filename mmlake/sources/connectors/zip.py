@@ -18,7 +18,7 @@ import numpy as np
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats import zip as zip_format
-from mmlake.formats.tar import CutMember, Window
+from mmlake.formats.tar import CutMember
 from mmlake.formats.zip import ZipMember
 from mmlake.formats.zip_members import opened, unpacked
 from mmlake.sources.companions.archives import member_of
@@ -29,7 +29,7 @@ from mmlake.sources.connectors.archive import REPEATED, Archive
 from mmlake.sources.names import label_of, stem_of
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
 from mmlake.sources.samples.shard_samples import Samples
-from mmlake.streams import read_up_to
+from mmlake.streams import Window, read_up_to
 
 _ONCE_BYTES = 1 << 16  # members up to here are expanded whole when they are classified
 _NOTED_NAMES = 512  # names that are noted together

@@ -94,12 +94,9 @@ class PlainSamples:
             raise _Odd
         found = record_fields.text_fields(fields, media, settings=settings) if shape.has_texts else []
         used = record_fields.taken(found) if found else set()
-        lists = []
-        for name in (settings.texts_field, settings.images_field):
-            listed = fields.get(name)
-            if listed is None or isinstance(listed, list):  # null says nothing
-                used.add(name)
-            lists.append(listed if isinstance(listed, list) else ())
+        listed_texts, listed_images = (
+            _list_of(fields, name, used) for name in (settings.texts_field, settings.images_field)
+        )
         licence = first_of(fields, shape.licences) if shape.licences else None
         sample_id = self._naming.id_of(members[0].stem)
         metadata = {name: value for name, value in fields.items() if name not in used}
@@ -116,14 +113,12 @@ class PlainSamples:
                 raise _Odd
             return row
 
-        listed_texts = record_fields.pointer(settings.texts_field)
+        pointer = record_fields.pointer(settings.texts_field)
         rows = [
-            text(value, f"{listed_texts}/{at}", at, "document")
-            for at, value in enumerate(lists[0])
-            if value is not None
+            text(value, f"{pointer}/{at}", at, "document") for at, value in enumerate(listed_texts) if value is not None
         ]
         placed: set[int] = set()  # ids of members
-        for position, member in _listed_images(members, lists[1]) if lists[1] else ():
+        for position, member in _listed_images(members, listed_images) if listed_images else ():
             placed.add(id(member))
             rows.append(_file(member, position, media, sample_id, metadata, licence))
         rows.sort(key=_POSITION)
@@ -169,6 +164,14 @@ class PlainSamples:
 
 class _Odd(Exception):
     """The sample is not plain."""
+
+
+def _list_of(fields: Mapping[str, Any], name: str, used: set[str]) -> Sequence[Any]:
+    """The list in the field. The field is added to the used ones where it is a list, or null, which says nothing."""
+    listed = fields.get(name)
+    if listed is None or isinstance(listed, list):
+        used.add(name)
+    return listed if isinstance(listed, list) else ()
 
 
 def _listed_images(members: list[Member], tokens: Sequence[Any]) -> list[tuple[int, Member]]:

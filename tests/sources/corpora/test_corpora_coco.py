@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import sources
-from mmlake.errors import CODES
+from mmlake.error_codes import CODES
 from mmlake.records import SourceRef
 from tests.sources.corpora.builders import coco, coco_captions, coco_image, coco_json, coco_object, landed, metadata
 from tests.sources.source_builders import SETTINGS, png, rows_of, sha

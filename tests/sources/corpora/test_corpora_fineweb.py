@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mmlake.errors import CODES
+from mmlake.error_codes import CODES
 from tests.sources.corpora.builders import fineweb, fineweb_record, landed, metadata
 from tests.sources.source_builders import brief, rows_of
 

@@ -19,7 +19,8 @@ from mmlake import sources
 from mmlake.download import fetcher, url_checks
 from mmlake.download.host_limits import HostLimiter
 from mmlake.download.opt_out import opt_out_of
-from mmlake.errors import TRANSIENT_CODES, SettingsError, UnreadableItem
+from mmlake.error_codes import TRANSIENT_CODES
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.remote.networks import Networks
 from tests.sources.source_builders import png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists

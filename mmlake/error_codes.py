@@ -1,0 +1,330 @@
+"""The catalogue of codes: the `error_code` column of the stage tables, one entry for each way in which an item fails.
+
+`docs/errors.md` is written from this file and from the rule tables of the quality stage, which have the 4xxx.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorCode:
+    """One entry of the error catalogue, as it stands in `docs/errors.md`."""
+
+    # 1xxx sources, 2xxx store, 3xxx preprocess, 4xxx quality, 5xxx dedup and embed, 6xxx catalog, 7xxx versions to
+    # loader, 8xxx environment
+    code: int
+    name: str  # short and stable: it is what tests and reports say
+    severity: str  # P0 must not enter a version, P1 isolate for review, P2 depends on the use
+    what: str  # what happened, seen from the row
+    fix: str  # what to do about it
+    is_transient: bool = False  # whether trying again may help although nothing was changed
+
+
+_ENTRIES = (
+    ErrorCode(
+        code=1001,
+        name="shard_unreadable",
+        severity="P0",
+        what="The shard cannot be opened as the format that its bytes and name say.",
+        fix="Fetch the shard again and compare its checksum with the publisher's.",
+    ),
+    ErrorCode(
+        code=1002,
+        name="shard_truncated",
+        severity="P0",
+        what="The shard ends before its format says that it may; what came before was read.",
+        fix="Fetch the shard again; the rows that were read stay valid.",
+    ),
+    ErrorCode(
+        code=1003,
+        name="record_malformed",
+        severity="P0",
+        what="One record does not parse (JSON, or a Parquet cell of an unusable type).",
+        fix="Correct the record at the source; its bytes are kept as a blob.",
+    ),
+    ErrorCode(
+        code=1004,
+        name="not_text",
+        severity="P0",
+        what="A text record is neither UTF-8 nor in an encoding that can be detected with confidence.",
+        fix="Convert the source to UTF-8.",
+    ),
+    ErrorCode(
+        code=1005,
+        name="unknown_content",
+        severity="P0",
+        what="Neither the bytes nor the name have a supported type.",
+        fix="Convert the file, or remove it from the landing zone.",
+    ),
+    ErrorCode(
+        code=1006,
+        name="empty_file",
+        severity="P0",
+        what="The file or member has zero bytes.",
+        fix="Fetch it again; an interrupted copy leaves such files.",
+    ),
+    ErrorCode(
+        code=1007,
+        name="unsafe_member",
+        severity="P0",
+        what="A file or an archive member that is never opened: a link that leaves, a device, an impossible path, "
+        "or a directory that may not be listed.",
+        fix="Land regular files with relative names, and give the right to list their directories.",
+    ),
+    ErrorCode(
+        code=1008,
+        name="item_too_large",
+        severity="P0",
+        what="One item is larger than the settings allow, or decompresses to more.",
+        fix="Raise `sources.max_item_bytes` if the item is genuine.",
+    ),
+    ErrorCode(
+        code=1009,
+        name="duplicate_member",
+        severity="P0",
+        what="An archive holds two members of one name; every one after the first is kept as a row of its own.",
+        fix="Rebuild the archive with distinct names.",
+    ),
+    ErrorCode(
+        code=1010,
+        name="content_mismatch",
+        severity="P0",
+        what="The bytes do not have the hash or the size that their publisher states.",
+        fix="Fetch the file again; if that gives the same bytes, ask the publisher, since the file was changed or "
+        "damaged after it was hashed.",
+    ),
+    ErrorCode(
+        code=1011,
+        name="media_file_missing",
+        severity="P0",
+        what="A caption, a transcript line or an annotation names an image or recording that is not where it "
+        "should be; what it says is kept.",
+        fix="Land the medium where the corpus has it (COCO: `train2017/` next to `annotations/`), or remove the line.",
+    ),
+    ErrorCode(
+        code=1012,
+        name="packed_file",
+        severity="P0",
+        what="The file is a 7z or RAR archive, a zip inside an archive, or a document, program or weights that are "
+        "a zip inside; its members are not read.",
+        fix="Unpack an archive in its place and remove it, or repack it as .zip, .tar, .tar.gz or .tar.zst. "
+        "Convert documents, or remove them.",
+    ),
+    ErrorCode(
+        code=1101,
+        name="address_refused",
+        severity="P1",
+        what="The URL has another scheme than http and https, or credentials, or leads to an address that is not "
+        "public.",
+        fix="List a public http or https address; name networks of your own in `web.allowed_networks`.",
+    ),
+    ErrorCode(
+        code=1102,
+        name="host_unresolved",
+        severity="P1",
+        what="The host of the URL has no address.",
+        fix="Try again with `mmlake retry`; if it stays so, the host is gone.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1103,
+        name="host_unreachable",
+        severity="P1",
+        what="The host does not accept the connection, or breaks it before it answers.",
+        fix="Try again with `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1104,
+        name="answer_timed_out",
+        severity="P1",
+        what="The answer did not arrive in the time that the settings allow.",
+        fix="Try again with `mmlake retry`, or raise `web.total_timeout_s`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1105,
+        name="host_busy",
+        severity="P1",
+        what="The server answered with a status that says to come back later (408, 425, 429 or 5xx), also after "
+        "our own retries.",
+        fix="Try again with `mmlake retry`, with a longer `web.host_delay_s`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1106,
+        name="answer_refused",
+        severity="P1",
+        what="The answer has a status other than 200, or redirects that lead nowhere.",
+        fix="Remove the address from the list, or correct it.",
+    ),
+    ErrorCode(
+        code=1107,
+        name="answer_cut",
+        severity="P1",
+        what="The answer ended before its length said so.",
+        fix="Try again with `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1108,
+        name="content_opted_out",
+        severity="P1",
+        what="The publisher asks in a header or in the page that it is not used for training; the bytes are not kept.",
+        fix="Leave it out. `sources.respect_opt_out` is for those who have a permission.",
+    ),
+    ErrorCode(
+        code=1109,
+        name="robots_disallowed",
+        severity="P1",
+        what="The host's robots.txt does not allow the address to our agent.",
+        fix="Leave it out. `sources.respect_robots` is for those who have a permission.",
+    ),
+    ErrorCode(
+        code=1110,
+        name="robots_unavailable",
+        severity="P1",
+        what="The host's robots.txt cannot be had at present, which forbids everything for now (RFC 9309).",
+        fix="Try again with `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=1111,
+        name="address_not_fetched",
+        severity="P1",
+        what="The record names an image at an address of the web, and files of this name are read without fetching "
+        "anything.",
+        fix="Call the file a list of URLs (`name.urls.jsonl`, `name.urls.parquet`) to have its images fetched; "
+        "the texts are read either way.",
+    ),
+    ErrorCode(
+        code=2001,
+        name="blob_missing",
+        severity="P0",
+        what="The row names a blob that the store does not have.",
+        fix="Run `mmlake fsck --repair`, which reads it again from its source.",
+    ),
+    ErrorCode(
+        code=2002,
+        name="blob_corrupt",
+        severity="P0",
+        what="The blob's bytes no longer hash to its name.",
+        fix="Run `mmlake fsck --repair`, which reads it again from its source.",
+    ),
+    ErrorCode(
+        code=3001,
+        name="undecodable",
+        severity="P0",
+        what="No decoder makes anything of the bytes.",
+        fix="Open the file in a player or viewer; if it opens there, report it.",
+    ),
+    ErrorCode(
+        code=3002,
+        name="media_truncated",
+        severity="P0",
+        what="The stream stops before its header says, or large parts of it do not decode.",
+        fix="Fetch the file again.",
+    ),
+    ErrorCode(
+        code=3003,
+        name="no_stream",
+        severity="P0",
+        what="The container has no stream of the kind that its modality needs.",
+        fix="Check the file; a sound-only mp4 belongs to audio.",
+    ),
+    ErrorCode(
+        code=3004,
+        name="pixel_budget",
+        severity="P0",
+        what="Decoding would take more pixels than the settings allow.",
+        fix="Raise `preprocess.max_pixels` if the picture is genuine.",
+    ),
+    ErrorCode(
+        code=3005,
+        name="container_refused",
+        severity="P0",
+        what="The file is a playlist or a script that makes decoders open other files.",
+        fix="Land the media itself; playlists are never followed.",
+    ),
+    ErrorCode(
+        code=3006,
+        name="sample_rate_out_of_range",
+        severity="P0",
+        what="The sound claims a sample rate that no recorder has, and would grow without bound when it is resampled.",
+        fix="Correct the header, or widen `preprocess.min_sample_rate_hz` and `max_sample_rate_hz`.",
+    ),
+    ErrorCode(
+        code=3007,
+        name="duration_budget",
+        severity="P0",
+        what="The sound is longer than the settings allow.",
+        fix="Cut the recording before it lands, or raise `preprocess.max_decoded_s` and give the machine the memory.",
+    ),
+    ErrorCode(
+        code=3008,
+        name="frame_budget",
+        severity="P0",
+        what="The film has more frames than the settings allow.",
+        fix="Cut the film before it lands, or raise `preprocess.max_frames`.",
+    ),
+    ErrorCode(
+        code=3009,
+        name="sample_budget",
+        severity="P0",
+        what="One decoded frame of sound would become more samples than the settings allow when it is resampled.",
+        fix="Encode the sound again, or raise `preprocess.max_frame_samples` if the file is genuine.",
+    ),
+    ErrorCode(
+        code=3101,
+        name="worker_crashed",
+        severity="P0",
+        what="A decoder ended the worker process that it ran in, twice where that had done other items before.",
+        fix="Compare the file with its publisher's, and report the crash; `mmlake retry` tries it again.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=3102,
+        name="item_timed_out",
+        severity="P0",
+        what="The item was not done in the time that the settings allow, and its worker process was ended.",
+        fix="Raise `compute.item_timeout_s` if the item is genuine, then `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=3103,
+        name="item_out_of_memory",
+        severity="P0",
+        what="The item needs more memory than the settings allow one item, or than the machine has.",
+        fix="Raise `compute.item_memory_bytes` if the item is genuine, or lower `compute.workers` on a small machine, "
+        "then `mmlake retry`.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=5001,
+        name="fingerprint_failed",
+        severity="P1",
+        what="No fingerprint could be made of the item although it was decoded before: near duplicates of it are not "
+        "found.",
+        fix="Try again with `mmlake retry`; search the log of the fingerprints step for the item's digest.",
+    ),
+    ErrorCode(
+        code=5002,
+        name="embedding_failed",
+        severity="P1",
+        what="No vector could be made of the item although it was decoded before: search by meaning and semantic "
+        "duplicates miss it.",
+        fix="Try again with `mmlake retry`; search the log of the embeddings step for the item's digest.",
+    ),
+    ErrorCode(
+        code=5003,
+        name="nothing_to_embed",
+        severity="P2",
+        what="The item has nothing of the kind that its encoder reads: a recording without a transcript, a film "
+        "without keyframes.",
+        fix="Choose another encoder for the modality in `embed.encoders`, or land transcripts with the recordings.",
+    ),
+)
+CODES: dict[int, ErrorCode] = {entry.code: entry for entry in _ENTRIES}
+TRANSIENT_CODES = frozenset(entry.code for entry in _ENTRIES if entry.is_transient)  # what `mmlake retry` tries again
