@@ -113,9 +113,10 @@ def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without
             raise ValueError("torn")
         return original(texts, words=words)
 
-    good = dedup.fingerprint(texts("one", "two"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    tiers = dedup.tiers_of("text")
+    good = dedup.fingerprint(texts("one", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     monkeypatch.setattr(text, "shingles", shingles)
-    table = dedup.fingerprint(texts("one", "torn", "two"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    table = dedup.fingerprint(texts("one", "torn", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.filter(pa.compute.equal(table.column("status"), "unreadable")).to_pylist()
     assert [(row["digest"], row["error_code"], row["hashes"]) for row in failed] == [(name("torn"), 5001, [])]
     assert schemas.made(table).equals(good)
