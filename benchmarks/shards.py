@@ -53,13 +53,16 @@ def prepare(root: Path, num_samples: int, sample_bytes: int) -> None:
 def write_ours(root: Path) -> float:
     import pyarrow as pa
 
+    from mmlake.modalities import MODALITIES
     from mmlake.shards import write_shards
     from mmlake.store import BlobStore
 
     items = pa.Table.from_pylist(json.loads((root / "rows.json").read_text()))
     out = Path(tempfile.mkdtemp(dir=root))
     start = _cpu_s()
-    index = write_shards(items, store=BlobStore(root / "blobs"), out=out, manifest_id="00" * 32)
+    index = write_shards(
+        items, store=BlobStore(root / "blobs"), out=out, manifest_id="00" * 32, modalities=tuple(MODALITIES)
+    )
     used = _cpu_s() - start
     (root / "ours.txt").write_text(str(index.directory))
     return used

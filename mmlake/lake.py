@@ -21,7 +21,7 @@ from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
 from mmlake.locks import exclusive_lock, shared_lock
-from mmlake.modalities import MODALITIES
+from mmlake.parts import BUILT_IN, Parts, parts_of
 from mmlake.registry import Registry
 from mmlake.remote.connections import RemoteConnections
 from mmlake.retries import Retries
@@ -46,6 +46,7 @@ class Lake:
         executor: Executor | None = None,
         runner: Runner | None = None,
         limit: int | None = None,
+        parts: Parts = BUILT_IN,
         s3_client: Callable[[], Any] | None = None,
         connections: RemoteConnections | None = None,
     ) -> None:
@@ -54,6 +55,7 @@ class Lake:
 
         limit: samples taken from the landing zone, from each of several; 0 takes all, None as many as the lake
         remembers.
+        parts: tables to which the rows of the settings' plugins are added. Raises SettingsError where one cannot be.
         runner: where items are decoded; worker processes of this lake's own, as its settings say, where none is given.
         s3_client: makes the client for addresses of S3, where the environment shall not. connections: logins, cached
         blocks and connections that outlive this object; None makes them for it alone.
@@ -62,6 +64,7 @@ class Lake:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
         self.root = Path(root).absolute()
         self.settings = settings or Settings()
+        self.parts = parts_of(self.settings, base=parts)
         self.tables = Tables(self.root / "tables")
         self.registry = Registry(self.root / "landing.sqlite")
         self.retries = Retries(self.root / "retries")
@@ -110,7 +113,7 @@ class Lake:
     @cached_property
     def catalog(self) -> Catalog:
         """The one table over all modalities."""
-        return Catalog(self.root / "catalog")
+        return Catalog(self.root / "catalog", modalities=tuple(self.parts.modalities))
 
     @cached_property
     def versions(self) -> VersionStore:
@@ -142,7 +145,7 @@ class Lake:
     def encoder_of(self, modality: str) -> str:
         """The encoder whose vectors this lake keeps for the modality: the settings' choice, else the modality's
         default."""
-        return self.settings.embed.encoders.get(modality, MODALITIES[modality].encoder)
+        return self.settings.embed.encoders.get(modality, self.parts.modality(modality).encoder)
 
     @property
     def shards_dir(self) -> Path:

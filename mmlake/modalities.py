@@ -1,12 +1,29 @@
 """THE table: one row per modality, one column per stage. Read this first.
 
-Each stage keeps its own table of methods (SOURCES, RULES, TIERS, ENCODERS); this one says which of them a modality uses
-and what its tables are called, and every asset, partition set and command is made from it.
+A column holds what the stage does with the modality: its decoder, measurements, rules, tiers, default encoder. Every
+asset, partition set and command is made from this table. Encoders and connectors have tables of their own, because one
+row of theirs serves several modalities.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from mmlake.dedup import Tier, tiers_of
+from mmlake.preprocess import AUDIO_DECODER, IMAGE_DECODER, TEXT_DECODER, VIDEO_DECODER, Decoder
+from mmlake.quality import (
+    AUDIO_MEASUREMENTS,
+    AUDIO_RULES,
+    IMAGE_MEASUREMENTS,
+    IMAGE_RULES,
+    TEXT_MEASUREMENTS,
+    TEXT_RULES,
+    VIDEO_MEASUREMENTS,
+    VIDEO_RULES,
+    Measurement,
+    Rule,
+    Scorer,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,21 +32,59 @@ class Modality:
 
     name: str
     description: str
-    encoder: str  # default row of mmlake.embed.ENCODERS; settings.embed may choose another
-    size: str  # column of `tracks` that says how much of it there is; the bigger of two equal duplicates survives
+    decoder: Decoder  # preprocess: an item's bytes to columns of `tracks`
+    measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
+    rules: tuple[Rule, ...]  # quality: the range of each number that is fine
+    scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
+    tiers: tuple[Tier, ...]  # dedup: the ways to find near duplicates, at least one
+    size: (
+        str  # dedup: column of `tracks` that says how much of it there is; the bigger of two equal duplicates survives
+    )
+    encoder: str  # embed: its default row of ENCODERS; settings.embed may choose another
 
 
 MODALITIES: dict[str, Modality] = {
     row.name: row
     for row in (
-        Modality(name="text", description="documents, captions and transcripts", encoder="minilm-l6", size="num_words"),
-        Modality(name="image", description="still pictures", encoder="colour-gradient", size="width_px"),
+        Modality(
+            name="text",
+            description="documents, captions and transcripts",
+            decoder=TEXT_DECODER,
+            measurements=TEXT_MEASUREMENTS,
+            rules=TEXT_RULES,
+            tiers=tiers_of("text"),
+            size="num_words",
+            encoder="minilm-l6",
+        ),
+        Modality(
+            name="image",
+            description="still pictures",
+            decoder=IMAGE_DECODER,
+            measurements=IMAGE_MEASUREMENTS,
+            rules=IMAGE_RULES,
+            tiers=tiers_of("image"),
+            size="width_px",
+            encoder="colour-gradient",
+        ),
         Modality(
             name="video",
             description="moving pictures, with or without sound",
-            encoder="frame-motion",
+            decoder=VIDEO_DECODER,
+            measurements=VIDEO_MEASUREMENTS,
+            rules=VIDEO_RULES,
+            tiers=tiers_of("video"),
             size="duration_s",
+            encoder="frame-motion",
         ),
-        Modality(name="audio", description="sound files", encoder="mel-statistics", size="duration_s"),
+        Modality(
+            name="audio",
+            description="sound files",
+            decoder=AUDIO_DECODER,
+            measurements=AUDIO_MEASUREMENTS,
+            rules=AUDIO_RULES,
+            tiers=tiers_of("audio"),
+            size="duration_s",
+            encoder="mel-statistics",
+        ),
     )
 }

@@ -13,7 +13,6 @@ from mmlake import sources
 from mmlake.errors import MmlakeError, RemoteUnavailable, SettingsError
 from mmlake.lake import Lake
 from mmlake.landing import SUCCESS, Landing
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
@@ -34,7 +33,10 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     for them. None takes all.
     """
     known = lake.registry.known()
-    listed, failed = _listed(lake, known, at_most)
+    foreign = ",".join(sorted({row.plugin for row in lake.parts.connectors.values() if row.plugin}))
+    # what was recognised without a plugin's connector, or with one that is gone, is opened anew, once
+    is_same = foreign == lake.registry.connectors()
+    listed, failed = _listed(lake, known, at_most) if is_same else _listed(lake, {}, None)
     if settled_before_s is not None:
         waiting = {shard.key for shard in listed if not is_settled(shard, lake.landing, settled_before_s)}
         listed = [
@@ -61,6 +63,8 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
             len(listing.gone),
             listing.unchanged,
         )
+    if not (is_same or failed):
+        lake.registry.remember_connectors(foreign)
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
@@ -99,9 +103,21 @@ def _listed(
 def _shards(landing: Landing, lake: Lake, known: Mapping[str, Shard], at_most: int | None) -> list[Shard]:
     if lake.limit is None:
         return sources.scan(
-            landing, settings=lake.settings.sources, known=known, at_most=at_most, parsed=lake.parsed_files
+            landing,
+            settings=lake.settings.sources,
+            known=known,
+            at_most=at_most,
+            parsed=lake.parsed_files,
+            connectors=lake.parts.connectors,
         )
-    return scan_first(landing, lake.limit, settings=lake.settings.sources, known=known, parsed=lake.parsed_files)
+    return scan_first(
+        landing,
+        lake.limit,
+        settings=lake.settings.sources,
+        known=known,
+        parsed=lake.parsed_files,
+        connectors=lake.parts.connectors,
+    )
 
 
 def is_settled(shard: Shard, landing: Landing, before_s: float) -> bool:
@@ -128,14 +144,14 @@ def stale_corpus(lake: Lake, modality: str) -> bool:
     return not all(is_current(step, lake, modality) for step in CORPUS_STEPS.values())
 
 
-def run_tables(lake: Lake, *, modalities: Sequence[str] = tuple(MODALITIES), advance: Advance = silent) -> int:
-    """Make every stage table that is missing or out of date; the number of tables made.
+def run_tables(lake: Lake, *, modalities: Sequence[str] | None = None, advance: Advance = silent) -> int:
+    """Make every stage table that is missing or out of date; the number of tables made. modalities: all where None.
 
     A step is made for all shards of a modality before the next, several shards at once. Where shards fail, the others
     of that step are made, and the first one's error is raised.
     """
     made = 0
-    for modality in modalities:
+    for modality in modalities if modalities is not None else lake.parts.modalities:
         shards = lake.registry.keys(modality)
         for step in ROW_STEPS.values():
             failed: list[MmlakeError | OSError] = []

@@ -7,7 +7,6 @@ import json
 import re
 from typing import Any, Final, NamedTuple
 
-MODALITIES: Final = ("text", "image", "video", "audio")
 # caption and transcript: text that came next to a media item of the same sample
 ROLES: Final = ("document", "caption", "transcript", "media")
 # best first; flagged stays in versions with a smaller weight, the last two never do
@@ -28,6 +27,11 @@ def is_digest(text: str) -> bool:
 def digest_of(data: bytes | memoryview) -> Digest:
     """The digest of these bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def signed(text: str, plugin: str) -> str:
+    """The text as rows show it: with the plugin ("name==version") that it comes from, where it comes from one."""
+    return f"{text} ({plugin})" if plugin else text
 
 
 # json.dumps would make one per call

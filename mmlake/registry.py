@@ -20,6 +20,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS shards (key TEXT PRIMARY KEY, revision TEXT NOT NULL, present INTEGER NOT NULL, shard "
     "TEXT NOT NULL)"
 )
+_REMEMBERED = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _WAIT_S = 60.0  # another process may be recording a large listing
 
 
@@ -104,11 +105,29 @@ class Registry:
                 "UPDATE shards SET revision = '', shard = json_set(shard, '$.revision', '') WHERE key = ?", (key,)
             )
 
+    def connectors(self) -> str:
+        """What `remember_connectors` was last given; empty where it never was."""
+        if not self.path.exists():
+            return ""
+        with self._open() as database:
+            row = database.execute("SELECT value FROM facts WHERE name = 'connectors'").fetchone()
+        return row[0] if row is not None else ""
+
+    def remember_connectors(self, signatures: str) -> None:
+        """Remember the connectors of plugins that every known file was offered to: with others, all are opened
+        anew."""
+        with self._open() as database:
+            database.execute(
+                "INSERT INTO facts VALUES ('connectors', ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+                (signatures,),
+            )
+
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
             database.execute(_SCHEMA)
+            database.execute(_REMEMBERED)
             yield database
 
 

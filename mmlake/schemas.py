@@ -183,7 +183,7 @@ MEASURES = TableSchema(
             required("digest", pa.string()),
             required("measure", pa.string(), "its unit is in the name"),
             optional("value", pa.float64(), "null where it makes no sense on this item"),
-            *_failing("the item's measures cannot be taken: its only row is num_failures=1"),
+            *_failing("measures of the item cannot be taken: its row num_failures says how many and why"),
         ]
     ),
 )

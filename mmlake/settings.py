@@ -21,6 +21,7 @@ from mmlake.dedup import DedupSettings
 from mmlake.embed import EmbedSettings
 from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
+from mmlake.plugins import PluginSettings
 from mmlake.preprocess import PreprocessSettings
 from mmlake.quality import QualitySettings
 from mmlake.records import canonical_json, digest_of
@@ -45,6 +46,7 @@ class Settings:
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     web: WebSettings = field(default_factory=WebSettings)
     compute: ComputeSettings = field(default_factory=ComputeSettings)
+    plugins: PluginSettings = field(default_factory=PluginSettings)
 
     def digest(self, sections: tuple[str, ...]) -> str:
         """First 16 hex characters of the SHA-256 of these sections: equal settings, equal digest."""

@@ -12,7 +12,6 @@ from rich.table import Table
 from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger
 from mmlake.records import STATUSES, Digest
@@ -110,7 +109,7 @@ class Summary:
 def summarize(lake: Lake) -> Summary:
     """The lake as it is now. Raises ContractBroken where the counts do not add up."""
     return Summary(
-        modalities=tuple(_modality(lake, modality) for modality in MODALITIES),
+        modalities=tuple(_modality(lake, modality) for modality in lake.parts.modalities),
         versions=tuple(version_summary(lake, name) for name in version_names(lake)),
         costs=tuple(costs_by_stage(lake)),
     )

@@ -199,6 +199,11 @@ class Tables:
         found = (path.relative_to(base).as_posix().removesuffix(_STAMP) for path in base.rglob(f"*{_STAMP}"))
         return sorted(found)
 
+    def modalities(self, table: str) -> list[str]:
+        """The modalities that have a table of that name, sorted."""
+        base = self.root / table
+        return sorted(path.name for path in base.iterdir() if path.is_dir()) if base.is_dir() else []
+
     def scan(self, table: str, modality: str, *, columns: list[str] | None = None) -> Iterator[tuple[str, pa.Table]]:
         """(shard, rows) of every shard of a row table, in order of the shard's name, one in memory at a time."""
         for shard in self.shards(table, modality):

@@ -14,7 +14,6 @@ from mmlake.drawing import table
 from mmlake.errors import SettingsError
 from mmlake.evaluate import Probe, ProbeSet, build_probes
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.publish import pin_probes, pinned_probes
 from mmlake.records import ADMITTED
@@ -189,6 +188,7 @@ def pin_sample_probes(lake: Lake, truth: Truth) -> None:
     rows = lake.catalog.read(["digest", "modality", "role", "status", "survivor", "text"]).to_pylist()
     made = build_probes(
         [row for row in rows if row["modality"] != "text"],
+        modalities=tuple(lake.parts.modalities),
         seed=settings.seed,
         per_modality=settings.probes_per_modality,
     )
@@ -214,7 +214,7 @@ def pin_sample_probes(lake: Lake, truth: Truth) -> None:
 def _rows(lake: Lake) -> list[dict[str, Any]]:
     """Every item row with its verdict."""
     found = []
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         for shard, items in lake.tables.scan(
             "items", modality, columns=["item_id", "digest", "error_code", "materialize_error"]
         ):
@@ -252,15 +252,15 @@ def _rule_of(code: int | None) -> str:
 
 
 def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTruth]:
-    made = [_exact(truth, rows, modality) for modality in MODALITIES]
+    made = [_exact(truth, rows, modality) for modality in lake.parts.modalities]
     related = {
         modality: _closure(
             [one.digests for one in truth.duplicates if one.tier != "exact" and one.modality == modality]
         )
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
     }
     for tier in TIERS[1:]:
-        for modality in MODALITIES:
+        for modality in lake.parts.modalities:
             planted = {
                 pair
                 for one in truth.duplicates

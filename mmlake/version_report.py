@@ -17,7 +17,6 @@ from mmlake import __version__, costs, evaluate, report
 from mmlake.errors import MmlakeError, RefMissing
 from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
 from mmlake.publish.probe_vectors import audio_tracks, corpus_vectors
@@ -109,15 +108,17 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         for rule, count in one.rules.items()
     ]
     data.tiers = [_tier(one, tier, planted) for one in summary.modalities for tier in one.duplicates]
-    data.clusters = [cluster for modality in MODALITIES for cluster in _clusters(lake, sounds, modality, rows)]
+    data.clusters = [
+        cluster for modality in lake.parts.modalities for cluster in _clusters(lake, sounds, modality, rows)
+    ]
     data.samples = [
         example(lake, sounds, row)
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
         for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
     ]
     data.maps = [
         found
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
         if (found := _map(lake, made, modality, held=held, rows=rows, sounds=sounds)) is not None
     ]
     _add_results(lake, version, data)
@@ -329,9 +330,10 @@ def _add_results(lake: Lake, version: str, data: ReportData) -> None:
 
 def _notes(lake: Lake) -> list[str]:
     """What a reader must know about how this was made."""
-    from mmlake.embed import ENCODERS
-
-    notes = [f"{modality}: {ENCODERS[lake.encoder_of(modality)].description}" for modality in MODALITIES]
+    notes = [
+        f"{modality}: {lake.parts.encoder(lake.encoder_of(modality), modality).description}"
+        for modality in lake.parts.modalities
+    ]
     silent = 0
     for modality in ("audio", "video"):
         for _, tracks in lake.tables.scan("tracks", modality, columns=["transcript_source"]):

@@ -11,7 +11,8 @@ import dagster as dg
 from mmlake import quality
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
+from mmlake.modalities import MODALITIES, Modality
+from mmlake.parts import Parts
 from mmlake.publish import recheck_catalog, recheck_dead_letters, recheck_manifest, recheck_shards, version_names
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
 from mmlake_assets.partitions import shard_of
@@ -40,9 +41,9 @@ def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
     return _contract
 
 
-def rule_checks(modality: str) -> dg.AssetChecksDefinition:
-    """One warning per quality rule: too large a share of the modality's items breaks it."""
-    rules = quality.RULES[modality]
+def rule_checks(row: Modality) -> dg.AssetChecksDefinition:
+    """One warning per quality rule, a plugin's included: too large a share of the modality's items breaks it."""
+    modality, rules = row.name, row.rules
     specs = [
         dg.AssetCheckSpec(rule.name, asset=dg.AssetKey([modality, "verdicts"]), description=rule.what) for rule in rules
     ]
@@ -115,17 +116,19 @@ def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
     return [key for key in keys if key] or None
 
 
-CHECKS = [
-    *(
-        contract_check(step, modality)
-        for modality in MODALITIES
-        for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
-    ),
-    *(rule_checks(modality) for modality in MODALITIES),
-    catalog_contract,
-    dead_letters_contract,
-    version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
-    version_contract(
-        "training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."
-    ),
-]
+def checks(parts: Parts) -> list[dg.AssetChecksDefinition]:
+    """Every check of a lake with these tables of parts."""
+    return [
+        *(
+            contract_check(step, modality)
+            for modality in MODALITIES
+            for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
+        ),
+        *(rule_checks(parts.modality(modality)) for modality in MODALITIES),
+        catalog_contract,
+        dead_letters_contract,
+        version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
+        version_contract(
+            "training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."
+        ),
+    ]

@@ -34,10 +34,11 @@ STAGES = (sources, store, preprocess, quality, dedup, embed, catalog, versions, 
 
 
 def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
-    """Every asset, check, job and sensor on this lake."""
+    """Every asset, check, job and sensor on this lake. Raises SettingsError where its settings name a plugin that
+    cannot be used."""
     return dg.Definitions(
         assets=[asset for stage in STAGES for asset in stage.ASSETS],
-        asset_checks=checks.CHECKS,
+        asset_checks=checks.checks(lake.parts()),
         jobs=jobs.JOBS,
         sensors=sensors.SENSORS,
         resources={"lake": lake, "compute": compute},

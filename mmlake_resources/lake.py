@@ -10,6 +10,7 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from mmlake.compute import ComputeSettings, Executor
 from mmlake.lake import Lake
+from mmlake.parts import Parts, parts_of
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.credentials import split_login
 from mmlake.settings import Settings
@@ -117,6 +118,10 @@ class LakeResource(dg.ConfigurableResource):
             s3_client=self._s3_client(),
             connections=self._connections,
         )
+
+    def parts(self) -> Parts:
+        """The tables of parts for the settings, which the graph is made from; the lake itself is not opened."""
+        return parts_of(self._settings())
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Begin a run."""

@@ -10,7 +10,7 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from mmlake.catalog.join import CATALOG_SCHEMA
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError
 from mmlake.locks import exclusive_lock
-from mmlake.records import MODALITIES, STATUSES, canonical_json, is_digest
+from mmlake.records import STATUSES, canonical_json, is_digest
 
 _TABLE = "catalog"
 _STORED = CATALOG_SCHEMA.append(pa.field("row_hash", pa.string(), nullable=False))
@@ -37,8 +37,9 @@ _DELETE_BATCH = 500  # digests per IN list
 class Catalog:
     """One LanceDB table under one root directory. Writers exclude each other; readers need no lock."""
 
-    def __init__(self, root: str | Path, *, settings: CatalogSettings = DEFAULTS) -> None:
-        self.root = Path(root)
+    def __init__(self, root: str | Path, *, modalities: Sequence[str], settings: CatalogSettings = DEFAULTS) -> None:
+        """modalities: those of the lake; where one digest is of two, its row is of the first."""
+        self.root, self._modalities = Path(root), tuple(modalities)
         self.settings = settings
 
     def upsert(self, rows: pa.Table) -> dict[str, int]:
@@ -52,7 +53,7 @@ class Catalog:
         with self._writing():
             table = _widen(self._open_to_write(), rows)
             stored = _columns(table, ["digest", "row_hash", "modality", "status"])
-            new, changed = _split(rows, stored)
+            new, changed = _split(rows, stored, self._modalities)
             for start in range(0, changed.num_rows, self.settings.merge_rows):
                 part = _as_stored(changed.slice(start, self.settings.merge_rows), table.schema)
                 # without use_index(False) and the declared key, a merge may insert a digest twice (measured)
@@ -97,8 +98,8 @@ class Catalog:
         where: a SQL condition over the columns. Raises SettingsError for a filter, encoder, vector or limit that cannot
         be used.
         """
-        if modality is not None and modality not in MODALITIES:
-            raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(MODALITIES)}")
+        if modality is not None and modality not in self._modalities:
+            raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(self._modalities)}")
         if limit < 1:
             raise SettingsError(f"limit is {limit}, expected at least 1")
         if (table := self._open()) is None:
@@ -285,7 +286,7 @@ def _checked(rows: pa.Table) -> pa.Table:
     return rows.append_column(_STORED.field("row_hash"), pa.array(row_hashes(rows), pa.string()))
 
 
-def _split(rows: pa.Table, stored: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _split(rows: pa.Table, stored: pa.Table, modalities: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     """(rows whose digest is new, rows that replace a stored one)."""
     place = pc.index_in(rows["digest"], value_set=stored["digest"].combine_chunks())
     new = rows.filter(pc.is_null(place))
@@ -296,13 +297,14 @@ def _split(rows: pa.Table, stored: pa.Table) -> tuple[pa.Table, pa.Table]:
         _dicts(before.select(["modality", "status", "row_hash"])),
         strict=True,
     ):
-        stays = row["modality"] != old["modality"] and _preference(old) < _preference(row)
+        stays = row["modality"] != old["modality"] and _preference(old, modalities) < _preference(row, modalities)
         wins.append(row["row_hash"] != old["row_hash"] and not stays)
     return new, known.filter(pa.array(wins, pa.bool_()))
 
 
-def _preference(row: dict[str, Any]) -> tuple[int, int]:
-    return STATUSES.index(row["status"]), MODALITIES.index(row["modality"])
+def _preference(row: dict[str, Any], modalities: Sequence[str]) -> tuple[int, int]:
+    name = row["modality"]  # one that no table has any more gives way
+    return STATUSES.index(row["status"]), modalities.index(name) if name in modalities else len(modalities)
 
 
 def _widen(table: Any, rows: pa.Table) -> Any:

@@ -18,7 +18,7 @@ from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.contracts import made
 from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, SettingsError
-from mmlake.records import ADMITTED, MODALITIES, STATUSES
+from mmlake.records import ADMITTED, STATUSES
 
 NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
 _STRINGS = pa.list_(pa.string())
@@ -77,8 +77,6 @@ def rows(
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
-    if modality not in MODALITIES:
-        raise SettingsError(f"modality is {modality!r}, expected one of {', '.join(MODALITIES)}")
     items = items.filter(pc.is_valid(items["digest"]))
     items = items.append_column("shard", pc.replace_substring_regex(items["item_id"], r"#\d+$", ""))
     item, track, verdict, cluster = (_one_per_digest(table) for table in (items, tracks, verdicts, clusters))

@@ -12,7 +12,7 @@ from mmlake.cli.app import DEFAULT_LAKE, JsonOption, LakeOption, SettingsOption,
 from mmlake.drawing import short, shown, table
 from mmlake.error_codes import CODES
 from mmlake.errors import SettingsError
-from mmlake.records import MODALITIES, is_digest
+from mmlake.records import is_digest
 
 PANEL = "Inspect"
 
@@ -48,7 +48,7 @@ def search(
             "--where", help="SQL condition over catalog columns, such as \"status = 'ok' AND duration_s > 5\"."
         ),
     ] = None,
-    modality: Annotated[str | None, typer.Option("--modality", help=f"Only {', '.join(MODALITIES)}.")] = None,
+    modality: Annotated[str | None, typer.Option("--modality", help="Only text, image, video or audio.")] = None,
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Full-text search alone, without the vector of the words.")
     ] = False,
@@ -147,15 +147,20 @@ def costs(
 @app.command(rich_help_panel=PANEL)
 def errors(
     code: Annotated[str | None, typer.Argument(help="A code or a name; all of them when left out.")] = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The catalogue of error codes: what happened and what to do.
+    """The catalogue of error codes: what happened and what to do. With --settings, those of its plugins as well.
 
     Example: `mmlake errors 4203`, `mmlake errors shard_truncated`
     """
+    from mmlake.parts import parts_of
     from mmlake.quality import error_codes
+    from mmlake.settings import Settings
 
-    entries = sorted([*CODES.values(), *error_codes()], key=lambda entry: entry.code)
+    parts = parts_of(Settings.load(settings))
+    rules = [rule for row in parts.modalities.values() for rule in row.rules]
+    entries = sorted([*CODES.values(), *error_codes(rules)], key=lambda entry: entry.code)
     chosen = [entry for entry in entries if code in (None, str(entry.code), entry.name)]
     if not chosen:
         raise SettingsError(f"no error has the code or name {code!r}; run `mmlake errors` for all of them")
@@ -181,13 +186,13 @@ def _search(
     words_only: bool,
     limit: int,
 ) -> list[dict[str, Any]]:
-    from mmlake.embed import ENCODERS, encode_file_query, encode_text_query
+    from mmlake.embed import encode_file_query, encode_text_query
     from mmlake.formats.sniff import HEAD_BYTES, kind_of
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")
     vector, encoder = None, None
-    how = {"executor": opened.executor, "settings": opened.settings.embed}
+    how = {"executor": opened.executor, "settings": opened.settings.embed, "encoders": opened.parts.encoders}
     if like is not None:
         if not like.is_file():
             raise SettingsError(f"--like {like} is not a file; name a picture, sound, film or text")
@@ -201,7 +206,10 @@ def _search(
         vector = encode_file_query(like, kind.modality, encoder=encoder, **how)
     elif query is not None and not words_only:
         encoder = opened.encoder_of(modality or "text")
-        if "text" in ENCODERS[encoder].modalities and encoder.replace("-", "_") in opened.catalog.encoders():
+        if (
+            "text" in opened.parts.encoders[encoder].modalities
+            and encoder.replace("-", "_") in opened.catalog.encoders()
+        ):
             vector = encode_text_query(query, encoder=encoder, **how)
         else:
             # that modality's encoder has no text side: the words are looked up in captions and transcripts alone

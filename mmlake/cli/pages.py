@@ -7,6 +7,7 @@ import typer.main
 
 from mmlake.error_codes import CODES
 from mmlake.errors import MmlakeError
+from mmlake.modalities import MODALITIES
 from mmlake.quality import error_codes
 
 _MADE = "<!-- made by `make docs`; do not edit -->"
@@ -20,12 +21,16 @@ def errors_page() -> str:
         _MADE,
         "",
         "The `error_code` column of the stage tables and of the catalog. 1xxx sources, 2xxx store, 3xxx "
-        "preprocess, 4xxx quality.",
+        "preprocess, 4xxx quality, 9xxx "
+        "rules of plugins (`mmlake errors --settings FILE`).",
         "P0 must not enter a version, P1 is isolated for review, P2 stays in with a smaller weight.",
         "",
     ]
     lines += ["| code | name | severity | what happened | what to do |", "| --- | --- | --- | --- | --- |"]
-    entries = sorted([*CODES.values(), *error_codes()], key=lambda entry: entry.code)
+    entries = sorted(
+        [*CODES.values(), *error_codes(rule for row in MODALITIES.values() for rule in row.rules)],
+        key=lambda entry: entry.code,
+    )
     return (
         "\n".join(
             [

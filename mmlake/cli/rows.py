@@ -26,7 +26,6 @@ from mmlake.cli.app import (
 from mmlake.drawing import shown, table
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance
-from mmlake.records import MODALITIES
 
 if TYPE_CHECKING:
     from mmlake.rows.batch import RowBatch
@@ -238,7 +237,7 @@ def _of_lake(
     stamps = {
         str(slot): stamp.data_version
         for key in chosen
-        for modality in MODALITIES
+        for modality in opened.tables.modalities("items")
         if (stamp := opened.tables.stamp(slot := Slot("items", modality, key)))
     }
     about = {"lake": str(root), "version": version or None, "manifest": id_, "tables": stamps}

@@ -6,7 +6,7 @@ from mmlake.dedup.clusters import cluster
 from mmlake.dedup.semantic import measure_recall
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.text import Banding, banding
-from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, semantic_pairs
+from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, semantic_pairs, tiers_of
 from mmlake.dedup.witness import without_template_siblings
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "measure_recall",
     "near_pairs",
     "semantic_pairs",
+    "tiers_of",
     "without_template_siblings",
 ]

@@ -8,22 +8,6 @@ from dataclasses import dataclass, field
 INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
 
 
-def _semantic_bounds() -> dict[str, float]:
-    # the same numbers as ENCODERS[...].duplicate_cosine (a test holds them equal); written here too because stages do
-    # not import one another
-    return {
-        "minilm-l6": 0.88,
-        "colour-gradient": 0.95,
-        "frame-motion": 0.995,
-        "mel-statistics": 0.998,
-        "clip": 0.95,
-        "siglip": 0.95,
-        "dinov2": 0.95,
-        "whisper-encoder": 0.97,
-        "clap": 0.97,
-    }
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DedupSettings:
     """How alike two items must be to count as one. JSON-able."""
@@ -64,10 +48,8 @@ class DedupSettings:
     # of the shorter of two recordings that the aligned part must cover
     min_length_fraction: float = 0.5
     # shorter to longer: an excerpt of less than half is not a duplicate but a part
-    semantic_bounds: Mapping[str, float] = field(default_factory=_semantic_bounds)
-    # encoder -> smallest cosine that counts
-    semantic_default_bound: float = 0.97
-    # for encoders without an entry
+    semantic_bounds: Mapping[str, float] = field(default_factory=dict)
+    # encoder -> smallest cosine that counts, in place of the one in its row (`Encoder.duplicate_cosine`)
     semantic_shared_fraction: float = 0.125
     # of the shorter text's 5-grams; 22 planted paraphrases share at most .19 (all but one under .12), pages of one
     # template mostly more than .2

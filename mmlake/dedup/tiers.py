@@ -20,6 +20,7 @@ from mmlake.dedup import audio, image, semantic, text, video
 from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
+from mmlake.records import signed
 from mmlake.store import Blobs
 
 _FINGERPRINT_FAILED = 5001
@@ -31,7 +32,7 @@ Row = Mapping[str, Any]  # of TRACKS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tier:
-    """How near duplicates of one modality are found."""
+    """One way to find near duplicates of one modality."""
 
     modality: str
     method: str  # the name that its pairs carry; a variant adds a suffix
@@ -46,6 +47,7 @@ class Tier:
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
     source: str
+    plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
 
 
 def _of_texts(texts: Sequence[str], settings: DedupSettings) -> list[Prints]:
@@ -102,88 +104,92 @@ def _text_pairs(prints: list[Prints], *, settings: DedupSettings, advance: Advan
     return text.pairs(sets, rows, settings=settings, advance=advance)
 
 
-TIERS: dict[str, Tier] = {
-    tier.modality: tier
-    for tier in (
-        Tier(
-            modality="text",
-            method=text.METHOD,
-            methods=("minhash", "shingles"),
-            columns=("text",),
-            opened=_text,
-            fingerprint=_of_texts,
-            batch_rows=1_024,
-            pairs=_text_pairs,
-            bound=lambda settings: settings.text_jaccard,
-            finds="the same text with words changed, added or lost",
-            source="Broder 1997; banding as in Leskovec et al., ch. 3",
-        ),
-        Tier(
-            modality="image",
-            method=image.METHOD,
-            methods=(image.METHOD, image.MIRRORED, "dhash", "luma"),
-            opened=_picture,
-            fingerprint=_of_images,
-            pairs=image.pairs,
-            bound=lambda settings: 1 - settings.image_radius_bits / 64,
-            finds="a picture recompressed, scaled, blurred, toned, mirrored or stored in another orientation",
-            source="Zauner 2010, Krawetz 2013",
-        ),
-        Tier(
-            modality="video",
-            method=video.METHOD,
-            methods=(video.METHOD, "frame-luma"),
-            opened=_film,
-            fingerprint=_of_videos,
-            pairs=video.pairs,
-            bound=lambda settings: settings.video_match,
-            finds="a clip encoded again, scaled, trimmed or at another frame rate",
-            source="pHash on a time grid, own confirmation by movement",
-        ),
-        Tier(
-            modality="audio",
-            method=audio.METHOD,
-            methods=(audio.METHOD, "spectrum"),
-            columns=("audio_digest",),
-            opened=_recording,
-            fingerprint=_of_audio,
-            pairs=audio.pairs,
-            bound=lambda settings: settings.audio_match,
-            finds="a recording transcoded, louder, noisier, trimmed or padded",
-            source="Haitsma and Kalker 2002",
-        ),
-    )
-}
+TIERS: tuple[Tier, ...] = (
+    Tier(
+        modality="text",
+        method=text.METHOD,
+        methods=("minhash", "shingles"),
+        columns=("text",),
+        opened=_text,
+        fingerprint=_of_texts,
+        batch_rows=1_024,
+        pairs=_text_pairs,
+        bound=lambda settings: settings.text_jaccard,
+        finds="the same text with words changed, added or lost",
+        source="Broder 1997; banding as in Leskovec et al., ch. 3",
+    ),
+    Tier(
+        modality="image",
+        method=image.METHOD,
+        methods=(image.METHOD, image.MIRRORED, "dhash", "luma"),
+        opened=_picture,
+        fingerprint=_of_images,
+        pairs=image.pairs,
+        bound=lambda settings: 1 - settings.image_radius_bits / 64,
+        finds="a picture recompressed, scaled, blurred, toned, mirrored or stored in another orientation",
+        source="Zauner 2010, Krawetz 2013",
+    ),
+    Tier(
+        modality="video",
+        method=video.METHOD,
+        methods=(video.METHOD, "frame-luma"),
+        opened=_film,
+        fingerprint=_of_videos,
+        pairs=video.pairs,
+        bound=lambda settings: settings.video_match,
+        finds="a clip encoded again, scaled, trimmed or at another frame rate",
+        source="pHash on a time grid, own confirmation by movement",
+    ),
+    Tier(
+        modality="audio",
+        method=audio.METHOD,
+        methods=(audio.METHOD, "spectrum"),
+        columns=("audio_digest",),
+        opened=_recording,
+        fingerprint=_of_audio,
+        pairs=audio.pairs,
+        bound=lambda settings: settings.audio_match,
+        finds="a recording transcoded, louder, noisier, trimmed or padded",
+        source="Haitsma and Kalker 2002",
+    ),
+)
+
+
+def tiers_of(modality: str) -> tuple[Tier, ...]:
+    """The built-in tiers of the modality, in the order of the table."""
+    return tuple(tier for tier in TIERS if tier.modality == modality)
 
 
 def fingerprint(
     tracks: pa.Table,
-    modality: str,
+    tiers: Sequence[Tier],
     *,
     store: Blobs,
     settings: DedupSettings,
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
-    """FINGERPRINTS of the rows: as many per digest as the tier has methods, with no hashes where the item says nothing.
+    """FINGERPRINTS of the rows: as many per digest as the tiers have methods, with no hashes where the item says
+    nothing.
 
-    An item of which none can be made has one row, under the tier's first method, with status, code and reason. Raises
-    only for a failing machine or store. runner: where media are decoded.
+    An item of which a tier can make none has one row of that tier, under its first method, with status, code and
+    reason. Raises only for a failing machine or store. runner: where media are decoded.
     """
-    tier = _tier(modality)
     columns: dict[str, list[Any]] = {name: [] for name in ("digest", "method", "hashes", "times_s")}
     failures: list[Failure | None] = []
-    for row, found in _prints(tier, tracks, store, settings, runner):
-        prints, failure = ({}, found) if isinstance(found, Failure) else (found, None)
-        for method in tier.methods if failure is None else tier.methods[:1]:
-            columns["digest"].append(row["digest"])
-            columns["method"].append(method)
-            columns["hashes"].append(prints.get(method, np.empty(0, np.uint64)))
-            columns["times_s"].append(
-                prints.get("times_s", np.empty(0, np.float32)) if method == tier.method else np.empty(0, np.float32)
-            )
-            failures.append(failure)
-        advance(1)
+    for tier in tiers:
+        for row, found in _prints(tier, tracks, store, settings, runner):
+            prints, failure = ({}, found) if isinstance(found, Failure) else (found, None)
+            for method in tier.methods if failure is None else tier.methods[:1]:
+                columns["digest"].append(row["digest"])
+                columns["method"].append(signed(method, tier.plugin))
+                columns["hashes"].append(prints.get(method, np.empty(0, np.uint64)))
+                columns["times_s"].append(
+                    prints.get("times_s", np.empty(0, np.float32)) if method == tier.method else np.empty(0, np.float32)
+                )
+                failures.append(failure)
+            if tier is tiers[-1]:
+                advance(1)
     table = schemas.from_columns(schemas.FINGERPRINTS, {**columns, **contracts.failure_columns(failures)})
     return schemas.conform(schemas.FINGERPRINTS, table)
 
@@ -232,33 +238,47 @@ def _opened(tier: Tier, store: Blobs, rows: list[Row]) -> Iterator[list[Any]]:
 
 
 def near_pairs(
-    fingerprints: pa.Table, modality: str, *, settings: DedupSettings, advance: Advance = silent
+    fingerprints: pa.Table, tiers: Sequence[Tier], *, settings: DedupSettings, advance: Advance = silent
 ) -> pa.Table:
-    """PAIRS of tier "near". The rows may come in any order and from any number of shards; each digest counts once, and
-    one without fingerprints has no pairs."""
-    tier = _tier(modality)
+    """PAIRS of tier "near", of all methods. The rows may come in any order and from any number of shards; each digest
+    counts once, and one without fingerprints has no pairs."""
     fingerprints = contracts.made(fingerprints)
-    digests = sorted(set(fingerprints.column("digest").to_pylist()))
+    parts = []
+    for tier in tiers:
+        digests, prints = _prints_of(tier, fingerprints)
+        matches = tier.pairs(prints, settings=settings, advance=advance)
+        named = ((i, j, signed(method, tier.plugin), score) for i, j, method, score in matches)
+        parts.append(_table(named, digests, tier="near", bound=tier.bound(settings)))
+    return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+
+
+def _prints_of(tier: Tier, fingerprints: pa.Table) -> tuple[list[str], list[Prints]]:
+    """(the digests that the tier has made something of, sorted; what its methods gave for each)."""
+    methods = {signed(method, tier.plugin): method for method in tier.methods}
+    mine = fingerprints.filter(pc.is_in(fingerprints.column("method"), value_set=pa.array(list(methods), pa.string())))
+    digests = sorted(set(mine.column("digest").to_pylist()))
     place = {digest: at for at, digest in enumerate(digests)}
     prints: list[Prints] = [{} for _ in digests]
-    for batch in fingerprints.select(["digest", "method", "hashes"]).to_batches():
+    for batch in mine.select(["digest", "method", "hashes"]).to_batches():
         hashes = batch.column("hashes")
         flat, offsets = hashes.values.to_numpy(zero_copy_only=False), hashes.offsets.to_numpy()
         for at, (digest, method) in enumerate(
             zip(batch.column("digest").to_pylist(), batch.column("method").to_pylist(), strict=True)
         ):
-            prints[place[digest]][method] = flat[offsets[at] : offsets[at + 1]]
-    return _table(
-        tier.pairs(prints, settings=settings, advance=advance), digests, tier="near", bound=tier.bound(settings)
-    )
+            prints[place[digest]][methods[method]] = flat[offsets[at] : offsets[at + 1]]
+    return digests, prints
 
 
 def semantic_pairs(
-    embeddings: pa.Table, modality: str, *, settings: DedupSettings, advance: Advance = silent
+    embeddings: pa.Table, bounds: Mapping[str, float], *, settings: DedupSettings, advance: Advance = silent
 ) -> pa.Table:
     """PAIRS of tier "semantic": cosine at or above the encoder's bound, within each encoder. Digests without a
-    vector have no pairs."""
-    _tier(modality)
+    vector have no pairs.
+
+    bounds: encoder -> smallest cosine that counts, as their rows say; `settings.semantic_bounds` goes before. Raises
+    SettingsError for an encoder without a bound.
+    """
+    bounds = {**bounds, **settings.semantic_bounds}
     embeddings = contracts.made(embeddings)
     parts = []
     for encoder in sorted(set(embeddings.column("encoder").to_pylist())):
@@ -270,19 +290,18 @@ def semantic_pairs(
         digests = rows.column("digest").to_pylist()
         values = rows.column("vector").combine_chunks().flatten()
         vectors = values.to_numpy(zero_copy_only=False).reshape(len(digests), -1)
-        bound = float(settings.semantic_bounds.get(encoder, settings.semantic_default_bound))
+        if encoder not in bounds:
+            raise SettingsError(
+                f"dedup: vectors of {encoder!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
+                f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
+            )
+        bound = float(bounds[encoder])
         i, j, cosine = semantic.similar(vectors, bound=bound, index=settings.index, settings=settings, advance=advance)
         matches = [
             (int(a), int(b), f"cosine:{encoder}", float(score)) for a, b, score in zip(i, j, cosine, strict=True)
         ]
         parts.append(_table(matches, digests, tier="semantic", bound=bound))
     return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
-
-
-def _tier(modality: str) -> Tier:
-    if modality not in TIERS:
-        raise SettingsError(f"dedup: no tier for modality {modality!r}; expected one of {', '.join(TIERS)}")
-    return TIERS[modality]
 
 
 def _table(matches: Iterable[Match], digests: list[str], *, tier: str, bound: float) -> pa.Table:

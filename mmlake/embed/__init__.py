@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mmlake.embed.embedding import UnusableQuery, embed, encode_file_query, encode_text_query
-from mmlake.embed.encoders import DEFAULT_ENCODERS, ENCODERS, Encoder
+from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
 from mmlake.embed.settings import EmbedSettings, ModelSource
 
 __all__ = [
-    "DEFAULT_ENCODERS",
     "ENCODERS",
     "EmbedSettings",
     "Encoder",
@@ -16,4 +15,5 @@ __all__ = [
     "embed",
     "encode_file_query",
     "encode_text_query",
+    "encoder_for",
 ]

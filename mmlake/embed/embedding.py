@@ -19,13 +19,13 @@ from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
 from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream
 from mmlake.embed import media as media_of
-from mmlake.embed.encoders import Encoder, encoder_for
+from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
 from mmlake.embed.loaded import LoadedEncoder
-from mmlake.embed.media import Media
+from mmlake.embed.media import Media, check_pictures
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
-from mmlake.records import canonical_json
+from mmlake.records import canonical_json, signed
 from mmlake.store import Blobs
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def embed(
     store: Blobs,
     executor: Executor,
     settings: EmbedSettings,
+    encoders: Mapping[str, Encoder] = ENCODERS,
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
@@ -57,10 +58,11 @@ def embed(
     A digest that cannot be embedded has an empty vector, and status, code and reason: 5003 where it has nothing that
     the encoder reads. Raises only for a failing machine or store. runner: where media are decoded.
     """
-    row = encoder_for(encoder, modality)
+    row = encoder_for(encoder, modality, encoders)
     if not tracks.num_rows:  # a shard of which nothing was admitted need not wait for torch and a model
         return schemas.empty(schemas.EMBEDDINGS)
     running = Running.start(row, executor, settings)
+    revision = signed(running.model.revision, row.plugin)
     columns: dict[str, list[Any]] = {name: [] for name in ("digest", "encoder", "revision", "dimension", "vector")}
     failures: list[Failure | None] = []
     found = running.vectors(
@@ -79,7 +81,7 @@ def embed(
         vector = made if isinstance(made, Failure) else rounded(made)
         failures.append(vector if isinstance(vector, Failure) else None)
         numbers = np.empty(0, np.float32) if isinstance(vector, Failure) else vector
-        values = (track["digest"], encoder, running.model.revision, len(numbers), numbers)
+        values = (track["digest"], encoder, revision, len(numbers), numbers)
         for name, value in zip(columns, values, strict=True):
             columns[name].append(value)
     table = schemas.from_columns(schemas.EMBEDDINGS, {**columns, **contracts.failure_columns(failures)})
@@ -91,22 +93,35 @@ def _rows(tracks: pa.Table) -> Iterator[Mapping[str, Any]]:
         yield from batch.to_pylist()
 
 
-def encode_text_query(text: str, *, encoder: str, executor: Executor, settings: EmbedSettings) -> NDArray[np.float32]:
+def encode_text_query(
+    text: str,
+    *,
+    encoder: str,
+    executor: Executor,
+    settings: EmbedSettings,
+    encoders: Mapping[str, Encoder] = ENCODERS,
+) -> NDArray[np.float32]:
     """The unit vector of a text in the encoder's space, float32. Raises SettingsError where the encoder has no text
     tower, UnusableQuery where it makes nothing of the text."""
     item = Media("query", "text", words=text)
-    return _query(nullcontext(item), item.digest, encoder_for(encoder, "text"), executor, settings)
+    return _query(nullcontext(item), item.digest, encoder_for(encoder, "text", encoders), executor, settings)
 
 
 def encode_file_query(
-    path: Path, modality: str, *, encoder: str, executor: Executor, settings: EmbedSettings
+    path: Path,
+    modality: str,
+    *,
+    encoder: str,
+    executor: Executor,
+    settings: EmbedSettings,
+    encoders: Mapping[str, Encoder] = ENCODERS,
 ) -> NDArray[np.float32]:
     """The unit vector of a file on disk, float32. Raises UnusableQuery where it cannot be read as that modality.
 
     A video is read by eight frames spread over its length, without motion statistics, so its cosine to the same video
     in the lake is near 1, not 1.
     """
-    row = encoder_for(encoder, modality)
+    row = encoder_for(encoder, modality, encoders)
     reads = Running.start(row, executor, settings).model.reads
     kernel = partial(_media, modality=modality, reads=reads)
     try:
@@ -243,7 +258,10 @@ def _media(path: Path, *, modality: str, reads: str) -> Media:
         raise UnreadableItem(5003, "a file of sound or pictures has no transcript")
     if reads == "sound":
         return Media(str(path), modality, sound=_samples(path))
-    return Media(str(path), modality, encoded=(path.read_bytes(),) if modality == "image" else _pictures(path))
+    if reads == "bytes" or modality == "image":
+        return Media(str(path), modality, encoded=(path.read_bytes(),))
+    check_pictures(modality)
+    return Media(str(path), modality, encoded=_pictures(path))
 
 
 def _pictures(path: Path) -> tuple[bytes, ...]:

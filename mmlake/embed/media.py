@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.pictures import picture_formats
 from mmlake.store import Blobs
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RATE_HZ = 16_000
 TRACK_COLUMNS = ["digest", "text", "transcript", "audio_digest", "keyframes", "signals"]
-READS = ("text", "pictures", "sound")  # what an encoder may read of an item
+READS = ("text", "pictures", "sound", "bytes")  # what an encoder may read of an item; bytes are its own
+PICTURED = ("image", "video")  # modalities whose items have pictures
 _NOTHING = 5003
 
 
@@ -34,7 +35,7 @@ class Media:
     digest: str
     modality: str
     words: str | None = None  # the text itself, or the transcript of a recording
-    encoded: tuple[bytes, ...] = ()  # the picture itself, or the keyframes of a video
+    encoded: tuple[bytes, ...] = ()  # the picture itself, or the keyframes of a video, or the item's own bytes
     sound: bytes | NDArray[np.float32] | None = None  # a sound file, or mono samples at 16 kHz
     # per analysed frame: luma, luma_std, change
     signals: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 3), np.float32))
@@ -52,6 +53,10 @@ class Media:
         if not self.encoded:
             raise UnreadableItem(_NOTHING, "num_keyframes=0 not in [1, inf)")
         return self.encoded
+
+    def data(self) -> bytes:
+        """The item's own bytes, for encoders that read those."""
+        return self.pictures()[0]
 
     def samples(self) -> NDArray[np.float32]:
         """Mono samples at 16 kHz; at least one."""
@@ -72,7 +77,10 @@ def from_track(
     elif reads == "sound":
         sound = None if row["audio_digest"] is None else store.read(row["audio_digest"])
         yield Media(digest, modality, sound=sound)
+    elif reads == "bytes":
+        yield Media(digest, modality, encoded=(store.read(digest),))
     else:
+        check_pictures(modality)
         frames = evenly(row["keyframes"] or [], max_keyframes)
         blobs = [digest] if modality == "image" else [frame["digest"] for frame in frames]
         signals = [(one["luma"], one["luma_std"], one["change"]) for one in row["signals"] or []]
@@ -81,6 +89,16 @@ def from_track(
             modality,
             encoded=tuple(store.read(blob) for blob in blobs),
             signals=np.array(signals, np.float32).reshape(-1, 3),
+        )
+
+
+def check_pictures(modality: str) -> None:
+    """Raises SettingsError for a modality whose items have none: nothing is decoded as a film that is not called
+    one."""
+    if modality not in PICTURED:
+        raise SettingsError(
+            f"embed: items of modality {modality!r} have no pictures, expected one of {', '.join(PICTURED)}; choose "
+            "another encoder for it, or one that reads bytes"
         )
 
 

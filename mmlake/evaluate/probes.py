@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError
 from mmlake.evaluate.distortions import DISTORTIONS
-from mmlake.records import ADMITTED, MODALITIES, Digest, canonical_json, digest_of, is_digest
+from mmlake.records import ADMITTED, Digest, canonical_json, digest_of, is_digest
 from mmlake.store import write_atomically
 
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
@@ -90,6 +90,7 @@ class ProbeSet:
 def build_probes(
     catalog_rows: pa.Table | Sequence[Mapping[str, Any]],
     *,
+    modalities: Sequence[str],
     seed: int,
     per_modality: int,
     query_words: int = 12,
@@ -100,7 +101,8 @@ def build_probes(
     rows.
 
     catalog_rows: digest, modality, survivor (null: itself), and where there are such: role, status, text, sample_text.
-    Rows that are not admitted are left out.
+    Rows that are not admitted are left out. modalities: those that get probes, in this order; one whose items cannot be
+    distorted (`DISTORTIONS`) gets none of its own.
     Text: words from the sentence in the middle of a document -> its cluster. Media: the item's distorted rendition ->
     its cluster.
     cross_modal: media modalities that can be searched with words; there the caption or transcript is a query as well.
@@ -112,12 +114,14 @@ def build_probes(
     for row in rows:
         clusters.setdefault((row["modality"], row.get("survivor") or row["digest"]), []).append(row)
     probes: list[Probe] = []
-    for modality in MODALITIES:
+    for modality in modalities:
         survivors = sorted(
             (survivor for kind, survivor in clusters if kind == modality), key=lambda survivor: _lot(seed, survivor)
         )
         known = _KnownItems(modality=modality, query_words=query_words, negatives=hard_negatives or {})
-        routes = ["own"] + (["words"] if modality in cross_modal and modality != "text" else [])
+        routes = (["own"] if modality == "text" or modality in DISTORTIONS else []) + (
+            ["words"] if modality in cross_modal and modality != "text" else []
+        )
         for route in routes:
             made = (known.probe(route, survivor, clusters[modality, survivor]) for survivor in survivors)
             probes += _first([probe for probe in made if probe is not None], per_modality)
@@ -198,9 +202,10 @@ def _check(probes: Sequence[Probe]) -> None:
     if len(set(ids)) != len(ids):
         raise SettingsError(f"probe set: {len(ids) - len(set(ids))} ids are used twice; give each probe its own id")
     for probe in probes:
-        if probe.modality not in MODALITIES or probe.kind not in MODALITIES:
+        if probe.kind != "text" and probe.kind not in DISTORTIONS:
             raise SettingsError(
-                f"probe {probe.id!r}: kind {probe.kind!r} and modality {probe.modality!r} must be of {MODALITIES}"
+                f"probe {probe.id!r}: its query is of the kind {probe.kind!r}, expected text or one of "
+                f"{', '.join(DISTORTIONS)}; correct it"
             )
         if not probe.relevant or not all(map(is_digest, probe.relevant + probe.hard_negatives)):
             raise SettingsError(

@@ -13,6 +13,8 @@ from typing import IO
 from mmlake.formats import media_containers
 
 HEAD_BYTES = 4096  # enough for every magic number here, two MP3 frames and three MPEG-TS packets
+# What files are recognised as, the commonest first where nothing else decides. A connector may read others.
+RECOGNISED = ("text", "image", "video", "audio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ def _kind(content_type: str, extension: str | None = None) -> Kind:
     family, _, subtype = content_type.partition("/")
     return Kind(
         content_type,
-        family if family in ("text", "image", "video", "audio") else None,
+        family if family in RECOGNISED else None,
         extension or subtype.removeprefix("x-"),
     )
 

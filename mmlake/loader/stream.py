@@ -22,7 +22,6 @@ from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
 from mmlake.loader.decode import decoders
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.shard import OpenShard, checked_mode, entries
-from mmlake.records import MODALITIES
 
 _CHUNK = 1024  # positions computed at a time
 _MAX_OPEN = 128  # mapped shards; each holds a file descriptor, and 1,024 are a common limit
@@ -61,7 +60,6 @@ class ShardStream:
         for name, value, known in (
             ("on_corrupt", on_corrupt, ("error", "skip")),
             ("tail", tail, ("keep", "drop")),
-            ("modality", modality, (None, *MODALITIES)),
         ):
             if value not in known:
                 raise SettingsError(f"{name} is {value!r}, expected one of {known}")
@@ -71,6 +69,9 @@ class ShardStream:
                 "world_size and batch_size >= 1"
             )
         self._directory, self.manifest_id, shards = entries(index)
+        if modality is not None and modality not in {shard.modality for shard in shards}:
+            held = ", ".join(sorted({shard.modality for shard in shards})) or "nothing"
+            raise SettingsError(f"modality is {modality!r}, which {self._directory} does not hold; it holds {held}")
         self._shards = [shard for shard in shards if modality in (None, shard.modality)]
         self._ends = np.cumsum([shard.num_samples for shard in self._shards], dtype=np.int64).tolist()
         self.num_samples: int = self._ends[-1] if self._ends else 0

@@ -7,8 +7,29 @@ Nothing is judged here but whether an item can be decoded at all.
 
 from __future__ import annotations
 
+from mmlake.preprocess.decoding import (
+    AUDIO_DECODER,
+    IMAGE_DECODER,
+    TEXT_DECODER,
+    VIDEO_DECODER,
+    Decoded,
+    Decoder,
+    Encoded,
+)
 from mmlake.preprocess.recognize import RECOGNIZERS, Recognizer
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.tracks import tracks
 
-__all__ = ["RECOGNIZERS", "PreprocessSettings", "Recognizer", "tracks"]
+__all__ = [
+    "AUDIO_DECODER",
+    "IMAGE_DECODER",
+    "RECOGNIZERS",
+    "TEXT_DECODER",
+    "VIDEO_DECODER",
+    "Decoded",
+    "Decoder",
+    "Encoded",
+    "PreprocessSettings",
+    "Recognizer",
+    "tracks",
+]

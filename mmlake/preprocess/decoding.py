@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmlake.errors import SettingsError
 from mmlake.preprocess.align import Aligner
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.image import image_track
@@ -18,9 +17,6 @@ from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.subtitles import parse_cues
 from mmlake.preprocess.text import normalize, text_track
 from mmlake.preprocess.video import video_track
-from mmlake.records import MODALITIES
-
-IN_MEMORY = ("text", "image")  # the modalities whose decoders take bytes; those of the others take a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +39,17 @@ class Decoded:
     needs_transcript: bool = False  # there is sound, and the source gave no words
 
 
-def decoder_of(modality: str, settings: PreprocessSettings) -> Callable[[Encoded], Decoded]:
-    """The kernel that decodes items of the modality; it raises UnreadableItem and whatever a decoder raises. Raises
-    SettingsError where there is none."""
-    if modality not in _DECODERS:
-        raise SettingsError(f"modality {modality!r} is not one of {MODALITIES}; correct the call")
-    return functools.partial(_DECODERS[modality], settings=settings, aligner=Aligner(settings))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decoder:
+    """How items of one modality are decoded."""
+
+    # (item, settings=, aligner=) -> what decoding gave; raises UnreadableItem, and whatever a library raises
+    kernel: Callable[..., Decoded]
+    in_memory: bool = False  # whether the kernel takes bytes; a file otherwise
+
+    def kernel_with(self, settings: PreprocessSettings) -> Callable[[Encoded], Decoded]:
+        """The kernel for these settings."""
+        return functools.partial(self.kernel, settings=settings, aligner=Aligner(settings))
 
 
 def _text(item: Encoded, *, settings: PreprocessSettings, aligner: Aligner) -> Decoded:
@@ -71,7 +72,10 @@ def _video(item: Encoded, *, settings: PreprocessSettings, aligner: Aligner) -> 
     return Decoded(film.columns | words, tuple(film.keyframes), film.flac, needs_transcript)
 
 
-_DECODERS: dict[str, Callable[..., Decoded]] = {"text": _text, "image": _image, "video": _video, "audio": _audio}
+TEXT_DECODER = Decoder(kernel=_text, in_memory=True)
+IMAGE_DECODER = Decoder(kernel=_image, in_memory=True)
+VIDEO_DECODER = Decoder(kernel=_video)
+AUDIO_DECODER = Decoder(kernel=_audio)
 
 
 def _words(

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.error_codes import CODES
-from mmlake.preprocess.decoding import IN_MEMORY, Decoded, Encoded, decoder_of
+from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.recognize import SpeechRecognizer
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.progress import Advance, silent
@@ -55,6 +55,7 @@ def tracks(
     items: pa.Table,
     modality: str,
     *,
+    decoder: Decoder,
     store: Blobs,
     settings: PreprocessSettings | None = None,
     runner: Runner = IN_PROCESS,
@@ -62,11 +63,12 @@ def tracks(
 ) -> pa.Table:
     """The TRACKS table: one row per distinct digest among the items of this modality.
 
-    An item that cannot be decoded becomes a row with status unreadable, a code and a reason. Raises only for settings,
-    missing libraries, a failing disk and a store that does not answer. runner: where decoders run.
+    decoder: the modality's (`mmlake/modalities.py`). An item that cannot be decoded becomes a row with status
+    unreadable, a code and a reason. Raises only for settings, missing libraries, a failing disk and a store that does
+    not answer. runner: where decoders run.
     """
     settings = settings or PreprocessSettings()
-    decode, recognizer = decoder_of(modality, settings), SpeechRecognizer(settings)
+    recognizer = SpeechRecognizer(settings)
     readable, rows = [], []
     for item in _distinct(items, modality):
         if item.error_code is None and item.error is None:
@@ -77,9 +79,9 @@ def tracks(
             advance(1)
     decoded = map_opened(
         runner,
-        decode,
+        decoder.kernel_with(settings),
         readable,
-        opened=partial(_encoded, store=store, in_memory=modality in IN_MEMORY),
+        opened=partial(_encoded, store=store, in_memory=decoder.in_memory),
         code=_UNDECODABLE,
         what=f"the bytes do not decode as {modality}",
         advance=advance,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mmlake import catalog, contracts
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
@@ -16,7 +15,7 @@ _ROW_TABLES = ("items", "tracks", "verdicts", "embeddings")
 def catalog_inputs(lake: Lake) -> dict[str, str]:
     """Data versions of everything that the catalog is joined from."""
     inputs = {}
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         for table in _ROW_TABLES:
             inputs[f"{modality}/{table}"] = joint_version(lake.tables.stamps(table, modality))
         clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
@@ -35,7 +34,7 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
     where one is missing or too many."""
     started = Stopwatch()
     inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         items, tracks, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
         rows = catalog.rows(
             items,

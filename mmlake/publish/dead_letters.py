@@ -3,7 +3,7 @@ lake."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from mmlake import contracts, quality, schemas
 from mmlake.error_codes import CODES, ErrorCode
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
@@ -38,7 +37,7 @@ def _inputs(lake: Lake) -> dict[str, str]:
     changes no table."""
     versions = {
         f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality))
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
         for table in _STAGES
     }
     return versions | ({"lake/retries": tried} if (tried := lake.retries.version()) else {})
@@ -135,7 +134,8 @@ def recheck_dead_letters(lake: Lake) -> int:
 def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
     """A dead letter, without its history, for each failure; one that follows from an earlier stage's failure is left
     out."""
-    for modality in MODALITIES:
+    catalogue = _catalogue(lake)
+    for modality in lake.parts.modalities:
         for shard in lake.tables.shards("items", modality):
             known: set[str] = set()
             for table in _STAGES:
@@ -147,7 +147,7 @@ def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
                         continue
                     if table not in _LAST:
                         known.add(row["digest"])
-                    yield _letter(table, modality, shard, row, stamp)
+                    yield _letter(table, modality, shard, row, stamp, catalogue)
                 advance(stamp.num_rows)
 
 
@@ -161,14 +161,16 @@ def _unreadable(lake: Lake, slot: Slot) -> list[dict[str, Any]]:
     return rows
 
 
-@lru_cache(maxsize=1)
-def _catalogue() -> dict[int, ErrorCode]:
+def _catalogue(lake: Lake) -> dict[int, ErrorCode]:
     """Every code that a row can have, those of the quality rules included."""
-    return CODES | {entry.code: entry for entry in quality.error_codes()}
+    rules = (rule for row in lake.parts.modalities.values() for rule in row.rules)
+    return CODES | {entry.code: entry for entry in quality.error_codes(rules)}
 
 
-def _letter(table: str, modality: str, shard: str, row: dict[str, Any], stamp: Stamp) -> dict[str, Any]:
-    code = _catalogue()[row["error_code"]]
+def _letter(
+    table: str, modality: str, shard: str, row: dict[str, Any], stamp: Stamp, catalogue: Mapping[int, ErrorCode]
+) -> dict[str, Any]:
+    code = catalogue[row["error_code"]]
     key = row.get("item_id") or row["digest"]
     return {
         "letter": f"{modality}/{table}/{shard}/{key}",

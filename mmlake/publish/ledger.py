@@ -7,7 +7,6 @@ import pyarrow as pa
 from mmlake import costs
 from mmlake.errors import BlobMissing
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.tables import Slot, Stamp
 
 
@@ -19,7 +18,7 @@ def lake_slots(lake: Lake) -> list[Slot]:
     return [
         Slot(table, modality, shard)
         for table in tables
-        for modality in (*MODALITIES, "all")
+        for modality in (*lake.parts.modalities, "all")
         for shard in lake.tables.shards(table, modality)
     ]
 
@@ -40,7 +39,7 @@ def plan(lake: Lake, *, reads_per_month: float) -> pa.Table:
     made = {f"{row['modality']}/{row['stage']}": row["table_bytes"] for row in table.to_pylist()}
     sizes = {
         name: made[name] + _derived_bytes(lake, modality)
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
         if (name := f"{modality}/tracks") in made
     }
     return costs.precompute_plan(table, sizes, reads_per_month=reads_per_month)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from mmlake.catalog import vector_column
 from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
-from mmlake.errors import BlobCorrupt, BlobMissing, UnreadableItem
+from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.lake import Lake
 from mmlake.records import ADMITTED, digest_of
@@ -39,7 +39,10 @@ def pinned_probes(lake: Lake) -> ProbeSet | None:
 
 def pin_probes(lake: Lake, probes: ProbeSet) -> str:
     """The digest of the set, which is from now on what versions of this lake are measured with. Scores with an
-    earlier set cannot be compared with later ones."""
+    earlier set cannot be compared with later ones. Raises SettingsError for a probe of a modality that the lake does
+    not have."""
+    for probe in probes.probes:
+        lake.parts.modality(probe.modality)
     digest = probes.write(lake.probes_dir)
     write_atomically(lake.probes_dir / "pinned.json", json.dumps({"digest": digest}).encode())
     return digest
@@ -52,7 +55,11 @@ def ensure_probes(lake: Lake) -> ProbeSet:
     settings = lake.settings.evaluate
     rows = lake.catalog.read(_COLUMNS).to_pylist()
     made = build_probes(
-        rows, seed=settings.seed, per_modality=settings.probes_per_modality, query_words=settings.query_words
+        rows,
+        modalities=tuple(lake.parts.modalities),
+        seed=settings.seed,
+        per_modality=settings.probes_per_modality,
+        query_words=settings.query_words,
     )
     pin_probes(lake, made)
     return made
@@ -107,13 +114,24 @@ def clusters_of(lake: Lake) -> dict[str, str]:
 
 def _encode(lake: Lake, sounds: Mapping[str, str], probe: Probe, encoder: str) -> np.ndarray:
     if probe.kind == "text":
-        return encode_text_query(probe.query, encoder=encoder, executor=lake.executor, settings=lake.settings.embed)
+        return encode_text_query(
+            probe.query,
+            encoder=encoder,
+            executor=lake.executor,
+            settings=lake.settings.embed,
+            encoders=lake.parts.encoders,
+        )
     rng = np.random.default_rng(int(digest_of(f"{lake.settings.evaluate.seed}:{probe.id}".encode())[:16], 16))
     assert probe.query_digest is not None  # ProbeSet refuses probes with neither words nor an item
     with tempfile.TemporaryDirectory() as folder:
         path = _rendition(lake, sounds, probe, rng, Path(folder))
         return encode_file_query(
-            path, probe.kind, encoder=encoder, executor=lake.executor, settings=lake.settings.embed
+            path,
+            probe.kind,
+            encoder=encoder,
+            executor=lake.executor,
+            settings=lake.settings.embed,
+            encoders=lake.parts.encoders,
         )
 
 
@@ -132,6 +150,11 @@ def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.rand
         )
     if probe.kind == "audio":
         return _sound(lake, probe.query_digest, sounds.get(probe.query_digest), rng, folder)
+    if probe.kind != "video":
+        raise SettingsError(
+            f"probe {probe.id} asks with an item of the kind {probe.kind!r}, which has no distorted rendition; "
+            "expected image, audio or video"
+        )
     return _clip(lake, row["keyframe_digests"], rng, folder)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mmlake import contracts
 from mmlake.errors import ContractBroken, ShardCorrupt
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, verify_shards
 
 
@@ -14,7 +13,7 @@ def recheck_catalog(lake: Lake) -> int:
     lake.catalog.verify_unique()
     expected = {
         digest
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
         for digest in contracts.digests(lake.tables.concat("items", modality, columns=["digest"]))
     }
     rows = contracts.same_keys("items -> catalog", expected, lake.catalog.read(["digest"]).column("digest").to_pylist())

@@ -12,7 +12,6 @@ import pyarrow as pa
 from mmlake import costs, evaluate, provenance, shards
 from mmlake.errors import ContractBroken, MmlakeError, RefMissing
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import SLOT as CATALOG
@@ -124,6 +123,7 @@ def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
         store=lake.store,
         out=lake.shards_dir,
         manifest_id=made.id,
+        modalities=tuple(lake.parts.modalities),
         settings=lake.settings.shards,
         texts=texts.get,
         advance=advance,
@@ -154,7 +154,7 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
     probes, owners = probe_vectors.ensure_probes(lake), probe_vectors.clusters_of(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     parts, unanswered = [], 0
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         vectors = probe_vectors.query_vectors(lake, probes, modality)
         asked = [probe for probe in probes.probes if probe.modality == modality]
         unanswered += len(asked) - len(vectors)
@@ -291,7 +291,7 @@ def _move_branch(lake: Lake, branch: str, made: Manifest) -> None:
 
 def _encoders(lake: Lake) -> dict[str, str]:
     found: dict[str, str] = {}
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         table = lake.tables.concat("embeddings", modality, columns=["encoder", "revision"])
         for row in table.group_by(["encoder", "revision"]).aggregate([]).to_pylist():
             found[row["encoder"]] = row["revision"]
@@ -301,7 +301,7 @@ def _encoders(lake: Lake) -> dict[str, str]:
 def _diversity(lake: Lake, items: pa.Table) -> dict[str, Any]:
     settings, digests = lake.settings.evaluate, set(items.column("digest").to_pylist())
     block = {}
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         _, vectors_ND = probe_vectors.corpus_vectors(lake, modality, digests)
         if len(vectors_ND):
             block[modality] = {"encoder": lake.encoder_of(modality)} | evaluate.diversity(

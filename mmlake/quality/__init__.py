@@ -6,11 +6,35 @@ tracks and measures to VERDICTS).
 
 from __future__ import annotations
 
+from mmlake.quality.audio import AUDIO_MEASUREMENTS, AUDIO_RULES
+from mmlake.quality.image import IMAGE_MEASUREMENTS, IMAGE_RULES
 from mmlake.quality.judge import judge
+from mmlake.quality.measurement import Measurement, Scorer
 from mmlake.quality.measures import measure
-from mmlake.quality.rule import Rule
-from mmlake.quality.rules import RULES, error_codes, rules_digest
+from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.rules import error_codes, rules_digest
 from mmlake.quality.settings import QualitySettings
 from mmlake.quality.tally import tally
+from mmlake.quality.text import TEXT_MEASUREMENTS, TEXT_RULES
+from mmlake.quality.video import VIDEO_MEASUREMENTS, VIDEO_RULES
 
-__all__ = ["RULES", "QualitySettings", "Rule", "error_codes", "judge", "measure", "rules_digest", "tally"]
+__all__ = [
+    "AUDIO_MEASUREMENTS",
+    "AUDIO_RULES",
+    "IMAGE_MEASUREMENTS",
+    "IMAGE_RULES",
+    "TEXT_MEASUREMENTS",
+    "TEXT_RULES",
+    "VIDEO_MEASUREMENTS",
+    "VIDEO_RULES",
+    "Measurement",
+    "QualitySettings",
+    "Rule",
+    "Scorer",
+    "error_codes",
+    "judge",
+    "measure",
+    "rules_digest",
+    "tally",
+    "unmeasured",
+]

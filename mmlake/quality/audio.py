@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from mmlake.decoders import frames, open_media
+from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.quality.subject import Measures, Subject, Taking
 
 # T analysis frames, B bands, F frequency bins
 _BLOCK_SAMPLES = 1 << 16
@@ -158,11 +158,16 @@ def snr_db(samples: np.ndarray) -> float | None:
     return float(np.clip(10 * np.log10(max(signal, 1e-12 * noise) / noise), _MIN_SNR_DB, _MAX_SNR_DB))
 
 
-AUDIO_TAKING = Taking(
-    columns=("duration_s", "audio_digest"),
-    measures=audio_measures,
-    blobs=lambda track: [track["audio_digest"]],
-    needs_file=True,
+AUDIO_MEASUREMENTS = (
+    Measurement(
+        name="audio",
+        modalities=("audio",),
+        measures=("duration_s", "rms_dbfs", "peak_dbfs", "dc_offset", "clipped_fraction", "silent_fraction", "snr_db"),
+        columns=("duration_s", "audio_digest"),
+        take=audio_measures,
+        blobs=lambda track: [track["audio_digest"]],
+        needs_file=True,
+    ),
 )
 
 # noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away

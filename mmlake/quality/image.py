@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmlake.pictures import picture_formats
+from mmlake.quality.measurement import Measurement, Measures, Subject, own_blob
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.quality.subject import Measures, Subject, Taking
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -107,7 +107,16 @@ def _blur_along(luma_HW: np.ndarray, axis: int) -> float:
     return 1 - float(np.maximum(0, steps - again).sum(dtype=np.float64)) / total
 
 
-IMAGE_TAKING = Taking(columns=("width_px", "height_px"), measures=image_measures, blobs=lambda track: [track["digest"]])
+IMAGE_MEASUREMENTS = (
+    Measurement(
+        name="image",
+        modalities=("image",),
+        measures=("min_side_px", "aspect_ratio", "luma_mean", "luma_std", "blur"),
+        columns=("width_px", "height_px"),
+        take=image_measures,
+        blobs=own_blob,
+    ),
+)
 
 # 148 real photographs reach 0.54 at most; after a Gaussian blur of 4 px at 500 px width 132 of 133 are above 0.6
 # (docs/quality.md)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from mmlake import schemas
 from mmlake.error_codes import CODES
-from mmlake.errors import ContractBroken, SettingsError
+from mmlake.errors import ContractBroken
+from mmlake.quality.measurement import Measures
 from mmlake.quality.rule import NUM_FAILURES, Rule
-from mmlake.quality.rules import RULES
 from mmlake.quality.settings import QualitySettings
-from mmlake.quality.subject import Measures
 
 _log = logging.getLogger(__name__)
 _UNDECODABLE = 3001
 
 
-def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: QualitySettings | None = None) -> pa.Table:
+def judge(
+    tracks: pa.Table, measures: pa.Table, rules: Iterable[Rule], *, settings: QualitySettings | None = None
+) -> pa.Table:
     """The VERDICTS table: one row per track.
 
     P0 and P1 findings quarantine, P2 flags, tracks that did not decode stay unreadable. A measure that is null breaks
@@ -29,9 +30,7 @@ def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: Qual
     Raises ContractBroken where a decoded track was never measured.
     """
     settings = settings or QualitySettings()
-    if modality not in RULES:
-        raise SettingsError(f"modality {modality!r} is not one of {tuple(RULES)}; correct the call")
-    rules = [(rule, *_bounds(rule, settings)) for rule in RULES[modality] if rule.name not in settings.disabled]
+    applied = [(rule, *_bounds(rule, settings)) for rule in rules if rule.name not in settings.disabled]
     values, failures = _by_digest(measures)
     rows = []
     for track in tracks.select(["digest", "role", "status", "error_code", "error"]).to_pylist():
@@ -40,15 +39,12 @@ def judge(tracks: pa.Table, measures: pa.Table, modality: str, *, settings: Qual
             rows.append(_verdict(digest, [_unreadable(track)], "unreadable", 0.0))
             continue
         if digest not in values:
-            raise ContractBroken(
-                f"verdicts {modality}: track {digest} has no measures; re-materialize the measures of its shard"
-            )
-        findings = _findings(rules, track["role"], values[digest], failures.get(digest))
+            raise ContractBroken(f"verdicts: track {digest} has no measures; re-materialize the measures of its shard")
+        findings = _findings(applied, track["role"], values[digest], failures.get(digest))
         rows.append(_verdict(digest, findings, *_status(findings, settings)))
     counts = Counter(str(row["status"]) for row in rows)
     _log.info(
-        "verdicts %s: %d = %s",
-        modality,
+        "verdicts: %d = %s",
         len(rows),
         " + ".join(f"{counts[status]} {status}" for status in ("ok", "flagged", "quarantined", "unreadable")),
     )

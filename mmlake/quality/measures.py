@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -12,58 +13,66 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
-from mmlake.errors import SettingsError
+from mmlake.errors import ContractBroken
 from mmlake.progress import Advance, silent
-from mmlake.quality.audio import AUDIO_TAKING
-from mmlake.quality.image import IMAGE_TAKING
+from mmlake.quality.measurement import Measurement, Measures, Scorer, Subject
 from mmlake.quality.rule import NUM_FAILURES, UNMEASURED
-from mmlake.quality.settings import QualitySettings
-from mmlake.quality.subject import Measures, Subject, Taking
-from mmlake.quality.text import TEXT_TAKING
-from mmlake.quality.video import VIDEO_TAKING
+from mmlake.records import signed
 from mmlake.store import Blobs
 
 _SLICE_ROWS = 256  # tracks held as Python objects at once
-_TAKINGS: Mapping[str, Taking] = {
-    "text": TEXT_TAKING,
-    "image": IMAGE_TAKING,
-    "video": VIDEO_TAKING,
-    "audio": AUDIO_TAKING,
-}
+
+
+@dataclass(slots=True)
+class _Measured:
+    """What became of one item."""
+
+    measures: Measures = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
 
 
 def measure(
     tracks: pa.Table,
-    modality: str,
+    measurements: Sequence[Measurement],
     *,
     store: Blobs,
-    settings: QualitySettings | None = None,
+    scorers: Iterable[Scorer] = (),
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
     """The MEASURES table of the tracks that decoded; null where a measure makes no sense on an item.
 
-    settings are not read: measures never depend on thresholds. An item whose measures cannot be taken has one row,
-    num_failures=1, with status, code and reason. Raises only for a failing machine or store. runner: where measures are
-    taken.
+    Thresholds are not read: measures never depend on them. num_failures of an item counts the measurements that cannot
+    be taken of it; it has status, code and reason of the first of them, and their measures are missing. Raises for a
+    failing machine or store, and ContractBroken where a measurement gives other measures than its row says. runner:
+    where measures are taken.
     """
-    if modality not in _TAKINGS:
-        raise SettingsError(f"modality {modality!r} is not one of {tuple(_TAKINGS)}; correct the call")
-    taking, columns = _TAKINGS[modality], _Columns()
     decoded = tracks.filter(pc.equal(tracks.column("status"), "ok"))
     advance(tracks.num_rows - decoded.num_rows)
-    measured = map_opened(
-        runner,
-        partial(_measured, taking.measures),
-        _rows(decoded.select(["digest", "role", *taking.columns])),
-        opened=partial(taking.subject, store=store),
-        code=UNMEASURED,
-        what=f"the measures of this {modality} item cannot be taken",
-        advance=advance,
-    )
-    for track, found in measured:
-        columns.add(track["digest"], found)
-    return schemas.conform(schemas.MEASURES, columns.table())
+    items = {digest: _Measured() for digest in decoded.column("digest").to_pylist()}
+    taken_by = [*measurements, *(scorer.as_measurement() for scorer in scorers)]
+    for at, measurement in enumerate(taken_by, 1):
+        name = signed(measurement.name, measurement.plugin)
+        found = map_opened(
+            runner,
+            partial(_numbers, measurement.take),
+            _rows(decoded.select(list(dict.fromkeys(["digest", "role", *measurement.columns])))),
+            opened=partial(measurement.subject, store=store),
+            code=UNMEASURED,
+            what=f"measurement {name!r} cannot be taken of this item",
+            advance=advance if at == len(taken_by) else silent,
+        )
+        for track, made in found:
+            if isinstance(made, Failure):
+                items[track["digest"]].failures.append(made)
+            elif made.keys() == set(measurement.measures):
+                items[track["digest"]].measures |= made
+            else:
+                raise ContractBroken(
+                    f"measurement {name!r} gave {sorted(made)} for {track['digest']}, its row says "
+                    f"{sorted(measurement.measures)}; correct the row or the function"
+                )
+    return _table(items)
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -71,40 +80,29 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
         yield from table.slice(start, _SLICE_ROWS).to_pylist()
 
 
-def _measured(measures: Callable[[Subject], Measures], subject: Subject) -> Measures:
+def _numbers(take: Callable[[Subject], Measures], subject: Subject) -> Measures:
     """The measures, those null that are no numbers."""
     return {
         name: None if value is None or not math.isfinite(value) else float(value)
-        for name, value in measures(subject).items()
+        for name, value in take(subject).items()
     }
 
 
-class _Columns:
-    """The table's columns as they grow: one row per measure, or one for an item that failed."""
-
-    def __init__(self) -> None:
-        self._digests: list[str] = []
-        self._names: list[str] = []
-        self._values: list[float | None] = []
-        self._failures: list[Failure | None] = []
-
-    def add(self, digest: str, found: Measures | Failure) -> None:
-        """Take in what became of one item."""
-        failure = found if isinstance(found, Failure) else None
-        measures: Measures = {NUM_FAILURES: 1.0} if isinstance(found, Failure) else {NUM_FAILURES: 0.0, **found}
-        self._digests += [digest] * len(measures)
-        self._names += measures.keys()
-        self._values += measures.values()
-        self._failures += [failure] * len(measures)
-
-    def table(self) -> pa.Table:
-        """The rows so far."""
-        return schemas.from_columns(
-            schemas.MEASURES,
-            {
-                "digest": self._digests,
-                "measure": self._names,
-                "value": self._values,
-                **contracts.failure_columns(self._failures),
-            },
-        )
+def _table(items: dict[str, _Measured]) -> pa.Table:
+    """A row per item and measure; why measures are missing stands beside the number of failures."""
+    digests: list[str] = []
+    names: list[str] = []
+    values: list[float | None] = []
+    failures: list[Failure | None] = []
+    for digest, item in items.items():
+        digests += [digest] * (1 + len(item.measures))
+        names += [NUM_FAILURES, *item.measures]
+        values += [float(len(item.failures)), *item.measures.values()]
+        failures += [item.failures[0] if item.failures else None, *[None] * len(item.measures)]
+    columns: dict[str, Sequence[Any]] = {
+        "digest": digests,
+        "measure": names,
+        "value": values,
+        **contracts.failure_columns(failures),
+    }
+    return schemas.conform(schemas.MEASURES, schemas.from_columns(schemas.MEASURES, columns))

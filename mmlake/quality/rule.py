@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mmlake.records import ROLES
+from mmlake.records import ROLES, signed
 
 NUM_FAILURES = "num_failures"  # the measure that every item has: 0, or 1 where its measures cannot be taken
 UNMEASURED = 4001
@@ -24,17 +24,18 @@ class Rule:
     roles: tuple[str, ...] = ROLES  # the roles that it applies to
     what: str  # what happened, seen from the row
     fix: str  # what to do about it
+    plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in rule
 
     def holds(self, value: float, low: float | None, high: float | None) -> bool:
         """Whether the value lies in [low, high)."""
         return (low is None or value >= low) and (high is None or value < high)
 
     def reason(self, value: float, low: float | None, high: float | None) -> str:
-        """The finding in words: measure, value, unit, range."""
+        """The finding in words: measure, value, unit, range, and the plugin that the rule is from."""
         unit = f" {self.unit}" if self.unit else ""
         left = "(-inf" if low is None else f"[{low:g}"
         right = "inf)" if high is None else f"{high:g})"
-        return f"{self.measure}={value:.6g}{unit} not in {left}, {right}"
+        return signed(f"{self.measure}={value:.6g}{unit} not in {left}, {right}", self.plugin)
 
 
 def unmeasured(modality: str) -> Rule:

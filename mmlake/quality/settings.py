@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mmlake.errors import SettingsError
-from mmlake.quality.rules import RULES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,14 +21,9 @@ class QualitySettings:
     # rule names that are not applied
 
     def __post_init__(self) -> None:
-        """Refuse names that no rule has and ranges that nothing fulfils."""
+        """Refuse ranges that nothing fulfils. Names are checked where the rules are known (`mmlake.parts`)."""
         if not 0 <= self.flagged_weight <= 1:
             raise SettingsError(f"quality.flagged_weight={self.flagged_weight} not in [0, 1]; correct the setting")
-        known = {rule.name for rules in RULES.values() for rule in rules}
-        if unknown := sorted((set(self.bounds) | set(self.disabled)) - known):
-            raise SettingsError(
-                f"quality.bounds or quality.disabled names {unknown}, which are no rules; the rules are {sorted(known)}"
-            )
         for name, pair in self.bounds.items():
             if len(pair) != 2 or (pair[0] is not None and pair[1] is not None and pair[0] >= pair[1]):
                 raise SettingsError(

@@ -12,8 +12,8 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
+from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.quality.subject import Measures, Subject, Taking
 
 # scripts that write no spaces: word lengths mean nothing
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
@@ -158,7 +158,15 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "garbled_fraction": _garbled_fraction,
     "compressed_fraction": _compressed_fraction,
 }
-TEXT_TAKING = Taking(columns=("text", "num_words"), measures=text_measures)
+TEXT_MEASUREMENTS = (
+    Measurement(
+        name="text",
+        modalities=("text",),
+        measures=("num_words", *MEASURES),
+        columns=("text", "num_words"),
+        take=text_measures,
+    ),
+)
 _DOCUMENT = ("document",)
 _WRITTEN = ("document", "caption", "transcript")
 TEXT_RULES = (

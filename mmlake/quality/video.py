@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mmlake.quality.image import BLUR_HIGH, blur, luma
+from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.quality.subject import Measures, Subject, Taking, Track
 from mmlake.records import Digest
 
 # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
@@ -67,10 +67,25 @@ def _displacement(planes: list[np.ndarray]) -> float:
     return max((float(np.abs(plane - coarse[0]).mean()) for plane in coarse), default=0.0)
 
 
-VIDEO_TAKING = Taking(
-    columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots"),
-    measures=video_measures,
-    blobs=_keyframes,
+VIDEO_MEASUREMENTS = (
+    Measurement(
+        name="video",
+        modalities=("video",),
+        measures=(
+            "duration_s",
+            "min_side_px",
+            "num_shots",
+            "black_fraction",
+            "moving_fraction",
+            "mean_change",
+            "motion",
+            "flicker",
+            "blur",
+        ),
+        columns=("width_px", "height_px", "duration_s", "keyframes", "signals", "shots"),
+        take=video_measures,
+        blobs=_keyframes,
+    ),
 )
 
 VIDEO_RULES = (

@@ -18,7 +18,6 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from mmlake.records import MODALITIES
 from mmlake.report import svg
 from mmlake.report.data import (
     ClusterCard,
@@ -80,7 +79,7 @@ def render_report(
     parts = {
         "flows": [
             (modality, flow(steps, title=f"rows of {modality} through the stages"))
-            for modality, steps in _by_modality(data.flows)
+            for modality, steps in data.flows.items()
             if steps
         ],
         "maps": view.part("maps", lambda: [view.map(each) for each in data.maps]),
@@ -155,9 +154,8 @@ class _View:
             if cluster.members:
                 groups.setdefault((cluster.tier, cluster.modality), []).append(cluster)
         groups_shown = []
-        for key in sorted(
-            groups, key=lambda key: (_TIER_ORDER.index(key[0]) if key[0] in _TIER_ORDER else 9, _place(key[1]), key)
-        ):
+        # within a tier in the order of arrival, which is that of the lake's modalities
+        for key in sorted(groups, key=lambda key: _TIER_ORDER.index(key[0]) if key[0] in _TIER_ORDER else 9):
             shown = self._few(groups[key], self.settings.max_clusters_per_tier, "duplicate clusters")
             groups_shown.append(
                 (key, {"total": len(groups[key]), "shown": [self._cluster(cluster) for cluster in shown]})
@@ -171,7 +169,7 @@ class _View:
             groups.setdefault(each.modality, []).append(each)
         return [
             (name, [self.example(each) for each in self._few(group, self.settings.max_samples, "samples")])
-            for name, group in _by_modality(groups)
+            for name, group in groups.items()
         ]
 
     def map(self, each: EmbeddingMap) -> dict[str, Any]:
@@ -352,14 +350,6 @@ def _tiers(data: ReportData) -> list[str]:
 
 def _ranked(rules: Sequence[RuleCount]) -> list[RuleCount]:
     return sorted((rule for rule in rules if rule.count), key=lambda rule: (-rule.count, rule.rule, rule.modality))
-
-
-def _by_modality(groups: dict[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(groups.items(), key=lambda pair: (_place(pair[0]), pair[0]))
-
-
-def _place(modality: str) -> int:
-    return MODALITIES.index(modality) if modality in MODALITIES else len(MODALITIES)
 
 
 def _template(name: str) -> str:

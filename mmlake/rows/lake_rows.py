@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent
-from mmlake.records import MODALITIES, canonical_json
+from mmlake.records import canonical_json
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.columns import agreed, opened
 from mmlake.rows.order import as_mask, by_sample, content_mask, cut, filter_rows
@@ -29,7 +29,9 @@ _BATCH_BYTES = 256 << 20  # of texts in memory at once; bytes of media are not r
 
 def lake_shards(tables: Tables) -> list[str]:
     """The shards that have an items table of any modality, sorted."""
-    return sorted({shard for modality in MODALITIES for shard in tables.shards(ITEMS.name, modality)})
+    return sorted(
+        {shard for modality in tables.modalities(ITEMS.name) for shard in tables.shards(ITEMS.name, modality)}
+    )
 
 
 def lake_rows(
@@ -70,7 +72,7 @@ def lake_rows(
 def _items(tables: Tables, shard: str) -> pa.Table:
     parts = [
         tables.read(Slot(ITEMS.name, modality, shard))
-        for modality in MODALITIES
+        for modality in tables.modalities(ITEMS.name)
         if tables.has(ITEMS.name, modality, shard)
     ]
     table = pa.concat_tables(parts)

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from mmlake.border import Failure, attempt
 from mmlake.errors import UnreadableItem
+from mmlake.modalities import MODALITIES
 from mmlake.pictures import picture_formats
 from mmlake.preprocess.text import count_words
 from mmlake.quality.image import luma
 from mmlake.quality.text import MEASURES
-from mmlake.records import MODALITIES
 from mmlake.rows.filter import Filter
 from mmlake.rows.order import content_mask, sample_numbers
 from mmlake.rows.schema import METADATA, METADATA_POSITION

@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
 from mmlake.formats.tar_writer import TarWriter
-from mmlake.records import MODALITIES, UNKNOWN_LICENCE
+from mmlake.modalities import MODALITIES
+from mmlake.records import UNKNOWN_LICENCE
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.columns import agreed, is_null, opened, plain
 from mmlake.rows.identity import stem_of

@@ -3,14 +3,15 @@ is taken up again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from mmlake.errors import SettingsError
 from mmlake.formats.tar import BLOCK
-from mmlake.records import MODALITIES, canonical_json, digest_of
+from mmlake.records import canonical_json, digest_of
 from mmlake.shards.settings import ShardSettings
 
 COLUMNS = ("digest", "modality", "role", "content_type", "size_bytes", "weight", "licences", "sources", "sample_ids")
@@ -82,12 +83,20 @@ def extension(content_type: str | None) -> str:
     return _EXTENSIONS.get((content_type or "").partition(";")[0].strip().lower(), "bin")
 
 
-def plan(items: pa.Table, *, manifest_id: str, settings: ShardSettings, normalized: bool) -> list[ShardPlan]:
-    """Every shard of the version, by modality and then by digest. Every item is in at least one sample, and leads
-    exactly one unless it is a caption or transcript that stands next to a media item."""
+def plan(
+    items: pa.Table, *, modalities: Sequence[str], manifest_id: str, settings: ShardSettings, normalized: bool
+) -> list[ShardPlan]:
+    """Every shard of the version, by modality in the given order and then by digest. Every item is in at least one
+    sample, and leads exactly one unless it is a caption or transcript that stands next to a media item. Raises
+    SettingsError for an item of another modality."""
+    if unknown := sorted(set(items.column("modality").to_pylist()) - set(modalities)):
+        raise SettingsError(
+            f"version {manifest_id[:12]} holds items of the modality {unknown[0]!r}, expected one of "
+            f"{', '.join(modalities)}; open the lake with the tables that it was built with"
+        )
     shards = []
     samples = _samples(items)
-    for modality in MODALITIES:
+    for modality in modalities:
         mine = [sample for sample in samples if sample.row["modality"] == modality]
         for number, part in enumerate(_cut(mine, settings)):
             facts = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def write_shards(
     store: Blobs,
     out: str | Path,
     manifest_id: str,
+    modalities: Sequence[str],
     settings: ShardSettings = DEFAULTS,
     texts: Texts | None = None,
     advance: Advance = silent,
@@ -41,13 +42,16 @@ def write_shards(
     """The finished shards under out/<manifest id>/; equal arguments give equal tar bytes, and what is already there and
     sound is kept.
 
-    items: the columns of `plan.COLUMNS`. texts: normalized text for text items, instead of their raw bytes.
-    Raises BlobMissing, BlobCorrupt (a version promises its bytes: a lost one is no row, it is a fault), LakeLocked.
+    items: the columns of `plan.COLUMNS`. modalities: those of the lake, in whose order shards stand. texts: normalized
+    text for text items, instead of their raw bytes. Raises BlobMissing, BlobCorrupt (a version promises its bytes: a
+    lost one is no row, it is a fault), LakeLocked.
     """
     if not is_digest(manifest_id):
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")
     directory = Path(out) / manifest_id
-    shards = plan(items, manifest_id=manifest_id, settings=settings, normalized=texts is not None)
+    shards = plan(
+        items, modalities=modalities, manifest_id=manifest_id, settings=settings, normalized=texts is not None
+    )
     with exclusive_lock(directory / "writer.lock", what=f"the directory of training shards {directory}"):
         _uncommit_unless(directory, shards)
         entries = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mmlake.download.downloads import JournalledDownloads
 from mmlake.download.settings import WebSettings
-from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector
+from mmlake.sources.connectors.table import LOOSE, SOURCES, URL_LIST, Connector, Connectors
 from mmlake.sources.fetcher import fetch, fetch_many
 from mmlake.sources.ingestion import ingest, read
 from mmlake.sources.raw_items import Content, RawItem
@@ -23,6 +23,7 @@ __all__ = [
     "SOURCES",
     "URL_LIST",
     "Connector",
+    "Connectors",
     "Content",
     "JournalledDownloads",
     "RawItem",

@@ -19,7 +19,7 @@ from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
-from mmlake.sources.connectors.table import CONTAINER_NAMES, LOOSE, SOURCES, directory_of
+from mmlake.sources.connectors.table import LOOSE, SOURCES, Connectors, directory_of
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited
 from mmlake.sources.ingestion import read, reading_of
@@ -39,6 +39,7 @@ def scan_first(
     settings: SourceSettings,
     known: Mapping[str, Shard] | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> list[Shard]:
     """The shards with the landing zone's first samples, sorted by key: at most `limit` samples of each of its parts,
     and nothing behind them opened.
@@ -52,18 +53,31 @@ def scan_first(
     with owned(parsed) as parsed:
         for part in as_landing(landing).parts():
             with part.naming():
-                found += _scan_first(part, limit, settings=settings, known=known or {}, parsed=parsed)
+                found += _scan_first(
+                    part, limit, settings=settings, known=known or {}, parsed=parsed, connectors=connectors
+                )
     return sorted(found, key=lambda shard: shard.key)
 
 
 def _scan_first(
-    landing: Landing, limit: int, *, settings: SourceSettings, known: Mapping[str, Shard], parsed: ParsedFiles
+    landing: Landing,
+    limit: int,
+    *,
+    settings: SourceSettings,
+    known: Mapping[str, Shard],
+    parsed: ParsedFiles,
+    connectors: Connectors,
 ) -> list[Shard]:
     found: dict[str, Shard] = {}
     left, around = limit, Placement(landing, parsed)
-    for part in _parts(landing, around):
+    for part in _parts(landing, around, connectors):
         looked_at = left
-        for shard in _scan_part(part, landing, left, settings=settings, known=known, around=around) if left else ():
+        listed = (
+            _scan_part(part, landing, left, settings=settings, known=known, around=around, connectors=connectors)
+            if left
+            else ()
+        )
+        for shard in listed:
             if left and shard.key not in found:
                 cut = _cut(
                     shard,
@@ -74,6 +88,7 @@ def _scan_first(
                     before=known.get(shard.key),
                     looked_at=looked_at,
                     parsed=parsed,
+                    connectors=connectors,
                 )
                 found[shard.key] = _of_part(cut, part, landing, around) if shard.part and cut.limit is not None else cut
                 left -= found[shard.key].num_samples or 0
@@ -91,7 +106,7 @@ class _Part:
     is_alone: bool  # whether the directory holds nothing else
 
 
-def _parts(landing: Landing, around: Placement) -> Iterator[_Part]:
+def _parts(landing: Landing, around: Placement, connectors: Connectors) -> Iterator[_Part]:
     """The landing zone's parts in the order of their keys; those come last that only speak of images elsewhere,
     whose own rows are what no image took."""
     found: list[_Part] = []
@@ -102,11 +117,11 @@ def _parts(landing: Landing, around: Placement) -> Iterator[_Part]:
             continue
         entries = without_bookkeeping(directory, entries, landing)
         around.learn(directory, entries)
-        loose = [entry for entry in entries if not is_named(entry, CONTAINER_NAMES)]
+        loose = [entry for entry in entries if not is_named(entry, connectors.endings)]
         found += [
             _Part(shard_key(entry.path), {directory: [entry]}, False, True)
             for entry in entries
-            if is_named(entry, CONTAINER_NAMES)
+            if is_named(entry, connectors.endings)
         ]
         if loose:
             found.append(_Part(shard_key(directory), {directory: loose}, True, len(loose) == len(entries)))
@@ -124,12 +139,28 @@ def _speaks_of_others(part: _Part) -> bool:
 
 
 def _scan_part(
-    part: _Part, landing: Landing, left: int, *, settings: SourceSettings, known: Mapping[str, Shard], around: Placement
+    part: _Part,
+    landing: Landing,
+    left: int,
+    *,
+    settings: SourceSettings,
+    known: Mapping[str, Shard],
+    around: Placement,
+    connectors: Connectors,
 ) -> list[Shard]:
+    files = part.files
     if part.is_loose:
         files = {directory: first_stems(entries, left) for directory, entries in part.files.items()}
-        return scan(_Excerpt(landing, files), settings=settings, known=known, around=around, limit=left)
-    shards = scan(_Excerpt(landing, part.files), settings=settings, known=known, around=around, limit=left)
+    shards = scan(
+        _Excerpt(landing, files),
+        settings=settings,
+        known=known,
+        around=around,
+        limit=left,
+        connectors=connectors,
+    )
+    if part.is_loose:
+        return shards
     if any(shard.format == LOOSE for shard in shards):
         _LOG.warning("%s is left out under a limit: its name says that it is a container, its bytes do not", part.key)
     return [shard for shard in shards if shard.format != LOOSE]
@@ -170,6 +201,7 @@ def _cut(
     before: Shard | None,
     looked_at: int,
     parsed: ParsedFiles,
+    connectors: Connectors,
 ) -> Shard:
     """The shard with its `num_samples`, and with a limit where not all of it is taken."""
     if before is not None and unlimited(before).revision != shard.revision:
@@ -188,22 +220,38 @@ def _cut(
     count = (
         counted
         if counted is not None
-        else _count(shard, landing, left + 1 if all_scanned else left, settings=settings, parsed=parsed)
+        else _count(
+            shard,
+            landing,
+            left + 1 if all_scanned else left,
+            settings=settings,
+            parsed=parsed,
+            connectors=connectors,
+        )
     )
     shard = replace(shard, num_samples=min(count, left))
     return shard if all_scanned and count <= left else limited(shard, left if shard.part else min(count, left))
 
 
-def _count(shard: Shard, landing: Landing, at_most: int, *, settings: SourceSettings, parsed: ParsedFiles) -> int:
+def _count(
+    shard: Shard,
+    landing: Landing,
+    at_most: int,
+    *,
+    settings: SourceSettings,
+    parsed: ParsedFiles,
+    connectors: Connectors,
+) -> int:
     """How many samples the shard has, counted no further than that."""
-    connector = SOURCES[shard.format]
+    connector = connectors[shard.format]
     if connector.num_samples is not None:
         try:
             if (told := connector.num_samples(reading_of(landing, shard.path, settings=settings))) is not None:
                 return min(told, at_most)
         except UnreadableItem:
             pass  # reading tells of it in a row, which counts as one
-    items = read(replace(shard, limit=at_most), landing=landing, settings=settings, parsed=parsed)
+    cut = replace(shard, limit=at_most)
+    items = read(cut, landing=landing, settings=settings, parsed=parsed, connectors=connectors)
     return len({item.sample_id for item in items})
 
 

@@ -22,7 +22,7 @@ from mmlake.formats.texts import printable
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.records import SourceRef
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, format_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, Connectors, format_of
 from mmlake.sources.ingestion import reading_of
 from mmlake.sources.names import label_of
 from mmlake.sources.parsed_files import ParsedFiles
@@ -50,6 +50,7 @@ def fetch(
     landing: Landing | str | os.PathLike[str],
     settings: SourceSettings | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> bytes:
     """The bytes of the item that the locator names, read again from the landing zone; those whose digest the item's row
     holds.
@@ -57,7 +58,7 @@ def fetch(
     A frame is not picked: `mmlake.rows.materialize` does that. settings: those of the ingest, where field names were
     changed. parsed: as for `fetch_many`. Raises UnreadableItem where the file or the member is gone.
     """
-    for _, found in fetch_many([ref], landing=landing, settings=settings, parsed=parsed):
+    for _, found in fetch_many([ref], landing=landing, settings=settings, parsed=parsed, connectors=connectors):
         if isinstance(found, bytes):
             return found
         raise UnreadableItem(found.code, found.reason)
@@ -70,6 +71,7 @@ def fetch_many(
     landing: Landing | str | os.PathLike[str],
     settings: SourceSettings | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> Iterator[tuple[int, Found]]:
     """(place in `refs`, the item's bytes or why there are none) for every locator, in the order of the files and of
     what lies in them.
@@ -84,7 +86,7 @@ def fetch_many(
     for path, begin in opened_ahead(landing, ((path, _spans(places)) for path, places in by_path.items())):
         places = by_path[path]
         left = set(places)
-        for ref, found in _file(path, begin, list(places), landing, settings, parsed):
+        for ref, found in _file(path, begin, list(places), landing, settings, parsed, connectors):
             left.discard(ref)
             yield from ((at, found) for at in places[ref])
         for ref in left:
@@ -98,11 +100,12 @@ def _file(
     landing: Landing,
     settings: SourceSettings,
     parsed: ParsedFiles,
+    connectors: Connectors,
 ) -> Iterator[tuple[SourceRef, Found]]:
     """What one file gives; locators that are not answered name what it does not have."""
     left = dict.fromkeys(refs)
     try:
-        for ref, found in _ways(path, begin, refs, landing, settings, parsed):
+        for ref, found in _ways(path, begin, refs, landing, settings, parsed, connectors):
             del left[ref]
             yield ref, found
     except UnreadableItem as error:
@@ -121,10 +124,11 @@ def _ways(
     landing: Landing,
     settings: SourceSettings,
     parsed: ParsedFiles,
+    connectors: Connectors,
 ) -> Iterator[tuple[SourceRef, Found]]:
     opened = begin()
     if opened is None:
-        yield from _members(reading_of(landing, path, settings=settings), SOURCES[LANCE], refs)
+        yield from _members(reading_of(landing, path, settings=settings), connectors[LANCE], refs)
         return
     file, head = opened
     with file:
@@ -155,7 +159,7 @@ def _ways(
             )
         whole = [ref for ref in whole if ref.byte_offset is None]
         if whole:
-            found_whole = _whole(path, file, head, landing, settings, parsed)
+            found_whole = _whole(path, file, head, landing, settings, parsed, connectors)
             yield from ((ref, found_whole) for ref in whole)
     if rest := [ref for ref in refs if ref.member is not None and ref not in sure]:
         entry = landing.stat(path)
@@ -163,14 +167,17 @@ def _ways(
             raise UnreadableItem(1001, "the file is missing")
         yield from _members(
             reading_of(landing, path, settings=settings, entries=[entry], parsed=parsed),
-            SOURCES[_format(landing, entry, settings, parsed)],
+            connectors[_format(landing, entry, settings, parsed, connectors)],
             rest,
         )
 
 
-def _format(landing: Landing, entry: Entry, settings: SourceSettings, parsed: ParsedFiles) -> str:
+def _format(
+    landing: Landing, entry: Entry, settings: SourceSettings, parsed: ParsedFiles, connectors: Connectors
+) -> str:
     landing = landing.part_of(entry.path)
-    return format_of(landing, entry, Siblings(landing, entry.path.rpartition("/")[0] or ".", settings, parsed))
+    siblings = Siblings(landing, entry.path.rpartition("/")[0] or ".", settings, parsed)
+    return format_of(landing, entry, siblings, connectors)
 
 
 def _spans(refs: Iterable[SourceRef]) -> list[Span]:
@@ -180,13 +187,19 @@ def _spans(refs: Iterable[SourceRef]) -> list[Span]:
 
 
 def _whole(
-    path: str, file: IO[bytes], head: bytes, landing: Landing, settings: SourceSettings, parsed: ParsedFiles
+    path: str,
+    file: IO[bytes],
+    head: bytes,
+    landing: Landing,
+    settings: SourceSettings,
+    parsed: ParsedFiles,
+    connectors: Connectors,
 ) -> Found:
     """The whole file; a loose one that is compressed counts as what it holds."""
     compression = compression_of(head)
     entry = landing.stat(path) if compression is not None else None
     file.seek(0)
-    if compression is not None and entry is not None and _format(landing, entry, settings, parsed) == LOOSE:
+    if compression is not None and entry is not None and _format(landing, entry, settings, parsed, connectors) == LOOSE:
         limit = settings.max_item_bytes
         return _bytes(
             Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)),

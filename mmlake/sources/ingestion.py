@@ -23,7 +23,7 @@ from mmlake.progress import Advance, silent
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import inner_tables
-from mmlake.sources.connectors.table import CONTAINER_NAMES, LANCE, LOOSE, SOURCES, format_of, is_container
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, format_of, is_container
 from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_samples, first_stems, is_named
 from mmlake.sources.licences import spdx_licence
@@ -50,10 +50,12 @@ def read(
     settings: SourceSettings,
     downloads: Downloads | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> Iterator[RawItem]:
     """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads,
     parsed: as for `ingest`."""
-    return _read(_reading(shard, as_landing(landing), settings, downloads, parsed), shard)
+    reading = _reading(shard, as_landing(landing), settings, downloads, parsed, connectors)
+    return _read(reading, shard, connectors)
 
 
 def _reading(
@@ -62,6 +64,7 @@ def _reading(
     settings: SourceSettings,
     downloads: Downloads | None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> Reading:
     landing, parsed = landing.part_of(shard.path), parsed or ParsedFiles()
     if shard.limit is not None:
@@ -72,11 +75,13 @@ def _reading(
     listed = without_bookkeeping(shard.path, landing.files(shard.path), landing)
     own = [entry for entry in listed if is_in(entry, shard.part)]
     if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
-        own = first_stems([entry for entry in own if not is_named(entry, CONTAINER_NAMES)], shard.limit)
+        own = first_stems([entry for entry in own if not is_named(entry, connectors.endings)], shard.limit)
     # Those whose name claims a container are opened here; the others show by their bytes when their turn comes.
     names = Siblings(landing, shard.path, settings, parsed)
     entries = [
-        entry for entry in own if not is_named(entry, CONTAINER_NAMES) or format_of(landing, entry, names) == LOOSE
+        entry
+        for entry in own
+        if not is_named(entry, connectors.endings) or format_of(landing, entry, names, connectors) == LOOSE
     ]
     chosen = {entry.path for entry in own} if len(own) < len(listed) else None
     siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
@@ -92,7 +97,9 @@ def _reading(
         around=around.companions_of(shard.path),
         parsed=parsed,
     )
-    return replace(reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, names))
+    return replace(
+        reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, names, connectors)
+    )
 
 
 def reading_of(
@@ -127,7 +134,7 @@ def reading_of(
     )
 
 
-def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
+def _read(reading: Reading, shard: Shard, connectors: Connectors) -> Iterator[RawItem]:
     ordinal = 0
     try:
         # those are verified file by file, as they are read
@@ -135,9 +142,9 @@ def _read(reading: Reading, shard: Shard) -> Iterator[RawItem]:
             reading.landing.verify(shard.path)
         # in no variable of its own: whoever gives up reading ends what reads
         for item in (
-            SOURCES[shard.format].items(reading)
+            connectors[shard.format].items(reading)
             if shard.limit is None
-            else first_samples(SOURCES[shard.format].items(reading), shard.limit)
+            else first_samples(connectors[shard.format].items(reading), shard.limit)
         ):
             item.ordinal = ordinal
             ordinal += 1
@@ -158,6 +165,7 @@ def ingest(
     advance: Advance = silent,
     downloads: Downloads | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> pa.Table:
     """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
     returns.
@@ -177,6 +185,7 @@ def ingest(
         advance=advance,
         downloads=downloads,
         parsed=parsed,
+        connectors=connectors,
     )
     if num_repeated := pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py():
         _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
@@ -194,12 +203,13 @@ def ingest_some(
     advance: Advance = silent,
     downloads: Downloads | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> pa.Table:
     """The rows of `ingest` with these item ids; None: all. The bytes of others are not read."""
     kept = downloads and downloads.for_table(shard.key, modality, rules=settings)
-    reading = _reading(shard, as_landing(landing), settings, kept, parsed)
+    reading = _reading(shard, as_landing(landing), settings, kept, parsed, connectors)
     rows = _Rows(reading)
-    for item in _read(reading, shard):
+    for item in _read(reading, shard, connectors):
         if item.modality not in shard.modalities:
             raise ContractBroken(
                 f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; "

@@ -13,6 +13,7 @@ from mmlake import schemas
 from mmlake.download.results import Downloads
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
+from mmlake.sources.connectors.table import SOURCES, Connectors
 from mmlake.sources.ingestion import ingest, ingest_some, item_id_of, read
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
@@ -32,6 +33,7 @@ def reingest(
     advance: Advance = silent,
     downloads: Downloads | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> pa.Table:
     """The ITEMS table with those rows read again whose sample has an item_id that is wanted. The shard must be the
     revision that the table was made from.
@@ -42,7 +44,9 @@ def reingest(
     landing, parsed = as_landing(landing), parsed or ParsedFiles()
     found = [
         (item_id_of(shard.key, item), item.sample_id, item.modality)
-        for item in read(shard, landing=landing, settings=settings, downloads=downloads, parsed=parsed)
+        for item in read(
+            shard, landing=landing, settings=settings, downloads=downloads, parsed=parsed, connectors=connectors
+        )
     ]
     if {item_id for item_id, _, kind in found if kind == modality} != set(items.column("item_id").to_pylist()):
         return ingest(
@@ -54,6 +58,7 @@ def reingest(
             advance=advance,
             downloads=downloads,
             parsed=parsed,
+            connectors=connectors,
         )
     samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
     chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
@@ -67,6 +72,7 @@ def reingest(
         advance=advance,
         downloads=downloads,
         parsed=parsed,
+        connectors=connectors,
     )
     is_again = pc.is_in(items.column("item_id"), value_set=again.column("item_id").combine_chunks())
     return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))

@@ -15,7 +15,7 @@ from mmlake.sources import shard as shards
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, directory_of, format_of, is_still
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of, format_of, is_still
 from mmlake.sources.first_samples import as_found
 from mmlake.sources.ingestion import reading_of
 from mmlake.sources.parsed_files import ParsedFiles, owned
@@ -33,6 +33,7 @@ def scan(
     around: Placement | None = None,
     limit: int | None = None,
     parsed: ParsedFiles | None = None,
+    connectors: Connectors = SOURCES,
 ) -> list[Shard]:
     """Every shard of the landing zone, sorted by key. known: earlier results by key, taken over where names, sizes and
     times are equal.
@@ -57,6 +58,7 @@ def scan(
                     around=placement,
                     is_whole=around is None,
                     limit=limit,
+                    connectors=connectors,
                 )
     return sorted(found, key=lambda shard: shard.key)
 
@@ -70,6 +72,7 @@ def _scan(
     around: Placement,
     is_whole: bool,
     limit: int | None,
+    connectors: Connectors,
 ) -> list[Shard]:
     found: list[Shard] = []
     inside: dict[str, list[Entry]] = {}  # directories that are one shard -> all their files
@@ -83,6 +86,7 @@ def _scan(
         around=around,
         allowance=allowance,
         limit=limit,
+        connectors=connectors,
     )
     # directories whose files describe those of other directories: read when all are listed
     describing = dict[str, list[Entry]]()
@@ -110,7 +114,7 @@ def _scan(
             found.append(old)
         elif not allowance.is_used_up:
             allowance.take_one()
-            found.append(_shard(landing, path, LANCE, entries, governing, settings, around.parsed))
+            found.append(_shard(landing, path, LANCE, entries, governing, settings, around.parsed, connectors))
     return found
 
 
@@ -171,6 +175,7 @@ def _scan_directory(
     around: Placement,
     allowance: _Allowance,
     limit: int | None,
+    connectors: Connectors,
 ) -> list[Shard]:
     defaults, siblings = default_files(landing, directory), Siblings(landing, directory, settings, around.parsed)
     found, changed = [], []
@@ -181,7 +186,7 @@ def _scan_directory(
             and old.format != LOOSE
             and old.revision == shards.revision_of([entry, *defaults, *around.dependencies(entry)])
         )
-        if old is not None and same and is_still(old.format, entry, siblings):
+        if old is not None and same and is_still(old.format, entry, siblings, connectors):
             found.append(old)
         else:
             changed.append(entry)
@@ -197,12 +202,24 @@ def _scan_directory(
             is_seen_whole = False
             if (old := known.get(shards.shard_key(entry.path))) is not None and old.format != LOOSE:
                 found.append(old)
-        elif (name := format_of(landing, entry, siblings)) == LOOSE:
+        elif (name := format_of(landing, entry, siblings, connectors)) == LOOSE:
             loose.append(entry)
         else:
             allowance.take_one()
             depends_on = [*defaults, *around.dependencies(entry)]
-            found.append(_shard(landing, entry.path, name, [entry], depends_on, settings, around.parsed, limit=limit))
+            found.append(
+                _shard(
+                    landing,
+                    entry.path,
+                    name,
+                    [entry],
+                    depends_on,
+                    settings,
+                    around.parsed,
+                    connectors,
+                    limit=limit,
+                )
+            )
     if not is_seen_whole:
         # Which of the files that were not looked at are loose is not known, so the loose shards of the directory stay
         # what they were.
@@ -223,6 +240,7 @@ def _scan_directory(
                     governing,
                     settings,
                     around.parsed,
+                    connectors,
                     part=part,
                     siblings=others,
                     around=around.companions_of(directory),
@@ -257,6 +275,7 @@ def _shard(
     governing: list[Entry],
     settings: SourceSettings,
     parsed: ParsedFiles,
+    connectors: Connectors,
     *,
     part: str = "",
     siblings: Sequence[Entry] = (),
@@ -275,7 +294,7 @@ def _shard(
         parsed=parsed,
     )
     try:
-        modalities = SOURCES[name].modalities(replace(reading, limit=limit))
+        modalities = connectors[name].modalities(replace(reading, limit=limit))
     except UnreadableItem:
         modalities = (reading.hint or "text",)  # it cannot be opened: its one row, which says so, has this home
     return Shard(

@@ -12,8 +12,9 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from mmlake import landing as zone
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.formats.sniff import RECOGNISED
 from mmlake.landing import Entry, Landing
-from mmlake.records import MODALITIES, UNKNOWN_LICENCE, canonical_json, digest_of
+from mmlake.records import UNKNOWN_LICENCE, canonical_json, digest_of
 from mmlake.sources.licences import spdx_licence
 
 FILE_NAME = "_source.json"
@@ -36,7 +37,7 @@ class Shard:
     key: str  # partition key and relative path of its tables
     path: str  # of the file or directory, relative to the landing zone; "." is the landing zone itself
     format: str  # name in SOURCES
-    modalities: tuple[str, ...]  # those that it may have rows of, in the order of records.MODALITIES; never empty
+    modalities: tuple[str, ...]  # those that it may have rows of, in the order of RECOGNISED; never empty
     size_bytes: int
     modified_ns: int  # the latest of its files
     # changes whenever a file's name, size or time does, or those of a file that speaks of them (`_source.json`,
@@ -104,16 +105,16 @@ def hinted_modality(path: str) -> str | None:
     """The modality that a path names in one of its parts, deepest first: `coco/images/0.bin` -> image."""
     for part in reversed(path.lower().split("/")):
         for word in _WORDS.findall(part):
-            for modality in MODALITIES:
+            for modality in RECOGNISED:
                 if word in (modality, f"{modality}s"):
                     return modality
     return None
 
 
 def ordered(modalities: Iterable[str]) -> tuple[str, ...]:
-    """The modalities once each, in the order of records.MODALITIES."""
+    """The modalities once each, in the order of RECOGNISED; those that only a connector knows come last, by name."""
     present = set(modalities)
-    return tuple(modality for modality in MODALITIES if modality in present)
+    return (*(modality for modality in RECOGNISED if modality in present), *sorted(present.difference(RECOGNISED)))
 
 
 @dataclass(frozen=True, slots=True)

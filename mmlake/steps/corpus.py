@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, schemas, sources
-from mmlake.modalities import MODALITIES
+from mmlake.lake import Lake
 from mmlake.sources.shard import DEFAULT_PRIORITY
+from mmlake.steps.row import near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 
@@ -19,7 +20,7 @@ def _near(job: Job) -> pa.Table:
     # one blob may lie in several shards, and have failed in one of them
     made = contracts.made(job.lake.tables.concat("fingerprints", job.modality))
     fingerprints = _first_per_key(made, ["digest", "method"])
-    return dedup.near_pairs(fingerprints, job.modality, settings=job.lake.settings.dedup, advance=job.advance)
+    return dedup.near_pairs(fingerprints, job.row.tiers, settings=job.lake.settings.dedup, advance=job.advance)
 
 
 def _check_near(job: Job, pairs: pa.Table) -> int:
@@ -34,7 +35,10 @@ def _semantic(job: Job) -> pa.Table:
     embeddings = _first_per_key(made, ["digest", "encoder"])
     usable = pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks())
     pairs = dedup.semantic_pairs(
-        embeddings.filter(usable), job.modality, settings=job.lake.settings.dedup, advance=job.advance
+        embeddings.filter(usable),
+        job.lake.parts.semantic_bounds,
+        settings=job.lake.settings.dedup,
+        advance=job.advance,
     )
     if not pairs.num_rows:
         return pairs
@@ -43,6 +47,12 @@ def _semantic(job: Job) -> pa.Table:
         job.lake.tables.concat("fingerprints", job.modality, columns=["digest", "method", "hashes"]),
         settings=job.lake.settings.dedup,
     )
+
+
+def _bound(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    """What the stamp says of the encoder's row: its bound, which no section of the settings holds."""
+    encoder = lake.parts.encoder(lake.encoder_of(modality), modality)
+    return {f"encoders/{encoder.name}": f"duplicate_cosine={encoder.duplicate_cosine:g}"}
 
 
 def _check_semantic(job: Job, pairs: pa.Table) -> int:
@@ -72,7 +82,7 @@ def _check_clusters(job: Job, clusters: pa.Table) -> int:
 def _nodes(job: Job) -> pa.Table:
     """Every admitted digest of the modality with what decides who survives: source priority, then verdict and size,
     then digest."""
-    tables, size = job.lake.tables, MODALITIES[job.modality].size
+    tables, size = job.lake.tables, job.row.size
     priorities = sources.priorities(job.lake.landing)
     items = tables.concat("items", job.modality, columns=["digest", "source"])
     priority: dict[str, int] = {}
@@ -126,6 +136,7 @@ CORPUS_STEPS: dict[str, Step] = {
             check=_check_near,
             inputs=("fingerprints",),
             settings=("dedup",),
+            parts=near_tiers,
             kinds=("numpy",),
             unit="pairs",
             description="Pairs that are the same thing but for encoding, size, trim or light edits; every "
@@ -143,6 +154,7 @@ CORPUS_STEPS: dict[str, Step] = {
             corpus_inputs=("near_duplicates",),
             weighs_sources=True,
             settings=("dedup",),
+            parts=_bound,
             kinds=("faiss",),
             unit="pairs",
             description="Pairs of survivors of the near tier whose vectors are closer than the encoder's bound.",

@@ -7,8 +7,10 @@ from collections import Counter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, dedup, embed, preprocess, quality, schemas, sources
+from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas, sources
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
+from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
 from mmlake.steps.step import Job, Step
 from mmlake.table_schema import TableSchema
 
@@ -27,6 +29,7 @@ def _items(job: Job) -> pa.Table:
         landing=job.lake.landing,
         store=job.lake.store,
         settings=job.lake.settings.sources,
+        connectors=job.lake.parts.connectors,
         advance=job.advance,
         downloads=job.lake.downloads,
         parsed=job.lake.parsed_files,
@@ -47,10 +50,15 @@ def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
         landing=job.lake.landing,
         store=job.lake.store,
         settings=job.lake.settings.sources,
+        connectors=job.lake.parts.connectors,
         advance=job.advance,
         downloads=job.lake.downloads,
         parsed=job.lake.parsed_files,
     )
+
+
+def _reading(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return parts.steering([lake.parts.connectors[lake.registry.get(shard).format]])
 
 
 def _check_items(job: Job, items: pa.Table) -> int:
@@ -109,6 +117,7 @@ def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
     return preprocess.tracks(
         items,
         job.modality,
+        decoder=job.row.decoder,
         store=job.lake.store,
         settings=job.lake.settings.preprocess,
         runner=job.runner,
@@ -146,12 +155,18 @@ def _retry_measures(job: Job, measures: pa.Table, wanted: frozenset[str]) -> pa.
 def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
     return quality.measure(
         tracks,
-        job.modality,
+        job.row.measurements,
+        scorers=job.row.scorers,
         store=job.lake.store,
-        settings=job.lake.settings.quality,
         runner=job.runner,
         advance=job.advance,
     )
+
+
+def _measuring(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    row = lake.parts.modality(modality)
+    revisions = {f"scorers/{one.name}": one.revision for one in row.scorers}
+    return parts.steering([*row.measurements, *row.scorers]) | revisions
 
 
 def _check_measures(job: Job, measures: pa.Table) -> int:
@@ -162,7 +177,11 @@ def _check_measures(job: Job, measures: pa.Table) -> int:
 
 
 def _verdicts(job: Job) -> pa.Table:
-    return quality.judge(job.read("tracks"), job.read("measures"), job.modality, settings=job.lake.settings.quality)
+    return quality.judge(job.read("tracks"), job.read("measures"), job.row.rules, settings=job.lake.settings.quality)
+
+
+def _judging(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return parts.rule_versions(lake.parts.modality(modality).rules)
 
 
 def _check_verdicts(job: Job, verdicts: pa.Table) -> int:
@@ -195,12 +214,17 @@ def _retry_fingerprints(job: Job, fingerprints: pa.Table, wanted: frozenset[str]
 def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
     return dedup.fingerprint(
         tracks,
-        job.modality,
+        job.row.tiers,
         store=job.lake.store,
         settings=job.lake.settings.dedup,
         runner=job.runner,
         advance=job.advance,
     )
+
+
+def near_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    """What a stamp says of the plugins whose tiers find the modality's near duplicates."""
+    return parts.steering(lake.parts.modality(modality).tiers)
 
 
 def _embeddings(job: Job) -> pa.Table:
@@ -221,9 +245,14 @@ def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
         store=lake.store,
         executor=lake.executor,
         settings=lake.settings.embed,
+        encoders=lake.parts.encoders,
         runner=job.runner,
         advance=job.advance,
     )
+
+
+def _encoding(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return parts.steering([lake.parts.encoder(lake.encoder_of(modality), modality)])
 
 
 def _check_admitted(job: Job, table: pa.Table) -> int:
@@ -245,6 +274,7 @@ ROW_STEPS: dict[str, Step] = {
             remake=_retry_items,
             check=_check_items,
             settings=("sources",),
+            parts=_reading,
             kinds=("parquet",),
             description="One row per item that the shard holds, readable or not, with licence, source and locator; the "
             "bytes are in the store.",
@@ -288,6 +318,7 @@ ROW_STEPS: dict[str, Step] = {
             check=_check_measures,
             inputs=("tracks",),
             settings=(),
+            parts=_measuring,
             kinds=("numpy",),
             unit="measures",
             description="The numbers that quality rules judge: one row per item and measure. An item whose "
@@ -297,11 +328,12 @@ ROW_STEPS: dict[str, Step] = {
             name="verdicts",
             stage="quality",
             schema=schemas.VERDICTS,
-            code_version=f"1.{quality.rules_digest()}",
+            code_version=f"1.{quality.rules_digest({name: row.rules for name, row in MODALITIES.items()})}",
             make=_verdicts,
             check=_check_verdicts,
             inputs=("tracks", "measures"),
             settings=("quality",),
+            parts=_judging,
             kinds=("parquet",),
             description="Status, reason, severity and weight per item. A new threshold makes new verdicts and decodes "
             "nothing.",
@@ -317,6 +349,7 @@ ROW_STEPS: dict[str, Step] = {
             check=_check_admitted,
             inputs=("tracks", "verdicts"),
             settings=("dedup",),
+            parts=near_tiers,
             kinds=("numpy",),
             description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, "
             "audio fingerprints. Admitted items only; one of which none can be made is a row with its code.",
@@ -332,6 +365,7 @@ ROW_STEPS: dict[str, Step] = {
             check=_check_admitted,
             inputs=("tracks", "verdicts"),
             settings=("embed",),
+            parts=_encoding,
             kinds=("pytorch",),
             gpu=True,
             description="One unit vector per admitted item, with the encoder and revision that made it; an item that "

@@ -13,6 +13,7 @@ from mmlake import contracts, sources
 from mmlake.border import Runner
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
+from mmlake.modalities import Modality
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, digest_of
 from mmlake.schemas import conform
@@ -33,6 +34,11 @@ class Job:
     shard: str
     advance: Advance
     runner: Runner  # where items are decoded
+
+    @property
+    def row(self) -> Modality:
+        """What the lake does with the modality."""
+        return self.lake.parts.modality(self.modality)
 
     def read(self, table: str, columns: list[str] | None = None) -> pa.Table:
         """An input table of the same partition."""
@@ -60,6 +66,8 @@ class Step:
     inputs: tuple[str, ...] = ()
     corpus_inputs: tuple[str, ...] = ()  # tables that another corpus step made
     settings: tuple[str, ...] = ()  # sections of Settings that steer it
+    # (lake, modality, shard) -> what the stamp says of the rows of parts that steer it, beside its inputs
+    parts: Callable[[Lake, str, str], Mapping[str, str]] | None = None
     kinds: tuple[str, ...] = ()  # technologies, shown as badges on the asset
     over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
     # reads the priorities in the landing zone's `_source.json` files, which no table holds
@@ -96,6 +104,8 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
             versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality, shard)).data_version
     if step.weighs_sources:
         versions["landing/priorities"] = digest_of(canonical_json(sources.priorities(lake.landing)).encode())
+    if step.parts is not None:
+        versions |= step.parts(lake, modality, shard)
     for name in step.corpus_inputs:
         versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality)).data_version
     return versions

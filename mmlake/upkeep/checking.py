@@ -9,7 +9,6 @@ import pyarrow as pa
 from mmlake import contracts
 from mmlake.errors import MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
 from mmlake.tables import Slot
@@ -19,7 +18,7 @@ def named_blobs(lake: Lake) -> list[Digest]:
     """Every digest that is in the store or that an item names, sorted: a lost blob is only known by its item."""
     named = {
         digest
-        for modality in MODALITIES
+        for modality in lake.parts.modalities
         for _, items in sound_tables(lake, "items", modality, columns=["digest"])
         for digest in contracts.digests(items)
     }

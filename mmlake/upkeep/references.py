@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.publish import pinned_probes
 from mmlake.records import Digest, is_digest
 
@@ -42,7 +41,7 @@ def is_named(marks: np.ndarray, named: np.ndarray) -> np.ndarray:
 
 def _named(lake: Lake) -> Iterator[list[Digest]]:
     """Every list of digests that keeps blobs alive, one in memory at a time."""
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         for _, items in lake.tables.scan("items", modality, columns=["digest", "parent_digest"]):
             yield _digests(items, "digest") + _digests(items, "parent_digest")
         for _, tracks in lake.tables.scan("tracks", modality, columns=["digest", "audio_digest", "keyframes"]):

@@ -10,7 +10,6 @@ from mmlake import sources
 from mmlake.border import is_machine_fault
 from mmlake.errors import MmlakeError, RemoteUnavailable, UnreadableItem
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.records import Digest, SourceRef, digest_of
 from mmlake.tables import Slot
 from mmlake.upkeep.checking import sound_tables
@@ -74,7 +73,7 @@ class _Place:
 def _places(lake: Lake, wanted: set[Digest]) -> dict[Digest, list[_Place]]:
     """Where the bytes of these blobs were found."""
     places: dict[Digest, list[_Place]] = {}
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         for shard, items in sound_tables(lake, "items", modality, columns=["item_id", "digest", "source_ref"]):
             for item_id, digest, ref in zip(
                 *(items.column(name).to_pylist() for name in ("item_id", "digest", "source_ref")), strict=True
@@ -110,6 +109,7 @@ def _fetched(lake: Lake, ref: str, digest: Digest) -> bytes | None:
             landing=lake.landing,
             settings=lake.settings.sources,
             parsed=lake.parsed_files,
+            connectors=lake.parts.connectors,
         )
     except (FileNotFoundError, NotADirectoryError, UnreadableItem):
         return None  # this place is gone; another occurrence may be there

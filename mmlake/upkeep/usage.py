@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
 from mmlake.records import Digest
 from mmlake.upkeep.references import is_named, marks_of, referenced
 
@@ -64,7 +63,7 @@ def usage(lake: Lake) -> Usage:
 
 
 def _by_source(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
-    for modality in MODALITIES:
+    for modality in lake.parts.modalities:
         for _, items in lake.tables.scan("items", modality, columns=["digest", "source"]):
             yield from zip(items.column("source").to_pylist(), items.column("digest").to_pylist(), strict=True)
 

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from mmlake import catalog as catalogs
 from mmlake import schemas
-from mmlake.catalog import CATALOG_SCHEMA, NOT_JUDGED, Catalog, CatalogSettings, rows, vector_column
+from mmlake.catalog import CATALOG_SCHEMA, NOT_JUDGED, CatalogSettings, rows, vector_column
 from mmlake.errors import ContractBroken, LakeLocked, SettingsError
 from mmlake.locks import exclusive_lock
+from mmlake.modalities import MODALITIES
 from mmlake.records import digest_of
+
+Catalog = partial(catalogs.Catalog, modalities=tuple(MODALITIES))
 
 
 def name(word: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from contextlib import nullcontext
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,12 @@ from mmlake import contracts, dedup, schemas
 from mmlake.dedup import DedupSettings, semantic, text, tiers
 from mmlake.embed import ENCODERS
 from mmlake.errors import ContractBroken, SettingsError
-from mmlake.records import MODALITIES
+from mmlake.modalities import MODALITIES
+from mmlake.parts import BUILT_IN
 from mmlake.store import BlobStore
 
 SETTINGS = DedupSettings()
+BOUNDS = BUILT_IN.semantic_bounds
 
 
 def name(text):
@@ -34,18 +37,55 @@ def texts(*contents):
     return tracks([{"digest": name(content), "text": content} for content in contents], "text")
 
 
-def test_there_is_one_tier_per_modality():
-    assert set(dedup.TIERS) == set(MODALITIES)
+def test_every_modality_has_a_tier_and_no_tier_is_lost():
+    assert {tier.modality for tier in dedup.TIERS} == set(MODALITIES)
+    assert sorted(tier.method for row in MODALITIES.values() for tier in row.tiers) == sorted(
+        tier.method for tier in dedup.TIERS
+    )
+
+
+def _text(row, store):
+    return nullcontext(row["text"])
+
+
+def _longer(texts, settings):
+    return [{"length": np.array([len(text)], np.uint64)} for text in texts]
+
+
+def _as_long(prints, *, settings, advance):
+    lengths = [one["length"][0] for one in prints]
+    return [(i, j, "length", 0.5) for i in range(len(lengths)) for j in range(i) if lengths[i] == lengths[j]]
+
+
+def test_a_second_tier_of_a_modality_stands_beside_the_first(tmp_path):
+    second = dedup.Tier(
+        modality="text",
+        method="length",
+        methods=("length",),
+        columns=("text",),
+        opened=_text,
+        fingerprint=_longer,
+        pairs=_as_long,
+        bound=lambda settings: 0.25,
+        finds="texts of one length",
+        source="none",
+    )
+    both = (*dedup.tiers_of("text"), second)
+    contents = ("one two three four five six", "One two three four five six", "six five four three two one")
+    table = dedup.fingerprint(texts(*contents), both, store=BlobStore(tmp_path), settings=SETTINGS)
+    assert sorted(set(table.column("method").to_pylist())) == ["length", "minhash", "shingles"]
+    found = [(row["method"], row["bound"]) for row in dedup.near_pairs(table, both, settings=SETTINGS).to_pylist()]
+    assert sorted(found) == [("jaccard-5gram", 0.7), *[("length", 0.25)] * 3]
 
 
 def test_text_goes_through_fingerprints_to_pairs(tmp_path):
     table = dedup.fingerprint(
         texts("The cat sat on the mat.", "the cat sat on the mat", "a dog"),
-        "text",
+        dedup.tiers_of("text"),
         store=BlobStore(tmp_path),
         settings=SETTINGS,
     )
-    pairs = dedup.near_pairs(table, "text", settings=SETTINGS).to_pylist()
+    pairs = dedup.near_pairs(table, dedup.tiers_of("text"), settings=SETTINGS).to_pylist()
     assert table.num_rows == 6
     assert [(one["tier"], one["method"], one["score"], one["bound"]) for one in pairs] == [
         ("near", "jaccard-5gram", 1.0, 0.7)
@@ -73,29 +113,34 @@ def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without
             raise ValueError("torn")
         return original(texts, words=words)
 
-    good = dedup.fingerprint(texts("one", "two"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    tiers = dedup.tiers_of("text")
+    good = dedup.fingerprint(texts("one", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     monkeypatch.setattr(text, "shingles", shingles)
-    table = dedup.fingerprint(texts("one", "torn", "two"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    table = dedup.fingerprint(texts("one", "torn", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.filter(pa.compute.equal(table.column("status"), "unreadable")).to_pylist()
     assert [(row["digest"], row["error_code"], row["hashes"]) for row in failed] == [(name("torn"), 5001, [])]
     assert contracts.made(table).equals(good)
 
 
 def test_failed_rows_have_no_near_and_no_semantic_pairs(tmp_path):
-    table = dedup.fingerprint(texts("the same", "The same."), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    tiers = dedup.tiers_of("text")
+    table = dedup.fingerprint(texts("the same", "The same."), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.set_column(4, "status", pa.array(["unreadable"] * table.num_rows))
-    assert dedup.near_pairs(table, "text", settings=SETTINGS).num_rows == 1
-    assert dedup.near_pairs(failed, "text", settings=SETTINGS).num_rows == 0
+    assert dedup.near_pairs(table, tiers, settings=SETTINGS).num_rows == 1
+    assert dedup.near_pairs(failed, tiers, settings=SETTINGS).num_rows == 0
 
 
 def test_near_pairs_do_not_depend_on_the_order_of_fingerprints(tmp_path):
     contents = [f"common words that all share {at // 3} and then some number of others" for at in range(9)]
     table = dedup.fingerprint(
-        texts(*contents, *(one.upper() for one in contents)), "text", store=BlobStore(tmp_path), settings=SETTINGS
+        texts(*contents, *(one.upper() for one in contents)),
+        dedup.tiers_of("text"),
+        store=BlobStore(tmp_path),
+        settings=SETTINGS,
     )
     shuffled = table.take(pa.array(np.random.default_rng(0).permutation(table.num_rows)))
-    assert dedup.near_pairs(table, "text", settings=SETTINGS).equals(
-        dedup.near_pairs(shuffled, "text", settings=SETTINGS)
+    assert dedup.near_pairs(table, dedup.tiers_of("text"), settings=SETTINGS).equals(
+        dedup.near_pairs(shuffled, dedup.tiers_of("text"), settings=SETTINGS)
     )
 
 
@@ -107,7 +152,7 @@ def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing
     good, torn = store.put(buffer.getvalue()), store.put(b"no picture")
     table = dedup.fingerprint(
         tracks([{"digest": good}, {"digest": torn}, {"digest": name("absent")}], "image"),
-        "image",
+        dedup.tiers_of("image"),
         store=store,
         settings=SETTINGS,
     )
@@ -118,30 +163,53 @@ def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing
         (torn, "unreadable", 5001, 0),
         (name("absent"), "unreadable", 2001, 0),
     }
-    assert len(rows) == len(dedup.TIERS["image"].methods) + 2
-    assert dedup.near_pairs(table, "image", settings=SETTINGS).num_rows == 0
+    assert len(rows) == len(dedup.tiers_of("image")[0].methods) + 2
+    assert dedup.near_pairs(table, dedup.tiers_of("image"), settings=SETTINGS).num_rows == 0
 
 
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_an_empty_partition_gives_empty_tables(tmp_path, modality):
-    table = dedup.fingerprint(schemas.empty(schemas.TRACKS), modality, store=BlobStore(tmp_path), settings=SETTINGS)
-    assert table.num_rows == dedup.near_pairs(table, modality, settings=SETTINGS).num_rows == 0
-    assert dedup.semantic_pairs(schemas.empty(schemas.EMBEDDINGS), modality, settings=SETTINGS).num_rows == 0
+    table = dedup.fingerprint(
+        schemas.empty(schemas.TRACKS), MODALITIES[modality].tiers, store=BlobStore(tmp_path), settings=SETTINGS
+    )
+    assert table.num_rows == dedup.near_pairs(table, MODALITIES[modality].tiers, settings=SETTINGS).num_rows == 0
+    assert dedup.semantic_pairs(schemas.empty(schemas.EMBEDDINGS), BOUNDS, settings=SETTINGS).num_rows == 0
 
 
 def test_fingerprints_of_another_permutation_count_are_refused(tmp_path):
-    table = dedup.fingerprint(texts("some words"), "text", store=BlobStore(tmp_path), settings=SETTINGS)
+    table = dedup.fingerprint(texts("some words"), dedup.tiers_of("text"), store=BlobStore(tmp_path), settings=SETTINGS)
     with pytest.raises(SettingsError, match="re-materialize"):
-        dedup.near_pairs(table, "text", settings=DedupSettings(text_num_perm=64))
+        dedup.near_pairs(table, dedup.tiers_of("text"), settings=DedupSettings(text_num_perm=64))
 
 
-def test_an_unknown_modality_is_refused():
-    with pytest.raises(SettingsError, match="no tier"):
-        dedup.near_pairs(schemas.empty(schemas.FINGERPRINTS), "smell", settings=SETTINGS)
+def test_vectors_of_an_encoder_without_a_bound_are_refused():
+    table = schemas.from_rows(
+        schemas.EMBEDDINGS,
+        [{"digest": name("a"), "encoder": "smell", "revision": "1", "dimension": 1, "vector": [1.0], "status": "ok"}],
+    )
+    with pytest.raises(SettingsError, match="'smell' have no bound"):
+        dedup.semantic_pairs(table, BOUNDS, settings=SETTINGS)
 
 
-def test_the_bounds_here_and_in_the_encoder_table_agree():
-    assert dict(SETTINGS.semantic_bounds) == {encoder.name: encoder.duplicate_cosine for encoder in ENCODERS.values()}
+def test_the_bound_of_an_encoder_is_that_of_its_row_unless_the_settings_say_another():
+    table = schemas.from_rows(
+        schemas.EMBEDDINGS,
+        [
+            {
+                "digest": name(word),
+                "encoder": "minilm-l6",
+                "revision": "1",
+                "dimension": 2,
+                "vector": vector,
+                "status": "ok",
+            }
+            for word, vector in (("a", [1.0, 0.0]), ("b", [0.8, 0.6]))
+        ],
+    )
+    lenient = DedupSettings(semantic_bounds={"minilm-l6": 0.8})
+    assert ENCODERS["minilm-l6"].duplicate_cosine > 0.8
+    assert dedup.semantic_pairs(table, BOUNDS, settings=SETTINGS).num_rows == 0
+    assert dedup.semantic_pairs(table, BOUNDS, settings=lenient).column("bound").to_pylist() == [0.8]
 
 
 def vectors(num, dimension=24, copies=0, seed=0):
@@ -211,18 +279,18 @@ def embeddings(rows, encoder="minilm-l6"):
 
 def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
     table = embeddings([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], []])
-    (pair,) = dedup.semantic_pairs(table, "text", settings=SETTINGS).to_pylist()
+    (pair,) = dedup.semantic_pairs(table, BOUNDS, settings=SETTINGS).to_pylist()
     assert {pair["left"], pair["right"]} == {name(0), name(1)}
     assert (pair["tier"], pair["method"], pair["bound"]) == (
         "semantic",
         "cosine:minilm-l6",
-        SETTINGS.semantic_bounds["minilm-l6"],
+        BOUNDS["minilm-l6"],
     )
 
 
 def test_vectors_of_two_encoders_are_never_compared():
     both = pa.concat_tables([embeddings([[1.0, 0.0]]), embeddings([[1.0, 0.0]], encoder="clip")])
-    assert dedup.semantic_pairs(both, "text", settings=SETTINGS).num_rows == 0
+    assert dedup.semantic_pairs(both, BOUNDS, settings=SETTINGS).num_rows == 0
 
 
 def nodes(rows):

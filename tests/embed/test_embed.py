@@ -12,7 +12,6 @@ from mmlake import schemas
 from mmlake.border import Failure
 from mmlake.compute import ComputeSettings, Executor
 from mmlake.embed import (
-    DEFAULT_ENCODERS,
     ENCODERS,
     EmbedSettings,
     classical,
@@ -22,7 +21,7 @@ from mmlake.embed import (
 )
 from mmlake.embed.embedding import rounded
 from mmlake.errors import MmlakeError, SettingsError
-from mmlake.records import MODALITIES
+from mmlake.modalities import MODALITIES
 from mmlake.store import BlobStore
 
 SETTINGS = EmbedSettings()
@@ -71,7 +70,7 @@ def run(rows, modality, store, executor, *, encoder=None, **more):
     return embed(
         tracks(rows, modality),
         modality,
-        encoder=encoder or DEFAULT_ENCODERS[modality],
+        encoder=encoder or MODALITIES[modality].encoder,
         store=store,
         executor=executor,
         settings=SETTINGS,
@@ -80,10 +79,9 @@ def run(rows, modality, store, executor, *, encoder=None, **more):
 
 
 def test_every_modality_has_a_default_that_needs_no_download():
-    assert set(DEFAULT_ENCODERS) == set(MODALITIES)
     assert all(
-        modality in ENCODERS[name].modalities and ENCODERS[name].device == "cpu"
-        for modality, name in DEFAULT_ENCODERS.items()
+        name in ENCODERS[row.encoder].modalities and ENCODERS[row.encoder].device == "cpu"
+        for name, row in MODALITIES.items()
     )
 
 

@@ -10,12 +10,15 @@ import pytest
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.evaluate.probes import middle_words
+from mmlake.modalities import MODALITIES
 from mmlake.records import digest_of
 
 A, B, C = (digest_of(name) for name in (b"a", b"b", b"c"))
 STORY = (
     "First comes the opening line. Then a heron stands quite still in the shallow water. Last comes the closing line."
 )
+
+ALL = tuple(MODALITIES)
 
 
 def document(number: int, **fields: object) -> dict[str, object]:
@@ -59,7 +62,7 @@ def test_an_absent_set_says_what_to_do(tmp_path):
     [
         {"relevant": ()},
         {"relevant": ("nonsense",)},
-        {"modality": "smell"},
+        {"kind": "smell"},
         {"query": ""},
         {"query_digest": B},
         {"hard_negatives": ("x",)},
@@ -83,19 +86,23 @@ def test_the_text_query_is_the_shortened_middle_sentence():
 
 def test_relevant_is_the_whole_duplicate_cluster():
     rows = [document(1), document(2, survivor=digest_of(b"doc1")), document(3)]
-    probes = {probe.relevant for probe in build_probes(rows, seed=1, per_modality=10).probes}
+    probes = {probe.relevant for probe in build_probes(rows, modalities=ALL, seed=1, per_modality=10).probes}
     assert probes == {tuple(sorted([digest_of(b"doc1"), digest_of(b"doc2")])), (digest_of(b"doc3"),)}
 
 
 def test_probes_do_not_depend_on_the_order_of_rows():
     rows = [document(number) for number in range(30)]
-    assert build_probes(rows, seed=1, per_modality=5).digest == build_probes(rows[::-1], seed=1, per_modality=5).digest
+    assert (
+        build_probes(rows, modalities=ALL, seed=1, per_modality=5).digest
+        == build_probes(rows[::-1], modalities=ALL, seed=1, per_modality=5).digest
+    )
 
 
 def test_another_seed_picks_other_probes_and_growth_keeps_most():
     rows = [document(number) for number in range(60)]
     few, other, grown = (
-        build_probes(part, seed=seed, per_modality=10) for part, seed in ((rows[:50], 1), (rows[:50], 2), (rows, 1))
+        build_probes(part, modalities=ALL, seed=seed, per_modality=10)
+        for part, seed in ((rows[:50], 1), (rows[:50], 2), (rows, 1))
     )
     assert few.digest != other.digest
     assert len(set(few.probes) & set(grown.probes)) >= 6
@@ -103,27 +110,31 @@ def test_another_seed_picks_other_probes_and_growth_keeps_most():
 
 def test_rows_that_are_not_admitted_and_captions_make_no_probe():
     rows = [document(1, status="quarantined"), document(2, role="caption"), document(3, status="flagged")]
-    assert [probe.relevant for probe in build_probes(rows, seed=1, per_modality=10).probes] == [(digest_of(b"doc3"),)]
+    assert [probe.relevant for probe in build_probes(rows, modalities=ALL, seed=1, per_modality=10).probes] == [
+        (digest_of(b"doc3"),)
+    ]
 
 
 def test_documents_with_the_same_middle_make_no_probe():
     rows = [document(1, text=STORY), document(2, text="Other opening. " + STORY[30:]), document(3)]
-    assert len(build_probes(rows, seed=1, per_modality=10).probes) == 1
+    assert len(build_probes(rows, modalities=ALL, seed=1, per_modality=10).probes) == 1
 
 
 def test_media_probes_name_the_item_and_its_distortion():
     rows = [{"digest": A, "modality": "image", "survivor": A}, {"digest": B, "modality": "audio", "survivor": B}]
-    image, audio = sorted(build_probes(rows, seed=1, per_modality=3).probes, key=lambda probe: probe.kind, reverse=True)
+    image, audio = sorted(
+        build_probes(rows, modalities=ALL, seed=1, per_modality=3).probes, key=lambda probe: probe.kind, reverse=True
+    )
     assert (image.kind, image.query_digest, image.distortion) == ("image", A, "crop-resize-jpeg")
     assert (audio.kind, audio.query_digest, audio.distortion) == ("audio", B, "trim-gain-noise")
 
 
 def test_captions_become_queries_only_where_words_can_be_searched():
     rows = [{"digest": A, "modality": "image", "survivor": A, "sample_text": "a heron in shallow water"}]
-    assert [probe.kind for probe in build_probes(rows, seed=1, per_modality=3).probes] == ["image"]
+    assert [probe.kind for probe in build_probes(rows, modalities=ALL, seed=1, per_modality=3).probes] == ["image"]
     words = [
         probe.query
-        for probe in build_probes(rows, seed=1, per_modality=3, cross_modal=["image"]).probes
+        for probe in build_probes(rows, modalities=ALL, seed=1, per_modality=3, cross_modal=["image"]).probes
         if probe.kind == "text"
     ]
     assert words == ["a heron in shallow water"]

@@ -174,10 +174,12 @@ def _byte_faults(rows: list[dict[str, Any]], landing: Path, store: Any, *, follo
 
 def _decoded(tables: dict[str, Any], store: Any, wrong: list[str]) -> Iterator[int]:
     """The number of digests that the decoders gave a row for, per modality."""
+    from mmlake.modalities import MODALITIES
     from mmlake.preprocess import PreprocessSettings, tracks
 
     for modality, table in tables.items():
-        found = tracks(table, modality, store=store, settings=PreprocessSettings(align=False))
+        decoder = MODALITIES[modality].decoder
+        found = tracks(table, modality, decoder=decoder, store=store, settings=PreprocessSettings(align=False))
         if set(found.column("digest").to_pylist()) != {
             digest for digest in table.column("digest").to_pylist() if digest is not None
         }:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import DECODERS, Permutation, ShardStream
+from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardSettings, write_shards
 from mmlake.store import BlobStore
 
@@ -50,6 +51,7 @@ def folder(tmp_path_factory) -> Path:
         store=store,
         out=root,
         manifest_id="cd" * 32,
+        modalities=tuple(MODALITIES),
         settings=ShardSettings(max_samples=10),
     ).directory
 

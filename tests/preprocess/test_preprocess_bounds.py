@@ -12,6 +12,7 @@ import pytest
 from preprocess_media import encoded, items, photo, scene, tone, video, wav
 
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.modalities import MODALITIES
 from mmlake.preprocess import PreprocessSettings, tracks
 from mmlake.preprocess.sound import SoundWriter
 from mmlake.store import BlobStore
@@ -24,7 +25,13 @@ def store(tmp_path):
 
 def outcome(store, data, modality, **settings):
     """(status, code) of the one track."""
-    table = tracks(items(store, [data], modality), modality, store=store, settings=PreprocessSettings(**settings))
+    table = tracks(
+        items(store, [data], modality),
+        modality,
+        decoder=MODALITIES[modality].decoder,
+        store=store,
+        settings=PreprocessSettings(**settings),
+    )
     (row,) = table.to_pylist()
     return row["status"], row["error_code"]
 

@@ -10,6 +10,7 @@ import soundfile
 from PIL import Image, ImageFilter
 
 from mmlake import schemas
+from mmlake.modalities import MODALITIES
 from mmlake.quality import QualitySettings, judge, measure
 from mmlake.store import BlobStore
 
@@ -123,14 +124,15 @@ def voice(duration_s: float, *, seed: int = 0) -> np.ndarray:
 
 def measures_of(row: dict[str, object], store: BlobStore) -> dict[str, float | None]:
     """The measures of one track."""
-    table = measure(table_of([row]), str(row["modality"]), store=store)
+    table = measure(table_of([row]), MODALITIES[str(row["modality"])].measurements, store=store)
     return dict(zip(table.column("measure").to_pylist(), table.column("value").to_pylist(), strict=True))
 
 
 def verdict_of(row: dict[str, object], store: BlobStore, settings: QualitySettings | None = None) -> dict[str, object]:
     """The verdict on one track."""
-    tracks, modality = table_of([row]), str(row["modality"])
-    return judge(tracks, measure(tracks, modality, store=store), modality, settings=settings).to_pylist()[0]
+    tracks, modality = table_of([row]), MODALITIES[str(row["modality"])]
+    measures = measure(tracks, modality.measurements, store=store)
+    return judge(tracks, measures, modality.rules, settings=settings).to_pylist()[0]
 
 
 def rules_broken(row: dict[str, object], store: BlobStore) -> list[str]:

@@ -16,6 +16,7 @@ import pytest
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import TarWriter, header
 from mmlake.locks import exclusive_lock
+from mmlake.modalities import MODALITIES
 from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
 from mmlake.shards.verify import written_members
@@ -49,7 +50,12 @@ def pictures(store: BlobStore, count: int) -> list[dict]:
 
 def write(rows: list[dict], store: BlobStore, out: Path, **fields) -> ShardIndex:
     return write_shards(
-        pa.Table.from_pylist(rows), store=store, out=out, manifest_id=MANIFEST, **({"settings": SMALL} | fields)
+        pa.Table.from_pylist(rows),
+        store=store,
+        out=out,
+        manifest_id=MANIFEST,
+        modalities=tuple(MODALITIES),
+        **({"settings": SMALL} | fields),
     )
 
 
@@ -179,7 +185,7 @@ def test_webdataset_reads_the_shards(store, tmp_path) -> None:
 
 def test_a_version_without_items_is_a_finished_set(store, tmp_path) -> None:
     empty = pa.Table.from_pylist(pictures(store, 1)).slice(0, 0)
-    index = write_shards(empty, store=store, out=tmp_path, manifest_id=MANIFEST)
+    index = write_shards(empty, store=store, out=tmp_path, manifest_id=MANIFEST, modalities=tuple(MODALITIES))
     assert (index.num_samples, verify_shards(index.directory)) == (0, [])
 
 
@@ -230,7 +236,13 @@ def test_a_corrupt_blob_never_reaches_a_shard(store, tmp_path, damage) -> None:
 @pytest.mark.parametrize("manifest_id", ["", "../x", "AB" * 32])
 def test_a_manifest_id_that_is_no_digest_is_refused(store, tmp_path, manifest_id: str) -> None:
     with pytest.raises(SettingsError):
-        write_shards(pa.Table.from_pylist(pictures(store, 1)), store=store, out=tmp_path, manifest_id=manifest_id)
+        write_shards(
+            pa.Table.from_pylist(pictures(store, 1)),
+            store=store,
+            out=tmp_path,
+            manifest_id=manifest_id,
+            modalities=tuple(MODALITIES),
+        )
 
 
 def test_a_second_writer_is_asked_to_wait(store, tmp_path) -> None:

@@ -7,7 +7,6 @@ import dataclasses
 import shutil
 
 import pytest
-from mmlake.publish.probe_vectors import query_vectors
 
 from mmlake import dedup, pipeline, quality, schemas
 from mmlake.catalog import vector_column
@@ -18,6 +17,7 @@ from mmlake.errors import RemoteUnavailable
 from mmlake.evaluate import Probe, ProbeSet
 from mmlake.lake import Lake
 from mmlake.publish import update_catalog
+from mmlake.publish.probe_vectors import query_vectors
 from mmlake.settings import Settings
 from mmlake.store import BlobStore
 from mmlake.tables import Slot

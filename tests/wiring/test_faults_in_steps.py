@@ -15,9 +15,9 @@ from mmlake import pipeline
 from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable
 from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
 from mmlake.publish import read_dead_letters, update_catalog, update_dead_letters
 from mmlake.publish.dead_letters import DEAD_LETTERS
-from mmlake.records import MODALITIES
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, run_step
 from mmlake.store import BlobStore
 from mmlake.tables import ALL, Slot, Tables

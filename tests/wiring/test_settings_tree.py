@@ -53,7 +53,6 @@ def test_nested_tables_name_models(tmp_path) -> None:
         ),
         ("quality = 3\n", r"\[quality\] has the fields 3"),
         ("[quality]\nflagged_weight = 1.5\n", "flagged_weight=1.5 not in"),
-        ("[quality.bounds]\nno_such_rule = [1, 2]\n", "no_such_rule"),
         ("[quality.bounds]\ntext_too_short = [3, 2]\n", "no range"),
         ("[quality.bounds]\ntext_too_short = 3\n", r"\[quality\] has a nested value that does not fit"),
         ('[quality]\nflagged_weight = "half"\n', "flagged_weight like 0.5"),

@@ -5,10 +5,11 @@ A connector is recognized by content first; only where the bytes are silent does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from mmlake.errors import UnreadableItem
+from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES, compression_of, expanded_head
 from mmlake.formats.warc import MARK
@@ -63,6 +64,7 @@ class Connector:
     is_kept: Callable[[str, Siblings], bool] | None = None
     # the bytes of one item without reading those before it; raises UnreadableItem where it is gone
     take: Callable[[Reading, SourceRef], bytes] | None = None
+    plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
 
 
 def _packed(*endings: str) -> tuple[str, ...]:
@@ -70,9 +72,41 @@ def _packed(*endings: str) -> tuple[str, ...]:
     return tuple(f"{ending}{suffix}" for ending in endings for suffix in SUFFIXES)
 
 
-SOURCES: dict[str, Connector] = {
-    connector.name: connector
-    for connector in (
+class Connectors(dict[str, Connector]):
+    """A table of connectors by name, in the order in which they are asked. Nothing changes it once it is made."""
+
+    def __init__(self, rows: Iterable[Connector]) -> None:
+        super().__init__((row.name, row) for row in rows)
+        extensions = {extension for row in self.values() for extension in row.extensions or ()}
+        self._by_extension = {extension: self._of(extension) for extension in extensions}
+        self._of_others = [row for row in self.values() if row.extensions is None]
+
+    def __missing__(self, name: str) -> Connector:
+        raise SettingsError(
+            f"no connector reads the format {name!r}, expected one of {', '.join(self)}; name the plugin that brings "
+            "it in [plugins], or scan the landing zone again without it"
+        )
+
+    def _of(self, extension: str) -> list[Connector]:
+        return [row for row in self.values() if row.extensions is None or extension in row.extensions]
+
+    def candidates(self, extension: str) -> list[Connector]:
+        """The connectors that may claim a file with the extension."""
+        return self._by_extension.get(extension, self._of_others)
+
+    @cached_property
+    def endings(self) -> tuple[str, ...]:
+        """The endings of names that claim a container."""
+        return tuple(name for row in self.values() for name in row.names)
+
+    @cached_property
+    def container_extensions(self) -> frozenset[str]:
+        """The extensions of such names."""
+        return frozenset(sniff.extension_of(f"x{name}") for name in self.endings)
+
+
+SOURCES = Connectors(
+    (
         # By its name alone: the bytes of a list are those of any text or Parquet file.
         Connector(
             name=URL_LIST,
@@ -214,19 +248,7 @@ SOURCES: dict[str, Connector] = {
             items=folder.items,
         ),
     )
-}
-CONTAINER_NAMES = tuple(name for connector in SOURCES.values() for name in connector.names)
-_CONTAINER_EXTENSIONS = frozenset(sniff.extension_of(f"x{name}") for name in CONTAINER_NAMES)
-
-
-def _candidates(extension: str) -> list[Connector]:
-    """The connectors that may claim a file with the extension."""
-    return [one for one in SOURCES.values() if one.extensions is None or extension in one.extensions]
-
-
-_EXTENSIONS = {extension for connector in SOURCES.values() for extension in connector.extensions or ()}
-_BY_EXTENSION = {extension: _candidates(extension) for extension in _EXTENSIONS}
-_OF_OTHERS = [connector for connector in SOURCES.values() if connector.extensions is None]
+)
 
 
 def directory_of(directory: str, landing: Landing) -> str | None:
@@ -236,30 +258,39 @@ def directory_of(directory: str, landing: Landing) -> str | None:
     return root if root is not None and lance.is_dataset(landing, root) else None
 
 
-def format_of(landing: Landing, entry: Entry, siblings: Siblings) -> str:
+def format_of(landing: Landing, entry: Entry, siblings: Siblings, connectors: Connectors = SOURCES) -> str:
     """The name of the connector that reads the file. siblings: what lies in its directory."""
     if entry.refused is not None:
         return LOOSE
     try:
         return _format_by_head(
-            landing.head(entry.path, sniff.HEAD_BYTES), entry.name, lambda: landing.open(entry.path), siblings
+            landing.head(entry.path, sniff.HEAD_BYTES),
+            entry.name,
+            lambda: landing.open(entry.path),
+            siblings,
+            connectors,
         )
     except UnreadableItem:
-        return _told(b"", entry.name, lambda size_bytes: b"", siblings)
+        return _recognised(b"", entry.name, lambda size_bytes: b"", siblings, connectors)
 
 
-def is_container(head: bytes, name: str, open_file: Opener, siblings: Siblings) -> bool:
+def is_container(
+    head: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors = SOURCES
+) -> bool:
     """Whether a file with these first bytes, as they lie, is a shard of its own. Raises UnreadableItem."""
-    return _format_by_head(head, name, open_file, siblings) != LOOSE
+    return _format_by_head(head, name, open_file, siblings, connectors) != LOOSE
 
 
-def is_still(name: str, entry: Entry, siblings: Siblings) -> bool:
-    """Whether an unchanged file of that format is one still, whatever lies beside it now."""
-    is_kept = SOURCES[name].is_kept
+def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors = SOURCES) -> bool:
+    """Whether an unchanged file of that format is one still, whatever is next to it now; not where no connector
+    reads the format any more."""
+    if name not in connectors:
+        return False
+    is_kept = connectors[name].is_kept
     return is_kept is None or is_kept(entry.name, siblings)
 
 
-def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings) -> str:
+def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors) -> str:
     compression = compression_of(raw)
 
     def look(size_bytes: int) -> bytes:
@@ -272,22 +303,22 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings
                 else expanded_head(file, compression, size_bytes=size_bytes)
             )
 
-    return _told(raw, name, look, siblings)
+    return _recognised(raw, name, look, siblings, connectors)
 
 
-def _told(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings) -> str:
+def _recognised(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings, connectors: Connectors) -> str:
     """The connector of a file with these first bytes. look: gives those that it expands to."""
     extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
-    for connector in _BY_EXTENSION.get(extension, _OF_OTHERS):
+    for connector in connectors.candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
         if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
             connector.is_one is None or connector.is_one(look, name, siblings)
         ):
             return connector.name
     if (
-        extension in _CONTAINER_EXTENSIONS
-        and name.lower().endswith(CONTAINER_NAMES)
+        extension in connectors.container_extensions
+        and name.lower().endswith(connectors.endings)
         and sniff.kind_by_magic(head) is None
     ):
-        return next(connector.name for connector in SOURCES.values() if name.lower().endswith(connector.names))
+        return next(connector.name for connector in connectors.values() if name.lower().endswith(connector.names))
     return LOOSE

@@ -18,7 +18,7 @@ from mmlake.errors import Fault, SettingsError, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.checksums import Checksum
 from mmlake.formats.urls import path_of, redacted
-from mmlake.records import MODALITIES, SourceRef
+from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, licence_field, reader_of, text_item
@@ -91,14 +91,14 @@ def modalities(reading: Reading) -> tuple[str, ...]:
     found: set[str] = set()
     for record in (_Record(line, reading) for line in lines(reading)):
         for address in record.addresses:
-            found.update(address.expected or MODALITIES)
+            found.update(address.expected or sniff.RECOGNISED)
         if (
             not record.addresses
             or any(part.text is not None for part in record.parts)
             or record_fields.text_fields(record.fields, _ADDRESSED, settings=reading.settings)
         ):
             found.add("text")
-        if len(found) == len(MODALITIES):
+        if len(found) == len(sniff.RECOGNISED):
             break
     return shards.ordered(found) or (reading.hint or "text",)
 

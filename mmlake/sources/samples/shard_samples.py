@@ -16,7 +16,6 @@ from typing import Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts
 from mmlake.formats.texts import printable
-from mmlake.records import MODALITIES
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import ARCHIVES, NOTHING, InnerTable, Member, RawItem, Reading, home_of_unknown
@@ -151,7 +150,7 @@ class Samples:
             for member in members
             if member.modality and not self.is_json(member) and not member.is_label
         )
-        return max(MODALITIES, key=lambda modality: counts[modality]) if counts else None
+        return max(sniff.RECOGNISED, key=lambda modality: counts[modality]) if counts else None
 
     def name_of(self, stem: str, given: Sequence[object]) -> str:
         """The id of a sample that its record names, unique in the shard: by the first usable one that is given, else by
