@@ -24,7 +24,7 @@ from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_stems, is_named, limited, unlimited
 from mmlake.sources.ingestion import read, reading_of
 from mmlake.sources.parsed_files import ParsedFiles, owned
-from mmlake.sources.scanner import scan
+from mmlake.sources.scanner import is_other_format, scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
 from mmlake.sources.tables.bookkeeping import without_bookkeeping
@@ -70,6 +70,9 @@ def _scan_first(
 ) -> list[Shard]:
     found: dict[str, Shard] = {}
     left, around = limit, Placement(landing, parsed)
+    around.is_no_manifest = lambda entry: (
+        (old := known.get(shard_key(entry.path))) is not None and is_other_format(old, entry)
+    )
     for part in _parts(landing, around, connectors):
         looked_at = left
         listed = (

@@ -15,7 +15,16 @@ from mmlake.sources import shard as shards
 from mmlake.sources.companions import manifest_forms
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors, directory_of, format_of, is_still
+from mmlake.sources.connectors.table import (
+    LANCE,
+    LOOSE,
+    MANIFEST,
+    SOURCES,
+    Connectors,
+    directory_of,
+    format_of,
+    is_still,
+)
 from mmlake.sources.first_samples import as_found
 from mmlake.sources.ingestion import reading_of
 from mmlake.sources.parsed_files import ParsedFiles, owned
@@ -118,8 +127,15 @@ def _scan(
     return found
 
 
+def is_other_format(old: Shard, entry: Entry) -> bool:
+    """Whether the file was a shard of another format than a manifest, and its size and time are what they were: then
+    it need not be opened to know that it is none."""
+    is_same = (old.size_bytes, old.modified_ns) == (entry.size_bytes, entry.modified_ns)
+    return is_same and old.format != MANIFEST
+
+
 class _Memory:
-    """What the last look found to be loose files, and so no manifests. Manifests are few, and looked at; files that
+    """What the last scan found to be loose files, and so no manifests. Manifests are few, and looked at; files that
     only might be some are many."""
 
     def __init__(
@@ -130,10 +146,13 @@ class _Memory:
         self.listed: tuple[str, list[Entry]] = "", []  # a directory and its files, which need not be listed again
 
     def is_loose_still(self, entry: Entry) -> bool:
-        """Whether the file was loose at the last look, and neither it nor those beside it have changed."""
+        """Whether the file was loose at the last scan or a shard that is no manifest, and neither it nor its siblings
+        have changed."""
         directory = entry.path.rpartition("/")[0] or "."
-        if not self._known or shards.shard_key(entry.path) in self._known:
+        if not self._known:
             return False
+        if (old := self._known.get(shards.shard_key(entry.path))) is not None:
+            return is_other_format(old, entry)
         if directory not in self._still:
             here = self.listed[1] if self.listed[0] == directory else self._landing.files(directory)
             own = [one for one in here if shards.shard_key(one.path) not in self._known]

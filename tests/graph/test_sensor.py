@@ -43,7 +43,8 @@ class Zone:
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         """One tick, its requests carried out as the daemon does."""
-        result = landing_zone(dg.build_sensor_context(instance=self.instance), lake=self.resource)
+        with dg.build_sensor_context(instance=self.instance, resources={"lake": self.resource}) as context:
+            result = landing_zone(context)
         for request in getattr(result, "dynamic_partitions_requests", None) or []:
             self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
         return result
@@ -161,6 +162,7 @@ def test_a_tick_registers_a_bounded_number_and_the_next_goes_on(zone: Zone, monk
 
 
 def test_a_tick_that_died_before_its_requests_were_carried_out_is_repeated(zone: Zone) -> None:
-    landing_zone(dg.build_sensor_context(instance=zone.instance), lake=zone.resource)
+    with dg.build_sensor_context(instance=zone.instance, resources={"lake": zone.resource}) as context:
+        landing_zone(context)
     zone.tick()
     assert zone.shards() == ["text/a.jsonl"]

@@ -280,7 +280,8 @@ def test_the_sensor_registers_what_it_reaches_and_its_tick_fails_where_that_is_a
     outage()
 
     def tick() -> dg.SensorResult | dg.SkipReason:
-        return landing_zone(dg.build_sensor_context(instance=instance), lake=resource)
+        with dg.build_sensor_context(instance=instance, resources={"lake": resource}) as context:
+            return landing_zone(context)
 
     (request,) = tick().dynamic_partitions_requests
     assert set(request.partition_keys) == {"notes/b.jsonl", "web/a.jsonl"}

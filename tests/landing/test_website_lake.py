@@ -89,7 +89,8 @@ def test_a_changed_file_makes_its_shard_new_and_no_other_is_opened(site: Site, c
 def test_the_sensor_registers_what_the_site_lists(site: Site, corpus: Path, tmp_path: Path) -> None:
     resource = LakeResource.at(str(tmp_path / "lake"), addresses_of([site.url]))
     with dg.DagsterInstance.ephemeral() as instance:
-        found = landing_zone(dg.build_sensor_context(instance=instance), lake=resource)
+        with dg.build_sensor_context(instance=instance, resources={"lake": resource}) as context:
+            found = landing_zone(context)
         assert isinstance(found, dg.SensorResult)
         assert sum(len(one.partition_keys) for one in found.dynamic_partitions_requests) == 8
 

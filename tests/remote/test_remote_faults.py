@@ -249,7 +249,8 @@ def test_a_sensor_forgets_nothing_over_an_outage(bucket: Bucket, proxy: Proxy, t
     )
 
     def tick(instance: dg.DagsterInstance) -> list[str]:
-        result = landing_zone(dg.build_sensor_context(instance=instance), lake=resource)
+        with dg.build_sensor_context(instance=instance, resources={"lake": resource}) as context:
+            result = landing_zone(context)
         for request in getattr(result, "dynamic_partitions_requests", None) or []:
             instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
         return list(instance.get_dynamic_partitions("text_shards"))

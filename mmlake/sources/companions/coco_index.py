@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -258,7 +258,7 @@ def _named_row(number: int, element: Any) -> tuple[Any, ...]:
     return number, _identity(fields.get("id")), canonical_json(fields)
 
 
-_ROWS = {
+_ROWS: dict[str, Callable[[int, Any], tuple[Any, ...]]] = {
     "images": _image_row,
     "annotations": _annotation_row,
     "licenses": _named_row,

@@ -39,6 +39,7 @@ from mmlake.streams import read_up_to
 LOOSE = shards.LOOSE
 URL_LIST = "urls"
 LANCE = "lance"
+MANIFEST = "manifest"
 _UNPACKED = ("parquet", "zip")  # formats that have their own compression inside
 _LISTS = ("urls", "txt", "json", "jsonl", "csv", "tsv", "parquet")
 
@@ -161,7 +162,7 @@ SOURCES = Connectors(
         ),
         # By all of their first records; before lines and lists, which would take them for texts alone.
         Connector(
-            name="manifest",
+            name=MANIFEST,
             names=(),
             claims=manifest.claims,
             extensions=("json", "jsonl", "ndjson", "scp"),
