@@ -55,9 +55,9 @@ def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.Monk
     assert request_retries(lake, [letter]) == 1
     assert not is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
     read = []
-    original = sources.ingestion._row
+    original = sources.ingestion._store
     monkeypatch.setattr(
-        sources.ingestion, "_row", lambda item, *rest: read.append(item.ordinal) or original(item, *rest)
+        sources.ingestion, "_store", lambda item, *rest: read.append(item.ordinal) or original(item, *rest)
     )
     made = run_step(ROW_STEPS["items"], lake, slot.modality, slot.shard)
     assert read == [int(letter["key"].rpartition("#")[2])]
@@ -73,7 +73,7 @@ class Clock:
         self.minute = 0
         monkeypatch.setattr("mmlake.tables.Stopwatch.fields", self.fields)
 
-    def fields(self) -> dict[str, object]:
+    def fields(self, **spent: float) -> dict[str, object]:
         self.minute += 1
         return {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": self.now}
 
