@@ -73,7 +73,7 @@ class Clock:
         self.minute = 0
         monkeypatch.setattr("mmlake.tables.Stopwatch.fields", self.fields)
 
-    def fields(self, *, workers_cpu_s: float = 0.0) -> dict[str, object]:
+    def fields(self, **spent: float) -> dict[str, object]:
         self.minute += 1
         return {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": self.now}
 

@@ -66,7 +66,7 @@ def test_only_what_was_asked_again_was_tried_again(listed: Listed, monkeypatch: 
     before = dict(listed.site.asked)
     monkeypatch.setattr(
         "mmlake.tables.Stopwatch.fields",
-        lambda self, workers_cpu_s=0.0: {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": "2099-01-01T00:00:00+00:00"},
+        lambda self, **spent: {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": "2099-01-01T00:00:00+00:00"},
     )
     for modality in shard.modalities:
         run_step(ROW_STEPS["items"], listed.lake, modality, shard.key)
