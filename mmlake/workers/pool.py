@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import pickle
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -161,7 +162,8 @@ def _pickled_kernel(kernel: Callable[..., Any], *, code: int, what: str) -> tupl
     module = str(function.__module__)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     try:
-        payload = pickle.dumps((kernel, code, what), protocol=5)
+        # with where modules are found here, which may have changed since the fork server started: a plugin's folder
+        payload = pickle.dumps((sys.path, pickle.dumps((kernel, code, what), protocol=5)), protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise MmlakeError(
             f"kernel {module}.{name} cannot be sent to a worker process; make it a function at the top of a module, "

@@ -107,7 +107,9 @@ class _Worker:
         try:
             kernel = self._kernels[kernel_number]
             if isinstance(kernel, bytes):
-                kernel = self._kernels[kernel_number] = pickle.loads(kernel)  # noqa: S301  # written by our own parent
+                paths, inner = pickle.loads(kernel)  # noqa: S301  # written by our own parent
+                sys.path.extend(path for path in paths if path not in sys.path)
+                kernel = self._kernels[kernel_number] = pickle.loads(inner)  # noqa: S301
             function, code, what = kernel
             item = pickle.loads(data)  # noqa: S301  # written by our own parent
             return VALUE, wire.encode(attempt(partial(_call, function), item, code=code, what=what))

@@ -36,7 +36,36 @@ WORDS = {
 # banned as whole identifiers; in a sentence and in the name of a test they are plain English
 NAMES = {"but": "replace, spared"}
 # not clean yet; drop a line when its folder is, and the tuple with the last
-NOT_YET = ()
+NOT_YET = (
+    "mmlake/compute.py",
+    "mmlake/contracts.py",
+    "mmlake/dedup",
+    "mmlake/embed",
+    "mmlake/formats",
+    "mmlake/modalities.py",
+    "mmlake/preprocess",
+    "mmlake/publish/dead_letters.py",
+    "mmlake/quality",
+    "mmlake/retries.py",
+    "mmlake/rows/filters.py",
+    "mmlake/rows/measures.py",
+    "mmlake/rows/reading.py",
+    "mmlake/schemas.py",
+    "mmlake/settings.py",
+    "mmlake/sources",
+    "mmlake/steps",
+    "mmlake/streams.py",
+    "mmlake/tables.py",
+    "mmlake/upkeep",
+    "tests/compute",
+    "tests/dedup",
+    "tests/embed",
+    "tests/hostile",
+    "tests/preprocess",
+    "tests/quality",
+    "tests/sources",
+    "docs/errors.md",  # made from the rules of quality
+)
 # identifiers that others chose
 FOREIGN = ("tell",)  # the position in a file, as Python's files name it
 # what is left out of a page: its path and an expression
