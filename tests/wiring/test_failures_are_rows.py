@@ -129,7 +129,7 @@ def test_an_item_whose_measures_fail_is_kept_out_with_the_reason(lake, broken):
     run(lake)
     (verdict,) = [row for row in rows_of(lake, "verdicts") if row["status"] == "quarantined"]
     assert (verdict["rule"], verdict["error_code"]) == ("unmeasured", 4001)
-    assert verdict["reason"].endswith("cannot be taken (ValueError)")
+    assert verdict["reason"].endswith("cannot be taken of this item (ValueError)")
     assert [letter["stage"] for letter in failed_rows(lake)] == ["quality"]
 
 
@@ -186,7 +186,8 @@ def test_a_failed_row_of_one_shard_does_not_hide_what_another_made(tmp_path, mon
     slot = Slot("fingerprints", "image", "image/a.tar")
     stamp = dataclasses.asdict(lake.tables.stamp(slot))
     (row,) = {row["digest"] for row in lake.tables.read(slot).to_pylist()}
-    failed = {"digest": row, "method": tiers.TIERS["image"].methods[0], "status": "unreadable", "error_code": 5001}
+    (method,) = {tier.methods[0] for tier in tiers.TIERS if tier.modality == "image"}
+    failed = {"digest": row, "method": method, "status": "unreadable", "error_code": 5001}
     table = schemas.from_rows(schemas.FINGERPRINTS, [failed | {"error": "torn"}])
     kept = ("code_version", "settings_digest", "inputs")
     lake.tables.write(slot, schemas.FINGERPRINTS, table, **{name: stamp[name] for name in kept})
