@@ -17,7 +17,8 @@ from typing import Any
 from mmlake.dedup import DedupSettings, Tier
 from mmlake.dedup.tiers import Match, Prints
 from mmlake.embed import EmbedSettings, Encoder
-from mmlake.embed.loaded import Classical, LoadedEncoder
+from mmlake.embed.classical import Classical
+from mmlake.embed.encoder_protocol import LoadedEncoder
 from mmlake.embed.media import Media
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance

@@ -32,7 +32,7 @@ _DEAD_ZONE = 0.01  # of a log energy; a steady tone has no changes, and rounding
 _AUDIBLE_BIT = np.uint64(1 << 63)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _BLOCK_FRAMES = 4_096
-_MAX_RUN = 512  # frames with one 16-bit half in common; more common ones (silence, hum) tell nothing
+_MAX_RUN = 512  # frames with one 16-bit half in common; more common ones (silence, hum) say nothing
 _MIN_VOTES = 2
 
 
@@ -121,10 +121,10 @@ def similarity(left: np.ndarray, right: np.ndarray, *, shift: int, settings: Ded
     if num <= 0 or counts[0] < settings.min_length_fraction * counts[1]:
         return 0.0
     here, there = left[a : a + num], right[b : b + num]
-    heard = (here & there & _AUDIBLE_BIT) != 0
-    if np.count_nonzero(heard) < max(1.0, settings.min_coverage_fraction * counts[0]):
+    audible = (here & there & _AUDIBLE_BIT) != 0
+    if np.count_nonzero(audible) < max(1.0, settings.min_coverage_fraction * counts[0]):
         return 0.0
-    different = np.bitwise_count((here[heard] ^ there[heard]) & _LOW32)
+    different = np.bitwise_count((here[audible] ^ there[audible]) & _LOW32)
     return round(1 - float(different.mean()) / 32, 6)
 
 
@@ -137,8 +137,8 @@ def _candidates(prints: list[dict[str, np.ndarray]]) -> list[tuple[int, int, lis
     words = np.concatenate([one[METHOD] for one, length in zip(prints, lengths, strict=True) if length])
     owner = np.repeat(np.arange(len(prints)), lengths)
     frame = np.concatenate([np.arange(length) for length in lengths])
-    heard = (words & _AUDIBLE_BIT) != 0
-    words, owner, frame = words[heard], owner[heard], frame[heard]
+    audible = (words & _AUDIBLE_BIT) != 0
+    words, owner, frame = words[audible], owner[audible], frame[audible]
     span = 2 * max(lengths)
     votes: list[np.ndarray] = []
     for low in (np.uint64(0), np.uint64(16)):

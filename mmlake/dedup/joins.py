@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-_PAIRS_PER_BLOCK = 1 << 22  # pairs looked at together: 64 MiB of indices
+_PAIRS_PER_BLOCK = 1 << 22  # pairs compared together: 64 MiB of indices
 
 
 def mix64(values: np.ndarray) -> np.ndarray:

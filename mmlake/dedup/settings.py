@@ -43,7 +43,7 @@ class DedupSettings:
     # share of equal bits over aligned audible frames; distinct recordings reach .74, transcodes, gain, trims and 20 dB
     # noise stay above .80
     audio_spectrum_correlation: float = 0.9
-    # of the long-term spectrum; tells steady tones apart, which have no changing bits
+    # of the long-term spectrum; distinguishes steady tones, which have no changing bits
     min_coverage_fraction: float = 0.7
     # of the shorter of two recordings that the aligned part must cover
     min_length_fraction: float = 0.5

@@ -25,7 +25,7 @@ from mmlake.store import Blobs
 
 _FINGERPRINT_FAILED = 5001
 _SLICE_ROWS = 1_024  # tracks held as Python objects at once
-Prints = dict[str, NDArray[Any]]  # method -> hashes; "times_s" beside them where the first method is a sequence
+Prints = dict[str, NDArray[Any]]  # method -> hashes; with "times_s" where the first method is a sequence
 Match = tuple[int, int, str, float]  # two positions, method, score
 Row = Mapping[str, Any]  # of TRACKS
 
@@ -37,7 +37,7 @@ class Tier:
     modality: str
     method: str  # the name that its pairs carry; a variant adds a suffix
     methods: tuple[str, ...]  # rows that a fingerprint has per digest
-    columns: tuple[str, ...] = ()  # of TRACKS, beside the digest: what `opened` asks for
+    columns: tuple[str, ...] = ()  # of TRACKS, besides the digest: what `opened` asks for
     # what a fingerprint is made of, picklable, as a context: a text, bytes of the store, a local file
     opened: Callable[[Row, Blobs], AbstractContextManager[Any]]
     # a kernel (mmlake.border): the prints of what was opened, in order; raises where one cannot be made

@@ -22,7 +22,7 @@ from mmlake.progress import Advance, silent
 
 METHOD = "frame-phash"
 _MAX_FRAMES = 40_000  # of the grid: 83 minutes at an eighth of a second; what follows is not compared
-_STILL = 1.0  # luma levels: below it nothing moves that could tell two clips apart
+_STILL = 1.0  # luma levels: below it nothing moves that could distinguish two clips
 _STILL_BITS = 4  # per frame then, instead of video_frame_bits
 _BLANK_STD = 3.0  # luma levels; a black frame matches every black frame and says nothing
 _MIN_MOVING_FRAMES = 6  # fewer samples correlate by chance
@@ -79,15 +79,15 @@ def pairs(
 
 
 def _candidates(prints: list[dict[str, np.ndarray]], luma: list[np.ndarray]) -> list[tuple[int, int]]:
-    """Videos that have one telling frame nearly in common. Each video gives a distinct frame once, however long it
-    stands still."""
+    """Videos that have one frame with structure nearly in common. Each video gives a distinct frame once, however long
+    it stands still."""
     owners, frames = [], []
     for at, one in enumerate(prints):
-        telling = (
+        structured = (
             np.unique(one[METHOD][luma[at].std(axis=1) >= _BLANK_STD]) if len(luma[at]) else np.empty(0, np.uint64)
         )
-        owners.append(np.full(len(telling), at, np.int64))
-        frames.append(telling)
+        owners.append(np.full(len(structured), at, np.int64))
+        frames.append(structured)
     if not frames or not (owner := np.concatenate(owners)).size:
         return []
     i, j, _ = hamming_pairs(np.concatenate(frames), radius=_CANDIDATE_BITS)
@@ -117,17 +117,17 @@ def similarity(
 
 
 def _aligned(bits: np.ndarray, luma_a: np.ndarray, luma_b: np.ndarray, *, settings: DedupSettings) -> float:
-    telling = (luma_a.std(axis=1) >= _BLANK_STD) | (luma_b.std(axis=1) >= _BLANK_STD)
-    if not telling.any():
+    structured = (luma_a.std(axis=1) >= _BLANK_STD) | (luma_b.std(axis=1) >= _BLANK_STD)
+    if not structured.any():
         return 0.0
-    stage = perceptual.correlations(luma_a[telling].mean(axis=0), luma_b[telling].mean(axis=0))
+    stage = perceptual.correlations(luma_a[structured].mean(axis=0), luma_b[structured].mean(axis=0))
     if float(stage) < settings.image_luma_correlation:  # the same movement before another background
         return 0.0
-    moving_a, moving_b = _movement(luma_a[telling]), _movement(luma_b[telling])
+    moving_a, moving_b = _movement(luma_a[structured]), _movement(luma_b[structured])
     strength = max(float(np.sqrt((moving**2).mean())) for moving in (moving_a, moving_b))
-    if strength < _STILL or telling.sum() < _MIN_MOVING_FRAMES:
-        return float((bits[telling] <= _STILL_BITS).mean())
-    matching = float((bits[telling] <= settings.video_frame_bits).mean())
+    if strength < _STILL or structured.sum() < _MIN_MOVING_FRAMES:
+        return float((bits[structured] <= _STILL_BITS).mean())
+    matching = float((bits[structured] <= settings.video_frame_bits).mean())
     return max(0.0, min(matching, float(perceptual.correlations(moving_a.ravel(), moving_b.ravel()))))
 
 

@@ -10,11 +10,13 @@ Sources: colour layout (MPEG-7), gradient orientation energies on a grid (Oliva 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from mmlake.embed.media import RATE_HZ, upright_rgb
+from mmlake.embed.media import RATE_HZ, Media, upright_rgb
+from mmlake.embed.settings import EmbedSettings
 
 PICTURE_DIMENSION, CLIP_DIMENSION, SOUND_DIMENSION = 376, 400, 168
 _SIDE, _GRID, _ORIENTATIONS = 128, 4, 8
@@ -141,13 +143,13 @@ def sound(samples: np.ndarray) -> np.ndarray:
     power = _mel_power(samples)
     decibels = 10 * np.log10(np.maximum(power, power.max() * 10 ** (_FLOOR_DB / 10)) + 1e-12)
     loud = np.flatnonzero(decibels.max(axis=1) > decibels.max() - 40)
-    decibels, heard = decibels[loud[0] : loud[-1] + 1], decibels[loud]  # silence around a word is no part of it
-    mean = heard.mean(axis=0)
+    decibels, audible = decibels[loud[0] : loud[-1] + 1], decibels[loud]  # silence around a word is no part of it
+    mean = audible.mean(axis=0)
     # a fall of 18 dB over the bands is common to speech and most music
     shape = mean - mean.mean() - np.linspace(9, -9, _MELS)
     steps = np.diff(decibels, axis=0).std(axis=0) if len(decibels) > 1 else np.zeros(_MELS)
     return unit(
-        np.concatenate([shape / 10, (heard.std(axis=0) - 10.5) / 6, (steps - 4) / 3, 1.5 * _modulation(decibels)])
+        np.concatenate([shape / 10, (audible.std(axis=0) - 10.5) / 6, (steps - 4) / 3, 1.5 * _modulation(decibels)])
     )
 
 
@@ -194,3 +196,49 @@ def _mel_filters() -> np.ndarray:
     hertz = np.fft.rfftfreq(_WINDOW, 1 / RATE_HZ)[:, None]
     rising, falling = (hertz - edges[:-2]) / (edges[1:-1] - edges[:-2]), (edges[2:] - hertz) / (edges[2:] - edges[1:-1])
     return np.maximum(0, np.minimum(rising, falling))
+
+
+@dataclass(frozen=True, slots=True)
+class Classical:
+    """A descriptor without weights: all the work is done in `decode`."""
+
+    decode: Callable[[Media], np.ndarray]
+    reads: str
+    revision: str = "1"  # counted up when a constant or a block of the descriptor changes
+    unit: str = "items"
+
+    def prepare(self, decoded: np.ndarray) -> np.ndarray:
+        return decoded
+
+    def cost(self, prepared: np.ndarray) -> int:
+        return 1
+
+    def infer(self, batch: list[np.ndarray]) -> list[np.ndarray]:
+        return batch
+
+
+def _of_picture(media: Media) -> np.ndarray:
+    return picture(media.pictures()[0])
+
+
+def _of_clip(media: Media) -> np.ndarray:
+    return clip(media.pictures(), media.signals)
+
+
+def _of_sound(media: Media) -> np.ndarray:
+    return sound(media.samples())
+
+
+def colour_gradient(settings: EmbedSettings, device: str) -> Classical:
+    """Colour layout, colour histogram and gradient orientations of a picture."""
+    return Classical(_of_picture, "pictures")
+
+
+def frame_motion(settings: EmbedSettings, device: str) -> Classical:
+    """The mean picture descriptor of the keyframes, and motion statistics."""
+    return Classical(_of_clip, "pictures")
+
+
+def mel_statistics(settings: EmbedSettings, device: str) -> Classical:
+    """Statistics of log-mel bands and their modulation."""
+    return Classical(_of_sound, "sound")

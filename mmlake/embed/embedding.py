@@ -19,8 +19,8 @@ from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.compute import Executor
 from mmlake.decoders import check_sample_rate, frames, open_media, picture_stream
 from mmlake.embed import media as media_of
+from mmlake.embed.encoder_protocol import LoadedEncoder
 from mmlake.embed.encoders import ENCODERS, Encoder, encoder_for
-from mmlake.embed.loaded import LoadedEncoder
 from mmlake.embed.media import Media, check_pictures
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem

@@ -1,12 +1,12 @@
-"""The table of encoders. Add yours here, with a loader beside the others."""
+"""The table of encoders. Add yours here, with a loader next to the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mmlake.embed import classical, hearing, loaded, minilm, vision
-from mmlake.embed.loaded import LoadedEncoder
+from mmlake.embed import audio, classical, minilm, vision
+from mmlake.embed.encoder_protocol import LoadedEncoder
 from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError
 
@@ -55,7 +55,7 @@ ENCODERS: dict[str, Encoder] = {
             dimension=classical.PICTURE_DIMENSION,
             device="cpu",
             duplicate_cosine=0.95,
-            loader=loaded.colour_gradient,
+            loader=classical.colour_gradient,
             description="Classical, no learned weights: colour layout, colour histogram and gradient orientations. "
             "Alike means alike in colour and layout, not in meaning.",
         ),
@@ -68,7 +68,7 @@ ENCODERS: dict[str, Encoder] = {
             dimension=classical.CLIP_DIMENSION,
             device="cpu",
             duplicate_cosine=0.995,
-            loader=loaded.frame_motion,
+            loader=classical.frame_motion,
             description="Classical, no learned weights: mean colour-gradient of the keyframes and statistics of luma "
             "and change over time.",
         ),
@@ -81,7 +81,7 @@ ENCODERS: dict[str, Encoder] = {
             dimension=classical.SOUND_DIMENSION,
             device="cpu",
             duplicate_cosine=0.998,
-            loader=loaded.mel_statistics,
+            loader=classical.mel_statistics,
             description="Classical, no learned weights: statistics of 40 log-mel bands and their modulation. Alike "
             "means alike in timbre and rhythm, not in what is said.",
         ),
@@ -131,7 +131,7 @@ ENCODERS: dict[str, Encoder] = {
             dimension=512,
             device="gpu",
             duplicate_cosine=0.97,
-            loader=hearing.load_whisper,
+            loader=audio.load_whisper,
             description="Mean state of the Whisper encoder: speech. Weights from embed.models.whisper-encoder.",
         ),
         Encoder(
@@ -143,7 +143,7 @@ ENCODERS: dict[str, Encoder] = {
             dimension=512,
             device="gpu",
             duplicate_cosine=0.97,
-            loader=hearing.load_clap,
+            loader=audio.load_clap,
             description="CLAP: sounds and texts in one space. Weights from embed.models.clap.",
         ),
     )

@@ -25,7 +25,7 @@ _SMOOTH_FRAMES = 5
 _FLOOR_PERCENTILE = 15
 _BAND_PERCENTILE = 30
 _FIRST_BIN = 3  # 94 Hz: rumble below speech would count as noise or as signal by chance
-_MIN_HEARD_S = 1.0  # a single syllable has no pause, so nothing tells its floor from itself
+_MIN_AUDIBLE_S = 1.0  # a single syllable has no pause, so its noise floor is not distinct from its signal
 _MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
 
 
@@ -125,13 +125,13 @@ def silent_fraction(samples: np.ndarray, rate_hz: int) -> float | None:
 
 
 def snr_db(samples: np.ndarray) -> float | None:
-    """Signal-to-noise ratio in dB, -20 to 100; None where less than a second can be heard.
+    """Signal-to-noise ratio in dB, -20 to 100; None where less than a second is audible.
 
     samples: float32 mono at 16 kHz. Method: the noise is what stays in every band (15th percentile over time, after
     Martin 2001) and has no peaks within it (30th percentile over 500 Hz, so that tones and harmonics count as signal);
     both are scaled by what white noise gives. Steady broad-band noise is found; babble is not.
     """
-    if len(samples) < _MIN_HEARD_S * 16_000:
+    if len(samples) < _MIN_AUDIBLE_S * 16_000:
         return None
     powers: list[np.ndarray] = []
     floors: list[np.ndarray] = []
@@ -145,10 +145,10 @@ def snr_db(samples: np.ndarray) -> float | None:
         powers.append(bands_TBK.sum(axis=(1, 2)))
         floors.append(np.percentile(bands_TBK, _BAND_PERCENTILE, axis=2) * bands_TBK.shape[2])
     power_T, floor_TB = np.concatenate(powers), np.concatenate(floors)
-    heard_T = power_T > 1e-9 * _FFT  # gaps that were filled with silence say nothing about the noise
-    if heard_T.sum() * _HOP < 0.9 * _MIN_HEARD_S * 16_000:
+    audible_T = power_T > 1e-9 * _FFT  # gaps that were filled with silence say nothing about the noise
+    if audible_T.sum() * _HOP < 0.9 * _MIN_AUDIBLE_S * 16_000:
         return None
-    power_T, floor_TB = power_T[heard_T], floor_TB[heard_T]
+    power_T, floor_TB = power_T[audible_T], floor_TB[audible_T]
     smooth_TB = np.cumsum(np.vstack([np.zeros_like(floor_TB[:1]), floor_TB]), axis=0)
     smooth_TB = (smooth_TB[_SMOOTH_FRAMES:] - smooth_TB[:-_SMOOTH_FRAMES]) / _SMOOTH_FRAMES
     noise = float(np.percentile(smooth_TB, _FLOOR_PERCENTILE, axis=0).sum()) / _FLOOR_BIAS
@@ -201,7 +201,7 @@ AUDIO_RULES = (
         measure="snr_db",
         unit="dB",
         low=5,
-        what="Steady noise nearly drowns what is to be heard.",
+        what="Steady noise nearly masks the signal.",
         fix="Denoise it, or leave it at its smaller weight.",
     ),
     Rule(

@@ -80,7 +80,7 @@ def blur(luma_HW: np.ndarray) -> float | None:
 
     Method: Crete, Dolmiere, Ladret, Nicolas 2007: how little the picture changes when it is blurred once more. Needs no
     reference and no contrast.
-    The worst of three sizes: under strong blur the rounding and the blocks of a codec look sharp at full size, and
+    The worst of three sizes: under strong blur the rounding and the blocks of a codec appear sharp at full size, and
     vanish when it is shrunk.
     """
     import cv2
@@ -142,7 +142,7 @@ IMAGE_RULES = (
         unit="grey levels",
         low=2,
         what="The picture has one brightness everywhere.",
-        fix="Look for placeholders and failed renderings at the source.",
+        fix="Search for placeholders and failed renderings at the source.",
     ),
     Rule(
         name="blurred",

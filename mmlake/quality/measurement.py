@@ -45,7 +45,7 @@ class Measurement:
     name: str
     modalities: tuple[str, ...]
     measures: tuple[str, ...]  # the names of its numbers: all of them for every item, in any order
-    columns: tuple[str, ...]  # of TRACKS, that it reads beside digest and role
+    columns: tuple[str, ...]  # of TRACKS, that it reads besides digest and role
     take: Callable[[Subject], Measures]  # at module level: worker processes import it by its name
     blobs: Callable[[Track], list[Digest]] = no_blobs  # what is read whole
     needs_file: bool = False  # whether the item's own bytes are wanted as a local file
@@ -67,7 +67,7 @@ class Scorer:
     modalities: tuple[str, ...]
     revision: str  # of the weights; another one makes the measures stale
     licence: str  # SPDX id of the weights
-    columns: tuple[str, ...]  # of TRACKS, that it reads beside digest and role
+    columns: tuple[str, ...]  # of TRACKS, that it reads besides digest and role
     load: Callable[[], Score]  # the function that scores, with its model; at module level as well
     blobs: Callable[[Track], list[Digest]] = no_blobs  # what is read whole
     needs_file: bool = False  # whether the item's own bytes are wanted as a local file

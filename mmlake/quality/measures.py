@@ -89,7 +89,7 @@ def _numbers(take: Callable[[Subject], Measures], subject: Subject) -> Measures:
 
 
 def _table(items: dict[str, _Measured]) -> pa.Table:
-    """A row per item and measure; why measures are missing stands beside the number of failures."""
+    """A row per item and measure; why measures are missing stands in the row of the number of failures."""
     digests: list[str] = []
     names: list[str] = []
     values: list[float | None] = []

@@ -48,6 +48,6 @@ def unmeasured(modality: str) -> Rule:
         measure=NUM_FAILURES,
         high=1,
         what=f"The measures of this {modality} item could not be taken although it decoded.",
-        fix="Try again with `mmlake retry`; look for the item's digest in the log of the measures step, and report it "
+        fix="Try again with `mmlake retry`; search the log of the measures step for the item's digest, and report it "
         "with the item.",
     )

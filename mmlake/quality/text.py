@@ -246,7 +246,7 @@ TEXT_RULES = (
         high=10,
         roles=_DOCUMENT,
         what="Words are shorter or longer than in prose.",
-        fix="Look for lost spaces, spaced-out letters or identifiers.",
+        fix="Search for lost spaces, spaced-out letters or identifiers.",
     ),
     # Gopher: 0.10 of characters in repeated 10-grams; 0.3 because a quoted paragraph is no defect
     Rule(
@@ -257,6 +257,6 @@ TEXT_RULES = (
         high=0.3,
         roles=_DOCUMENT,
         what="Runs of ten words repeat within the text.",
-        fix="Look for generated text or a page that was concatenated with itself.",
+        fix="Search for generated text or a page that was concatenated with itself.",
     ),
 )

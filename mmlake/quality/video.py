@@ -97,7 +97,7 @@ VIDEO_RULES = (
         measure="black_fraction",
         high=0.8,
         what="Nearly all frames are black.",
-        fix="Check the recording; a lost signal looks like this.",
+        fix="Check the recording; a lost signal gives black frames.",
     ),
     Rule(
         name="static",

@@ -100,8 +100,8 @@ def _nodes(job: Job) -> pa.Table:
         {
             "digest": pa.array(digests, pa.string()),
             "priority": pa.array([priority[digest] for digest in digests], pa.int32()),
-            # The verdict comes first: a flagged item never outlives a clean one, however large it is and whatever the
-            # settings let it weigh.
+            # The verdict comes first: a flagged item never outlives a clean one, however large it is and whatever
+            # weight the settings give it.
             "quality": pa.array([(digest in clean) + _fraction(sizes.get(digest)) for digest in digests], pa.float64()),
             "num_occurrences": pa.array([occurrences[digest] for digest in digests], pa.int32()),
         }
@@ -152,7 +152,7 @@ CORPUS_STEPS: dict[str, Step] = {
             check=_check_semantic,
             inputs=("embeddings", "fingerprints", "items", "tracks", "verdicts"),
             corpus_inputs=("near_duplicates",),
-            weighs_sources=True,
+            reads_priorities=True,
             settings=("dedup",),
             parts=_bound,
             kinds=("faiss",),
@@ -169,7 +169,7 @@ CORPUS_STEPS: dict[str, Step] = {
             check=_check_clusters,
             inputs=("items", "tracks", "verdicts"),
             corpus_inputs=("near_duplicates", "semantic_duplicates"),
-            weighs_sources=True,
+            reads_priorities=True,
             settings=("dedup",),
             kinds=("parquet",),
             description="Connected components of all pairs with one survivor each, by source priority, quality, then "

@@ -304,7 +304,7 @@ ROW_STEPS: dict[str, Step] = {
             inputs=("items",),
             settings=("preprocess",),
             kinds=("ffmpeg",),
-            description="What decoding tells: size, duration, shots, keyframes, a mono 16 kHz track, the "
+            description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, the "
             "transcript with word times, normalized text. What cannot be decoded is a row with its code.",
         ),
         Step(

@@ -66,12 +66,12 @@ class Step:
     inputs: tuple[str, ...] = ()
     corpus_inputs: tuple[str, ...] = ()  # tables that another corpus step made
     settings: tuple[str, ...] = ()  # sections of Settings that steer it
-    # (lake, modality, shard) -> what the stamp says of the rows of parts that steer it, beside its inputs
+    # (lake, modality, shard) -> what the stamp says of the rows of parts that steer it, besides its inputs
     parts: Callable[[Lake, str, str], Mapping[str, str]] | None = None
     kinds: tuple[str, ...] = ()  # technologies, shown as badges on the asset
     over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
     # reads the priorities in the landing zone's `_source.json` files, which no table holds
-    weighs_sources: bool = False
+    reads_priorities: bool = False
     in_workers: bool = False  # its items go through worker processes, so several shards at once keep all cores busy
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
@@ -102,7 +102,7 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
             versions[f"{modality}/{name}"] = joint_version(lake.tables.stamps(name, modality))
         else:
             versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality, shard)).data_version
-    if step.weighs_sources:
+    if step.reads_priorities:
         versions["landing/priorities"] = digest_of(canonical_json(sources.priorities(lake.landing)).encode())
     if step.parts is not None:
         versions |= step.parts(lake, modality, shard)
@@ -145,7 +145,7 @@ def run_step(
     started, runner, meter = Stopwatch(of_thread=step.in_workers), lake.runner, Meter()
     if isinstance(runner, WorkerPool):
         runner = runner.metered(meter)
-    job = Job(lake=lake, modality=modality, shard=shard, advance=_told(slot, advance), runner=runner)
+    job = Job(lake=lake, modality=modality, shard=shard, advance=_logged(slot, advance), runner=runner)
     with lake.naming_blobs():
         with lake.store.batch():  # small blobs share a pack, durable before the stamp names them
             table = (
@@ -170,16 +170,16 @@ def run_step(
     return Made(slot, stamp, False, inputs)
 
 
-def _told(slot: Slot, advance: Advance) -> Advance:
-    """The Advance, which a progress bar that listens hears as well."""
+def _logged(slot: Slot, advance: Advance) -> Advance:
+    """The Advance, which also logs each count for a progress bar."""
     if not _LOG.isEnabledFor(logging.DEBUG):
         return advance
 
-    def told(count: int) -> None:
+    def logged(count: int) -> None:
         advance(count)
         _LOG.debug("", extra={"slot": slot, "num_items": count})
 
-    return told
+    return logged
 
 
 def _same(step: Step, lake: Lake, stamp: Stamp, inputs: dict[str, str]) -> bool:

@@ -28,7 +28,7 @@ class WhisperEncoder:
         self._model = model("whisper-encoder", source, WhisperModel.from_pretrained).get_encoder().to(device).eval()
         self._frames = self._model.config.max_source_positions
         self.revision = revision_of(source)
-        self.decode = partial(_heard, rate_hz=RATE_HZ, length=self._extract.n_samples, count=settings.audio_windows)
+        self.decode = partial(_decoded, rate_hz=RATE_HZ, length=self._extract.n_samples, count=settings.audio_windows)
 
     def prepare(self, decoded: list[np.ndarray]) -> list[tuple[np.ndarray, int]]:
         """(log-mel features, encoder frames with sound) per window."""
@@ -80,7 +80,7 @@ class Clap:
         self.revision = revision_of(source)
         # windows no longer than the model's input: the extractor would else cut at a random place
         self.decode = partial(
-            _heard,
+            _decoded,
             rate_hz=self._extract.sampling_rate,
             length=self._extract.nb_max_samples,
             count=settings.audio_windows,
@@ -124,7 +124,7 @@ class Clap:
         return out
 
 
-def _heard(media: Media, *, rate_hz: int, length: int, count: int) -> str | list[np.ndarray]:
+def _decoded(media: Media, *, rate_hz: int, length: int, count: int) -> str | list[np.ndarray]:
     """The text, or windows of the samples at that rate."""
     if media.modality == "text":
         return media.text()
