@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from mmlake.border import Failure, attempt
@@ -31,6 +32,8 @@ M = TypeVar("M")
 
 # what a cost can count; each has its own budget, for a token is not a pixel
 UNITS = ("tokens", "pixels", "samples", "items")
+# CUDA on Linux, CUDA in WSL, ROCm: without any of them torch finds no GPU
+_GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _QUEUED_PER_WORKER = 4  # items that wait for each thread; enough for it never to be idle
 _log = logging.getLogger(__name__)
 _models: dict[tuple[str, str], Any] = {}
@@ -340,6 +343,9 @@ def forget_models() -> None:
 
 
 def _num_gpus() -> int:
+    # importing torch takes a second or more, and the default encoders need none
+    if sys.platform == "linux" and not any(Path(driver).exists() for driver in _GPU_DRIVERS):
+        return 0
     try:
         import torch
     except ImportError:

@@ -99,12 +99,22 @@ def _blur_along(luma_HW: np.ndarray, axis: int) -> float:
     """Blur along one axis; 0 where there is no structure along it."""
     import cv2
 
-    steps = np.abs(np.diff(luma_HW, axis=axis))
+    steps = _steps(luma_HW, axis)
     total = float(steps.sum(dtype=np.float64))
     if total < _MIN_STRUCTURE * steps.size:
         return 0.0
-    again = np.abs(np.diff(cv2.blur(luma_HW, (1, _REBLUR_PX) if axis == 0 else (_REBLUR_PX, 1)), axis=axis))
-    return 1 - float(np.maximum(0, steps - again).sum(dtype=np.float64)) / total
+    again = _steps(cv2.blur(luma_HW, (1, _REBLUR_PX) if axis == 0 else (_REBLUR_PX, 1)), axis)
+    np.maximum(cv2.subtract(steps, again), 0, out=steps)
+    return 1 - float(steps.sum(dtype=np.float64)) / total
+
+
+def _steps(plane_HW: np.ndarray, axis: int) -> np.ndarray:
+    """Absolute differences of neighbours along the axis; the values of np.abs(np.diff()) in half of its time."""
+    import cv2
+
+    if axis == 0:
+        return cv2.absdiff(plane_HW[1:], plane_HW[:-1])
+    return cv2.absdiff(plane_HW[:, 1:], plane_HW[:, :-1])
 
 
 IMAGE_MEASUREMENTS = (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -193,6 +195,22 @@ def test_a_gpu_is_taken_by_auto_and_by_number(monkeypatch):
     assert compute.resolve_device("cuda:1") == "cuda:1"
     with pytest.raises(MmlakeError, match="sees 2 CUDA devices"):
         compute.resolve_device("cuda:2")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere torch is asked")
+def test_torch_is_not_imported_where_no_driver_of_a_gpu_is_there(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch", None)  # its import would raise
+    monkeypatch.setattr(compute, "_GPU_DRIVERS", (str(tmp_path / "nvidiactl"),))
+    assert compute.resolve_device("auto") == "cpu"
+
+
+def test_torch_is_asked_where_a_driver_is_there(monkeypatch, tmp_path):
+    driver = tmp_path / "nvidiactl"
+    driver.touch()
+    cuda = SimpleNamespace(is_available=lambda: True, device_count=lambda: 1)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr(compute, "_GPU_DRIVERS", (str(driver),))
+    assert compute.resolve_device("auto") == "cuda:0"
 
 
 @pytest.mark.parametrize("name", ["gpu", "cpu:1", "cuda:x", ""])
