@@ -48,11 +48,15 @@ class Settings:
     compute: ComputeSettings = field(default_factory=ComputeSettings)
     plugins: PluginSettings = field(default_factory=PluginSettings)
 
-    def digest(self, sections: tuple[str, ...]) -> str:
-        """First 16 hex characters of the SHA-256 of these sections: equal settings, equal digest."""
-        return digest_of(canonical_json({name: dataclasses.asdict(getattr(self, name)) for name in sections}).encode())[
-            :16
-        ]
+    def digest(self, names: tuple[str, ...]) -> str:
+        """First 16 hex characters of the SHA-256 of these sections ("dedup") and fields ("dedup.seed"): equal settings,
+        equal digest."""
+        values: dict[str, Any] = {}
+        for name in names:
+            section, _, field_name = name.partition(".")
+            held = dataclasses.asdict(getattr(self, section))
+            values[name] = held[field_name] if field_name else held
+        return digest_of(canonical_json(values).encode())[:16]
 
     @classmethod
     def load(cls, path: Path | None) -> Settings:

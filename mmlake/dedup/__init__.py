@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from mmlake.dedup.clusters import cluster
 from mmlake.dedup.semantic import measure_recall
-from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
 from mmlake.dedup.text import Banding, banding
 from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, semantic_pairs, tiers_of
 from mmlake.dedup.witness import without_template_siblings
 
 __all__ = [
+    "FINGERPRINT_SETTINGS",
     "TIERS",
     "Banding",
     "DedupSettings",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
+# what fingerprints depend on; all other settings steer which of them make a pair
+FINGERPRINT_SETTINGS = ("dedup.seed", "dedup.text_shingle_words", "dedup.text_num_perm", "dedup.video_step_s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

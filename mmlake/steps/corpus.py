@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, schemas, sources
 from mmlake.lake import Lake
+from mmlake.records import LEADING_ROLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.steps.row import near_tiers
 from mmlake.steps.step import Job, Step
@@ -19,7 +20,8 @@ from mmlake.tables import Slot
 def _near(job: Job) -> pa.Table:
     # one blob may lie in several shards, and have failed in one of them
     made = contracts.made(job.lake.tables.concat("fingerprints", job.modality))
-    fingerprints = _first_per_key(made, ["digest", "method"])
+    compared = pc.is_in(made.column("digest"), value_set=pa.array(_compared(job), pa.string()))
+    fingerprints = _first_per_key(made.filter(compared), ["digest", "method"])
     return dedup.near_pairs(fingerprints, job.row.tiers, settings=job.lake.settings.dedup, advance=job.advance)
 
 
@@ -73,14 +75,23 @@ def _clusters(job: Job) -> pa.Table:
 
 
 def _check_clusters(job: Job, clusters: pa.Table) -> int:
-    verdicts = job.lake.tables.concat("verdicts", job.modality, columns=["digest", "status"])
     return contracts.same_keys(
-        f"{job.modality}/duplicate_clusters", contracts.admitted(verdicts), clusters.column("digest").to_pylist()
+        f"{job.modality}/duplicate_clusters", _compared(job), clusters.column("digest").to_pylist()
     )
 
 
+def _compared(job: Job) -> list[str]:
+    """Every admitted digest that leads a sample, sorted. Captions and transcripts are no documents: one that many
+    pictures have is no duplicate."""
+    tables = job.lake.tables
+    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
+    tracks = tables.concat("tracks", job.modality, columns=["digest", "role"])
+    leading = pc.is_in(tracks.column("role"), value_set=pa.array(LEADING_ROLES, pa.string()))
+    return sorted(set(contracts.admitted(verdicts)) & set(contracts.digests(tracks.filter(leading))))
+
+
 def _nodes(job: Job) -> pa.Table:
-    """Every admitted digest of the modality with what decides who survives: source priority, then verdict and size,
+    """Every compared digest of the modality with what decides who survives: source priority, then verdict and size,
     then digest."""
     tables, size = job.lake.tables, job.row.size
     priorities = sources.priorities(job.lake.landing)
@@ -95,7 +106,7 @@ def _nodes(job: Job) -> pa.Table:
     sizes = dict(zip(tracks.column("digest").to_pylist(), tracks.column(size).to_pylist(), strict=True))
     verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
     clean = set(contracts.digests(contracts.made(verdicts)))
-    digests = sorted(set(contracts.admitted(verdicts)))
+    digests = _compared(job)
     return pa.table(
         {
             "digest": pa.array(digests, pa.string()),
@@ -130,11 +141,11 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="1",
+            code_version="2",
             over_shards=True,
             make=_near,
             check=_check_near,
-            inputs=("fingerprints",),
+            inputs=("fingerprints", "tracks", "verdicts"),
             settings=("dedup",),
             parts=near_tiers,
             kinds=("numpy",),
@@ -146,7 +157,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="3",
+            code_version="4",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,
@@ -163,7 +174,7 @@ CORPUS_STEPS: dict[str, Step] = {
             name="duplicate_clusters",
             stage="dedup",
             schema=schemas.CLUSTERS,
-            code_version="2",
+            code_version="3",
             over_shards=True,
             make=_clusters,
             check=_check_clusters,

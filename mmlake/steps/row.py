@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +12,7 @@ from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas,
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
+from mmlake.records import LEADING_ROLES, ROLES
 from mmlake.steps.step import Job, Step
 from mmlake.table_schema import TableSchema
 
@@ -192,22 +194,18 @@ def _check_verdicts(job: Job, verdicts: pa.Table) -> int:
     )
 
 
-def _admitted_tracks(job: Job) -> pa.Table:
-    tracks = job.read("tracks")
-    return tracks.filter(
-        pc.is_in(
-            tracks.column("digest"),
-            value_set=pa.array(contracts.admitted(job.read("verdicts", ["digest", "status"])), pa.string()),
-        )
-    )
+def _decoded(job: Job, *, roles: Sequence[str] = ROLES) -> pa.Table:
+    """The tracks that decoded and have one of the roles, whatever their verdict is: a new threshold makes no vector."""
+    tracks = contracts.made(job.read("tracks"))
+    return tracks.filter(pc.is_in(tracks.column("role"), value_set=pa.array(roles, pa.string())))
 
 
 def _fingerprints(job: Job) -> pa.Table:
-    return _fingerprints_of(job, _admitted_tracks(job))
+    return _fingerprints_of(job, _decoded(job, roles=LEADING_ROLES))
 
 
 def _retry_fingerprints(job: Job, fingerprints: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _fingerprints_of(job, _among(_admitted_tracks(job), wanted))
+    again = _fingerprints_of(job, _among(_decoded(job, roles=LEADING_ROLES), wanted))
     return _retried(schemas.FINGERPRINTS, fingerprints, wanted, again)
 
 
@@ -224,15 +222,17 @@ def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
 
 def near_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     """What a stamp says of the plugins whose tiers find the modality's near duplicates."""
-    return parts.steering(lake.parts.modality(modality).tiers)
+    tiers = lake.parts.modality(modality).tiers
+    foreign = {"settings/dedup": lake.settings.digest(("dedup",))} if any(tier.plugin for tier in tiers) else {}
+    return parts.steering(tiers) | foreign  # which settings a plugin reads, nobody says
 
 
 def _embeddings(job: Job) -> pa.Table:
-    return _embeddings_of(job, _admitted_tracks(job))
+    return _embeddings_of(job, _decoded(job))
 
 
 def _retry_embeddings(job: Job, embeddings: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _embeddings_of(job, _among(_admitted_tracks(job), wanted))
+    again = _embeddings_of(job, _among(_decoded(job), wanted))
     return _retried(schemas.EMBEDDINGS, embeddings, wanted, again)
 
 
@@ -255,11 +255,18 @@ def _encoding(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     return parts.steering([lake.parts.encoder(lake.encoder_of(modality), modality)])
 
 
-def _check_admitted(job: Job, table: pa.Table) -> int:
-    border = f"{job.modality}[{job.shard}]: admitted verdicts"
+def _check_fingerprints(job: Job, fingerprints: pa.Table) -> int:
+    return _check_decoded(job, fingerprints, _decoded(job, roles=LEADING_ROLES))
+
+
+def _check_embeddings(job: Job, embeddings: pa.Table) -> int:
+    return _check_decoded(job, embeddings, _decoded(job))
+
+
+def _check_decoded(job: Job, table: pa.Table, tracks: pa.Table) -> int:
+    border = f"{job.modality}[{job.shard}]: decoded tracks"
     contracts.failures_explained(border, table)
-    expected = contracts.admitted(job.read("verdicts", ["digest", "status"]))
-    return contracts.same_keys(border, expected, contracts.digests(table))
+    return contracts.same_keys(border, contracts.digests(tracks), contracts.digests(table))
 
 
 ROW_STEPS: dict[str, Step] = {
@@ -342,33 +349,34 @@ ROW_STEPS: dict[str, Step] = {
             name="fingerprints",
             stage="dedup",
             schema=schemas.FINGERPRINTS,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=_fingerprints,
             remake=_retry_fingerprints,
-            check=_check_admitted,
-            inputs=("tracks", "verdicts"),
-            settings=("dedup",),
+            check=_check_fingerprints,
+            inputs=("tracks",),
+            settings=dedup.FINGERPRINT_SETTINGS,
             parts=near_tiers,
             kinds=("numpy",),
             description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, "
-            "audio fingerprints. Admitted items only; one of which none can be made is a row with its code.",
+            "audio fingerprints. Of all decoded items that lead a sample; one of which none can be made is a row with "
+            "its code.",
         ),
         Step(
             name="embeddings",
             stage="embed",
             schema=schemas.EMBEDDINGS,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=_embeddings,
             remake=_retry_embeddings,
-            check=_check_admitted,
-            inputs=("tracks", "verdicts"),
+            check=_check_embeddings,
+            inputs=("tracks",),
             settings=("embed",),
             parts=_encoding,
             kinds=("pytorch",),
             gpu=True,
-            description="One unit vector per admitted item, with the encoder and revision that made it; an item that "
+            description="One unit vector per decoded item, with the encoder and revision that made it; an item that "
             "has none is a row with its code.",
         ),
     )

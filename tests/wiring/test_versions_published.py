@@ -101,15 +101,24 @@ def test_a_version_whose_step_was_made_from_something_else_is_not_complete(site)
     assert not publish.version_is_complete(lake, name)
 
 
-def test_a_new_bound_judges_anew_and_decodes_nothing_again(site) -> None:
-    """Verdicts and what follows them are made again; items, blobs, tracks and measures keep their stamps, times
-    included."""
+def test_a_new_bound_judges_anew_and_makes_no_vector_hash_or_picture_again(site) -> None:
+    """Verdicts and what selects are made again; everything that costs decoding keeps its stamp, times included."""
     site.publish()
-    before = written(site, kept := ("items", "blobs", "tracks", "measures"))
-    later = {name: written(site, [name]) for name in ("verdicts", "fingerprints", "embeddings", "duplicate_clusters")}
+    kept = ("items", "blobs", "tracks", "measures", "fingerprints", "embeddings")
+    before = written(site, kept)
+    later = {name: written(site, [name]) for name in ("verdicts", "duplicate_clusters")}
     assert site.publish(**LENIENT) == "curated-v002"
     assert written(site, kept) == before
     assert [name for name, stamps in later.items() if written(site, [name]) == stamps] == []
+
+
+def test_a_new_bound_of_duplicates_makes_no_fingerprint_again(site) -> None:
+    site.publish()
+    before = written(site, ["fingerprints"])
+    pairs = written(site, ["near_duplicates"])
+    site.publish(dedup={"text_jaccard": 0.6})
+    assert written(site, ["fingerprints"]) == before
+    assert written(site, ["near_duplicates"]) != pairs
 
 
 def test_a_new_bound_lets_the_item_into_the_next_version_alone(site) -> None:
