@@ -1,6 +1,6 @@
 """Dataset versions: immutable manifests named by the SHA-256 of their content, and refs that move between them.
 
-Enters: catalog rows and a recipe. Leaves: manifests, item tables, branches, tags, diffs. It never copies or reads
+Enters: samples, catalog rows and a recipe. Leaves: manifests, samples, branches, tags, diffs. It never copies or reads
 media.
 """
 
@@ -9,13 +9,15 @@ from __future__ import annotations
 from mmlake.versions.diff import Diff
 from mmlake.versions.manifest import Manifest
 from mmlake.versions.recipe import RECIPES, Recipe, check_policy
-from mmlake.versions.selection import EXCLUDED, VERSION_ITEMS, Selection, select
+from mmlake.versions.selection import CATALOG_COLUMNS, EXCLUDED, INTERLEAVED, VERSION_SAMPLES, Selection, select
 from mmlake.versions.store import VersionStore
 
 __all__ = [
+    "CATALOG_COLUMNS",
     "EXCLUDED",
+    "INTERLEAVED",
     "RECIPES",
-    "VERSION_ITEMS",
+    "VERSION_SAMPLES",
     "Diff",
     "Manifest",
     "Recipe",

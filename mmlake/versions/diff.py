@@ -12,35 +12,36 @@ import pyarrow as pa
 from mmlake.records import canonical_json
 from mmlake.versions.manifest import Manifest
 from mmlake.versions.segments import Segment
-from mmlake.versions.selection import VERSION_ITEMS
+from mmlake.versions.selection import VERSION_SAMPLES
 
-_MOVED = VERSION_ITEMS.append(pa.field("cause", pa.string()))
+_MOVED = VERSION_SAMPLES.append(pa.field("cause", pa.string()))
 _CHANGED = pa.schema(
     [
-        ("digest", pa.string()),
+        ("sample", pa.string()),
+        ("lead", pa.string()),
         ("modality", pa.string()),
         ("field", pa.string()),
         ("before", pa.string()),
         ("after", pa.string()),
     ]
 )
-NEW = "new"  # the cause of an added item that the older version had never seen
-# the cause of a removed item that the newer version does not know at all: erased, or its source is gone
+NEW = "new"  # the cause of an added sample that the older version had never seen
+# the cause of a removed sample that the newer version does not know at all: erased, or its source is gone
 ABSENT = "absent"
-ADMITTED_AGAIN = "was "  # prefix of an added item's cause: what had kept it out of the older version
+ADMITTED_AGAIN = "was "  # prefix of an added sample's cause: what had kept it out of the older version
 
 _Read = Callable[[Segment], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diff:
-    """The difference between two versions; tables are sorted by digest."""
+    """The difference between two versions; tables are sorted by sample."""
 
     before: str  # manifest id
     after: str
-    added: pa.Table  # VERSION_ITEMS and cause: new, or `was <cause>` where the older version had excluded it
-    removed: pa.Table  # VERSION_ITEMS and cause: what excludes it now, or absent
-    changed: pa.Table  # digest, modality, field, before, after (values as JSON): one row per field
+    added: pa.Table  # VERSION_SAMPLES and cause: new, or `was <cause>` where the older version had excluded it
+    removed: pa.Table  # VERSION_SAMPLES and cause: what excludes it now, or absent
+    changed: pa.Table  # sample, lead, modality, field, before, after (values as JSON): one row per field
     num_shared_segments: int
 
     def summary(self) -> dict[str, dict[str, dict[str, int]]]:
@@ -62,21 +63,21 @@ def compare(before: Manifest, after: Manifest, *, read: _Read) -> Diff:
         _causes(before.excluded_segments, come, read),
     )
     added = [
-        new[digest] | {"cause": ADMITTED_AGAIN + excluded_then[digest] if digest in excluded_then else NEW}
-        for digest in come
+        new[name] | {"cause": ADMITTED_AGAIN + excluded_then[name] if name in excluded_then else NEW} for name in come
     ]
-    removed = [old[digest] | {"cause": excluded_now.get(digest, ABSENT)} for digest in gone]
+    removed = [old[name] | {"cause": excluded_now.get(name, ABSENT)} for name in gone]
     changed = [
         {
-            "digest": digest,
-            "modality": new[digest]["modality"],
-            "field": name,
-            "before": canonical_json(old[digest][name]),
-            "after": canonical_json(new[digest][name]),
+            "sample": name,
+            "lead": new[name]["lead"],
+            "modality": new[name]["modality"],
+            "field": field,
+            "before": canonical_json(old[name][field]),
+            "after": canonical_json(new[name][field]),
         }
-        for digest in sorted(old.keys() & new.keys())
-        for name in VERSION_ITEMS.names
-        if old[digest][name] != new[digest][name]
+        for name in sorted(old.keys() & new.keys())
+        for field in VERSION_SAMPLES.names
+        if old[name][field] != new[name][field]
     ]
     return Diff(
         before=before.id,
@@ -89,16 +90,16 @@ def compare(before: Manifest, after: Manifest, *, read: _Read) -> Diff:
 
 
 def _rows(segments: Iterable[Segment], skip: set[str], read: _Read) -> dict[str, dict[str, Any]]:
-    return {row["digest"]: row for segment in segments if segment.digest not in skip for row in read(segment)}
+    return {row["sample"]: row for segment in segments if segment.digest not in skip for row in read(segment)}
 
 
-def _causes(segments: Iterable[Segment], digests: list[str], read: _Read) -> dict[str, str]:
-    """The cause of each digest (given sorted) that the segments name; only segments whose range holds one of them
-    are read."""
-    wanted, found = set(digests), dict[str, str]()
+def _causes(segments: Iterable[Segment], names: list[str], read: _Read) -> dict[str, str]:
+    """The cause of each sample (given sorted) that is out; only segments whose range holds one of them are read."""
+    wanted, found = set(names), dict[str, str]()
     for segment in segments:
-        if bisect_left(digests, segment.first) < bisect_right(digests, segment.last):
-            found |= {row["digest"]: row["cause"] for row in read(segment) if row["digest"] in wanted}
+        if bisect_left(names, segment.first) < bisect_right(names, segment.last):
+            rows = read(segment)
+            found |= {row["sample"]: row["cause"] for row in rows if row["is_whole"] and row["sample"] in wanted}
     return found
 
 

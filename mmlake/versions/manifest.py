@@ -4,34 +4,38 @@ or machine facts."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import LEADING_ROLES, canonical_json, digest_of
 from mmlake.versions.recipe import Recipe
 from mmlake.versions.segments import Segment
 
-SCHEMA = "mmlake.manifest/1"
+SCHEMA = "mmlake.manifest/2"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """One immutable version. Counts are of distinct digests, bytes of their blobs."""
+    """One immutable version. Items are the distinct digests of kept parts, bytes those of their blobs."""
 
     recipe: Recipe
     settings_digest: str
     encoders: Mapping[str, Any]  # encoder name -> revision, or a block of facts
     diversity: Mapping[str, Any] | None
     parents: tuple[str, ...]
-    totals: Mapping[str, Mapping[str, int]]  # modality -> num_items, size_bytes
-    # SPDX id -> num_items, size_bytes; an item with two licences counts under both
+    totals: Mapping[str, Mapping[str, int]]  # modality of items -> num_items, size_bytes
+    samples: Mapping[str, Mapping[str, int]]  # modality of samples -> num_samples, num_parts
+    # SPDX id -> num_samples, size_bytes; a sample with two licences counts under both
     licences: Mapping[str, Mapping[str, int]]
-    sources: Mapping[str, Mapping[str, int]]  # source -> num_items, size_bytes; likewise
-    excluded: Mapping[str, Mapping[str, int]]  # modality -> cause -> num_items
+    sources: Mapping[str, Mapping[str, int]]  # source -> num_samples, size_bytes; likewise
+    excluded: Mapping[str, Mapping[str, int]]  # modality of the lead -> cause -> samples that are out
+    masked: Mapping[str, Mapping[str, int]]  # modality -> cause -> parts left out of samples that stay
     segments: tuple[Segment, ...]
     excluded_segments: tuple[Segment, ...]
 
@@ -53,16 +57,33 @@ class Manifest:
         return digest_of(self.to_json().encode())
 
     @property
+    def content_digest(self) -> str:
+        """SHA-256 of the canonical text without the parents: what was made from it before does not change a version."""
+        return digest_of(replace(self, parents=()).to_json().encode())
+
+    @property
     def num_items(self) -> int:
         """Distinct digests in the version."""
         return sum(total["num_items"] for total in self.totals.values())
+
+    @property
+    def num_samples(self) -> int:
+        """Samples in the version."""
+        return sum(total["num_samples"] for total in self.samples.values())
+
+    @property
+    def num_excluded(self) -> int:
+        """Samples that the version left out."""
+        return sum(sum(causes.values()) for causes in self.excluded.values())
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """The manifest that `to_json` wrote. Raises SettingsError for another schema."""
         body: dict[str, Any] = json.loads(text)
         if body.pop("schema", None) != SCHEMA:
-            raise SettingsError(f"the manifest is not of schema {SCHEMA}; read it with the release that wrote it")
+            raise SettingsError(
+                f"the manifest is not of schema {SCHEMA}: it lists items, not samples; run `mmlake migrate` once"
+            )
         recipe: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in body["recipe"].items()
         }
@@ -73,24 +94,53 @@ class Manifest:
         return cls(**body)
 
 
-def totals_by(items: pa.Table, column: str) -> dict[str, dict[str, int]]:
-    """Per value of the column: num_items and size_bytes. A list column counts its row under each of its values."""
-    sums: dict[str, dict[str, int]] = {}
-    for value, size in zip(items[column].to_pylist(), items["size_bytes"].to_pylist(), strict=True):
-        for name in value if isinstance(value, list) else [value]:
-            total = sums.setdefault(name, {"num_items": 0, "size_bytes": 0})
-            total["num_items"] += 1
-            total["size_bytes"] += size
-    return dict(sorted(sums.items()))
+def counted(samples: pa.Table, excluded: pa.Table) -> dict[str, dict[str, dict[str, int]]]:
+    """The counts of a manifest by their names, from VERSION_SAMPLES and EXCLUDED."""
+    lists = samples["parts"].combine_chunks()
+    flat = pc.list_flatten(lists)
+    owner = pc.list_parent_indices(lists)
+    parts = pa.table({name: pc.struct_field(flat, name) for name in ("digest", "modality", "size_bytes")})
+    sizes = pa.table({"owner": owner, "size_bytes": parts["size_bytes"]}).group_by("owner").aggregate(
+        [("size_bytes", "sum")]
+    ).sort_by("owner")["size_bytes_sum"]  # fmt: skip
+    items = parts.group_by(["modality", "digest"]).aggregate([("size_bytes", "min")])
+    num_parts = pc.list_value_length(lists)
+    whole = excluded.filter(excluded["is_whole"])
+    whole = whole.append_column("rank", pc.index_in(whole["role"], value_set=pa.array(LEADING_ROLES)))
+    whole = whole.sort_by([("sample", "ascending"), ("rank", "ascending")])  # what leads comes first, nulls last
+    out = whole.group_by("sample", use_threads=False).aggregate([("cause", "first"), ("modality", "first")])
+    masked = excluded.filter(pc.invert(excluded["is_whole"]))
+    return {
+        "totals": _sums(items["modality"], {"num_items": None, "size_bytes": items["size_bytes_min"]}),
+        "samples": _sums(samples["modality"], {"num_samples": None, "num_parts": num_parts}),
+        "licences": _sums(samples["licences"], {"num_samples": None, "size_bytes": sizes}),
+        "sources": _sums(samples["sources"], {"num_samples": None, "size_bytes": sizes}),
+        "excluded": _causes(out["modality_first"], out["cause_first"]),
+        "masked": _causes(masked["modality"], masked["cause"]),
+    }
 
 
-def causes(excluded: pa.Table) -> dict[str, dict[str, int]]:
-    """Per modality and cause: the number of rows."""
+def _sums(names: pa.ChunkedArray, values: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Per name the sums of the values; None counts rows. A list of names counts its row under each of them."""
+    names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    columns = {key: pa.array(np.ones(len(names), np.int64)) if one is None else one for key, one in values.items()}
+    if pa.types.is_list(names.type):
+        rows = pc.list_parent_indices(names)
+        columns, names = {key: one.take(rows) for key, one in columns.items()}, pc.list_flatten(names)
+    grouped = pa.table({"name": names, **columns}).group_by("name").aggregate([(key, "sum") for key in columns])
+    rows = sorted(grouped.to_pylist(), key=lambda row: row["name"])
+    return {row["name"]: {key: int(row[f"{key}_sum"]) for key in columns} for row in rows}
+
+
+def _causes(modalities: pa.ChunkedArray, causes: pa.ChunkedArray) -> dict[str, dict[str, int]]:
+    table = (
+        pa.table({"modality": modalities, "cause": causes})
+        .group_by(["modality", "cause"])
+        .aggregate([([], "count_all")])
+    )
     counts: dict[str, dict[str, int]] = {}
-    pairs: Iterable[tuple[str, str]] = zip(excluded["modality"].to_pylist(), excluded["cause"].to_pylist(), strict=True)
-    for modality, cause in sorted(pairs):
-        by_cause = counts.setdefault(modality, {})
-        by_cause[cause] = by_cause.get(cause, 0) + 1
+    for row in sorted(table.to_pylist(), key=lambda row: (row["modality"], row["cause"])):
+        counts.setdefault(row["modality"], {})[row["cause"]] = row["count_all"]
     return counts
 
 

@@ -1,4 +1,5 @@
-"""Recipes: which catalog rows a version admits. A recipe is part of the manifest, so equal ids mean equal rules."""
+"""Recipes: which samples and which of their parts a version admits. A recipe is part of the manifest, so equal ids mean
+equal rules."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.records import ADMITTED, ROLES, STATUSES
 
-_TIERS = ("near", "semantic")
+_TIERS = ("exact", "near", "semantic")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +26,25 @@ class Recipe:
     statuses: tuple[str, ...] = ADMITTED
     # item statuses that enter; unreadable may never be among them
     drop_tiers: tuple[str, ...] = _TIERS
-    # duplicates tied to their survivor by these tiers stay out; exact duplicates are one digest anyway
+    # duplicates tied to their survivor by these tiers stay out. exact: of samples with the same leading parts one stays
     allow_licences: tuple[str, ...] = ()
     # SPDX ids; empty admits every licence that is not denied
     deny_licences: tuple[str, ...] = ()
     # SPDX ids; wins over allow_licences
     roles: tuple[str, ...] = ROLES
-    # item roles that enter
+    # roles whose parts enter
+    required_roles: tuple[str, ...] = ()
+    # a sample without a part of each of these roles stays out: ("caption",) for pictures with words alone
+    weighted: bool = True
+    # samples have the weight that their verdict gives; else 1, and no verdict changes the version
 
     def __post_init__(self) -> None:
-        for field, known in (("statuses", STATUSES[:-1]), ("drop_tiers", _TIERS), ("roles", ROLES)):
+        for field, known in (
+            ("statuses", STATUSES[:-1]),
+            ("drop_tiers", _TIERS),
+            ("roles", ROLES),
+            ("required_roles", ROLES),
+        ):
             if strangers := [value for value in getattr(self, field) if value not in known]:
                 raise SettingsError(f"recipe '{self.name}': {field} holds {strangers}, expected some of {list(known)}")
 
@@ -47,19 +57,19 @@ class Recipe:
         return "none stated" if self.allow_licences and not licences else None
 
 
-def check_policy(items: pa.Table, recipe: Recipe) -> None:
-    """Raises ContractBroken where an item's licence, status or role is not admitted by the recipe: nothing denied is
+def check_policy(samples: pa.Table, recipe: Recipe) -> None:
+    """Raises ContractBroken where a sample's licence or a part's role is not admitted by the recipe: nothing denied is
     ever published."""
-    for row in items.select(["digest", "licences", "status", "role"]).to_pylist():
+    for row in samples.select(["sample", "licences", "parts"]).to_pylist():
         if (licence := recipe.denied_licence(row["licences"])) is not None:
             raise ContractBroken(
-                f"item {row['digest']} has the licence {licence}, which recipe '{recipe.name}' denies; select the "
-                "items with that recipe"
+                f"sample {row['sample']} has the licence {licence}, which recipe '{recipe.name}' denies; select the "
+                "samples with that recipe"
             )
-        if row["status"] not in recipe.statuses or row["role"] not in recipe.roles:
+        if foreign := sorted({part["role"] for part in row["parts"]} - set(recipe.roles)):
             raise ContractBroken(
-                f"item {row['digest']} is {row['status']} {row['role']}, which recipe '{recipe.name}' does not "
-                "admit; select the items with that recipe"
+                f"sample {row['sample']} has a part of the role {foreign[0]}, which recipe '{recipe.name}' does not "
+                "admit; select the samples with that recipe"
             )
 
 
@@ -68,13 +78,15 @@ RECIPES: dict[str, Recipe] = {
     for recipe in (
         Recipe(
             name="everything",
-            description="Every readable distinct item, quarantined ones included: the baseline that curation "
+            description="Every distinct sample that can be read, quarantined ones included: the baseline that curation "
             "is measured against.",
             statuses=STATUSES[:-1],
-            drop_tiers=(),
+            drop_tiers=("exact",),
+            weighted=False,
         ),
         Recipe(
-            name="curated", description="Items without grave findings, one per cluster of near or semantic duplicates."
+            name="curated",
+            description="Samples without grave findings, one per cluster of near or semantic duplicates.",
         ),
     )
 }

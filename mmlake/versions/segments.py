@@ -1,8 +1,9 @@
 """Tables cut into content-addressed segments, so that versions share what they share.
 
-A segment ends behind every digest whose last 32 bits are a multiple of 1024. The cut depends on the digests alone: an
-item that comes or goes rewrites one segment. A segment is canonical JSON lines; its name is the SHA-256 of those lines,
-not of the file, whose compression may change between libraries: segments/ab/<sha256>.jsonl.z
+A segment ends behind every sample whose name's last 32 bits are a multiple of 1024; rows of one sample stay together.
+The cut depends on the names alone: a sample that comes or goes rewrites one segment. A segment is canonical JSON lines;
+its name is the SHA-256 of those lines, not of the file, whose compression may change between libraries:
+segments/ab/<sha256>.jsonl.z
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ from mmlake.errors import BlobCorrupt, BlobMissing
 from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
 
-_MEAN_ITEMS = 1024
+_MEAN_SAMPLES = 1024
 _BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """One piece of a manifest's item list, as the manifest names it."""
+    """One piece of a manifest's list of samples, as the manifest names it."""
 
     digest: str  # SHA-256 of the lines
-    num_items: int
+    num_rows: int
     size_bytes: int  # of the lines, before compression
-    first: str  # smallest item digest
-    last: str  # largest item digest
+    first: str  # smallest name of a sample
+    last: str  # largest name
 
 
 def cut(table: pa.Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows in segments; the table must be sorted by digest."""
+    """The rows in segments; the table must be sorted by sample."""
     rows: list[dict[str, Any]] = []
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         for row in batch.to_pylist():
-            rows.append(row)
-            if int(row["digest"][-8:], 16) % _MEAN_ITEMS == 0:
+            if rows and rows[-1]["sample"] != row["sample"] and int(rows[-1]["sample"][-8:], 16) % _MEAN_SAMPLES == 0:
                 yield rows
                 rows = []
+            rows.append(row)
     if rows:
         yield rows
 
@@ -67,10 +68,10 @@ class Segments:
         lines = b"".join(canonical_json(row).encode() + b"\n" for row in rows)
         segment = Segment(
             digest=digest_of(lines),
-            num_items=len(rows),
+            num_rows=len(rows),
             size_bytes=len(lines),
-            first=rows[0]["digest"],
-            last=rows[-1]["digest"],
+            first=rows[0]["sample"],
+            last=rows[-1]["sample"],
         )
         try:
             self._lines(segment.digest, segment.size_bytes)

@@ -21,11 +21,11 @@ from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of, is_digest
 from mmlake.store import write_atomically
 from mmlake.versions.diff import Diff, compare
-from mmlake.versions.manifest import Manifest, causes, totals_by
+from mmlake.versions.manifest import Manifest, counted
 from mmlake.versions.recipe import Recipe, check_policy
 from mmlake.versions.refs import Move, Refs, safe_name, utc_now
 from mmlake.versions.segments import Segment, Segments
-from mmlake.versions.selection import EXCLUDED, VERSION_ITEMS
+from mmlake.versions.selection import EXCLUDED, PART, VERSION_SAMPLES
 
 _PREFIX = re.compile(r"[0-9a-f]{4,63}")
 
@@ -40,7 +40,7 @@ class VersionStore:
 
     def build(
         self,
-        items: pa.Table,
+        samples: pa.Table,
         *,
         recipe: Recipe,
         settings_digest: str,
@@ -50,25 +50,16 @@ class VersionStore:
         excluded: pa.Table | None = None,
         name: str | None = None,
     ) -> Manifest:
-        """The published version; the same arguments always give the same id. parents: refs or ids. name: a tag to put
-        on it.
+        """The published version; the same arguments always give the same id, and content that a parent has already is
+        that parent. parents: refs or ids. name: a tag to put on it.
 
-        Raises ContractBroken where an item occurs twice, is also excluded, or is not admitted by the recipe (licence,
-        status, role).
+        Raises ContractBroken where a sample occurs twice, is also excluded as a whole, or is not admitted by the recipe
+        (licence, role).
         """
-        items = _sorted(items, VERSION_ITEMS)
-        left_out = _sorted(excluded, EXCLUDED) if excluded is not None else EXCLUDED.empty_table()
-        digests = (
-            pa.concat_arrays(items["digest"].chunks + left_out["digest"].chunks)
-            if items.num_rows + left_out.num_rows
-            else pa.array([], pa.string())
-        )
-        if digests.null_count or pc.count_distinct(digests).as_py() != len(digests):
-            raise ContractBroken(
-                f"{len(digests)} rows selected and excluded hold {pc.count_distinct(digests).as_py()} distinct "
-                "digests; every digest must stand in one table once"
-            )
-        check_policy(items, recipe)
+        samples = _conformed(samples, VERSION_SAMPLES)
+        left_out = _conformed(excluded, EXCLUDED) if excluded is not None else EXCLUDED.empty_table()
+        _check_once(samples, left_out)
+        check_policy(samples, recipe)
         if name is not None:
             safe_name(name)
         parents = tuple(sorted(self.resolve(parent) for parent in parents))
@@ -79,13 +70,13 @@ class VersionStore:
                 encoders=encoders,
                 diversity=diversity,
                 parents=parents,
-                totals=totals_by(items, "modality"),
-                licences=totals_by(items, "licences"),
-                sources=totals_by(items, "sources"),
-                excluded=causes(left_out),
-                segments=self._segments.write(items),
+                segments=self._segments.write(samples),
                 excluded_segments=self._segments.write(left_out),
+                **counted(samples, left_out),  # type: ignore[arg-type]
             )
+            content = manifest.content_digest
+            same = (one for one in map(self.read, parents) if one.content_digest == content)
+            manifest = next(same, manifest)
             self._write_manifest(manifest)
             if name is not None:
                 self._refs.create("tags", name, manifest.id)
@@ -123,17 +114,31 @@ class VersionStore:
             raise BlobCorrupt(f"manifest {id_} in {self.root} does not hash to its name; build the version again")
         return Manifest.from_json(text.decode())
 
-    def iter_items(self, ref: str) -> Iterator[pa.Table]:
-        """The version's items in order of digest, one segment in memory at a time."""
+    def iter_samples(self, ref: str) -> Iterator[pa.Table]:
+        """The version's samples in order of their names, one segment in memory at a time."""
         for segment in self.read(ref).segments:
-            yield pa.Table.from_pylist(self._segments.read(segment), schema=VERSION_ITEMS)
+            yield pa.Table.from_pylist(self._segments.read(segment), schema=VERSION_SAMPLES)
+
+    def samples(self, ref: str) -> pa.Table:
+        """The version's samples (VERSION_SAMPLES), sorted."""
+        return pa.concat_tables([VERSION_SAMPLES.empty_table(), *self.iter_samples(ref)])
+
+    def iter_items(self, ref: str) -> Iterator[pa.Table]:
+        """The kept parts of the version (PART), segment by segment; a digest may come more than once."""
+        for samples in self.iter_samples(ref):
+            yield pa.Table.from_struct_array(pc.list_flatten(samples["parts"]))
 
     def items(self, ref: str) -> pa.Table:
-        """The version's items (VERSION_ITEMS), sorted by digest."""
-        return pa.concat_tables([VERSION_ITEMS.empty_table(), *self.iter_items(ref)])
+        """The distinct items of the version, sorted by digest: digest, modality, content_type, size_bytes."""
+        names = ["digest", "modality", "content_type", "size_bytes"]
+        parts = [part.select(names) for part in self.iter_items(ref)]
+        schema = pa.schema([(name, PART.field(name).type) for name in names])
+        table = pa.concat_tables([schema.empty_table(), *parts])
+        first = table.group_by("digest", use_threads=False).aggregate([(name, "first") for name in names[1:]])
+        return first.rename_columns(names).cast(schema).sort_by("digest")
 
     def excluded(self, ref: str) -> pa.Table:
-        """What the version left out (EXCLUDED), sorted by digest."""
+        """What the version left out (EXCLUDED), sorted by sample."""
         parts = [
             pa.Table.from_pylist(self._segments.read(segment), schema=EXCLUDED)
             for segment in self.read(ref).excluded_segments
@@ -148,16 +153,11 @@ class VersionStore:
         except (BlobMissing, BlobCorrupt) as error:
             return [str(error)]
         problems: list[str] = []
-        items = self._sound_rows(manifest.segments, VERSION_ITEMS, problems)
+        samples = self._sound_rows(manifest.segments, VERSION_SAMPLES, problems)
         left_out = self._sound_rows(manifest.excluded_segments, EXCLUDED, problems)
         if not problems:
-            for what, counted in (
-                ("totals", totals_by(items, "modality")),
-                ("licences", totals_by(items, "licences")),
-                ("sources", totals_by(items, "sources")),
-                ("excluded", causes(left_out)),
-            ):
-                if counted != getattr(manifest, what):
+            for what, counts in counted(samples, left_out).items():
+                if counts != getattr(manifest, what):
                     problems.append(
                         f"manifest {manifest.id}: its {what} do not add up to its segments; build the version again"
                     )
@@ -231,7 +231,7 @@ class VersionStore:
             except (BlobMissing, BlobCorrupt) as error:
                 problems.append(str(error))
                 continue
-            if (len(part), part[0]["digest"], part[-1]["digest"]) != (segment.num_items, segment.first, segment.last):
+            if (len(part), part[0]["sample"], part[-1]["sample"]) != (segment.num_rows, segment.first, segment.last):
                 problems.append(
                     f"segment {segment.digest}: its rows are not those that the manifest counts; build the "
                     "version again"
@@ -248,5 +248,22 @@ class VersionStore:
         return self.root / "manifests" / f"{id_}.json"
 
 
-def _sorted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    return table.select(schema.names).cast(schema).sort_by("digest")
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the schema's columns, sorted by sample; rows of one sample keep their order."""
+    table = table.select(schema.names).cast(schema)
+    return table.take(pc.sort_indices(table["sample"]))
+
+
+def _check_once(samples: pa.Table, excluded: pa.Table) -> None:
+    """Raises ContractBroken where a sample is there twice, or is in the version and out of it at once."""
+    names, out = samples["sample"], excluded.filter(excluded["is_whole"])["sample"]
+    if names.null_count or pc.count_distinct(names).as_py() != len(names):
+        raise ContractBroken(
+            f"{len(names)} rows selected hold {pc.count_distinct(names).as_py()} distinct samples; every sample must "
+            "stand there once"
+        )
+    both = names.filter(pc.is_in(names, value_set=out.combine_chunks()))
+    if len(both):
+        raise ContractBroken(
+            f"{len(both)} samples are selected and excluded at once, such as {both[0]}; select them again"
+        )
