@@ -12,94 +12,15 @@ from hypothesis import strategies as st
 from mmlake.errors import BlobCorrupt, ContractBroken, LakeLocked, RefExists, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of
-from mmlake.versions import EXCLUDED, RECIPES, VERSION_ITEMS, Recipe, VersionStore, select
+from mmlake.versions import EXCLUDED, Recipe, VersionStore
 from mmlake.versions.segments import cut
-
-CURATED = RECIPES["curated"]
-
-
-def name(number: int) -> str:
-    return digest_of(str(number).encode())
-
-
-def catalog_row(number: int, **fields) -> dict:
-    base = {
-        "digest": name(number),
-        "modality": "text",
-        "role": "document",
-        "content_type": "text/plain",
-        "size_bytes": number,
-        "weight": 1.0,
-        "status": "ok",
-        "licences": ["MIT"],
-    }
-    return (
-        base
-        | {
-            "sources": ["news"],
-            "sample_ids": [f"s/{number}"],
-            "rule": None,
-            "reason": None,
-            "tier": None,
-            "survivor": None,
-        }
-        | fields
-    )
-
-
-_CATALOG = pa.schema(
-    [*VERSION_ITEMS, ("rule", pa.string()), ("reason", pa.string()), ("tier", pa.string()), ("survivor", pa.string())]
-)
-
-
-def chosen(rows: list[dict], recipe: Recipe = CURATED):
-    return select(pa.Table.from_pylist(rows, schema=_CATALOG), recipe)
-
-
-def build(store: VersionStore, rows: list[dict], recipe: Recipe = CURATED, **fields):
-    selection = chosen(rows, recipe)
-    facts = {"settings_digest": "s", "encoders": {"words": "1"}, "diversity": {"vendi": 3.5}}
-    return store.build(selection.items, recipe=recipe, excluded=selection.excluded, **(facts | fields))
-
-
-def many(count: int, **fields) -> list[dict]:
-    return [catalog_row(number, **fields) for number in range(count)]
+from tests.versions.sample_rows import CURATED, build, caption, catalog_row, chosen, many, name, part, picture, sample
 
 
 @pytest.fixture
 def store(tmp_path) -> VersionStore:
     times = iter(f"2026-01-01T00:00:{second:02d}+00:00" for second in range(60))
     return VersionStore(tmp_path, clock=lambda: next(times))
-
-
-@pytest.mark.parametrize(
-    ("fields", "cause"),
-    [
-        ({"status": "flagged", "weight": 0.5}, None),
-        ({"status": "quarantined", "rule": "blank"}, "rule:blank"),
-        ({"status": "unreadable"}, "status:unreadable"),
-        ({"tier": "near", "survivor": name(9)}, "tier:near"),
-        ({"tier": "semantic", "survivor": name(9)}, "tier:semantic"),
-        ({"licences": ["GPL-3.0-only", "MIT"]}, "licence:GPL-3.0-only"),
-        ({"role": "caption"}, "role:caption"),
-    ],
-)
-def test_every_row_is_selected_or_excluded_with_its_cause(fields: dict, cause: str | None) -> None:
-    recipe = replace(CURATED, deny_licences=("GPL-3.0-only",), roles=("document", "media"))
-    selection = chosen([catalog_row(1, **fields), catalog_row(2)], recipe)
-    assert selection.items.num_rows + selection.excluded.num_rows == 2
-    assert selection.excluded["cause"].to_pylist() == ([] if cause is None else [cause])
-
-
-def test_everything_keeps_quarantined_items_and_duplicates_but_nothing_unreadable() -> None:
-    rows = [
-        catalog_row(1, status="quarantined", rule="blank"),
-        catalog_row(2, tier="near"),
-        catalog_row(3, status="unreadable", rule="undecodable"),
-    ]
-    selection = chosen(rows, RECIPES["everything"])
-    assert sorted(selection.items["digest"].to_pylist()) == sorted([name(1), name(2)])
-    assert selection.excluded["cause"].to_pylist() == ["rule:undecodable"]
 
 
 def test_an_allow_list_denies_items_without_a_licence_or_with_a_second_one() -> None:
@@ -116,16 +37,11 @@ def test_a_recipe_can_never_admit_unreadable_items() -> None:
         Recipe(name="bad", description="", statuses=("unreadable",))
 
 
-def test_a_digest_twice_in_the_catalog_breaks_the_contract() -> None:
-    with pytest.raises(ContractBroken, match="twice"):
-        chosen([catalog_row(1), catalog_row(1)])
-
-
 def test_denied_items_are_never_published(store) -> None:
     selection = chosen([catalog_row(1)])
     with pytest.raises(ContractBroken, match="licence MIT"):
         store.build(
-            selection.items,
+            selection.samples,
             recipe=replace(CURATED, deny_licences=("MIT",)),
             settings_digest="s",
             encoders={},
@@ -153,18 +69,26 @@ def test_totals_add_up(store) -> None:
         catalog_row(1, licences=["CC0-1.0", "MIT"]),
         catalog_row(2),
         catalog_row(3, modality="image", status="quarantined", rule="blank"),
+        catalog_row(4, status="quarantined", rule="junk"),
     ]
-    manifest = build(store, rows)
+    samples = [sample(part(1), caption(2), caption(4)), sample(part(2)), sample(picture(3), caption(2))]
+    manifest = build(store, rows, samples)
     assert manifest.totals == {"text": {"num_items": 2, "size_bytes": 3}}
-    assert manifest.licences == {"CC0-1.0": {"num_items": 1, "size_bytes": 1}, "MIT": {"num_items": 2, "size_bytes": 3}}
+    assert manifest.samples == {"text": {"num_samples": 2, "num_parts": 3}}
+    assert manifest.licences == {
+        "CC0-1.0": {"num_samples": 1, "size_bytes": 3},
+        "MIT": {"num_samples": 2, "size_bytes": 5},
+    }
     assert manifest.excluded == {"image": {"rule:blank": 1}}
+    assert manifest.masked == {"text": {"rule:junk": 1}}
+    assert (manifest.num_items, manifest.num_samples, manifest.num_excluded) == (2, 2, 1)
 
 
-def test_items_come_back_sorted_and_whole(store, monkeypatch) -> None:
-    monkeypatch.setattr("mmlake.versions.segments._MEAN_ITEMS", 64)
+def test_samples_come_back_sorted_and_whole(store, monkeypatch) -> None:
+    monkeypatch.setattr("mmlake.versions.segments._MEAN_SAMPLES", 64)
     manifest = build(store, rows := many(1000, weight=0.25))
-    items = store.items(manifest.id)
-    assert items.equals(chosen(rows).items)
+    assert store.samples(manifest.id).equals(chosen(rows).samples)
+    assert store.items(manifest.id)["digest"].to_pylist() == sorted(name(number) for number in range(1000))
     assert sum(part.num_rows for part in store.iter_items(manifest.id)) == 1000
     assert len(manifest.segments) > 1
 
@@ -178,20 +102,18 @@ def test_an_empty_version_is_a_version(store) -> None:
 @given(st.sets(st.integers(0, 10**6), min_size=1, max_size=60), st.integers(0, 10**6))
 def test_one_more_item_changes_one_segment_or_splits_it(numbers: set[int], extra: int) -> None:
     def pieces(members: set[int]) -> set[tuple[str, ...]]:
-        rows = pa.table({"digest": sorted(name(number) for number in members)})
-        return {tuple(row["digest"] for row in part) for part in cut(rows)}
+        rows = pa.table({"sample": sorted(name(number) for number in members)})
+        return {tuple(row["sample"] for row in piece) for piece in cut(rows)}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlake.versions.segments._MEAN_ITEMS", 4)
+        patch.setattr("mmlake.versions.segments._MEAN_SAMPLES", 4)
         assert len(pieces(numbers) - pieces(numbers | {extra})) <= 1
         assert len(pieces(numbers | {extra}) - pieces(numbers)) <= 2
-        assert sorted(digest for part in pieces(numbers) for digest in part) == sorted(
-            name(number) for number in numbers
-        )
+        assert sorted(one for piece in pieces(numbers) for one in piece) == sorted(name(number) for number in numbers)
 
 
 def test_two_versions_share_the_segments_they_share(store, monkeypatch) -> None:
-    monkeypatch.setattr("mmlake.versions.segments._MEAN_ITEMS", 64)
+    monkeypatch.setattr("mmlake.versions.segments._MEAN_SAMPLES", 64)
     one, two = build(store, many(1000)), build(store, many(1001))
     shared = {segment.digest for segment in one.segments} & {segment.digest for segment in two.segments}
     assert len(shared) >= len(one.segments) - 1 >= 8
@@ -285,9 +207,9 @@ def test_diff_says_what_came_went_and_changed_and_why(store) -> None:
         "removed": {"text": {"absent": 1, "tier:near": 1}},
         "changed": {"text": {"weight": 1}},
     }
-    assert diff.changed.to_pylist() == [
-        {"digest": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}
-    ]
+    (changed,) = diff.changed.to_pylist()
+    expected = {"lead": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}
+    assert changed == expected | {"sample": changed["sample"]}
 
 
 def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None:
@@ -299,8 +221,8 @@ def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None
 def test_diff_forwards_and_backwards_agree(store) -> None:
     one, two = build(store, many(40)).id, build(store, many(60)[10:]).id
     there, back = store.diff(one, two), store.diff(two, one)
-    assert there.added["digest"].equals(back.removed["digest"])
-    assert there.removed["digest"].equals(back.added["digest"])
+    assert there.added["sample"].equals(back.removed["sample"])
+    assert there.removed["sample"].equals(back.added["sample"])
 
 
 def test_parents_must_exist_and_are_kept(store) -> None:
@@ -318,7 +240,7 @@ def test_every_flipped_byte_is_found_and_a_rebuild_repairs_it(store, folder: str
     for position in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         # zlib carries a few bits that mean nothing
-        assert store.verify(id_) or store.items(id_).equals(chosen(many(30)).items)
+        assert store.verify(id_) or store.samples(id_).equals(chosen(many(30)).samples)
     path.write_bytes(whole[:-9])
     assert store.verify(id_) != []
     build(store, many(30))
@@ -407,7 +329,17 @@ def test_a_torn_log_line_is_passed_over(store) -> None:
 
 def test_the_excluded_rows_come_back(store) -> None:
     id_ = build(store, [catalog_row(1), catalog_row(2, status="quarantined", rule="blank", reason="luma_std=0")]).id
-    assert store.excluded(id_).to_pylist() == [
-        {"digest": name(2), "modality": "text", "size_bytes": 2, "cause": "rule:blank", "detail": "luma_std=0"}
-    ]
+    (row,) = store.excluded(id_).to_pylist()
+    assert {field: row[field] for field in ("digest", "modality", "role", "is_whole", "cause", "detail")} == {
+        "digest": name(2), "modality": "text", "role": "document", "is_whole": True, "cause": "rule:blank",
+        "detail": "luma_std=0",
+    }  # fmt: skip
     assert store.excluded(id_).schema.equals(EXCLUDED)
+
+
+def test_content_that_the_parent_has_already_is_the_parent(store) -> None:
+    one = build(store, many(3), name="v1")
+    again = build(store, many(3), parents=("v1",), name="v2")
+    assert again.id == one.id
+    assert store.tags() == {"v1": one.id, "v2": one.id}
+    assert build(store, many(4), parents=("v2",)).id != one.id
