@@ -22,7 +22,7 @@ def story_of(lake: Lake, digest: str) -> Story:
 
 
 def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
-    """One row per version: whether it holds the digest, and if not, the cause."""
+    """One row per version: in how many of its samples it holds the digest, and if in none, the cause."""
     names: dict[str, list[str]] = {}
     for name in version_names(lake):
         if name in lake.versions.tags():
@@ -31,11 +31,14 @@ def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
     for id_, known_as in names.items():
         excluded = lake.versions.excluded(id_)
         left_out = excluded.filter(pc.equal(excluded.column("digest"), digest)).to_pylist()
-        held = any(pc.any(pc.equal(part.column("digest"), digest)).as_py() for part in lake.versions.iter_items(id_))
+        num_samples = sum(
+            pc.sum(pc.equal(part.column("digest"), digest)).as_py() or 0 for part in lake.versions.iter_items(id_)
+        )
         cause = (
             f"{left_out[0]['cause']}{': ' + left_out[0]['detail'] if left_out[0]['detail'] else ''}"
             if left_out
             else "was not in the lake when the version was made"
         )
-        rows.append({"version": id_, "names": known_as, "held": held} | ({} if held else {"cause": cause}))
+        held = {"held": num_samples > 0, "num_samples": num_samples}
+        rows.append({"version": id_, "names": known_as, **held} | ({} if num_samples else {"cause": cause}))
     return rows

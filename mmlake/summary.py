@@ -73,20 +73,21 @@ class Summary:
         ]
         drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
-            columns = ["version", "id", "items", "excluded", "diversity", "nDCG@10", "decision"]
+            numbers = ["samples", "parts", "items", "excluded", "masked", "pairs kept"]
+            columns = ["version", "id", *numbers, "diversity", "nDCG@10", "decision"]
             lines = [
                 [
                     row["version"],
                     row["id"][:16],
-                    row["num_items"],
-                    row["num_excluded"],
+                    *(row[name] for name in ("num_samples", "num_parts", "num_items", "num_excluded", "num_masked")),
+                    "" if row["pairs_kept_fraction"] is None else f"{row['pairs_kept_fraction']:.1%}",
                     _by_modality(row["diversity"]),
                     _by_modality(row["scores"]),
                     row["decision"] or "",
                 ]
                 for row in self.versions
             ]
-            drawn.append(table("Versions", columns, lines, right=["items", "excluded"]))
+            drawn.append(table("Versions", columns, lines, right=numbers))
         return drawn
 
     def stages(self) -> list[Table]:
@@ -120,8 +121,12 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "version": name,
         "id": "",
-        "num_items": 0,
-        "num_excluded": 0,
+        "num_samples": 0,
+        "num_parts": 0,  # kept ones
+        "num_items": 0,  # distinct digests of kept parts
+        "num_excluded": 0,  # samples
+        "num_masked": 0,  # parts of samples that stay
+        "pairs_kept_fraction": None,  # of captions and transcripts whose lead stays; null where there are none
         "diversity": {},
         "scores": {},
         "decision": None,
@@ -132,9 +137,14 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
     made = lake.versions.read(name)
     row |= {
         "id": made.id,
+        "num_samples": made.num_samples,
+        "num_parts": sum(total["num_parts"] for total in made.samples.values()),
         "num_items": made.num_items,
-        "num_excluded": sum(sum(causes.values()) for causes in made.excluded.values()),
+        "num_excluded": made.num_excluded,
+        "num_masked": made.num_masked,
     }
+    if num_pairs := sum(count["num_pairs"] for count in made.pairs.values()):
+        row["pairs_kept_fraction"] = sum(count["num_kept"] for count in made.pairs.values()) / num_pairs
     row["diversity"] = {modality: space["normalized_entropy"] for modality, space in (made.diversity or {}).items()}
     for step in ("probe_scores", "decision"):
         try:

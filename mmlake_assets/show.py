@@ -72,16 +72,16 @@ class Shown:
     def _empty(self, lake: str) -> Iterator[str]:
         """A line for each version of this run that nothing came into."""
         for row in self.summary.versions:
-            if row["version"] in self.versions.values() and not row["num_items"]:
+            if row["version"] in self.versions.values() and not row["num_samples"]:
                 is_reported = (
-                    "everything" in self.lake.versions.branches() and self.lake.versions.read("everything").num_items
+                    "everything" in self.lake.versions.branches() and self.lake.versions.read("everything").num_samples
                 )
                 where = (
                     f"`mmlake diff everything {row['version']} --lake {lake}` says why"
                     if is_reported
                     else "the report says why"
                 )
-                yield f"{row['version']}: 0 of {number_of(row['num_excluded'], 'item')} admitted; {where}"
+                yield f"{row['version']}: 0 of {number_of(row['num_excluded'], 'sample')} admitted; {where}"
 
 
 def run_and_show(

@@ -16,7 +16,7 @@ PANEL = "Versions"
 
 @app.command(rich_help_panel=PANEL)
 def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
-    """Every version with its items, diversity, scores and decision; branches and where they point.
+    """Every version with its samples, diversity, scores and decision; branches and where they point.
 
     Example: `mmlake versions`
     """
@@ -32,8 +32,10 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
             [
                 row["version"],
                 short(row["id"]),
+                row["num_samples"],
                 row["num_items"],
                 row["num_excluded"],
+                row["num_masked"],
                 row["decision"] or "",
                 row["baseline"] or "",
             ]
@@ -42,9 +44,9 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
         out.print(
             table(
                 "Versions",
-                ["version", "id", "items", "excluded", "decision", "against"],
+                ["version", "id", *(numbers := ["samples", "items", "excluded", "masked"]), "decision", "against"],
                 lines,
-                right=["items", "excluded"],
+                right=numbers,
             )
         )
         out.print()
@@ -57,7 +59,9 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
 def diff(
     before: Annotated[str, typer.Argument(help="Version, branch, tag, id or the first characters of an id.")],
     after: Annotated[str, typer.Argument(help="The same, for the newer one.")],
-    items: Annotated[bool, typer.Option("--items", help="List the items too, not only their number by cause.")] = False,
+    samples: Annotated[
+        bool, typer.Option("--samples", help="List the samples too, not only their number by cause.")
+    ] = False,
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,8 +71,8 @@ def diff(
     """
     found = open_lake(lake).versions.diff(before, after)
     data: dict[str, Any] = {"before": found.before, "after": found.after, **found.summary()}
-    if items:
-        data["items"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
+    if samples:
+        data["samples"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
 
     def draw(out: Console) -> None:
         lines = [
@@ -80,21 +84,22 @@ def diff(
         out.print(
             table(
                 f"{before} {short(found.before)} -> {after} {short(found.after)}",
-                ["", "modality", "cause", "items"],
+                ["", "modality", "cause", "samples"],
                 lines,
-                right=["items"],
+                right=["samples"],
             )
             if lines
             else "no difference"
         )
-        for name, rows in data.get("items", {}).items():
+        for name, rows in data.get("samples", {}).items():
             out.print(
                 table(
                     name,
-                    ["digest", "modality", "cause"],
+                    ["sample", "lead", "modality", "cause"],
                     [
                         [
-                            row["digest"],
+                            row["sample"],
+                            short(row["lead"]),
                             row["modality"],
                             row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
                         ]

@@ -26,28 +26,30 @@ def recheck_catalog(lake: Lake) -> int:
 
 
 def recheck_manifest(lake: Lake, version: str) -> int:
-    """Items of the version: manifest and segments hash to their names, totals add up, and no item is excluded at the
-    same time. Raises ContractBroken."""
+    """Samples of the version: manifest and segments hash to their names, totals add up, and no sample is excluded too.
+    Raises ContractBroken."""
     if problems := lake.versions.verify(version):
         raise ContractBroken(f"{version}: {'; '.join(problems)}")
-    held = lake.versions.items(version).column("digest").to_pylist()
-    both = set(held) & set(lake.versions.excluded(version).column("digest").to_pylist())
+    held = lake.versions.samples(version).column("sample").to_pylist()
+    excluded = lake.versions.excluded(version)
+    both = set(held) & set(excluded.filter(excluded["is_whole"]).column("sample").to_pylist())
     if both:
         raise ContractBroken(
-            f"{version}: {len(both)} items are held and excluded at once, such as {min(both)}; build the version again"
+            f"{version}: {len(both)} samples are held and excluded at once, such as {min(both)}; build the version "
+            "again"
         )
     return len(held)
 
 
 def recheck_shards(lake: Lake, version: str) -> int:
-    """Items in the version's training shards, every one of the manifest, every byte hashed. Raises ShardCorrupt,
+    """Samples in the version's training shards, every one of the manifest, every byte hashed. Raises ShardCorrupt,
     ContractBroken."""
     directory = lake.shards_dir / lake.versions.resolve(version)
     if problems := verify_shards(directory):
         raise ShardCorrupt(f"{version}: {'; '.join(problems)}; materialize training_shards again")
-    held, written = lake.versions.read(version).num_items, ShardIndex.read(directory).num_items
+    held, written = lake.versions.read(version).num_samples, ShardIndex.read(directory).num_samples
     if held != written:
         raise ContractBroken(
-            f"{version}: the manifest holds {held} items, its shards {written}; materialize training_shards again"
+            f"{version}: the manifest holds {held} samples, its shards {written}; materialize training_shards again"
         )
     return written

@@ -25,19 +25,20 @@ def write_result(lake: Lake, version: str, step: str, document: dict[str, Any]) 
     return digest_of(data)
 
 
-def catalog_of(lake: Lake, version: str) -> str | None:
-    """Data version of the catalog that the version was selected from; None where no record says.
+def made_from(lake: Lake, version: str) -> dict[str, str] | None:
+    """Data versions of the tables that the version was selected from; None where no record says.
 
     The stamp says it, and before there is a stamp the result document, which is written before the version gets its
     name.
     """
     stamp = lake.tables.stamp(slot_of("manifest", version))
     if stamp is not None:
-        return stamp.inputs.get("all/catalog")
+        return dict(stamp.inputs)
     try:
-        return read_result(lake, version, "manifest").get("catalog")
+        recorded: dict[str, str] | None = read_result(lake, version, "manifest").get("made_from")
     except MmlakeError:
         return None
+    return recorded
 
 
 def read_result(lake: Lake, version: str, step: str) -> dict[str, Any]:

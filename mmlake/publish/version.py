@@ -10,9 +10,10 @@ from typing import Any
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import version_outputs
-from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_is_current
-from mmlake.publish.results import catalog_of
+from mmlake.publish.results import made_from
+from mmlake.publish.samples import samples_are_current
+from mmlake.publish.selected import selected_from
 from mmlake.publish.version_names import next_version, slot_of, version_names
 from mmlake.tables import Stamp, Stopwatch
 
@@ -40,10 +41,11 @@ VERSION_STEPS: dict[str, VersionStep] = {
         VersionStep(
             name="manifest",
             stage="versions",
-            inputs=("catalog",),
+            inputs=("catalog", "samples"),
             make=version_outputs.manifest,
-            description="The immutable, content-addressed list of what the version holds and what it leaves out, with "
-            "diversity, licences and parents.",
+            code_version="2",
+            description="The immutable, content-addressed list of the samples that the version holds and of what it "
+            "leaves out, with diversity, licences and parents.",
         ),
         VersionStep(
             name="diversity",
@@ -55,6 +57,7 @@ VERSION_STEPS: dict[str, VersionStep] = {
             name="training_shards",
             stage="shards",
             make=version_outputs.training_shards,
+            code_version="2",
             settings=("shards",),
             kinds=("webdataset",),
             description="WebDataset tars with index and checksums; equal versions give equal bytes.",
@@ -104,9 +107,8 @@ VERSION_STEPS: dict[str, VersionStep] = {
 
 def version_inputs(step: VersionStep, lake: Lake, version: str) -> dict[str, str]:
     """Data version of every input of the step."""
-    if step.inputs == ("catalog",):
-        stamp = lake.tables.stamp(CATALOG)
-        return {"all/catalog": stamp.data_version if stamp else ""}
+    if step.name == "manifest":
+        return selected_from(lake)
     stamps = {name: lake.tables.stamp(slot_of(name, version)) for name in step.inputs}
     return {f"all/{name}": stamp.data_version if stamp else "" for name, stamp in stamps.items()}
 
@@ -155,11 +157,11 @@ def version_is_complete(lake: Lake, version: str) -> bool:
 
 
 def needs_version(lake: Lake, recipe: str) -> tuple[str, bool]:
-    """(name, whether it is new): the version of the recipe that holds the catalog as it is now."""
+    """(name, whether it is new): the version of the recipe that holds samples and catalog as they are now."""
     names = version_names(lake, recipe)
-    if names and catalog_is_current(lake):
-        held, stamp = catalog_of(lake, names[-1]), lake.tables.stamp(CATALOG)
-        if held is None or (stamp is not None and held == stamp.data_version):
+    if names and catalog_is_current(lake) and samples_are_current(lake):
+        held = made_from(lake, names[-1])
+        if held is None or held == selected_from(lake):
             return names[-1], False
     return next_version(lake, recipe), True
 

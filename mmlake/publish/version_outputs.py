@@ -14,16 +14,16 @@ from mmlake.errors import ContractBroken, MmlakeError, RefMissing
 from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
-from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.catalog import catalog_inputs
-from mmlake.publish.results import catalog_of, read_result, result_path, write_result
+from mmlake.publish.results import made_from, read_result, result_path, write_result
+from mmlake.publish.selected import held_digests, selected, selected_from
 from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
-from mmlake.versions import Manifest, select
+from mmlake.versions import INTERLEAVED, Manifest
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
-_SETTINGS = ("sources", "preprocess", "quality", "dedup", "embed")  # what a version's content depends on
+_SETTINGS = ("sources", "preprocess", "embed")  # what the content of every version depends on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,60 +39,52 @@ class Result:
 
 
 def manifest(lake: Lake, version: str, advance: Advance) -> Result:
-    """The version built from the catalog, tagged with its name, its branch moved to it. A name that is taken keeps
-    what it names."""
-    recipe, stamp = recipe_of(version), lake.tables.stamp(CATALOG)
-    current = stamp.data_version if stamp else ""
+    """The version built from samples and catalog, tagged with its name, its branch moved to it. A taken name keeps what
+    it names."""
+    recipe = recipe_of(version)
     if version in lake.versions.tags():
-        source, landing = catalog_of(lake, version) or current, _landing_of(lake, version)
+        inputs, landing = made_from(lake, version) or selected_from(lake), _landing_of(lake, version)
     else:
-        source, landing = current, lake.origin()
+        inputs, landing = selected_from(lake), lake.origin()
         # Before the version gets its name: else one that was interrupted between name and stamp would be taken to hold
         # a catalog that came later.
-        write_result(lake, version, "manifest", {"version": version, "catalog": source, "landing": landing})
-        selection = select(lake.catalog.read(), recipe)
-        held, left_out = selection.items.num_rows, selection.excluded.num_rows
-        if held + left_out != lake.catalog.count():
-            raise ContractBroken(
-                f"catalog -> {version}: {lake.catalog.count()} rows, {held} selected and {left_out} excluded; run "
-                "`Catalog.verify_unique`"
-            )
+        write_result(lake, version, "manifest", {"version": version, "made_from": inputs, "landing": landing})
+        selection = selected(lake, recipe, version)
         before = earlier_versions(lake, version)[-1:]
         built = lake.versions.build(
-            selection.items,
+            selection.samples,
             excluded=selection.excluded,
             recipe=recipe,
-            settings_digest=lake.settings.digest(_SETTINGS),
+            settings_digest=lake.settings.digest(_SETTINGS + recipe.sections),
             encoders=_encoders(lake),
-            diversity=_diversity(lake, selection.items),
+            diversity=_diversity(lake, held_digests(selection.samples)),
             parents=tuple(before),
             name=version,
         )
-        advance(held)
+        advance(built.num_samples)
         _move_branch(lake, recipe.name, built)
     made = lake.versions.read(version)
     _move_branch(lake, recipe.name, made)
-    excluded = sum(count for causes in made.excluded.values() for count in causes.values())
     document = {
         "version": version,
         "id": made.id,
-        "catalog": source,
+        "made_from": inputs,
         "landing": landing,
         "recipe": recipe.name,
         "parents": list(made.parents),
-        "totals": dict(made.totals),
-        "licences": dict(made.licences),
-        "excluded": dict(made.excluded),
+        **{
+            name: dict(getattr(made, name)) for name in ("totals", "samples", "licences", "excluded", "masked", "pairs")
+        },
     }
     write_result(lake, version, "manifest", document)
     size = sum(total["size_bytes"] for total in made.totals.values())
     return Result(
         data_version=made.id,
-        num_rows=made.num_items,
+        num_rows=made.num_samples,
         size_bytes=size,
-        counts={"selected": made.num_items, "excluded": excluded},
+        counts={"selected": made.num_samples, "excluded": made.num_excluded, "masked parts": made.num_masked},
         document=document,
-        inputs={"all/catalog": source},
+        inputs=inputs,
     )
 
 
@@ -117,15 +109,14 @@ def diversity(lake: Lake, version: str, advance: Advance) -> Result:
 def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
     """The version's items as WebDataset tars; those that are there already and sound are kept."""
     made = lake.versions.read(version)
-    items, texts = lake.versions.items(version), _texts(lake)
     index = shards.write_shards(
-        items,
+        lake.versions.samples(version),
         store=lake.store,
         out=lake.shards_dir,
         manifest_id=made.id,
-        modalities=tuple(lake.parts.modalities),
+        modalities=(*lake.parts.modalities, INTERLEAVED),
         settings=lake.settings.shards,
-        texts=texts.get,
+        texts=_texts(lake).get,
         advance=advance,
     )
     document = {
@@ -133,14 +124,15 @@ def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
         "directory": str(index.directory.relative_to(lake.root)),
         "shards": index.to_dict()["shards"],
     }
-    if index.num_items != made.num_items:
-        raise ContractBroken(
-            f"{version} -> training shards: {made.num_items} items in the manifest, {index.num_items} in the "
-            f"shards; remove {index.directory} and write them again"
-        )
+    for what in ("num_samples", "num_items"):
+        if getattr(index, what) != getattr(made, what):
+            raise ContractBroken(
+                f"{version} -> training shards: {what}={getattr(made, what)} in the manifest, {getattr(index, what)} in"
+                f" the shards; remove {index.directory} and write them again"
+            )
     return Result(
         data_version=write_result(lake, version, "training_shards", document),
-        num_rows=index.num_items,
+        num_rows=index.num_samples,
         size_bytes=index.size_bytes,
         counts={"shards": len(document["shards"])},
         document=document,
@@ -298,8 +290,8 @@ def _encoders(lake: Lake) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _diversity(lake: Lake, items: pa.Table) -> dict[str, Any]:
-    settings, digests = lake.settings.evaluate, set(items.column("digest").to_pylist())
+def _diversity(lake: Lake, held: list[str]) -> dict[str, Any]:
+    settings, digests = lake.settings.evaluate, set(held)
     block = {}
     for modality in lake.parts.modalities:
         _, vectors_ND = probe_vectors.corpus_vectors(lake, modality, digests)

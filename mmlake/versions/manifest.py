@@ -36,6 +36,8 @@ class Manifest:
     sources: Mapping[str, Mapping[str, int]]  # source -> num_samples, size_bytes; likewise
     excluded: Mapping[str, Mapping[str, int]]  # modality of the lead -> cause -> samples that are out
     masked: Mapping[str, Mapping[str, int]]  # modality -> cause -> parts left out of samples that stay
+    # role of what is said of a lead -> num_pairs of such parts with a lead that stays, num_kept of these
+    pairs: Mapping[str, Mapping[str, int]]
     segments: tuple[Segment, ...]
     excluded_segments: tuple[Segment, ...]
 
@@ -76,6 +78,11 @@ class Manifest:
         """Samples that the version left out."""
         return sum(sum(causes.values()) for causes in self.excluded.values())
 
+    @property
+    def num_masked(self) -> int:
+        """Parts that were left out of samples that stay."""
+        return sum(sum(causes.values()) for causes in self.masked.values())
+
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """The manifest that `to_json` wrote. Raises SettingsError for another schema."""
@@ -110,6 +117,7 @@ def counted(samples: pa.Table, excluded: pa.Table) -> dict[str, dict[str, dict[s
     whole = whole.sort_by([("sample", "ascending"), ("rank", "ascending")])  # what leads comes first, nulls last
     out = whole.group_by("sample", use_threads=False).aggregate([("cause", "first"), ("modality", "first")])
     masked = excluded.filter(pc.invert(excluded["is_whole"]))
+    kept_roles, masked_roles = (_said(one) for one in (pc.struct_field(flat, "role"), masked["role"]))
     return {
         "totals": _sums(items["modality"], {"num_items": None, "size_bytes": items["size_bytes_min"]}),
         "samples": _sums(samples["modality"], {"num_samples": None, "num_parts": num_parts}),
@@ -117,7 +125,20 @@ def counted(samples: pa.Table, excluded: pa.Table) -> dict[str, dict[str, dict[s
         "sources": _sums(samples["sources"], {"num_samples": None, "size_bytes": sizes}),
         "excluded": _causes(out["modality_first"], out["cause_first"]),
         "masked": _causes(masked["modality"], masked["cause"]),
+        "pairs": {
+            role: {
+                "num_pairs": kept_roles.get(role, 0) + masked_roles.get(role, 0),
+                "num_kept": kept_roles.get(role, 0),
+            }
+            for role in sorted(kept_roles.keys() | masked_roles.keys())
+        },
     }
+
+
+def _said(roles: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+    """How many parts say something of a lead, per role."""
+    counts = {count["values"]: count["counts"] for count in pc.value_counts(roles).to_pylist()}
+    return {role: number for role, number in counts.items() if role not in LEADING_ROLES}
 
 
 def _sums(names: pa.ChunkedArray, values: Mapping[str, Any]) -> dict[str, dict[str, int]]:

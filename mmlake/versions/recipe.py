@@ -48,6 +48,12 @@ class Recipe:
             if strangers := [value for value in getattr(self, field) if value not in known]:
                 raise SettingsError(f"recipe '{self.name}': {field} holds {strangers}, expected some of {list(known)}")
 
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Sections of the settings that verdicts and duplicates depend on, where the recipe reads them."""
+        judges = self.weighted or set(self.statuses) != set(STATUSES[:-1])
+        return (("quality",) if judges else ()) + (("dedup",) if {"near", "semantic"} & set(self.drop_tiers) else ())
+
     def denied_licence(self, licences: Sequence[str]) -> str | None:
         """The first licence, by name, that keeps an item out; None where all are admitted. An item without any
         licence is denied by an allow list."""

@@ -81,6 +81,7 @@ def test_totals_add_up(store) -> None:
     }
     assert manifest.excluded == {"image": {"rule:blank": 1}}
     assert manifest.masked == {"text": {"rule:junk": 1}}
+    assert manifest.pairs == {"caption": {"num_pairs": 2, "num_kept": 1}}
     assert (manifest.num_items, manifest.num_samples, manifest.num_excluded) == (2, 2, 1)
 
 
