@@ -80,7 +80,7 @@ def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = 
 
 class _Tries:
     """When rows were tried again. The stamp of their table does not say: it is new although most rows were taken
-    over, and only the last of several tries since the last look."""
+    over, and only the last of several tries since the last update."""
 
     def __init__(self, lake: Lake, before: dict[str, dict[str, Any]]) -> None:
         self._lake = lake
