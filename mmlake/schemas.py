@@ -229,7 +229,7 @@ FINGERPRINTS = TableSchema(
             required("method", pa.string()),
             required("hashes", pa.list_(pa.uint64()), "meaning depends on the method"),
             required("times_s", pa.list_(pa.float32()), "one per hash where the method is a sequence, else empty"),
-            *_failing("no fingerprint could be made: the item's only row, under the tier's first method"),
+            *_failing("no fingerprint could be made: the item's only row of the tier, under its first method"),
         ]
     ),
 )
