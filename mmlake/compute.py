@@ -262,11 +262,11 @@ class Executor:
 
 
 def form_batches(costs: dict[int, int], budget: int) -> list[list[int]]:
-    """Positions in batches of like cost, dearest first, each within the budget (number x largest cost), an oversized
-    item alone."""
+    """Positions in batches of like cost, most expensive first, each within the budget (number x largest cost), an
+    oversized item alone."""
     batches: list[list[int]] = []
     largest = 0
-    # dearest first: an out-of-memory shows in the first batch, not in the last
+    # the most expensive first: an out-of-memory shows in the first batch, not in the last
     for at in sorted(costs, key=lambda at: (-costs[at], at)):
         if batches and (len(batches[-1]) + 1) * largest <= budget:
             batches[-1].append(at)

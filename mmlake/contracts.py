@@ -78,9 +78,9 @@ def made(table: pa.Table) -> pa.Table:
     return table.filter(pc.equal(table.column("status"), "ok"))
 
 
-def failures_explained(border: str, table: pa.Table) -> int:
+def failures_explained(border: str, table: pa.Table, *, key: Sequence[str] = ("digest",)) -> int:
     """The number of failed items of a table of results: each is one row with a code and a reason, and no other row has
-    any. Raises ContractBroken."""
+    any. key: the columns that an item's failures may differ in. Raises ContractBroken."""
     status, code, reason = (table.column(name) for name in ("status", "error_code", "error"))
     failed = pc.equal(status, "unreadable")
     for name, column in (("error_code", code), ("error", reason)):
@@ -89,14 +89,14 @@ def failures_explained(border: str, table: pa.Table) -> int:
                 f"{border}: {wrong} rows have an {name} although they are made, or none although they failed; correct "
                 "the stage, its table was not written"
             )
-    names = table.filter(failed).column("digest").to_pylist()
-    if len(names) != len(set(names)):
-        twice = sorted(name for name, times in Counter(names).items() if times > 1)
+    rows = table.filter(failed).group_by(list(key)).aggregate([([], "count_all")])
+    repeated = rows.filter(pc.greater(rows.column("count_all"), 1))
+    if twice := sorted(digests(repeated)):
         raise ContractBroken(
             f"{border}: {len(twice)} items failed in more than one row (such as {twice[:_EXAMPLES]}); correct the "
             "stage, its table was not written"
         )
-    return len(names)
+    return len(digests(rows))
 
 
 def counts_by_status(table: pa.Table) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 Enters: keys of failed rows. Leaves: a small file per table, which its step reads, obeys and puts away once the new
 table is stamped; so a request outlives whatever stops the run that should fulfil it. What was asked for is kept, to
-tell how often each row was tried: where a try fails as the one before did, the table has the same content.
+count how often each row was tried: where a try fails as the one before did, the table has the same content.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Retries:
         self.root = root
 
     def request(self, slot: Slot, keys: Iterable[str]) -> None:
-        """Ask for these rows of the table to be made again, beside what was asked for before."""
+        """Ask for these rows of the table to be made again, in addition to earlier requests."""
         wanted = sorted({*keys, *self.pending(slot)})
         write_atomically(self._path(slot), json.dumps({"slot": str(slot), "keys": wanted}, indent=0).encode())
 
@@ -52,7 +52,7 @@ class Retries:
         """Forget the request. keys: the rows that the table stamped at this time tried again, where it took over the
         others; none where it is all new."""
         path, tried = self._path(slot, "retried"), sorted(keys)
-        if tried or path.exists():  # where nothing was ever asked for, a table's stamp tells its only try
+        if tried or path.exists():  # where nothing was ever asked for, a table's stamp says when its only try was
             known = [{"at": one, "keys": None if rows is None else sorted(rows)} for one, rows in self.tries(slot)]
             write_atomically(
                 path,
@@ -64,21 +64,21 @@ class Retries:
         """(when the table was stamped, which of its rows it had tried again; None for all of them), the last ones in
         their order."""
         try:
-            told = json.loads(self._path(slot, "retried").read_bytes())
+            saved = json.loads(self._path(slot, "retried").read_bytes())
             return [
                 (str(one["at"]), None if one["keys"] is None else frozenset(map(str, one["keys"])))
-                for one in told.get("tries", [told])
+                for one in saved.get("tries", [saved])
             ]
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return []
 
     def version(self) -> str:
         """The digest of all tries; "" where there were none."""
-        told = [
+        files = [
             (str(path.relative_to(self.root)), digest_of(path.read_bytes()))
             for path in sorted(self.root.rglob("*.retried.json"))
         ]
-        return digest_of(canonical_json(told).encode()) if told else ""
+        return digest_of(canonical_json(files).encode()) if files else ""
 
     def _path(self, slot: Slot, what: str = "retry") -> Path:
         return self.root / slot.table / slot.modality / f"{slot.shard}.{what}.json"

@@ -32,7 +32,7 @@ ITEMS = TableSchema(
             optional(
                 "content_type",
                 pa.string(),
-                "MIME type told from the bytes; where they are silent, what the name claims",
+                "MIME type detected from the bytes; where they are silent, what the name claims",
             ),
             optional("text_content", pa.large_string(), "the text of a text row; null for media"),
             optional(
@@ -228,7 +228,7 @@ FINGERPRINTS = TableSchema(
             required("method", pa.string()),
             required("hashes", pa.list_(pa.uint64()), "meaning depends on the method"),
             required("times_s", pa.list_(pa.float32()), "one per hash where the method is a sequence, else empty"),
-            *_failing("no fingerprint could be made: the item's only row, under the tier's first method"),
+            *_failing("no fingerprint could be made: the item's only row of the tier, under its first method"),
         ]
     ),
 )
@@ -392,6 +392,6 @@ def _is_sorted(column: pa.ChunkedArray) -> bool:
     """Whether each value is greater than the one before it: then the rows are in the order of any key that begins with
     the column.
 
-    To look costs a tenth of sorting, and sorting copies every text.
+    The check costs a tenth of sorting, and sorting copies every text.
     """
     return len(column) < 2 or bool(pc.all(pc.less(column[:-1], column[1:]), skip_nulls=False).as_py())

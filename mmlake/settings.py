@@ -1,4 +1,4 @@
-"""One frozen tree of settings: a section per stage, each kept beside the code that it steers.
+"""One frozen tree of settings: a section per stage, each kept next to the code that it steers.
 
 A step's stamp holds the digest of just the sections that it reads, so a new quality bound re-judges and does not decode
 again.

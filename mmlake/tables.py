@@ -1,10 +1,10 @@
-"""Stage tables: one Parquet file per (table, modality, shard) with a stamp beside it that says what made it.
+"""Stage tables: one Parquet file per (table, modality, shard) with a stamp next to it that says what made it.
 
     tables/<table>/<modality>/<shard>.parquet      rows
     tables/<table>/<modality>/<shard>.stamp.json   data version, inputs, settings, counts, seconds
 
 The Parquet file is written first and its stamp last, and an old stamp goes before its Parquet file is replaced, so a
-table without a stamp does not exist and a stamp never speaks for other rows. The data version is the SHA-256 of the
+table without a stamp does not exist and a stamp never describes other rows. The data version is the SHA-256 of the
 Parquet bytes and is checked on every read: Parquet alone notices 5 of 200 flipped bits. See `docs/tables.md`.
 Corpus-level tables use the shard name `ALL`; tables over all modalities use the modality name `all`.
 """
@@ -130,8 +130,8 @@ class Tables:
         )
         path = self.path(slot)
         if self._promised(slot) != made.data_version:
-            # Else a writer killed between the two files leaves an old stamp beside new rows, and the step that made
-            # them counts as done for ever.
+            # Else a writer killed between the two files leaves an old stamp next to new rows, and the step that made
+            # them counts as done permanently.
             _unlink(_stamp_path(path))
         write_atomically(path, data)
         return self.mark(slot, made)

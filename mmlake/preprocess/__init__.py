@@ -16,8 +16,8 @@ from mmlake.preprocess.decoding import (
     Decoder,
     Encoded,
 )
-from mmlake.preprocess.recognize import RECOGNIZERS, Recognizer
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
 from mmlake.preprocess.tracks import tracks
 
 __all__ = [

@@ -80,7 +80,7 @@ def _orientation(picture: Image) -> int:
     try:
         value = picture.getexif().get(_ORIENTATION_TAG, 1)
     except _DECODE_ERRORS:
-        return 1  # broken EXIF beside good pixels is no reason to lose the picture
+        return 1  # broken EXIF next to good pixels is no reason to lose the picture
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 

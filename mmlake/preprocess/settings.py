@@ -46,19 +46,19 @@ class PreprocessSettings:
     # grey levels; mean change between two neighbouring frames below which there is no cut (synthetic clips and real
     # clips, docs/preprocess.md)
     cut_change_ratio: float = 3.0
-    # change against the upper quartile of the changes half a second around; 3 is also what adaptive detectors use
+    # change against the upper quartile of the changes within half a second; 3 is also what adaptive detectors use
     cut_max_similarity: float = 0.85
     # correlation, after the best shift, of frames on both sides; shake and light changes stay above it
     flash_s: float = 0.25
     # a picture that comes back within this time was hidden by a flash, not cut
     dissolve_max_s: float = 2.5
-    # longest dissolve looked for; longer ones are rare and look like slow pans
+    # longest dissolve that is searched for; longer ones are rare and resemble slow pans
     fade_max_contrast: float = 3.0
     # grey levels; standard deviation of a frame that counts as empty (faded out)
     max_keyframes: int = 64
     # per item, so that an hour of fast cutting cannot flood the store
     keyframe_side_px: int = 512
-    # longer side; what image encoders and the blur measure look at
+    # longer side; what image encoders and the blur measure take
     keyframe_displacement: float = 24.0
     # grey levels; mean difference to the last kept frame of the shot that makes one more keyframe
     keyframe_quality: int = 85

@@ -19,9 +19,9 @@ from mmlake.preprocess.settings import PreprocessSettings
 _SHAPE = (SHOT_LUMA_HW[0], SHOT_LUMA_HW[1])
 _SHIFT_HW = (4, 6)  # largest shift that counts as the same picture: an eighth of the frame
 _NEIGHBOURS = 12  # frames on each side that a cut must stand out of
-_BLEND_RATE_HZ = 10.0  # at which dissolves are looked for
-# |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move; the residual then tells
-# a blend from motion
+_BLEND_RATE_HZ = 10.0  # at which dissolves are searched for
+# |end - start| over the sum of steps: 1 for a blend of still pictures, less the more they move; the residual then
+# distinguishes a blend from motion
 _MIN_STRAIGHTNESS = 0.45
 _MAX_RESIDUAL = 0.2  # of the energy between both ends that a blend may leave unexplained
 _MAX_UNEVENNESS = 0.15  # spread over the picture of how far the blend has gone
@@ -30,7 +30,7 @@ _MIN_BLEND_CHANGE = 12.0  # grey levels between both ends
 _MAX_BLEND_SIMILARITY = 0.75
 _MIN_BLEND_AREA_FRACTION = 0.5  # of the frame that must change: an object that leaves is no dissolve
 _BLEND_AREA_CHANGE = 6.0  # grey levels
-_MARGIN_S = 4.0  # context kept around what is decided: a dissolve and its surroundings
+_MARGIN_S = 4.0  # context kept on both sides of what is decided: a dissolve and its surroundings
 _WINDOW_S = 30.0
 _MIN_SPACING_FRAMES = 3  # a cut with a blended frame in between is one cut
 
@@ -57,7 +57,7 @@ class ShotFinder:
     def push(self, time_s: float, vector: np.ndarray) -> None:
         """Take the next frame: its time and its shot vector."""
         if self._times and time_s <= self._times[-1]:
-            return  # a broken clock: the frame tells nothing about when
+            return  # a broken clock: the frame says nothing about when
         self._times.append(time_s)
         self._vectors.append(vector)
         if (
@@ -113,10 +113,10 @@ def _cuts(
     """Indices of the first frames after hard cuts."""
     last = -_MIN_SPACING_FRAMES
     for index in np.flatnonzero(change_T > settings.cut_min_change):
-        around = np.concatenate(
+        nearby = np.concatenate(
             [change_T[max(1, index - _NEIGHBOURS) : index], change_T[index + 1 : index + 1 + _NEIGHBOURS]]
         )
-        moving = around[around > 0.05]  # repeated frames say nothing about how fast the picture moves
+        moving = nearby[nearby > 0.05]  # repeated frames say nothing about how fast the picture moves
         usual = float(np.percentile(moving, 75)) if len(moving) >= 3 else 0.0
         near = change_T[max(0, index - _MIN_SPACING_FRAMES + 1) : index + _MIN_SPACING_FRAMES]
         if (
@@ -133,7 +133,7 @@ def _cuts(
 def _comes_back(
     times_T: np.ndarray, luma_THW: np.ndarray, chroma_TC: np.ndarray, index: int, settings: PreprocessSettings
 ) -> bool:
-    """Whether any picture shortly before looks like one shortly after: a flash, a shake or a change of light."""
+    """Whether any picture shortly before resembles one shortly after: a flash, a shake or a change of light."""
     first = int(np.searchsorted(times_T, times_T[index] - settings.flash_s))
     last = int(np.searchsorted(times_T, times_T[index] + settings.flash_s, side="right"))
     befores = sorted({max(0, min(first, index - 1)), max(0, index - 2), index - 1})

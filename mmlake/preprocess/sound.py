@@ -1,7 +1,7 @@
 """Sound: decoded frames to one mono 16 kHz FLAC whose sample 0 is time 0 of the item.
 
 Samples go where their time stamps say, so a lost packet becomes silence: laid end to end, everything after a gap would
-come too early for ever.
+come too early.
 """
 
 from __future__ import annotations

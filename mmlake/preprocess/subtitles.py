@@ -1,4 +1,4 @@
-"""Transcripts as they come beside media: plain text, SRT or WebVTT."""
+"""Transcripts as they come with media: plain text, SRT or WebVTT."""
 
 from __future__ import annotations
 

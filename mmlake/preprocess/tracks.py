@@ -16,8 +16,8 @@ from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.error_codes import CODES
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
-from mmlake.preprocess.recognize import SpeechRecognizer
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.speech_recognition import SpeechRecognizer
 from mmlake.progress import Advance, silent
 from mmlake.store import Blobs
 

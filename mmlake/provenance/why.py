@@ -199,10 +199,19 @@ def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {key: value for key, value in rows[0].items() if value is not None and key != "digest"}
 
 
+def _missing(table: str, row: dict[str, Any], made: list[dict[str, Any]]) -> str:
+    """What the item lacks by this failed row, where others of it were made."""
+    if not made:
+        return "none"
+    return f"no {row['method']}" if table == "fingerprints" else "not all"
+
+
 def _said(table: str, rows: list[dict[str, Any]]) -> str:
     row = rows[0]
-    if table in _RESULTS and row["status"] == "unreadable":
-        return f"none: {row['error']} ({row['error_code']})"
+    if table in _RESULTS and (failed := [each for each in rows if each["status"] == "unreadable"]):
+        made = [each for each in rows if each["status"] != "unreadable"]
+        failures = [f"{_missing(table, each, made)}: {each['error']} ({each['error_code']})" for each in failed]
+        return "; ".join([*([_said(table, made)] if made else []), *dict.fromkeys(failures)])
     match table:
         case "items":
             return f"{len(rows)} occurrence{'s' if len(rows) > 1 else ''}, {row['status']}"

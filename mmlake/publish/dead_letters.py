@@ -1,5 +1,4 @@
-"""The dead letters: every item that a stage made nothing of, with what is known about it, in one table for the whole
-lake."""
+"""The dead letters: every item that failed in a step, with what is known about it, in one table for the whole lake."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = 
 
 class _Tries:
     """When rows were tried again. The stamp of their table does not say: it is new although most rows were taken
-    over, and only the last of several tries since the last look."""
+    over, and only the last of several tries since the last update."""
 
     def __init__(self, lake: Lake, before: dict[str, dict[str, Any]]) -> None:
         self._lake = lake
@@ -122,7 +121,7 @@ def read_dead_letters(lake: Lake) -> pa.Table:
 
 
 def recheck_dead_letters(lake: Lake) -> int:
-    """The number of dead letters: one for each row that could not be read. Raises ContractBroken where the table on
+    """The number of dead letters: one for each item and step that failed. Raises ContractBroken where the table on
     disk has others."""
     return contracts.same_keys(
         "stage tables -> dead_letters",
@@ -142,23 +141,27 @@ def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
                 stamp = lake.tables.stamp(Slot(table, modality, shard))
                 if stamp is None:
                     continue
-                for row in _unreadable(lake, Slot(table, modality, shard)):
-                    if table != "items" and row["digest"] in known:
+                for rows in _unreadable(lake, Slot(table, modality, shard)).values():
+                    digest = rows[0]["digest"]
+                    if table != "items" and digest in known:
                         continue
                     if table not in _LAST:
-                        known.add(row["digest"])
-                    yield _letter(table, modality, shard, row, stamp, catalogue)
+                        known.add(digest)
+                    yield _letter(table, modality, shard, rows, stamp, catalogue)
                 advance(stamp.num_rows)
 
 
-def _unreadable(lake: Lake, slot: Slot) -> list[dict[str, Any]]:
+def _unreadable(lake: Lake, slot: Slot) -> dict[str, list[dict[str, Any]]]:
+    """Key of a failed item -> its failed rows; several where it failed in several tiers."""
     names = {
         "items": ["item_id", "digest", "source", "source_ref", "materialize_error"],
         "blobs": ["digest"],
     }.get(slot.table, ["digest", "error"])
     table = lake.tables.read(slot, columns=[*names, "status", "error_code"])
-    rows: list[dict[str, Any]] = table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist()
-    return rows
+    items: dict[str, list[dict[str, Any]]] = {}
+    for row in table.filter(pc.equal(table.column("status"), "unreadable")).to_pylist():
+        items.setdefault(row.get("item_id") or row["digest"], []).append(row)
+    return items
 
 
 def _catalogue(lake: Lake) -> dict[int, ErrorCode]:
@@ -168,10 +171,14 @@ def _catalogue(lake: Lake) -> dict[int, ErrorCode]:
 
 
 def _letter(
-    table: str, modality: str, shard: str, row: dict[str, Any], stamp: Stamp, catalogue: Mapping[int, ErrorCode]
+    table: str, modality: str, shard: str, rows: list[dict[str, Any]], stamp: Stamp, catalogue: Mapping[int, ErrorCode]
 ) -> dict[str, Any]:
-    code = catalogue[row["error_code"]]
+    """The letter of one item: the gravest code of its rows, and every reason."""
+    codes = [catalogue[row["error_code"]] for row in rows]
+    failures = sorted(zip(codes, rows, strict=True), key=lambda one: (one[0].severity, one[0].code))
+    code, row = failures[0]
     key = row.get("item_id") or row["digest"]
+    reasons = (one.get("materialize_error") or one.get("error") or its_code.what for its_code, one in failures)
     return {
         "letter": f"{modality}/{table}/{shard}/{key}",
         "stage": _STAGES[table],
@@ -184,7 +191,7 @@ def _letter(
         "error_code": code.code,
         "name": code.name,
         "severity": code.severity,
-        "reason": row.get("materialize_error") or row.get("error") or code.what,
-        "is_transient": code.is_transient,
+        "reason": "; ".join(dict.fromkeys(reasons)),
+        "is_transient": any(one.is_transient for one in codes),  # a retry takes up all that failed
         "last_failed_at": stamp.written_at,
     }

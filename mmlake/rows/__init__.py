@@ -13,7 +13,7 @@ from mmlake.rows.materialize import Places, iter_materialized, materialize
 from mmlake.rows.order import filter_rows
 from mmlake.rows.passthrough import project
 from mmlake.rows.policies import POLICIES, apply_policy
-from mmlake.rows.reading import read_rows
+from mmlake.rows.row_reader import read_rows
 from mmlake.rows.row_writer import WriteSettings, Written, write_rows
 from mmlake.rows.schema import METADATA, METADATA_POSITION, REQUIRED, RESERVED, SCHEMA, align, reconcile, resolve
 from mmlake.rows.stored_rows import read_lance_rows, read_parquet_rows

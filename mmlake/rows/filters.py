@@ -1,7 +1,7 @@
 """FILTERS: what may be kept out of interleaved rows, and what is left of a batch afterwards.
 
-Each dropped row is told with its measure and a reason. Pictures are read only for the filters that look at them, and
-only those that earlier filters left. Adding a filter: its measure in `measures.py`, one row here.
+Each dropped row is reported with its measure and a reason. Pictures are read only for the filters that measure them,
+and only those that earlier filters left. Adding a filter: its measure in `measures.py`, one row here.
 """
 
 from __future__ import annotations
@@ -188,10 +188,10 @@ def apply_filters(
         if one.kind in ("picture", "pair"):
             waiting.append(one)  # neighbours share one reading of the pictures
             continue
-        run.see(waiting)
+        run.apply_to_pictures(waiting)
         waiting = []
-        run.look(one)
-    run.see(waiting)
+        run.apply(one)
+    run.apply_to_pictures(waiting)
     left = filter_rows(batch, run.keep)
     return left, run.dropped(left)
 
@@ -213,7 +213,7 @@ class _Run:
         self.keep = np.ones(batch.num_rows, dtype=bool)
         self._found: list[tuple[int, str, float | None, str]] = []  # row, filter, value, reason
 
-    def look(self, one: Filter) -> None:
+    def apply(self, one: Filter) -> None:
         """Drop by a filter that needs no bytes."""
         assert one.take is not None
         if one.kind == "shape":
@@ -231,17 +231,17 @@ class _Run:
             if not one.holds(value):
                 self._drop(int(row), one.name, float(value), one.reason(float(value)))
 
-    def see(self, filters: Sequence[Filter]) -> None:
-        """Drop by filters that look at pictures, each read once."""
+    def apply_to_pictures(self, filters: Sequence[Filter]) -> None:
+        """Drop by filters that measure pictures, each read once."""
         if not filters:
             return
         for chunk in _chunks(self._pictures(self._batch, self._wanted(filters))):
             for row, data in chunk:
                 if data is None:
                     self._drop(row, "no_bytes", None, self._why_none(row))
-            self._see_chunk(filters, {row: data for row, data in chunk if data is not None})
+            self._apply_to_chunk(filters, {row: data for row, data in chunk if data is not None})
 
-    def _see_chunk(self, filters: Sequence[Filter], data: dict[int, bytes]) -> None:
+    def _apply_to_chunk(self, filters: Sequence[Filter], data: dict[int, bytes]) -> None:
         for kind, group in itertools.groupby(filters, key=lambda one: one.kind):
             together = tuple(group)  # neighbours share one decoded picture
             rows = [row for row in data if self.keep[row]]
@@ -302,10 +302,10 @@ class _Run:
         )
 
     def _why_none(self, row: int) -> str:
-        told = (
+        error = (
             self._table["materialize_error"][row].as_py() if "materialize_error" in self._table.column_names else None
         )
-        return f"num_bytes=0 not in [1, inf){f': {told}' if told else ''}"
+        return f"num_bytes=0 not in [1, inf){f': {error}' if error else ''}"
 
     def _drop(self, row: int, name: str, value: float | None, reason: str) -> None:
         self.keep[row] = False

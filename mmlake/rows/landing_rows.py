@@ -14,7 +14,7 @@ from mmlake.errors import SettingsError
 from mmlake.landing import Landing
 from mmlake.progress import Advance, silent
 from mmlake.rows.batch import RowBatch
-from mmlake.rows.reading import read_rows
+from mmlake.rows.row_reader import read_rows
 from mmlake.rows.schema import REQUIRED, RESERVED, SCHEMA
 from mmlake.rows.stored_rows import read_parquet_rows
 

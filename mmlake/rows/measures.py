@@ -26,7 +26,7 @@ _MAX_PIXELS = 178_956_970  # what Pillow calls a decompression bomb is twice its
 
 
 class Picture:
-    """An encoded picture, opened and decoded at most once however many filters look at it."""
+    """An encoded picture, opened and decoded at most once however many filters measure it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

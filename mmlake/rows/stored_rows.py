@@ -23,7 +23,7 @@ from mmlake.optional import need
 from mmlake.rows.batch import RowBatch
 from mmlake.rows.columns import conform, unified
 from mmlake.rows.passthrough import Fields, column_names
-from mmlake.rows.reading import MAX_BATCH_BYTES
+from mmlake.rows.row_reader import MAX_BATCH_BYTES
 from mmlake.rows.schema import RESERVED, SCHEMA, reconcile
 
 LANCE_COLUMNS: Final = {"_rowid": "lance_row_id", "_rowaddr": "lance_row_address"}

@@ -12,7 +12,7 @@ from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas,
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
-from mmlake.records import LEADING_ROLES, ROLES
+from mmlake.records import LEADING_ROLES, ROLES, signed
 from mmlake.steps.step import Job, Step
 from mmlake.table_schema import TableSchema
 
@@ -256,17 +256,22 @@ def _encoding(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 
 
 def _check_fingerprints(job: Job, fingerprints: pa.Table) -> int:
-    return _check_decoded(job, fingerprints, _decoded(job, roles=LEADING_ROLES))
+    """Each tier accounts for every decoded item of the leading roles: another tier's rows do not make up for its
+    own."""
+    expected = contracts.digests(_decoded(job, roles=LEADING_ROLES))
+    for tier in job.row.tiers:
+        border = f"{job.modality}[{job.shard}]: decoded tracks -> fingerprints of {signed(tier.method, tier.plugin)}"
+        methods = pa.array([signed(method, tier.plugin) for method in tier.methods], pa.string())
+        rows = fingerprints.filter(pc.is_in(fingerprints.column("method"), value_set=methods))
+        contracts.failures_explained(border, rows)
+        contracts.same_keys(border, expected, contracts.digests(rows))
+    return len(expected)
 
 
 def _check_embeddings(job: Job, embeddings: pa.Table) -> int:
-    return _check_decoded(job, embeddings, _decoded(job))
-
-
-def _check_decoded(job: Job, table: pa.Table, tracks: pa.Table) -> int:
-    border = f"{job.modality}[{job.shard}]: decoded tracks"
-    contracts.failures_explained(border, table)
-    return contracts.same_keys(border, contracts.digests(tracks), contracts.digests(table))
+    border = f"{job.modality}[{job.shard}]: decoded tracks -> embeddings"
+    contracts.failures_explained(border, embeddings, key=("digest", "encoder"))
+    return contracts.same_keys(border, contracts.digests(_decoded(job)), contracts.digests(embeddings))
 
 
 ROW_STEPS: dict[str, Step] = {

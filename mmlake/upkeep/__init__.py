@@ -3,10 +3,10 @@ and may be tried again."""
 
 from __future__ import annotations
 
-from mmlake.upkeep.checking import check_blobs, check_tables, named_blobs, sampled
-from mmlake.upkeep.collecting import GRACE_S, Collected, collect
-from mmlake.upkeep.failing import failed_rows, request_retries
-from mmlake.upkeep.repairing import repair_blobs
+from mmlake.upkeep.failures import failed_rows, request_retries
+from mmlake.upkeep.garbage_collection import GRACE_S, Collected, collect
+from mmlake.upkeep.integrity import check_blobs, check_tables, named_blobs, sampled
+from mmlake.upkeep.repair import repair_blobs
 from mmlake.upkeep.usage import Usage, usage
 
 __all__ = [

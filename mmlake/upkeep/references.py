@@ -1,8 +1,8 @@
 """Which blobs something names: stage tables, the catalog, versions, frozen probes, and what a person holds.
 
-A blob is told by the first 64 bits of its digest, so that ten million take 80 MB. Where two digests share them, which
-chance brings about once in a million lakes of that size, a blob is kept that nothing names; never is one lost that
-something does.
+A blob is identified by the first 64 bits of its digest, so that ten million take 80 MB. Where two digests share
+them, which chance brings about once in a million lakes of that size, a blob is kept that nothing names; never is one
+lost that something does.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
 def _shares(
     pairs: Iterable[tuple[str, Digest | None]], sizes: dict[Digest, int], *, names: Iterable[str] = ()
 ) -> tuple[Share, ...]:
-    """The share of every name, sorted. names: those that are told also where no pair has them."""
+    """The share of every name, sorted. names: those that get a share also where no pair has them."""
     held: dict[str, set[Digest]] = {}
     counts = dict.fromkeys(names, 0)
     for name, digest in pairs:

@@ -68,7 +68,7 @@ def test_batches_stay_within_the_padded_budget():
     assert batches == [[1], [2, 3], [0]]
 
 
-def test_an_item_dearer_than_the_budget_gets_a_batch_of_its_own():
+def test_an_item_more_expensive_than_the_budget_gets_a_batch_of_its_own():
     assert form_batches({0: 50, 1: 5, 2: 5}, 10) == [[0], [1, 2]]
 
 
@@ -172,10 +172,10 @@ def test_stats_add_up_and_count_padding():
     assert stats.peak_memory_bytes > 0
 
 
-def test_advance_hears_of_every_item():
-    told = []
-    run(range(7), advance=told.append)
-    assert sum(told) == 7
+def test_advance_is_called_for_every_item():
+    counts = []
+    run(range(7), advance=counts.append)
+    assert sum(counts) == 7
 
 
 def test_no_items_give_no_outcomes():

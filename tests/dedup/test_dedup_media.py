@@ -125,7 +125,7 @@ def voice(seed, seconds=1.2):
     return (0.2 * out / np.abs(out).max()).astype(np.float32)
 
 
-def heard(sounds):
+def audio_pairs(sounds):
     return {(i, j) for i, j, _, _ in audio.pairs([audio.fingerprint_samples(one) for one in sounds], settings=SETTINGS)}
 
 
@@ -139,25 +139,25 @@ def test_gain_noise_trim_and_padding_are_found_and_other_recordings_are_not(seco
         noise = rng.normal(0, np.sqrt((one**2).mean()) / 10, len(one)).astype(np.float32)
         sounds += [0.3 * one, one + noise, one[len(one) // 10 :], np.concatenate([np.zeros(3_000, np.float32), one])]
         labels += [label] * 4
-    pairs = heard(sounds)
+    pairs = audio_pairs(sounds)
     assert all(labels[i] == labels[j] for i, j in pairs)
     assert all((label, at) in pairs for at, label in enumerate(labels) if at >= 8)
 
 
 def test_silence_and_nothing_never_pair():
     quiet = np.zeros(RATE, np.float32)
-    assert heard([quiet, quiet + np.float32(1e-6), np.empty(0, np.float32), voice(1)]) == set()
+    assert audio_pairs([quiet, quiet + np.float32(1e-6), np.empty(0, np.float32), voice(1)]) == set()
 
 
 def test_steady_tones_of_different_pitch_do_not_pair():
     time = np.arange(RATE) / RATE
     tones = [0.5 * np.sin(2 * np.pi * hertz * time).astype(np.float32) for hertz in (440, 466.2, 880)]
-    assert heard(tones) == set()
+    assert audio_pairs(tones) == set()
 
 
 def test_an_excerpt_of_less_than_half_is_a_part_and_no_duplicate():
     long = voice(3, 6.0)
-    assert heard([long, long[: 2 * RATE]]) == set()
+    assert audio_pairs([long, long[: 2 * RATE]]) == set()
 
 
 def test_a_recording_at_another_rate_is_refused():

@@ -57,7 +57,7 @@ def _as_long(prints, *, settings, advance):
     return [(i, j, "length", 0.5) for i in range(len(lengths)) for j in range(i) if lengths[i] == lengths[j]]
 
 
-def test_a_second_tier_of_a_modality_stands_beside_the_first(tmp_path):
+def test_a_second_tier_of_a_modality_stands_next_to_the_first(tmp_path):
     second = dedup.Tier(
         modality="text",
         method="length",
@@ -345,8 +345,8 @@ def test_a_duplicate_carries_its_cheapest_then_best_edge():
         nodes([("a", 0, 1.0), ("b", 1, 1.0), ("c", 1, 1.0)]),
         edges([("a", "b", "semantic", 0.99), ("b", "c", "near", 0.8), ("a", "c", "near", 0.9)]),
     )
-    told = {row["digest"]: (row["tier"], row["score"]) for row in table.to_pylist()}
-    assert told == {"a": (None, None), "b": ("near", 0.8), "c": ("near", 0.9)}
+    best = {row["digest"]: (row["tier"], row["score"]) for row in table.to_pylist()}
+    assert best == {"a": (None, None), "b": ("near", 0.8), "c": ("near", 0.9)}
 
 
 def test_a_pair_without_its_node_breaks_the_contract():

@@ -1,4 +1,4 @@
-"""Sound lands at its time, in bounded blocks, and a file that was cut off is told from a short one."""
+"""Sound lands at its time, in bounded blocks, and a file that was cut off is distinguished from a short one."""
 
 from __future__ import annotations
 

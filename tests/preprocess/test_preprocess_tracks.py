@@ -135,9 +135,9 @@ def test_without_a_transcript_the_row_says_so(store):
 
 
 def test_every_item_advances_once(store):
-    told: list[int] = []
-    tracks(items(store, [b"one", b"two"], "text"), "text", store=store, advance=told.append)
-    assert sum(told) == 2
+    counts: list[int] = []
+    tracks(items(store, [b"one", b"two"], "text"), "text", store=store, advance=counts.append)
+    assert sum(counts) == 2
 
 
 def test_an_empty_partition_gives_an_empty_table(store):

@@ -11,9 +11,9 @@ from preprocess_media import tone, wav
 
 from mmlake.errors import MissingExtra, ModelMissing, SettingsError
 from mmlake.preprocess import RECOGNIZERS, PreprocessSettings
-from mmlake.preprocess import recognize as recognize_module
+from mmlake.preprocess import speech_recognition as recognize_module
 from mmlake.preprocess.align import Aligner
-from mmlake.preprocess.recognize import SpeechRecognizer
+from mmlake.preprocess.speech_recognition import SpeechRecognizer
 from mmlake.preprocess.subtitles import Cue
 
 SETTINGS = PreprocessSettings()

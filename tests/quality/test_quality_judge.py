@@ -133,10 +133,10 @@ def test_measures_do_not_depend_on_the_order_of_tracks():
 
 
 def test_unreadable_tracks_are_not_measured_but_advance():
-    told: list[int] = []
-    table = measure(table_of([track(DIGEST, "text", status="unreadable")]), TEXT, store=STORE, advance=told.append)
+    counts: list[int] = []
+    table = measure(table_of([track(DIGEST, "text", status="unreadable")]), TEXT, store=STORE, advance=counts.append)
     assert table.num_rows == 0
-    assert told == [1]
+    assert counts == [1]
 
 
 @pytest.mark.parametrize(

@@ -90,3 +90,23 @@ def test_counts_by_status_add_up_to_the_rows() -> None:
 def test_a_status_that_is_not_in_the_list_is_refused(status) -> None:
     with pytest.raises(ContractBroken, match="on 1 rows is none of"):
         contracts.counts_by_status(statuses("ok", status))
+
+
+def failed(*keys: tuple[str, str]) -> pa.Table:
+    rows = [
+        {"digest": digest, "method": method, "status": "unreadable", "error_code": 5001, "error": "torn"}
+        for digest, method in keys
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def test_failed_items_are_counted_once() -> None:
+    both = ("digest", "method")
+    assert contracts.failures_explained("a -> b", failed(("d0", "x"), ("d0", "y"), ("d1", "x")), key=both) == 2
+
+
+def test_two_failures_of_one_key_are_refused() -> None:
+    with pytest.raises(ContractBroken, match=r"1 items failed in more than one row .such as .'d0'"):
+        contracts.failures_explained("a -> b", failed(("d0", "x"), ("d0", "y"), ("d1", "x")))
+    with pytest.raises(ContractBroken, match=r"1 items failed in more than one row .such as .'d0'"):
+        contracts.failures_explained("a -> b", failed(("d0", "x"), ("d0", "x")), key=("digest", "method"))

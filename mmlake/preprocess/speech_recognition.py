@@ -16,8 +16,8 @@ from mmlake.errors import ModelMissing, SettingsError
 from mmlake.optional import need
 from mmlake.preprocess.settings import PreprocessSettings
 
-Heard = list[dict[str, object]]  # word, start_s, end_s, score
-Transcribe = Callable[[np.ndarray], Heard]  # float32 mono 16 kHz in [-1, 1], shape (num_samples,)
+Words = list[dict[str, object]]  # word, start_s, end_s, score
+Transcribe = Callable[[np.ndarray], Words]  # float32 mono 16 kHz in [-1, 1], shape (num_samples,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
         )
     model = library.WhisperModel(settings.recognizer_model, device=settings.recognizer_device, local_files_only=True)
 
-    def transcribe(samples: np.ndarray) -> Heard:
+    def transcribe(samples: np.ndarray) -> Words:
         # temperature 0 and no carried context: the same sound gives the same words, and one loop cannot poison what
         # follows
         segments, _ = model.transcribe(

@@ -26,7 +26,7 @@ def named_blobs(lake: Lake) -> list[Digest]:
 
 
 def sound_tables(lake: Lake, table: str, modality: str, *, columns: list[str]) -> Iterator[tuple[str, pa.Table]]:
-    """(shard, rows) of every table of a stage that can be read; of the others `check_tables` tells."""
+    """(shard, rows) of every table of a stage that can be read; `check_tables` reports the others."""
     for shard in lake.tables.shards(table, modality):
         try:
             yield shard, lake.tables.read(Slot(table, modality, shard), columns=columns)
@@ -35,7 +35,7 @@ def sound_tables(lake: Lake, table: str, modality: str, *, columns: list[str]) -
 
 
 def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Digest]:
-    """That fraction of the digests, rounded up and the same for the same seed; another seed, such as the day, looks at
+    """That fraction of the digests, rounded up and the same for the same seed; another seed, such as the day, gives
     others.
 
     fraction: in (0, 1]. Raises SettingsError.
@@ -47,8 +47,8 @@ def sampled(digests: Sequence[Digest], fraction: float, *, seed: str) -> list[Di
 
 
 def check_blobs(lake: Lake, digests: Iterable[Digest], *, advance: Advance = silent) -> Iterator[tuple[Digest, str]]:
-    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says. advance: told of blobs
-    done."""
+    """(digest, "missing" or "corrupt") of each blob whose bytes are not what its name says. advance: called for each
+    blob that is done."""
     return lake.store.verify_all(digests, advance=advance)
 
 

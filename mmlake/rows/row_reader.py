@@ -33,7 +33,7 @@ from mmlake.sources.shard import Defaults, defaults_of
 # of texts, media that were read, and metadata: twice that in memory while a batch is made; larger ones are slower,
 # since memory is fresh
 MAX_BATCH_BYTES = 64 << 20
-_ROW_BYTES = 256  # what a row takes beside its texts and bytes
+_ROW_BYTES = 256  # what a row takes besides its texts and bytes
 _FILLED = {  # the columns that are made here, and where their cell stands in a row; no source fills the others
     name: at
     for at, name in enumerate(
@@ -108,7 +108,7 @@ def read_rows(
     chosen = [shards] if isinstance(shards, sources.Shard) else list(shards)
     if max_batch_bytes is not None and max_batch_bytes <= 0:
         raise ValueError(f"max_batch_bytes={max_batch_bytes} must be above 0, or None for one batch")
-    passthrough = Passthrough(fields, always=per_row)  # before the first batch is taken: a wrong name is told at once
+    passthrough = Passthrough(fields, always=per_row)  # before the first batch is taken: a wrong name raises at once
     return _batches(chosen, as_landing(landing), options, passthrough, max_batch_bytes)
 
 

@@ -49,7 +49,7 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
         shard = known.get(row["shard"])
         modalities: tuple[str, ...] = (row["modality"],)
         if shard is not None and row["stage"] == "sources":
-            # what comes this time may be of any of them, or stand beside a medium
+            # what comes this time may be of any of them, or stand next to a medium
             modalities = tuple({*shard.modalities, row["modality"]})
             if shard.format == sources.URL_LIST:
                 codes.add(row["error_code"])

@@ -1,8 +1,8 @@
-"""Garbage collection of blobs that nothing names, in two looks.
+"""Garbage collection of blobs that nothing names, in two passes.
 
-The first look that finds a blob unnamed condemns it; a later one, no sooner than the grace period, deletes it if
-nothing has named it since. Both looks hold the lock that every step shares while it puts blobs and writes the table
-that names them, so a run in flight is never overtaken: the look is refused until the run ends.
+The first pass that finds a blob unnamed condemns it; a later one, no sooner than the grace period, deletes it if
+nothing has named it since. Both passes hold the lock that every step shares while it puts blobs and writes the table
+that names them, so a run in flight is never overtaken: the pass is refused until the run ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collected:
-    """What one look found and did."""
+    """What one pass found and did."""
 
     blobs: int  # in the store before
     named: int
@@ -47,9 +47,9 @@ class Collected:
 def collect(
     lake: Lake, *, now_s: float, grace_s: float = GRACE_S, dry_run: bool = False, advance: Advance = silent
 ) -> Collected:
-    """What a look at the whole store found, and what it deleted. Raises LakeLocked while a step is running.
+    """What a pass over the whole store found, and what it deleted. Raises LakeLocked while a step is running.
 
-    now_s: Unix time. grace_s: 0 deletes at the first look. dry_run: nothing is written, condemned or deleted; what
+    now_s: Unix time. grace_s: 0 deletes at the first pass. dry_run: nothing is written, condemned or deleted; what
     would be is counted.
     """
     if grace_s < 0:
@@ -75,7 +75,7 @@ def collect(
             advance(len(part))
         leftovers = 0
         if not dry_run:
-            # The list first: a collector that dies while it deletes then takes up the rest at its next look as newly
+            # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly
             # condemned, never more.
             _write(lake, condemned)
             lake.store.remove_all(doomed)
@@ -100,7 +100,7 @@ def _parts(digests: Iterator[Digest]) -> Iterator[list[Digest]]:
 
 
 def _condemned(lake: Lake) -> dict[Digest, float]:
-    """Digest -> Unix time of the look that condemned it."""
+    """Digest -> Unix time of the pass that condemned it."""
     path = lake.root / "condemned.json"
     try:
         value = json.loads(path.read_bytes())

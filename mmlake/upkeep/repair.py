@@ -12,7 +12,7 @@ from mmlake.errors import MmlakeError, RemoteUnavailable, UnreadableItem
 from mmlake.lake import Lake
 from mmlake.records import Digest, SourceRef, digest_of
 from mmlake.tables import Slot
-from mmlake.upkeep.checking import sound_tables
+from mmlake.upkeep.integrity import sound_tables
 
 
 @dataclass(frozen=True, slots=True)
