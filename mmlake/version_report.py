@@ -131,6 +131,11 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     data.facts = {
         "mmlake": __version__,
         "settings": made.settings_digest,
+        "samples": ", ".join(f"{count['num_samples']:,} {kind}" for kind, count in made.samples.items()),
+        "pairs kept": ", ".join(
+            f"{count['num_kept']:,} of {count['num_pairs']:,} {role}s" for role, count in made.pairs.items()
+        ),
+        "left out": f"{made.num_excluded:,} samples, and {made.num_masked:,} parts of others",
         "encoders": ", ".join(f"{name} ({revision})" for name, revision in made.encoders.items()),
         "probe set": data.probe_set,
     }

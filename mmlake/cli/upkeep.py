@@ -209,3 +209,25 @@ def _place(letter: dict[str, Any]) -> str:
         if ref.member
         else ref.path
     )
+
+
+@app.command(rich_help_panel="Maintain")
+def migrate(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
+    """Bring a lake of an earlier release to the format of this one. Media, tables and catalog are not touched.
+
+    Versions that list items instead of samples cannot be converted: they are put aside, into `<lake>/versions/old`, and
+    the next `mmlake run` publishes anew. Tables are made again by the run where they have to be.
+
+    Example: `mmlake migrate --lake ./lake`
+    """
+    names = open_lake(lake).versions.set_old_aside()
+    emit(
+        {"set_aside": names},
+        as_json=as_json,
+        draw=lambda out: out.print(
+            f"{number_of(len(names), 'version')} put aside into {lake}/versions/old: {', '.join(names)}; run "
+            f"`mmlake run --lake {lake}`"
+            if names
+            else "nothing to do, the lake is of this release"
+        ),
+    )

@@ -5,24 +5,27 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import sources
+from mmlake import schemas, sources
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.publish.catalog import SLOT as CATALOG
-from mmlake.publish.samples import SLOT as SAMPLES
+from mmlake.publish.samples import SLOT as SAMPLES_SLOT
+from mmlake.publish.samples import scan_samples
+from mmlake.sample_schema import SAMPLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.versions import CATALOG_COLUMNS, Recipe, Selection, select
 
 
 def selected_from(lake: Lake) -> dict[str, str]:
     """Data versions of the catalog and of the samples as they are now; empty where they were not made."""
-    stamps = {str(slot): lake.tables.stamp(slot) for slot in (CATALOG, SAMPLES)}
+    stamps = {str(slot): lake.tables.stamp(slot) for slot in (CATALOG, SAMPLES_SLOT)}
     return {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
 
 
 def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
     """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none."""
-    rows, samples = lake.catalog.read(list(CATALOG_COLUMNS)), lake.tables.concat(SAMPLES.table, SAMPLES.modality)
+    rows = lake.catalog.read(list(CATALOG_COLUMNS))
+    samples = pa.concat_tables([schemas.empty(SAMPLES), *(part for _, part in scan_samples(lake))])
     priorities = sources.priorities(lake.landing)
     selection = select(rows, samples, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
     accounted = set(held_digests(selection.samples)) | set(selection.excluded["digest"].to_pylist())

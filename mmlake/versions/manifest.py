@@ -83,6 +83,15 @@ class Manifest:
         """Parts that were left out of samples that stay."""
         return sum(sum(causes.values()) for causes in self.masked.values())
 
+    @staticmethod
+    def is_current(data: bytes) -> bool:
+        """Whether the text of a manifest is of the schema that this release reads; also where it is damaged, which
+        reading it says."""
+        try:
+            return bool(json.loads(data).get("schema", SCHEMA) == SCHEMA)
+        except (ValueError, AttributeError):
+            return True
+
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """The manifest that `to_json` wrote. Raises SettingsError for another schema."""

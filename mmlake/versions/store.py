@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of, is_digest
-from mmlake.store import write_atomically
+from mmlake.store import sync_directory, write_atomically
 from mmlake.versions.diff import Diff, compare
 from mmlake.versions.manifest import Manifest, counted
 from mmlake.versions.recipe import Recipe, check_policy
@@ -144,6 +144,25 @@ class VersionStore:
             for segment in self.read(ref).excluded_segments
         ]
         return pa.concat_tables([EXCLUDED.empty_table(), *parts])
+
+    def set_old_aside(self) -> list[str]:
+        """The names of the versions of earlier releases, which this one cannot read: their refs, logs and manifests are
+        moved to `old/`, refs first. Segments stay. Run again, it ends what was interrupted."""
+        with self._writing():
+            old = {id_ for id_ in self.versions() if not Manifest.is_current(self._manifest_path(id_).read_bytes())}
+            tags = {name: id_ for name, id_ in self.tags().items() if id_ in old}
+            branches = [name for name, id_ in self.branches().items() if id_ in old]
+            moved = [self.root / "refs" / "tags" / f"{name}.json" for name in tags]
+            for name in branches:
+                moved += [self.root / "refs" / "branches" / f"{name}.json", self.root / "logs" / f"{name}.jsonl"]
+            for path in (*moved, *(self._manifest_path(id_) for id_ in sorted(old))):
+                target = self.root / "old" / path.relative_to(self.root)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if path.exists():
+                    path.replace(target)
+                    sync_directory(target.parent)
+                    sync_directory(path.parent)
+        return sorted({*tags, *branches, *(old - set(tags.values()))})
 
     def verify(self, ref: str) -> list[str]:
         """What is wrong with the version, in sentences: unsound manifest or segments, totals that do not add up.

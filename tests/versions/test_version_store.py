@@ -344,3 +344,44 @@ def test_content_that_the_parent_has_already_is_the_parent(store) -> None:
     assert again.id == one.id
     assert store.tags() == {"v1": one.id, "v2": one.id}
     assert build(store, many(4), parents=("v2",)).id != one.id
+
+
+def _of_the_first_schema(store: VersionStore, id_: str) -> str:
+    """The id of a manifest as earlier releases wrote it."""
+    import json
+
+    body = json.loads((store.root / "manifests" / f"{id_}.json").read_text()) | {"schema": "mmlake.manifest/1"}
+    data = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    (store.root / "manifests" / f"{digest_of(data)}.json").write_bytes(data)
+    return digest_of(data)
+
+
+def test_versions_of_earlier_releases_are_refused_and_put_aside_with_their_refs(store) -> None:
+    new = build(store, many(3), name="v2").id
+    old = _of_the_first_schema(store, new)
+    store.tag("v1", old)
+    store.branch("curated", "v1")
+    with pytest.raises(SettingsError, match="mmlake migrate"):
+        store.read("v1")
+    assert store.set_old_aside() == ["curated", "v1"]
+    assert (store.versions(), store.tags(), store.branches()) == ([new], {"v2": new}, {})
+    assert (store.root / "old" / "manifests" / f"{old}.json").exists()
+    assert (store.root / "old" / "logs" / "curated.jsonl").exists()
+    assert (store.set_old_aside(), store.verify("v2")) == ([], [])
+    store.branch("curated", "v2")
+
+
+def test_a_migration_killed_at_any_step_is_ended_by_the_next(tmp_path, monkeypatch) -> None:
+    for countdown in range(40):
+        store = VersionStore(tmp_path / str(countdown))
+        store.tag("v1", _of_the_first_schema(store, build(store, many(2), name="v2").id))
+        with monkeypatch.context() as patch:
+            _dying(patch, countdown)
+            try:
+                store.set_old_aside()
+                break
+            except _Killed:
+                pass
+        store.set_old_aside()
+        assert (list(store.tags()), len(store.versions())) == (["v2"], 1)
+    assert countdown > 3
