@@ -159,7 +159,7 @@ def demo(
     )
     data.seconds = time.perf_counter() - started
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
-    raise typer.Exit(0 if data.truth is not None and data.truth.is_met else 1)
+    raise typer.Exit(0 if data.is_truth_met else 1)
 
 
 @app.command(rich_help_panel="Run")

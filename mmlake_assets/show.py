@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +21,7 @@ from mmlake.progress import Advance
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
+from mmlake.truth_samples import SampleTruth, compare_samples
 from mmlake.version_report import newest_report, write_version_report
 from mmlake_resources import CudaExecutorResource, LakeResource
 
@@ -37,6 +38,7 @@ class Shown:
     report: Path
     seconds: float
     truth: Truthful | None = None
+    samples: SampleTruth | None = None  # planted samples, as the curated version holds them
     changes: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
@@ -49,11 +51,18 @@ class Shown:
             "report": str(self.report),
             "seconds": round(self.seconds, 2),
             "truth": self.truth.to_dict() if self.truth else None,
+            "planted_samples": asdict(self.samples) if self.samples else None,
         }
+
+    @property
+    def is_truth_met(self) -> bool:
+        """Whether everything that was planted is there as it must be; false where nothing was."""
+        return self.truth is not None and self.truth.is_met and self.samples is not None and self.samples.is_met
 
     def draw(self, out: Console) -> None:
         """The summary table, the truth where it is known, and which command comes next."""
-        for part in (*self.summary.tables(), *(self.truth.tables() if self.truth else ())):
+        planted = [*(self.truth.tables() if self.truth else ()), *([self.samples.drawn()] if self.samples else ())]
+        for part in (*self.summary.tables(), *planted):
             out.print(part)
             out.print()
         lake = shlex.quote(str(self.lake.root))
@@ -123,6 +132,7 @@ def run_and_show(
         lake=lake,
         summary=summary,
         truth=met,
+        samples=compare_samples(lake, truth, ran.versions["curated"]) if truth else None,
         runs=ran.runs,
         made=ran.made,
         versions=ran.versions,

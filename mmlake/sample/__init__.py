@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from mmlake.sample.generate import generate
 from mmlake.sample.settings import SampleSettings
-from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem
+from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem, TruthSample
 
-__all__ = ["Duplicate", "Probe", "SampleSettings", "Sentence", "Truth", "TruthItem", "generate"]
+__all__ = ["Duplicate", "Probe", "SampleSettings", "Sentence", "Truth", "TruthItem", "TruthSample", "generate"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from mmlake.errors import SettingsError
 from mmlake.progress import Advance, silent
 from mmlake.sample import voices
+from mmlake.sample.albums import lay_albums
 from mmlake.sample.audio_shards import lay_audio
 from mmlake.sample.broken import lay_broken
 from mmlake.sample.chance import scaled
@@ -41,6 +42,7 @@ def generate(out: Path, *, settings: SampleSettings | None = None, advance: Adva
     lay_audio(ledger, settings, said=said[:num_read], speeches=speeches[:num_read])
     lay_video(ledger, settings, gallery, said=said[num_read:], speeches=speeches[num_read:])
     lay_broken(ledger, settings, gallery)
+    lay_albums(ledger, settings, gallery)  # last, so that the pictures of the others stay what they are
     truth = ledger.truth(seed=settings.seed, scale=settings.scale, speech=voices.engine())
     # Last: a corpus without its truth file is one that was not finished.
     truth.write(out / "truth.json")

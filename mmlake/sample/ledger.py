@@ -15,7 +15,7 @@ from mmlake.error_codes import CODES
 from mmlake.formats.tar_writer import TarWriter
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
-from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem
+from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem, TruthSample
 
 # Defect -> final status, where it is not a P0/P1 rule of quality (those are quarantined) and not an error of the
 # catalogue (unreadable).
@@ -62,6 +62,7 @@ class Ledger:
     shots: dict[Digest, tuple[float, ...]] = field(default_factory=dict)
     sentences: dict[Digest, tuple[Sentence, ...]] = field(default_factory=dict)
     probes: list[Probe] = field(default_factory=list)
+    samples: list[TruthSample] = field(default_factory=list)
     companions: list[tuple[str, str]] = field(default_factory=list)
     _licences: dict[str, str] = field(default_factory=dict)
 
@@ -174,6 +175,7 @@ class Ledger:
             shots=self.shots,
             sentences=self.sentences,
             probes=tuple(self.probes),
+            samples=tuple(self.samples),
             companions=tuple(self.companions),
         )
 

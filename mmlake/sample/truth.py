@@ -12,7 +12,7 @@ from typing import Any
 from mmlake.errors import SettingsError
 from mmlake.records import ADMITTED, Digest
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 KIND = "mmlake sample corpus"  # what distinguishes a truth file from any other JSON
 
 
@@ -64,6 +64,17 @@ class Sentence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TruthSample:
+    """What belongs together, and must reach a batch so."""
+
+    sample_id: str
+    modality: str
+    parts: tuple[tuple[str, Digest], ...]  # (role, digest) of those that must stay, in order
+    num_masked: int  # further parts, which must not
+    fields: dict[str, Any]  # some of the source's, typed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Truth:
     """Everything that is known about one generated corpus."""
 
@@ -76,6 +87,7 @@ class Truth:
     shots: dict[Digest, tuple[float, ...]]  # per clean film, the times of its cuts in seconds; empty for a single take
     sentences: dict[Digest, tuple[Sentence, ...]]  # per spoken recording or film
     probes: tuple[Probe, ...]
+    samples: tuple[TruthSample, ...]
     companions: tuple[tuple[str, str], ...]  # (shard, member) of metadata that is no item of its own
 
     @classmethod
@@ -104,6 +116,10 @@ class Truth:
             probes=tuple(
                 Probe(query=row["query"], kind=row["kind"], modality=row["modality"], relevant=tuple(row["relevant"]))
                 for row in value["probes"]
+            ),
+            samples=tuple(
+                TruthSample(**row | {"parts": tuple((role, digest) for role, digest in row["parts"])})
+                for row in value["samples"]
             ),
             companions=tuple((shard, member) for shard, member in value["companions"]),
         )

@@ -47,7 +47,7 @@ def test_each_partition_has_an_event_with_the_data_version_of_its_own_table(done
 
 
 def test_each_event_names_the_very_versions_that_its_partition_was_made_from(done) -> None:
-    items, verdicts = (dg.AssetKey(["image", name]) for name in ("items", "verdicts"))
+    items, tracks = (dg.AssetKey(["image", name]) for name in ("items", "tracks"))
     for shard in done.lake.registry.keys("image"):
         event = _latest(done, ["image", "tracks"], row_key("image", shard))
         assert (
@@ -56,8 +56,8 @@ def test_each_event_names_the_very_versions_that_its_partition_was_made_from(don
         )
         later = _latest(done, ["image", "fingerprints"], row_key("image", shard))
         assert (
-            later.tags[get_input_data_version_tag(verdicts)]
-            == done.lake.tables.stamp(Slot("verdicts", "image", shard)).data_version
+            later.tags[get_input_data_version_tag(tracks)]
+            == done.lake.tables.stamp(Slot("tracks", "image", shard)).data_version
         )
 
 
