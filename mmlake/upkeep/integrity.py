@@ -11,7 +11,7 @@ from mmlake.errors import MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
-from mmlake.tables import Slot
+from mmlake.tables import ALL, Slot
 
 
 def named_blobs(lake: Lake) -> list[Digest]:
@@ -60,7 +60,7 @@ def check_tables(lake: Lake, slots: Iterable[Slot]) -> Iterator[str]:
             if lake.tables.path(slot).exists():
                 lake.tables.read(slot, columns=[])
             # what stands for all modalities keeps its rows elsewhere
-            elif lake.tables.stamp(slot) is not None and slot.modality != "all":
+            elif lake.tables.stamp(slot) is not None and (slot.modality, slot.shard) != ("all", ALL):
                 yield f"table {slot} has a stamp but no rows; run `mmlake run` after removing {slot.shard}.stamp.json"
         except MmlakeError as error:
             yield str(error)
