@@ -12,9 +12,9 @@ from source_builders import brief, land, parquet, png, rows_of, sha, wav
 
 from mmlake.formats.columnar import child, child_parquet
 from mmlake.formats.columnar.child_source import LocalFile
+from mmlake.sources.records import column_rows
+from mmlake.sources.records.cells import limits_of
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.tables import tabular
-from mmlake.sources.tables.tabular import limits_of
 
 
 def _written(path, table):
@@ -171,7 +171,7 @@ def test_a_fault_of_ours_is_not_told_as_damage_of_the_file(tmp_path, monkeypatch
         raise error("a fault of ours")
         yield
 
-    monkeypatch.setattr(tabular, "items_of", broken)
+    monkeypatch.setattr(column_rows, "items_of", broken)
     table = pa.table({"text": ["a"]})
     with pa.BufferOutputStream() as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)

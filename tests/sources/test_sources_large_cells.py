@@ -11,8 +11,8 @@ import pytest
 from source_builders import SETTINGS, brief, rows_of, sha
 
 from mmlake import sources
-from mmlake.sources.tables.columnroles import columns_of
-from mmlake.sources.tables.columns import cells_of
+from mmlake.sources.records.cells import cells_of
+from mmlake.sources.records.columns import columns_of
 
 LARGE_BYTES = 5 << 20
 FILM = b"\xff\xd8\xff\xe0" + random.Random(1).randbytes(LARGE_BYTES)
@@ -56,7 +56,7 @@ def test_a_large_cell_of_a_sliced_array_is_the_row_s_own():
     table = pa.table({"image": pa.array([FILM, OTHER, None, FILM], pa.binary())}).slice(1, 3)
     (batch,) = table.to_batches()
     columns = columns_of(table.schema, SETTINGS)
-    cells = list(cells_of(batch, columns, settings=sources.SourceSettings(batch_bytes=LARGE_BYTES)))
+    cells = list(cells_of(batch, columns.media, settings=sources.SourceSettings(batch_bytes=LARGE_BYTES)))
     assert [None if cell["image"] is None else bytes(cell["image"]) for cell in cells] == [OTHER, None, FILM]
 
 

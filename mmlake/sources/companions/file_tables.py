@@ -23,7 +23,7 @@ from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import Line
 from mmlake.sources.records.rows import with_bytes
-from mmlake.sources.samples.companion import Description
+from mmlake.sources.samples.companion import Companion, Description
 
 _FURTHER = "further_records"  # in the metadata: records without words of a file of which others say something else
 
@@ -160,8 +160,8 @@ class FileTable(ABC):
         raise UnreadableItem(1001, f"{self.reading.path} no longer has the member {member!r}")
 
 
-class FileTables:
-    """What files of records say of the files of one directory."""
+class FileTables(Companion):
+    """What files of records say of the files of one directory. What no file took is in their own shards."""
 
     def __init__(self, directory: str, tables: Sequence[FileTable], *, with_texts: Sequence[bool]) -> None:
         """with_texts: whether each table's records have texts."""
@@ -198,10 +198,6 @@ class FileTables:
         if further:
             metadata[_FURTHER] = further
         return Description(texts=tuple(texts), metadata=metadata, licence=licence)
-
-    def rest(self) -> Iterator[RawItem]:
-        """Nothing: what no file took is in the table's own shard."""
-        return iter(())
 
     def _records_of(self, table: FileTable, members: Sequence[Member]) -> Iterator[Record]:
         """The records that name these files, in whatever spelling."""

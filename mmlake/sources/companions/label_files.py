@@ -20,11 +20,11 @@ from mmlake.records import SourceRef
 from mmlake.sources.companions import label_formats
 from mmlake.sources.companions.label_formats import Classes, Labels
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading
-from mmlake.sources.samples.companion import Description
+from mmlake.sources.samples.companion import Companion, Description
 
 
-class ImageLabels:
-    """What label files say of the images of one directory."""
+class ImageLabels(Companion):
+    """What label files say of the images of one directory. What no image took is in the shard of the label files."""
 
     has_texts = False
 
@@ -46,14 +46,10 @@ class ImageLabels:
                     media = {**labels.about, **media, "objects": [*media.get("objects", ()), *labels.objects]}
         return Description(media=media)
 
-    def rest(self) -> Iterator[RawItem]:
-        """Nothing: what no image took is in the shard of the label files."""
-        return iter(())
 
-
-class LabelFiles:
-    """The label files among those of one directory. taken: paths of those whose rows are here or that are in those of
-    their images, and are no documents."""
+class LabelFiles(Companion):
+    """The label files among those of one directory, whose images lie elsewhere. taken: paths of those whose rows are
+    here or that are in those of their images, and are no documents."""
 
     def __init__(self, reading: Reading, entries: Sequence[Entry]) -> None:
         self.taken: set[str] = set()
@@ -79,10 +75,6 @@ class LabelFiles:
                 fault = Fault(1011, f"no image of the name {stem[:200]} is in {directory}")
             if fault is not None:
                 self._faults.append((entry, fault))
-
-    def describe(self, stem: str, members: Sequence[Member]) -> Description:
-        """Nothing: images lie elsewhere."""
-        return Description()
 
     def rest(self) -> Iterator[RawItem]:
         """A row for each label file that no image took, or of which something could not be read."""
@@ -124,8 +116,7 @@ def _places(reading: Reading, directories: list[tuple[str, str]]) -> list[tuple[
 
 def _read(reading: Reading, path: str, ending: str, classes: Classes) -> Labels | None:
     """What a label file says; None where it is none, or cannot be read, of which its own row says why."""
-    data = _small_file(reading, path)
-    if data is None:
+    if (data := _small_file(reading, path)) is None:
         return None
     return label_formats.yolo_of(data, classes) if ending == label_formats.YOLO else label_formats.voc_of(data)
 

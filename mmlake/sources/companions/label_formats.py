@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 from xml.parsers import expat
 
-from mmlake.errors import Fault
+from mmlake.errors import Fault, UnreadableItem
 
 YOLO, VOC = ".txt", ".xml"  # what the names of label files end with
 _DIRECTORIES = (  # of images, of their labels
@@ -82,9 +84,8 @@ def class_directories(directory: str) -> list[str]:
     """Where the names of the classes of a directory of images may stand, likeliest first."""
     before = f"/{directory}/".rpartition("/images/")[0].strip("/")
     above = before.rpartition("/")[0]
-    return list(
-        dict.fromkeys([*(place for place, _ in label_directories(directory)), directory, before or ".", above or "."])
-    )
+    labels = (place for place, _ in label_directories(directory))
+    return list(dict.fromkeys((*labels, directory, before or ".", above or ".")))
 
 
 def yolo_of(data: bytes, classes: Classes) -> Labels | None:
@@ -94,25 +95,27 @@ def yolo_of(data: bytes, classes: Classes) -> Labels | None:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError:
         return None
-    objects: list[dict[str, Any]] = []
-    num_seen, fault = 0, None
-    for number, line in enumerate(text.splitlines(), 1):
-        cells = line.split()
-        if not cells:
-            continue
-        num_seen += 1
-        found = _yolo_object(cells, classes)
-        if found is None and num_seen <= _FIRST_LINES:
-            return None
-        if found is None:
-            fault = fault or Fault(
-                1003, f"line {number} is not of the form <class> <cx> <cy> <w> <h> with fractions of the picture"
-            )
+    rows = ((number, cells) for number, line in enumerate(text.splitlines(), 1) if (cells := line.split()))
+    found = ((number, _yolo_object(cells, classes)) for number, cells in rows)
+    first = list(islice(found, _FIRST_LINES))
+    if any(one is None for _, one in first):
+        return None
+    form = "is not of the form <class> <cx> <cy> <w> <h> with fractions of the picture"
+    every = chain(first, found)
+    return _labels_of((one, f"line {number} {form}", f" from line {number} on") for number, one in every)
+
+
+def _labels_of(found: Iterable[tuple[dict[str, Any] | None, str, str]], about: dict[str, Any] | None = None) -> Labels:
+    """The labels that these objects are. found: each, why there is none, and from where on there are too many."""
+    objects, fault = list[dict[str, Any]](), None
+    for one, reason, where in found:
+        if one is None:
+            fault = fault or Fault(1003, reason)
         elif len(objects) == _MAX_OBJECTS:
-            fault = fault or Fault(1008, f"num_objects>{_MAX_OBJECTS} not in [0, {_MAX_OBJECTS}] from line {number} on")
+            fault = fault or Fault(1008, f"num_objects>{_MAX_OBJECTS} not in [0, {_MAX_OBJECTS}]{where}")
         else:
-            objects.append(found)
-    return Labels(objects, fault=fault)
+            objects.append(one)
+    return Labels(objects, about or {}, fault)
 
 
 def _yolo_object(cells: list[str], classes: Classes) -> dict[str, Any] | None:
@@ -166,39 +169,24 @@ def voc_of(data: bytes) -> Labels | None:
     that breaks, has a fault."""
     reader = _Reader()
     parser = expat.ParserCreate()
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = (
-        reader.start,
-        reader.end,
-        reader.words,
-    )
-    parser.StartDoctypeDeclHandler = reader.refuse
+    parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = reader.words, reader.refuse
     try:
         parser.Parse(data, True)
-    except _Refused as error:
-        return Labels([], fault=error.fault)
+    except UnreadableItem as error:
+        return Labels([], fault=Fault.of(error))
     except (expat.ExpatError, ValueError, LookupError):
         if reader.root != "annotation":
             return None
         return Labels([], fault=Fault(1003, f"the XML breaks at line {parser.CurrentLineNumber}"))
     fields = reader.found
-    if (
-        reader.root != "annotation"
-        or not isinstance(fields, dict)
-        or not fields.keys() & {"object", "size", "filename"}
-    ):
+    is_annotation = reader.root == "annotation" and isinstance(fields, dict)
+    if not is_annotation or not fields.keys() & {"object", "size", "filename"}:
         return None
     given = fields.pop("object", [])
-    objects: list[dict[str, Any]] = []
-    fault = None
-    for at, one in enumerate(given if isinstance(given, list) else [given]):
-        found = _voc_object(one)
-        if found is None:
-            fault = fault or Fault(1003, f"object {at} has no name, or no bndbox with xmin, ymin, xmax and ymax")
-        elif len(objects) == _MAX_OBJECTS:
-            fault = fault or Fault(1008, f"num_objects>{_MAX_OBJECTS} not in [0, {_MAX_OBJECTS}]")
-        else:
-            objects.append(found)
-    return Labels(objects, {"annotation": fields}, fault)
+    every = enumerate(given if isinstance(given, list) else [given])
+    reason = "has no name, or no bndbox with xmin, ymin, xmax and ymax"
+    return _labels_of(((_voc_object(one), f"object {at} {reason}", "") for at, one in every), {"annotation": fields})
 
 
 def _voc_object(one: Any) -> dict[str, Any] | None:
@@ -216,12 +204,6 @@ def _voc_object(one: Any) -> dict[str, Any] | None:
     return {"category": one["name"], "bbox": whole, "bbox_format": "xyxy_px", **rest}
 
 
-class _Refused(Exception):
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.reason)
-        self.fault = fault
-
-
 class _Reader:
     """Elements as nested dicts: one without others in it is its text, several of one name are a list."""
 
@@ -232,13 +214,13 @@ class _Reader:
 
     def refuse(self, *doctype: object) -> None:
         """A document type could declare entities; no annotation has one."""
-        raise _Refused(Fault(1007, "the XML has a document type, which is never read"))
+        raise UnreadableItem(1007, "the XML has a document type, which is never read")
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """An element begins."""
         self.root = self.root or name
         if len(self._open) == _MAX_DEPTH:
-            raise _Refused(Fault(1003, f"depth>{_MAX_DEPTH} not in [0, {_MAX_DEPTH}]"))
+            raise UnreadableItem(1003, f"depth>{_MAX_DEPTH} not in [0, {_MAX_DEPTH}]")
         self._open.append((name, dict(attributes), []))
 
     def words(self, text: str) -> None:
@@ -254,9 +236,7 @@ class _Reader:
             self.found = value
             return
         into = self._open[-1][1]
-        if name not in into:
-            into[name] = value
-        elif isinstance(into[name], list):
+        if isinstance(into.get(name), list):
             into[name].append(value)
         else:
-            into[name] = [into[name], value]
+            into[name] = [into[name], value] if name in into else value

@@ -15,12 +15,10 @@ from typing import Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.compression import compression_of, expanded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
-from mmlake.streams import read_up_to
 
 SCP = "wav.scp"
 COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
@@ -157,19 +155,8 @@ def is_manifest(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
 
 def _is_manifest(landing: Landing, entry: Entry) -> bool:
     try:
-        raw = landing.head(entry.path, sniff.HEAD_BYTES)
-        compression = compression_of(raw)
-
-        def head_of(size_bytes: int) -> bytes:
-            if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
-                return raw[:size_bytes]
-            with landing.open(entry.path) as file:
-                return (
-                    read_up_to(file, size_bytes)
-                    if compression is None
-                    else expanded_head(file, compression, size_bytes=size_bytes)
-                )
-
+        head = landing.head(entry.path, sniff.HEAD_BYTES)
+        head_of = record_lines.head_reader(head, lambda: landing.open(entry.path))
         return claims(head_of(sniff.HEAD_BYTES), entry.name) and has_form(head_of, entry.name)
     except UnreadableItem:
         return False  # its own row says why

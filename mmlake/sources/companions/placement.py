@@ -17,7 +17,7 @@ from typing import Self
 from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import dialects, label_formats, manifest_forms, places, transcripts
+from mmlake.sources.companions import label_formats, manifest_forms, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
 from mmlake.sources.companions.places import DESCRIPTIONS, is_annotation_archive
 from mmlake.sources.parsed_files import ParsedFiles
@@ -73,7 +73,7 @@ class _Listing:
             num_files=len(names),
             annotations=tuple(annotations) if len(annotations) <= MAX_ANNOTATIONS else (),
             transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
-            descriptions=_describing([one for one, name in own if name in DESCRIPTIONS or name in dialects.TABLES]),
+            descriptions=_describing([one for one, name in own if name in places.TABLES]),
             manifests=_may_be_manifests([entry for entry, _ in own]) if may_have_manifests else (),
             holds_media=any(name.rpartition(".")[2] in sniff.MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
@@ -209,7 +209,7 @@ class Placement:
         """
         if entry.name.lower().endswith(places.ARCHIVE):
             return self._dependencies_of_archive(entry)
-        if entry.name in DESCRIPTIONS or entry.name in dialects.TABLES:
+        if entry.name in places.TABLES:
             return [self._names_below(entry)]
         if manifest_forms.may_be(entry.name) and (below := self._dependencies_of_manifest(entry)):
             return below

@@ -12,6 +12,9 @@ IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 ARCHIVE = ".zip"
 # names of tables that describe the files of their directory and of those below
 DESCRIPTIONS = ("metadata.csv", "metadata.jsonl", "metadata.tsv")
+COMMON_VOICE = ("dev.tsv", "invalidated.tsv", "other.tsv", "test.tsv", "train.tsv", "validated.tsv")
+FLICKR = ("captions.txt",)
+TABLES = frozenset((*DESCRIPTIONS, *COMMON_VOICE, *FLICKR))
 _JSON = (".json", *(f".json{suffix}" for suffix in SUFFIXES))
 HOME = "annotations"  # directory whose JSON files all may annotate images elsewhere
 # what names of such files elsewhere hold

@@ -17,7 +17,7 @@ from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
 from mmlake.sources.companions import coco, descriptions, label_files, manifests, transcripts
-from mmlake.sources.companions.transcript_tables import Transcripts, tables_among, without
+from mmlake.sources.companions.transcripts import Transcripts, tables_among, without
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading
 from mmlake.sources.samples.companion import Companion

@@ -11,20 +11,23 @@ from functools import cached_property
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.compression import SUFFIXES, compression_of, expanded_head
+from mmlake.formats.compression import SUFFIXES
 from mmlake.formats.warc import MARK
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import (
+    arrow,
     coco,
     descriptions,
     folder,
     json_lines,
     json_list,
     kaldi,
+    lance,
     manifest,
+    parquet,
     separated,
     tar,
     url_list,
@@ -33,8 +36,6 @@ from mmlake.sources.connectors import (
 from mmlake.sources.connectors import zip as zip_format
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records import lines as record_lines
-from mmlake.sources.tables import arrow, lance, parquet
-from mmlake.streams import read_up_to
 
 LOOSE = shards.LOOSE
 URL_LIST = "urls"
@@ -292,19 +293,7 @@ def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors
 
 
 def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors) -> str:
-    compression = compression_of(raw)
-
-    def look(size_bytes: int) -> bytes:
-        if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
-            return raw[:size_bytes]
-        with open_file() as file:
-            return (
-                read_up_to(file, size_bytes)
-                if compression is None
-                else expanded_head(file, compression, size_bytes=size_bytes)
-            )
-
-    return _recognised(raw, name, look, siblings, connectors)
+    return _recognised(raw, name, record_lines.head_reader(raw, open_file), siblings, connectors)
 
 
 def _recognised(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings, connectors: Connectors) -> str:

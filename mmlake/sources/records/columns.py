@@ -1,5 +1,5 @@
-"""Which columns hold media and which texts, told by their names, by their types, and by what Hugging Face data sets
-write into their schema.
+"""Which columns hold media and which texts: by their names, their types, and what Hugging Face data sets write into
+their schema.
 
 Media are bytes, the struct {bytes, path} of Hugging Face data sets, or lists of either. A column of addresses is
 metadata.
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types
 
 from mmlake.sources import shard as shards
+from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.interleaved import forms
 from mmlake.sources.settings import SourceSettings
 
@@ -23,22 +26,11 @@ from mmlake.sources.settings import SourceSettings
 _FEATURES = {"Image": "image", "Video": "video", "Audio": "audio"}
 _MAX_FEATURES_BYTES = 1 << 20  # of the schema's metadata that are parsed
 _WORDS = re.compile(r"[a-z]+")
-# `image_embedding` holds none
-_NUMBERS = frozenset(
-    (
-        "embedding",
-        "embeddings",
-        "vector",
-        "vectors",
-        "feature",
-        "features",
-        "latent",
-        "latents",
-        "hash",
-        "mask",
-        "masks",
-    )
-)
+# words of numbers about media: `image_embedding` holds none
+_NUMBERS = frozenset("embedding embeddings vector vectors feature features latent latents hash mask masks".split())
+_LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+_TEXTS = (types.is_string, types.is_large_string, types.is_string_view)
+_BINARIES = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,68 +52,63 @@ class Columns:
     @property
     def modalities(self) -> tuple[str, ...]:
         """Those of all rows, in their order."""
-        named = ["image"] if self.listed_images else []
+        has_texts = self.texts or self.record_texts or self.listed_texts
         return shards.ordered(
-            [*self.media.values(), *named, *(["text"] if self.texts or self.record_texts or self.listed_texts else [])]
+            [*self.media.values(), *(["image"] if self.listed_images else []), *(["text"] if has_texts else [])]
         )
 
 
 def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
     """Which of the columns hold media and texts, by name and type."""
-    named = {name.lower(): "image" for name in settings.image_fields}
-    named |= {name.lower(): "video" for name in settings.video_fields} | {
-        name.lower(): "audio" for name in settings.audio_fields
-    }
+    by_modality = {"image": settings.image_fields, "video": settings.video_fields, "audio": settings.audio_fields}
+    named = {name.lower(): modality for modality, names in by_modality.items() for name in names}
     declared, media, lists, guessed = _declared(schema), dict[str, str](), set[str](), set[str]()
     for field in schema:
         element = _element(field.type)
-        if not _holds_bytes(element if element is not None else field.type):
-            continue
         sure = named.get(field.name.lower()) or declared.get(field.name)
         modality = sure or _by_word(field.name, named)
-        if modality is not None:
+        if modality is not None and _holds_bytes(field.type if element is None else element):
             media[field.name] = modality
             lists |= {field.name} if element is not None else set()
             guessed |= {field.name} if sure is None else set()
-    wanted_texts = {
-        name.lower() for name in (*settings.text_fields, *settings.caption_fields, *settings.transcript_fields)
-    }
-    found = [
-        field
-        for field in schema
-        if field.name.lower() in wanted_texts and field.name not in media and _may_be_text(field.type)
-    ]
-    record = next(
-        (field for field in schema if field.name.lower() in settings.record_fields and _may_be_record(field.type)), None
-    )
+    text_names = (*settings.text_fields, *settings.caption_fields, *settings.transcript_fields)
+    found = [one for one in _named(schema, text_names) if one.name not in media and _may_be_text(one.type)]
+    may_be_record = (field for field in schema if field.name.lower() in settings.record_fields)
+    record = next((field for field in may_be_record if _may_be_record(field.type)), None)
     listed, listed_images = _interleaved_columns(schema, media, settings)
     if not (media or found or record or listed):
         found = _dialogue_columns(schema, settings)
-    inner = (
-        {child.name.lower() for child in record.type}
-        if record is not None and pa.types.is_struct(record.type)
-        else None
-    )
-    used = {
-        *media,
-        *(field.name for field in found),
-        listed,
-        listed_images,
-        record.name if record is not None else None,
-    }
+    inner_texts = {name.lower() for name in (*text_names, *settings.timed_fields)}
+    used = {*media, *(field.name for field in found), listed, listed_images, record and record.name}
     return Columns(
         media,
         frozenset(field.name for field in found if field.name != listed),
-        tuple(field.name for field in found if _is_binary(field.type)),
+        tuple(field.name for field in found if _is_one(field.type, _BINARIES)),
         record.name if record is not None else None,
         record is not None
-        and (inner is None or bool(inner & (wanted_texts | {name.lower() for name in settings.timed_fields}))),
+        and (not types.is_struct(record.type) or any(child.name.lower() in inner_texts for child in record.type)),
         frozenset(lists),
         frozenset(guessed),
         listed,
         listed_images,
         tuple(field.name for field in schema if field.name not in used and _has_bytes_inside(field.type)),
     )
+
+
+def schema_faults(schema: pa.Schema, columns: Columns, reading: Reading) -> Iterator[RawItem]:
+    """What is wrong with the columns: that none is to be read, or that some hide others."""
+    if not columns.modalities:
+        reason = f"none of the columns {schema.names[:12]} holds a text, image, video or audio"
+        yield reading.fault(1003, reason, modality=reading.hint or "text")
+    elif repeated := sorted(name for name, count in Counter(schema.names).items() if count > 1):
+        reason = f"the columns {repeated[:12]} stand in the file more than once; only the last of each is read"
+        yield reading.fault(1003, reason, modality=columns.modalities[0], member="columns")
+
+
+def _named(schema: pa.Schema, names: Collection[str]) -> list[pa.Field]:
+    """The columns of these names, compared without regard to case."""
+    lower = {name.lower() for name in names}
+    return [field for field in schema if field.name.lower() in lower]
 
 
 def _interleaved_columns(
@@ -137,32 +124,16 @@ def _interleaved_columns(
 
 def _dialogue_columns(schema: pa.Schema, settings: SourceSettings) -> list[pa.Field]:
     """The columns of turns, or of prompts and answers, of a file that has no other texts and no media."""
-    turns = {name.lower() for name in settings.conversation_fields}
-    sides = [
-        {name.lower() for name in names}
-        for names in (settings.prompt_fields, settings.answer_fields, settings.chosen_fields, settings.rejected_fields)
-    ]
-    named = [
-        field
-        for field in schema
-        if field.name.lower() in turns and (kind := _element(field.type)) is not None and pa.types.is_struct(kind)
-    ]
+    prompts, answers = _named(schema, settings.prompt_fields), _named(schema, settings.answer_fields)
+    turns = [field for field in _named(schema, settings.conversation_fields) if _is_list_of_structs(field.type)]
     pair = [
-        [field for field in schema if field.name.lower() in names and _may_be_said(field.type)] for names in sides[2:]
+        [field for field in _named(schema, names) if _may_be_said(field.type)]
+        for names in (settings.chosen_fields, settings.rejected_fields)
     ]
     if all(pair):
-        asked = [field for field in schema if field.name.lower() in sides[0] and _may_be_said(field.type)]
-        return [*named, *asked, *pair[0], *pair[1]]
-    asked, answered = (
-        [field for field in schema if field.name.lower() in names and _is_text(field.type)] for names in sides[:2]
-    )
-    return [*named, *(asked + answered if asked and answered else [])]
-
-
-def _may_be_said(kind: pa.DataType) -> bool:
-    """Whether values may be texts or lists of turns."""
-    element = _element(kind)
-    return _is_text(kind) or (element is not None and bool(pa.types.is_struct(element)))
+        return [*turns, *(field for field in prompts if _may_be_said(field.type)), *pair[0], *pair[1]]
+    asked, answered = ([field for field in side if _is_text(field.type)] for side in (prompts, answers))
+    return [*turns, *(asked + answered if asked and answered else [])]
 
 
 def _by_word(name: str, named: dict[str, str]) -> str | None:
@@ -183,7 +154,7 @@ def _declared(schema: pa.Schema) -> dict[str, str]:
         features = json.loads(written)["info"]["features"]
         return {str(name): modality for name, feature in features.items() for modality in _featured(feature)}
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return {}  # what was written there is no description of features: names and types tell
+        return {}  # what was written there is no description of features: names and types decide
 
 
 def _featured(feature: Any) -> Iterator[str]:
@@ -196,51 +167,41 @@ def _featured(feature: Any) -> Iterator[str]:
         yield _FEATURES[feature["_type"]]
 
 
+def _is_one(kind: pa.DataType, of: tuple[Callable[[pa.DataType], bool], ...]) -> bool:
+    return any(is_one(kind) for is_one in of)
+
+
 def _element(kind: pa.DataType) -> pa.DataType | None:
     """The type of a list's elements; None for what is no list."""
-    is_one = (
-        pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_fixed_size_list(kind)
-        or pa.types.is_list_view(kind)
-        or pa.types.is_large_list_view(kind)
-    )
-    return kind.value_type if is_one else None
+    return kind.value_type if _is_one(kind, _LISTS) else None
+
+
+def _is_list_of_structs(kind: pa.DataType) -> bool:
+    return _is_one(kind, _LISTS) and bool(types.is_struct(kind.value_type))
+
+
+def _may_be_said(kind: pa.DataType) -> bool:
+    """Whether values may be texts or lists of turns."""
+    return _is_text(kind) or _is_list_of_structs(kind)
 
 
 def _may_be_text(kind: pa.DataType) -> bool:
-    return _is_text(kind) or _is_binary(kind) or _is_text_list(kind)
+    is_text_list = _is_one(kind, _LISTS) and not types.is_fixed_size_list(kind) and _is_text(kind.value_type)
+    return is_text_list or _is_text(kind) or _is_one(kind, _BINARIES)
 
 
 def _may_be_record(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind)) or _is_text(kind) or _is_binary(kind)
+    return bool(types.is_struct(kind)) or _is_text(kind) or _is_one(kind, _BINARIES)
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _is_text_list(kind: pa.DataType) -> bool:
-    element = _element(kind)
-    return element is not None and not pa.types.is_fixed_size_list(kind) and _is_text(element)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )
+    return _is_text(kind.value_type) if types.is_dictionary(kind) else _is_one(kind, _TEXTS)
 
 
 def _holds_bytes(kind: pa.DataType) -> bool:
-    return _is_binary(kind) or (
-        pa.types.is_struct(kind) and kind.get_field_index("bytes") >= 0 and _is_binary(kind.field("bytes").type)
-    )
+    has_bytes = types.is_struct(kind) and kind.get_field_index("bytes") >= 0
+    return _is_one(kind.field("bytes").type if has_bytes else kind, _BINARIES)
 
 
 def _has_bytes_inside(kind: pa.DataType) -> bool:
-    return _is_binary(kind) or any(_has_bytes_inside(kind.field(at).type) for at in range(kind.num_fields))
+    return _is_one(kind, _BINARIES) or any(_has_bytes_inside(kind.field(at).type) for at in range(kind.num_fields))
