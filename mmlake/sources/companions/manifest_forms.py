@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from mmlake.errors import UnreadableItem
@@ -27,17 +28,7 @@ MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifes
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
 _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
-_WORDS = (
-    *_DIALOGUES,
-    "text",
-    "sentence",
-    "transcription",
-    "transcript",
-    "caption",
-    "question",
-    "instruction",
-    "duration",
-)
+_WORDS = (*_DIALOGUES, *"text sentence transcription transcript caption question instruction duration".split())
 _HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages)"')
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
@@ -64,7 +55,7 @@ def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
         return True
     for size_bytes in _HEADS_BYTES:
         head = head_of(size_bytes)
-        records = list(_first_records(head, is_whole=len(head) < size_bytes))
+        records = list(islice(_records_in(head, is_whole=len(head) < size_bytes), _MAX_RECORDS))
         if records:
             return all(map(_has_form, records)) and any(map(paths_of, records))
         if len(head) < size_bytes:
@@ -106,23 +97,17 @@ def _has_form(record: Any) -> bool:
     """Whether the record names media and says something of them, or is a dialogue among others that do."""
     if not isinstance(record, dict):
         return False
-    return any(isinstance(record.get(name), list) for name in _DIALOGUES) or (
-        bool(paths_of(record)) and any(name in record for name in _WORDS)
-    )
+    is_dialogue = any(isinstance(record.get(name), list) for name in _DIALOGUES)
+    return is_dialogue or (bool(paths_of(record)) and any(name in record for name in _WORDS))
 
 
-def _first_records(head: bytes, *, is_whole: bool) -> Iterator[Any]:
-    """The first records that can be read, as far as the bytes hold them whole."""
-    num_found = 0
+def _records_in(head: bytes, *, is_whole: bool) -> Iterator[Any]:
+    """The records that can be read, as far as the bytes hold them whole."""
     for data in _pieces(head, is_whole=is_whole):
         try:
-            record = json.loads(data)
+            yield json.loads(data)
         except (ValueError, RecursionError):
             continue
-        yield record
-        num_found += 1
-        if num_found == _MAX_RECORDS:
-            return
 
 
 def _pieces(head: bytes, *, is_whole: bool) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records.cells import cells_of, limits_of
 from mmlake.sources.records.column_rows import record_items
-from mmlake.sources.records.columns import Columns, columns_of, schema_faults
+from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
 from mmlake.sources.records.lines import stream_of
 
 NAMES = (".arrow", ".feather", ".arrows", ".ipc")  # endings of files
@@ -63,12 +63,7 @@ def _is_schema_message(head: bytes) -> bool:
 
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the schema cannot be read."""
-    home = (reading.hint or "text",)
-    try:
-        with _opened(reading) as file:
-            return columns_of(file.schema, reading.settings).modalities or home
-    except UnreadableItem:
-        return home
+    return modalities_of(_opened, reading)
 
 
 def _opened(reading: Reading) -> ArrowReader:

@@ -67,7 +67,7 @@ _FORMATS = (
     _Format(("json",), _is_list, json_list.modalities, json_list.items, False),
     _Format(("csv", "tsv"), _is_separated, separated.modalities, separated.items, False),
 )
-_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written beside a medium describes it
+_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written next to a medium describes it
 
 
 class InnerTable:

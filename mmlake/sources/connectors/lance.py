@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -135,7 +135,7 @@ class _Dataset:
             return Fragment(at, at, [])
         size_bytes = 0
         for path in fragment.paths:
-            if path.startswith("/") or ".." in PurePosixPath(path).parts or "\0" in path:
+            if path.startswith("/") or ".." in path.split("/") or "\0" in path:
                 reason = f"names the file {path[:200]!r}, which lies outside of the dataset"
                 raise UnreadableItem(1007, f"fragment {fragment.number} {reason}")
             _check_refused(entry := self.reading.landing.stat(f"{self.reading.path}/{path}"))
@@ -173,7 +173,7 @@ class _Dataset:
                 with suppress(UnreadableItem):
                     self.fetch(fragment)
                 counted = self.count(fragment)
-            num_rows = counted[0] if counted is not None else 0
+            num_rows, _ = counted or (0, 0)
             if first < number <= first + num_rows:
                 self.fetch(fragment)
                 with _reading_lance(f"row {number} of version {self.version}"):
@@ -279,7 +279,9 @@ def _fragment(
     if counted is None:
         yield _broken(dataset, f"fragment {fragment.number}: its rows cannot be counted", member)
         return
-    num_rows, step_rows = counted[0], _step_rows(fragment, counted[1], dataset.reading.settings)
+    num_rows, physical_rows = counted
+    fitting_rows = dataset.reading.settings.batch_bytes * physical_rows // max(1, fragment.size_bytes)
+    step_rows = max(1, min(_BATCH_ROWS, fitting_rows))  # so many are read at a time
     # (before the first, last, whether it ended the process) of rows that were not read
     missing, failures, ends, num_found = list[tuple[int, int, bool]](), 0, 0, 0
     step = dataset.step(fragment, 0, step_rows, num_rows) if num_rows else None
@@ -318,11 +320,6 @@ def _fragment(
         found = f"num_rows{'=' if num_found < num_rows else '>='}{num_found}"
         reason = f"fragment {fragment.number} has {found} not in [{num_rows}, {num_rows}], as its manifest says"
         yield _broken(dataset, reason, f"{member}/rows")
-
-
-def _step_rows(fragment: Fragment, physical_rows: int, settings: SourceSettings) -> int:
-    """How many rows of the fragment are read at a time."""
-    return max(1, min(_BATCH_ROWS, settings.batch_bytes * physical_rows // max(1, fragment.size_bytes)))
 
 
 def _broken(dataset: _Dataset, reason: str, member: str) -> RawItem:

@@ -15,17 +15,12 @@ from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
 from mmlake.sources.records.cells import group_cells, limits_of
 from mmlake.sources.records.column_rows import record_items
-from mmlake.sources.records.columns import Columns, columns_of, schema_faults
+from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the file does not open."""
-    home = (reading.hint or "text",)
-    try:
-        with _opened(reading) as file:
-            return columns_of(file.schema, reading.settings).modalities or home
-    except UnreadableItem:
-        return home
+    return modalities_of(_opened, reading)
 
 
 def num_samples(reading: Reading) -> int | None:

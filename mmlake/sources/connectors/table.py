@@ -172,7 +172,7 @@ SOURCES = Connectors(
             is_one=manifest.is_one,
             take=manifest.take,
         ),
-        # What lies beside `wav.scp`, whose rows tell of it.
+        # What lies next to `wav.scp`, whose rows say what is in it.
         Connector(
             name="kaldi",
             names=(),
@@ -191,7 +191,7 @@ SOURCES = Connectors(
             modalities=json_lines.modalities,
             items=json_lines.items,
         ),
-        # By what lies beside them, too: records, unless they speak of a medium that is called like them.
+        # By what lies next to them, too: records, unless they describe a medium that is called like them.
         Connector(
             name="json-list",
             names=(),
@@ -296,13 +296,15 @@ def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings
     return _recognised(raw, name, record_lines.head_reader(raw, open_file), siblings, connectors)
 
 
-def _recognised(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings, connectors: Connectors) -> str:
-    """The connector of a file with these first bytes. look: gives those that it expands to."""
-    extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
+def _recognised(
+    raw: bytes, name: str, head_of: Callable[[int], bytes], siblings: Siblings, connectors: Connectors
+) -> str:
+    """The connector of a file with these first bytes. head_of: gives those that it expands to."""
+    extension, head = sniff.extension_of(name), head_of(sniff.HEAD_BYTES)
     for connector in connectors.candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
         if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
-            connector.is_one is None or connector.is_one(look, name, siblings)
+            connector.is_one is None or connector.is_one(head_of, name, siblings)
         ):
             return connector.name
     if (

@@ -20,6 +20,8 @@ from mmlake.formats.columnar.weights import weight_of
 from mmlake.records import digest_of
 from mmlake.sources.settings import SourceSettings
 
+Cells = dict[str, Any] | Fault  # of one row by name, or why it has none
+
 _VIEWED_BYTES = 4 << 20  # a row of more stays in the arrays that it was decoded to
 _INLINE_BYTES = 4096  # bytes of an unmapped binary cell that metadata keep; longer ones are named by digest
 
@@ -35,7 +37,7 @@ def cells_of(
     *,
     settings: SourceSettings,
     meter: Callable[[int], None] | None = None,
-) -> Iterator[dict[str, Any] | Fault]:
+) -> Iterator[Cells]:
     """The rows as Python values, some at a time. Faults of their own are rows whose cells have none (bytes in a text
     column, times beyond the calendar) and rows whose cells, those of the columns of media left out, would take twice
     the bytes that a line of JSON may have.
@@ -58,7 +60,7 @@ def cells_of(
             del part
 
 
-def _values(batch: pa.RecordBatch, media: Collection[str]) -> Iterator[dict[str, Any] | Fault]:
+def _values(batch: pa.RecordBatch, media: Collection[str]) -> Iterator[Cells]:
     try:
         if batch.num_rows == 1 and batch.nbytes > _VIEWED_BYTES:
             cells = zip(batch.schema.names, batch.columns, strict=True)
@@ -96,7 +98,7 @@ def _viewed(array: pa.Array) -> list[Any]:
 
 def group_cells(
     file: ParquetReader, group: int, first: int, settings: SourceSettings, media: Collection[str] = ()
-) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+) -> Iterator[tuple[int, Cells]]:
     """(number, cells) of each row of a group of a Parquet file. first: rows before it. Raises UnreadableItem with a
     reason that names the rows that cannot be read."""
     number = first

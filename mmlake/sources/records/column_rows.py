@@ -9,20 +9,12 @@ from typing import Any, NamedTuple
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff, texts, timed_text
 from mmlake.records import SourceRef
+from mmlake.sources import raw_items
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import (
-    Content,
-    RawItem,
-    Reading,
-    first_field,
-    licence_field,
-    media_item,
-    reader_of,
-    text_item,
-)
+from mmlake.sources.raw_items import Content, RawItem, Reading, first_field, media_item, text_item
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records import interleaved
-from mmlake.sources.records.cells import metadata_of, plain_of
+from mmlake.sources.records.cells import Cells, metadata_of, plain_of
 from mmlake.sources.records.columns import Columns
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.rows import with_bytes
@@ -32,13 +24,7 @@ Locate = Callable[[str], SourceRef]  # column of a record, "" for the record its
 
 
 def record_items(
-    fields: dict[str, Any] | Fault,
-    number: int,
-    reading: Reading,
-    columns: Columns,
-    names: SampleNames,
-    *,
-    version: str = "",
+    fields: Cells, number: int, reading: Reading, columns: Columns, names: SampleNames, *, version: str = ""
 ) -> Iterator[RawItem]:
     """The items of the row with this number. Rows are counted from 1, like lines of JSONL. version: before the number
     in locators."""
@@ -68,21 +54,15 @@ def items_of(
     media = list(_media_of(fields, columns))
     present = {medium.modality for medium in media}
     readable, unreadable = _decoded(fields, columns, settings)
-    own = record_fields.text_fields(
-        {name: value for name, value in readable.items() if name in columns.texts}, present, settings=settings
-    )
+    readable = {name: value for name, value in readable.items() if name in columns.texts}
+    own = record_fields.text_fields(readable, present, settings=settings)
     inner = record_fields.text_fields(record, present, settings=settings)
     parts, listed = _parts(fields, columns, settings)
     metadata = _metadata(fields, columns, media, {*record_fields.taken(own), *unreadable, *listed})
-    blank = RawItem(
-        modality=columns.modalities[0],
-        ref=locate(""),
-        sample_id=sample_id,
-        licence=licence_field({**record, **fields}, settings),
-        metadata=_merged(
-            metadata, columns.record, timed_text.with_seconds(metadata_of(record, record_fields.taken(inner)))
-        ),
-    )
+    inner_metadata = timed_text.with_seconds(metadata_of(record, record_fields.taken(inner)))
+    blank = RawItem(columns.modalities[0], locate(""), sample_id)
+    blank.metadata = _merged(metadata, columns.record, inner_metadata)
+    blank.licence = raw_items.licence_field({**record, **fields}, settings)
     placed_at = {part.pointer for part in parts}
     inside = {medium.pointer: medium for medium in media if medium.pointer in placed_at}
     rows = [_media(blank.replace(ref=locate(one.pointer)), one) for one in media if one.pointer not in inside]
@@ -146,7 +126,7 @@ def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         words = captions if item.modality == "image" else transcripts
         is_medium = item.role == "media" and item.fault is None
-        yield item.replace(position=position, beside=tuple(map(reader_of, words)) if is_medium else ())
+        yield item.replace(position=position, beside=tuple(map(raw_items.reader_of, words)) if is_medium else ())
 
 
 class _Medium(NamedTuple):

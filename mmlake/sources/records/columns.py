@@ -17,6 +17,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
+from mmlake.errors import UnreadableItem
+from mmlake.formats.columnar.readers import Reader
 from mmlake.sources import shard as shards
 from mmlake.sources.raw_items import RawItem, Reading
 from mmlake.sources.records.interleaved import forms
@@ -93,6 +95,16 @@ def columns_of(schema: pa.Schema, settings: SourceSettings) -> Columns:
         listed_images,
         tuple(field.name for field in schema if field.name not in used and _has_bytes_inside(field.type)),
     )
+
+
+def modalities_of(opened: Callable[[Reading], Reader], reading: Reading) -> tuple[str, ...]:
+    """The modalities that the columns of a file can have; those of the path where it does not open."""
+    home = (reading.hint or "text",)
+    try:
+        with opened(reading) as file:
+            return columns_of(file.schema, reading.settings).modalities or home
+    except UnreadableItem:
+        return home
 
 
 def schema_faults(schema: pa.Schema, columns: Columns, reading: Reading) -> Iterator[RawItem]:
