@@ -4,7 +4,6 @@ none."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mmlake.errors import Fault
 from mmlake.records import SourceRef, canonical_json
@@ -24,26 +23,14 @@ def rows_of_line(line: Line, reading: Reading, names: SampleNames, *, image_home
     """The rows of one record of a list. image_home: the modality whose table gets the images that a record lists among
     its texts."""
     if line.fault is None:  # no generator of its own, which every record would pay
-        return rows_of_fields(
-            line.fields, line.name, line.number, reading, names, data=line.data, image_home=image_home
-        )
+        return _rows(line, reading, names, image_home)
     item = _row_of_fault(line.fault, line.name, reading.path, names.of(None, line.number))
     item.size_bytes = line.size_bytes
     return iter((item if line.data is None else with_bytes(item, line.data),))
 
 
-def rows_of_fields(
-    fields: dict[str, Any],
-    label: str,
-    number: int,
-    reading: Reading,
-    names: SampleNames,
-    *,
-    data: bytes | None = None,
-    image_home: str = "text",
-) -> Iterator[RawItem]:
-    """The rows of one record. label: its place in the shard. data: its bytes; None: its JSON. image_home: as for
-    `rows_of_line`."""
+def _rows(line: Line, reading: Reading, names: SampleNames, image_home: str) -> Iterator[RawItem]:
+    fields, label, number = line.fields, line.name, line.number
     settings, path = reading.settings, reading.path
     found = record_fields.text_fields(fields, (), settings=settings)
     may_be_listed = not found or interleaved.is_listed(fields, settings=settings)
@@ -53,7 +40,7 @@ def rows_of_fields(
     if not found and not parts:
         fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
         blank = _row_of_fault(fault, label, path, sample_id)
-        yield with_bytes(blank, canonical_json(fields).encode() if data is None else data)
+        yield with_bytes(blank, canonical_json(fields).encode() if line.data is None else line.data)
         return
     used, first = record_fields.taken(found), 0
     if parts:
