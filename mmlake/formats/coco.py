@@ -30,22 +30,18 @@ def claims(head: bytes, name: str) -> bool:
     if sniff.extension_of(name) != "json" or not _START.match(head):
         return False
     top, inner = _keys(head)
-    if {"file_name", "id"} <= inner.get("images", set()) or inner.get("annotations", set()) & {
-        "image_id",
-        "segmentation",
-    }:
+    images, annotations, licenses, categories = (inner.get(section, set()) for section in SECTIONS)
+    if {"file_name", "id"} <= images or annotations & {"image_id", "segmentation"}:
         return True
-    return len(top & {"info", *SECTIONS}) >= 2 and bool(
-        inner.get("licenses", set()) & {"url", "name"} or inner.get("categories", set()) & {"supercategory", "name"}
-    )
+    is_named = licenses & {"url", "name"} or categories & {"supercategory", "name"}
+    return len(top & {"info", *SECTIONS}) >= 2 and bool(is_named)
 
 
 def _keys(head: bytes) -> tuple[set[str], dict[str, set[str]]]:
     """(keys of the object, keys of the elements of its lists by the list's key), as far as the bytes go."""
     import ijson
 
-    top: set[str] = set()
-    inner: dict[str, set[str]] = {}
+    top, inner = set[str](), dict[str, set[str]]()
     try:
         for prefix, event, value in ijson.parse(io.BytesIO(head), use_float=True):
             if event == "map_key" and not prefix:
@@ -91,14 +87,14 @@ def elements(stream: IO[bytes], *, max_element_bytes: int, max_depth: int) -> It
 
 
 def _walk(events: Iterator[tuple[str, Any]], source: _Source, max_depth: int) -> Iterator[tuple[str, int, Any]]:
-    if _next(events)[0] != "start_map":
+    if next(events)[0] != "start_map":
         raise UnreadableItem(1003, "the file holds no JSON object")
     seen: set[str] = set()
     for place, (event, key) in enumerate(events):
         if event == "end_map":
             continue
-        event, value = _next(events)
-        is_known = key in SECTIONS
+        event, value = next(events)
+        is_known, is_first = key in SECTIONS, key not in seen
         if event != "start_array":
             _skip(events, event)
             source.mark()
@@ -109,32 +105,19 @@ def _walk(events: Iterator[tuple[str, Any]], source: _Source, max_depth: int) ->
         for number, (event, value) in enumerate(events):
             if event == "end_array":
                 break
-            if is_known and key not in seen:
+            if is_known and is_first:
                 yield key, number, _built(events, event, value, max_depth)
             else:
                 _skip(events, event)
                 num_unread += 1
             source.mark()
-        if is_known and key in seen:
-            yield (
-                "unread",
-                place,
-                f"the section {key} stands in the file before; the {num_unread} elements of this one are not read",
-            )
-        elif is_known:
-            seen.add(key)
-        elif key not in _ABOUT_THE_FILE:
-            yield (
-                "unread",
-                place,
-                f"the section {key[:60]!r} is none that COCO has; its {num_unread} elements are not read",
-            )
-
-
-def _next(events: Iterator[tuple[str, Any]]) -> tuple[str, Any]:
-    for event in events:
-        return event
-    raise UnreadableItem(1002, "the JSON stops before its end")
+        if is_known and not is_first:
+            reason = f"{key} stands in the file before; the {num_unread} elements of this one are not read"
+            yield "unread", place, f"the section {reason}"
+        elif not is_known and key not in _ABOUT_THE_FILE:
+            reason = f"{key[:60]!r} is none that COCO has; its {num_unread} elements are not read"
+            yield "unread", place, f"the section {reason}"
+        seen.add(key)
 
 
 def _skip(events: Iterator[tuple[str, Any]], event: str) -> None:
@@ -160,7 +143,7 @@ def _built(events: Iterator[tuple[str, Any]], event: str, value: Any, depth: int
         for event, key in events:
             if event == "end_map":
                 return fields
-            event, value = _next(events)
+            event, value = next(events)
             if key in _UNREAD:
                 _skip(events, event)
             else:

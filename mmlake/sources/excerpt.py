@@ -17,6 +17,7 @@ from typing import IO
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.landing import Entry, Landing, as_landing
+from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.places import is_annotation_archive, may_be_annotations
 from mmlake.sources.connectors.table import LOOSE, SOURCES, Connectors, directory_of
@@ -27,7 +28,6 @@ from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.scanner import is_other_format, scan
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files, revision_of, shard_key
-from mmlake.sources.tables.bookkeeping import without_bookkeeping
 
 _LOG = logging.getLogger("mmlake.sources")
 

@@ -20,6 +20,7 @@ from mmlake.errors import ContractBroken, Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.landing import Entry, Landing, as_landing
 from mmlake.progress import Advance, silent
+from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import inner_tables
@@ -31,7 +32,6 @@ from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.raw_items import NOTHING, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, defaults_of, hinted_modality, shard_key
-from mmlake.sources.tables.bookkeeping import without_bookkeeping
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 from mmlake.streams import read_up_to
 

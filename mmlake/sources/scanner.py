@@ -13,6 +13,7 @@ from mmlake.landing import Entry, Landing, as_landing
 from mmlake.sources import directory_parts
 from mmlake.sources import shard as shards
 from mmlake.sources.companions import manifest_forms
+from mmlake.sources.companions.bookkeeping import without_bookkeeping
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors.table import (
@@ -30,7 +31,6 @@ from mmlake.sources.ingestion import reading_of
 from mmlake.sources.parsed_files import ParsedFiles, owned
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, default_files
-from mmlake.sources.tables.bookkeeping import without_bookkeeping
 
 
 def scan(

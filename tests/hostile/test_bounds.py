@@ -19,8 +19,8 @@ from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.columnar.weights import weight_of
 from mmlake.formats.json_lines import lines_of
 from mmlake.sources.excerpt import scan_first
+from mmlake.sources.records.cells import limits_of
 from mmlake.sources.shard import revision_of
-from mmlake.sources.tables.tabular import limits_of
 from tests.hostile.memory import SETTINGS, rows_of
 
 

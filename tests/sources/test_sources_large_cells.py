@@ -11,8 +11,8 @@ import pytest
 from source_builders import SETTINGS, brief, rows_of, sha
 
 from mmlake import sources
-from mmlake.sources.tables.columnroles import columns_of
-from mmlake.sources.tables.columns import cells_of
+from mmlake.sources.records.cells import cells_of
+from mmlake.sources.records.columns import columns_of
 
 LARGE_BYTES = 5 << 20
 FILM = b"\xff\xd8\xff\xe0" + random.Random(1).randbytes(LARGE_BYTES)
@@ -45,18 +45,18 @@ STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 )
 def test_a_large_cell_of_any_type_is_stored_as_it_is(tmp_path, kind, cell):
     (tmp_path / "in").mkdir()
-    table = pa.table({"image": pa.array([None, cell, None], kind), "caption": ["before", "beside", "behind"]})
+    table = pa.table({"image": pa.array([None, cell, None], kind), "caption": ["before", "amid", "behind"]})
     pq.write_table(table, tmp_path / "in" / "a.parquet")
     images = [row for row in rows_of(tmp_path / "in") if row["modality"] == "image"]
     assert [row["digest"] for row in images] == ([sha(OTHER), sha(FILM)] if isinstance(cell, list) else [sha(FILM)])
-    assert {row["sample_text"] for row in images} == {"beside"}
+    assert {row["sample_text"] for row in images} == {"amid"}
 
 
 def test_a_large_cell_of_a_sliced_array_is_the_row_s_own():
     table = pa.table({"image": pa.array([FILM, OTHER, None, FILM], pa.binary())}).slice(1, 3)
     (batch,) = table.to_batches()
     columns = columns_of(table.schema, SETTINGS)
-    cells = list(cells_of(batch, columns, settings=sources.SourceSettings(batch_bytes=LARGE_BYTES)))
+    cells = list(cells_of(batch, columns.media, settings=sources.SourceSettings(batch_bytes=LARGE_BYTES)))
     assert [None if cell["image"] is None else bytes(cell["image"]) for cell in cells] == [OTHER, None, FILM]
 
 

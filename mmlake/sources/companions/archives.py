@@ -49,15 +49,8 @@ _LISTINGS: Kind[Listing] = Kind(max_size=400_000, size_of=lambda one: len(one) +
 
 def member_of(archive: Entry, place: int, member: ZipMember) -> ArchiveMember:
     """A member as a file. place: where its entry stands in the archive's directory."""
-    return ArchiveMember(
-        _unpacked_path(archive, member),
-        member.size_bytes,
-        archive.modified_ns,
-        archive.version,
-        archive.path,
-        label_of(member.name),
-        place,
-    )
+    path, of_archive = _unpacked_path(archive, member), (archive.modified_ns, archive.version, archive.path)
+    return ArchiveMember(path, member.size_bytes, *of_archive, label_of(member.name), place)
 
 
 def _unpacked_path(archive: Entry, member: ZipMember) -> str:
@@ -79,8 +72,7 @@ def open_file(landing: Landing, entry: File) -> IO[bytes]:
         return landing.open(entry.path)
     file = landing.open(entry.archive)
     try:
-        window = Window(file)
-        directory = zip_format.directory_of(window)
+        directory = zip_format.directory_of(window := Window(file))
         member = zip_format.entry_at(window, entry.place, directory)
         if member.refused is not None:
             raise UnreadableItem(*member.refused)
@@ -113,8 +105,7 @@ def unpacked_files(
 
 
 def _listing(landing: Landing, archive: Entry) -> Listing:
-    found: Listing = {}
-    seen: set[str] = set()
+    found, seen = Listing(), set[str]()
     try:
         with landing.open(archive.path) as file:
             window = Window(file)
@@ -122,9 +113,8 @@ def _listing(landing: Landing, archive: Entry) -> Listing:
                 if member.refused is not None:
                     continue
                 if holds_images([member.name]):
-                    entry: File = Entry(
-                        _unpacked_path(archive, member), member.size_bytes, archive.modified_ns, None, archive.version
-                    )
+                    path = _unpacked_path(archive, member)
+                    entry: File = Entry(path, member.size_bytes, archive.modified_ns, None, archive.version)
                 elif may_be_annotations(member.name) and member.name not in seen:
                     seen.add(member.name)  # what repeats a name is a row of the zip
                     entry = member_of(archive, place, member)

@@ -11,14 +11,14 @@ from typing import Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.coco import claims
-from mmlake.formats.compression import compression_of, expanded_head
 from mmlake.landing import Landing
 from mmlake.sources.companions.archives import ArchiveMember, File, locate, open_file
-from mmlake.sources.companions.coco_index import Annotation, CocoIndex, Image, holds_captions, index_of
+from mmlake.sources.companions.coco_index import CocoIndex, Element, holds_captions, index_of
 from mmlake.sources.companions.placement import Placement, UnpackedPlacement
 from mmlake.sources.companions.places import is_annotation_archive
 from mmlake.sources.raw_items import Content, Member, RawItem, Reading, become_text
-from mmlake.sources.samples.companion import Description
+from mmlake.sources.records.lines import head_reader
+from mmlake.sources.samples.companion import Companion, Description
 
 _NAMED_MISSING = 3  # names of missing files that a reason lists
 _FOLDERS_KEPT = 1000  # of a zip, with what annotates them
@@ -32,12 +32,9 @@ def is_coco(landing: Landing, entry: File) -> bool:
     try:
         with open_file(landing, entry) as file:
             head = file.read(sniff.HEAD_BYTES)
-            if (compression := compression_of(head)) is not None:
-                file.seek(0)
-                head = expanded_head(file, compression, size_bytes=sniff.HEAD_BYTES)
+        return claims(head_reader(head, lambda: open_file(landing, entry))(sniff.HEAD_BYTES), entry.name)
     except UnreadableItem:
         return False
-    return claims(head, entry.name)
 
 
 def annotations_of(reading: Reading) -> ImageAnnotations | None:
@@ -48,8 +45,8 @@ def annotations_of(reading: Reading) -> ImageAnnotations | None:
     return ImageAnnotations.of(reading, found)
 
 
-class ImageAnnotations:
-    """What annotation files say of the images of one directory."""
+class ImageAnnotations(Companion):
+    """What annotation files say of the images of one directory. What no image took is in their own shards."""
 
     def __init__(self, reading: Reading, entries: Sequence[File]) -> None:
         self._reading, self._entries = reading, entries
@@ -63,18 +60,16 @@ class ImageAnnotations:
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
         """Captions as texts, everything else as metadata of the image."""
-        metadata: dict[str, Any] = {}
-        media: dict[str, Any] = {}
-        texts: list[RawItem] = []
+        metadata, media, texts = dict[str, Any](), dict[str, Any](), list[RawItem]()
         objects: dict[str, dict[str, Any]] = {}  # by annotation id: files of key points repeat those of instances
         said: set[tuple[str | None, str]] = set()  # captions, by annotation id
         names = [member.name.rpartition("/")[2] for member in members if member.is_media]
         for entry in self._entries:
             index = index_of(self._reading, entry)
-            for image in (image for name in names for image in index.images_named(name)):
-                metadata.setdefault("image_id", _number(image.id))
-                media = {**_fields_of(index, image), **media}
-                captions = index.annotations_of(image.id, "caption")
+            for identity, fields in (image for name in names for image in index.images_named(name)):
+                metadata.setdefault("image_id", _number(identity))
+                media = {**_fields_of(index, fields), **media}
+                captions = index.annotations_of(identity, "caption")
                 if self.has_texts:
                     # The same file may lie there packed and unpacked.
                     new = [one for one in captions if one.id is None or (one.id, one.body) not in said]
@@ -83,7 +78,7 @@ class ImageAnnotations:
                 elif bodies := [annotation.body for annotation in captions]:
                     # The file began with objects: the shard is not registered for texts, and the words are not lost.
                     media["captions"] = [*media.get("captions", ()), *bodies]
-                for annotation in index.annotations_of(image.id, "object"):
+                for annotation in index.annotations_of(identity, "object"):
                     objects.setdefault(annotation.id or f"{entry.path}#{annotation.number}", _object(index, annotation))
         if objects:
             media["objects"] = list(objects.values())
@@ -92,12 +87,8 @@ class ImageAnnotations:
         licence = url if isinstance(url, str) else None
         return Description(texts=tuple(texts), metadata=metadata, media=media, licence=licence)
 
-    def rest(self) -> Iterator[RawItem]:
-        """Nothing: what no image took is in the annotation file's own shard."""
-        return iter(())
 
-
-class ZipAnnotations:
+class ZipAnnotations(Companion):
     """What annotations in a zip or near it say of its images, and what no image took of those in it."""
 
     def __init__(self, reading: Reading, own: Mapping[int, ArchiveMember], folders: Collection[str] | None) -> None:
@@ -166,16 +157,8 @@ def left_over(reading: Reading, entry: File, placement: Placement) -> Iterator[R
     """A row for everything in an annotation file of the shard that no image took: captions of missing images, repeated
     ids, broken records, lists under names that COCO does not have. entry: the shard's file, or a member of it."""
     index = index_of(reading, entry)
-    for number, reason, body in index.broken_images():
-        yield _row(reading, entry, f"/images/{number}", body, Fault(1003, reason))
-    for annotation, reason in index.broken_annotations():
-        yield _annotation_row(reading, entry, annotation, Fault(1003, reason))
-    for annotation in index.strays():
-        image = str(annotation.image)[:60]
-        reason = f"annotations/{annotation.number} is of image {image}, which the file does not list by name"
-        yield _annotation_row(reading, entry, annotation, Fault(1011, reason))
-    for annotation, reason in index.beyond():
-        yield _annotation_row(reading, entry, annotation, Fault(1008, reason))
+    for element, fault in index.left_over():
+        yield _row(reading, entry, element, fault)
     yield from _missing(reading, entry, index, placement)
     if num_other := index.num_other():
         reason = f"{num_other} annotations have neither a caption nor a bbox and are not read"
@@ -191,20 +174,17 @@ def _missing(reading: Reading, entry: File, index: CocoIndex, placement: Placeme
     directory = placement.images_of(entry.path) if placement.may_annotate(entry) else None
     present = {file.name for file in placement.files(directory)} if directory is not None else set()
     where = f"is not in {directory}" if directory is not None else "is in no directory that belongs to this file"
-    missing: list[str] = []
-    num_missing = 0
+    missing, num_missing = list[str](), 0
     for _, identity, name in index.names():
         if name in present:
             continue
         num_missing += 1
         missing.extend([name] if num_missing <= _NAMED_MISSING else [])
         for annotation in index.annotations_of(identity, "caption"):
-            yield _annotation_row(reading, entry, annotation, Fault(1011, f"the image {name} {where}"))
+            yield _row(reading, entry, annotation, Fault(1011, f"the image {name} {where}"))
     if num_missing:
-        reason = (
-            f"num_missing={num_missing} of {index.num_images} image files not in [0, 0]: {', '.join(missing)} {where}"
-        )
-        yield _fault(reading, entry, Fault(1011, reason), "images")
+        reason = f"num_missing={num_missing} of {index.num_images} image files not in [0, 0]"
+        yield _fault(reading, entry, Fault(1011, f"{reason}: {', '.join(missing)} {where}"), "images")
 
 
 def _fault(reading: Reading, entry: File, fault: Fault, member: str | None = None) -> RawItem:
@@ -214,23 +194,16 @@ def _fault(reading: Reading, entry: File, fault: Fault, member: str | None = Non
     return reading.fault(fault.code, fault.reason, modality="text", member=member)
 
 
-def _annotation_row(reading: Reading, entry: File, annotation: Annotation, fault: Fault) -> RawItem:
-    return _row(reading, entry, annotation.pointer, annotation.body, fault, annotation)
-
-
-def _row(
-    reading: Reading, entry: File, pointer: str, body: str, fault: Fault, annotation: Annotation | None = None
-) -> RawItem:
-    image = annotation.image if annotation is not None else None
+def _row(reading: Reading, entry: File, element: Element, fault: Fault) -> RawItem:
+    image, is_caption = element.image, element.kind == "caption"
     file = f"{reading.key}/{entry.member}" if isinstance(entry, ArchiveMember) else reading.key
-    name = f"{file}/{image}" if image is not None and len(image) <= 200 else f"{file}{pointer}"
-    caption = annotation is not None and annotation.kind == "caption"
-    given = {"image_id": image, "annotation_id": annotation.id} if annotation is not None else {}
-    ids = {key: _number(value) for key, value in given.items() if value is not None}
-    blank = RawItem(modality="text", ref=locate(entry, pointer), sample_id=name, metadata=ids)
-    item = become_text(blank, body, "caption" if caption else "document")
+    name = f"{file}/{image}" if image is not None and len(image) <= 200 else f"{file}{element.pointer}"
+    ids = {"image_id": image, "annotation_id": element.id}
+    metadata = {key: _number(value) for key, value in ids.items() if value is not None}
+    blank = RawItem(modality="text", ref=locate(entry, element.pointer), sample_id=name, metadata=metadata)
+    item = become_text(blank, element.body, "caption" if is_caption else "document")
     item.fault = item.fault or fault
-    if not caption:
+    if not is_caption:
         item.content_type, item.extension = "application/json", "json"
     return item
 
@@ -240,22 +213,20 @@ def _number(identity: str) -> int | str:
     return int(identity) if re.fullmatch(r"0|-?[1-9][0-9]{0,17}", identity) else identity
 
 
-def _fields_of(index: CocoIndex, image: Image) -> dict[str, Any]:
+def _fields_of(index: CocoIndex, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the image as they came; its licence with name and address in place of its number."""
-    fields = {
-        name: value for name, value in image.fields.items() if name not in ("id", "file_name") and value is not None
-    }
-    licence = index.licence(fields.get("license"))
-    return {**fields, "license": licence} if licence is not None else fields
+    found = {name: value for name, value in fields.items() if name not in ("id", "file_name") and value is not None}
+    licence = index.licence(found.get("license"))
+    return {**found, "license": licence} if licence is not None else found
 
 
-def _caption(entry: File, annotation: Annotation) -> RawItem:
+def _caption(entry: File, annotation: Element) -> RawItem:
     own = {"annotation_id": _number(annotation.id)} if annotation.id is not None else {}
     blank = RawItem(modality="text", ref=locate(entry, annotation.pointer), sample_id="", own=own)
     return become_text(blank, annotation.body, "caption")
 
 
-def _object(index: CocoIndex, annotation: Annotation) -> dict[str, Any]:
+def _object(index: CocoIndex, annotation: Element) -> dict[str, Any]:
     fields = json.loads(annotation.body)
     category = index.category(fields.get("category_id"))
     found = {"category": category, "bbox": fields.get("bbox"), "iscrowd": fields.get("iscrowd")}

@@ -6,19 +6,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.coco import SECTIONS, elements
-from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
+from mmlake.formats.json_elements import BOM
 from mmlake.records import canonical_json
 from mmlake.sources.companions.archives import File, open_file
 from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Reading
+from mmlake.sources.records.lines import expanded_stream
 from mmlake.sources.records.scratch import ScratchTables
 
-_BOM = b"\xef\xbb\xbf"
 # captions, and as many objects: all rows of a sample are in memory, and no corpus has a thousand
 _MAX_PER_IMAGE = 10_000
 _TABLES = """
@@ -46,34 +45,24 @@ _LISTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """One element of the list of annotations."""
+class Element(NamedTuple):
+    """One element of the list of annotations, or of that of images."""
 
     number: int  # place in the list, from 0
     id: str | None
-    image: str | None  # id of its image
-    kind: str  # "caption", "object", "other" or "broken"
+    image: str | None  # id of the image that is annotated
+    kind: str  # "caption", "object", "other" or "broken"; "image" of one of the list of images
     body: str  # the caption, or the element as JSON
     reason: str | None = None  # why it is broken
 
     @property
     def pointer(self) -> str:
         """Where the body stands in the file (RFC 6901)."""
-        return f"/annotations/{self.number}" + ("/caption" if self.kind == "caption" else "")
+        section = "images" if self.kind == "image" else "annotations"
+        return f"/{section}/{self.number}" + ("/caption" if self.kind == "caption" else "")
 
 
 _ANNOTATION = "SELECT number, id, image, kind, body, reason FROM annotations WHERE"
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """One element of the list of images."""
-
-    number: int
-    id: str
-    name: str  # of its file, without directories
-    fields: dict[str, Any]
 
 
 class CocoIndex:
@@ -99,58 +88,51 @@ class CocoIndex:
         """Entries of the list of images."""
         return int(self._tables.value("SELECT count(*) FROM images"))
 
-    def images_named(self, name: str) -> list[Image]:
-        """The entries for a file of that name, in the file's order."""
-        sql = "SELECT number, id, name, body FROM images WHERE name = ? AND is_first AND reason IS NULL ORDER BY number"
-        rows = self._tables.select(sql, name)
-        return [Image(number, identity, name, json.loads(body)) for number, identity, name, body in rows]
+    def images_named(self, name: str) -> list[tuple[str, dict[str, Any]]]:
+        """(id, fields) of the entries for a file of that name, in the file's order."""
+        sql = "SELECT id, body FROM images WHERE name = ? AND is_first AND reason IS NULL ORDER BY number"
+        return [(identity, json.loads(body)) for identity, body in self._tables.select(sql, name)]
 
     def names(self) -> Iterator[tuple[int, str, str]]:
         """(number, id, file name) of every image that has one, in order."""
         return self._tables.pages("SELECT number, id, name FROM images WHERE is_first AND reason IS NULL")
 
-    def annotations_of(self, image: str, kind: str) -> list[Annotation]:
-        """What is said of the image, in the file's order, as far as it is not `beyond`."""
+    def annotations_of(self, image: str, kind: str) -> list[Element]:
+        """What is said of the image, in the file's order, as far as one sample may hold it."""
         sql = f"{_ANNOTATION} image = ? AND kind = ? AND is_first ORDER BY number LIMIT ?"
-        return [Annotation(*row) for row in self._tables.select(sql, image, kind, _MAX_PER_IMAGE)]
+        return [Element(*row) for row in self._tables.select(sql, image, kind, _MAX_PER_IMAGE)]
 
-    def beyond(self) -> Iterator[tuple[Annotation, str]]:
-        """(annotation, reason) of what is said of images of which more is said than one sample may hold."""
+    def left_over(self) -> Iterator[tuple[Element, Fault]]:
+        """Every element that no image takes, whichever are there: those that say nothing usable or repeat an id,
+        annotations of images that the file does not list or lists without a name, and what is beyond a sample."""
+        sql = "SELECT number, id, NULL, 'image', body, reason FROM images WHERE (NOT is_first OR reason IS NOT NULL)"
+        for number, identity, *rest, reason in self._tables.pages(sql):
+            reason = reason or f"images/{number} repeats the id {identity[:60]}"
+            yield Element(number, None, *rest), Fault(1003, reason)
+        for found in self._annotations("(NOT is_first OR kind = 'broken')"):
+            reason = found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
+            yield found, Fault(1003, reason)
+        for found in self._annotations(f"is_first AND kind != 'broken' AND NOT {_LISTED}"):
+            image = str(found.image)[:60]
+            reason = f"annotations/{found.number} is of image {image}, which the file does not list by name"
+            yield found, Fault(1011, reason)
+        yield from self._beyond()
+
+    def _beyond(self) -> Iterator[tuple[Element, Fault]]:
+        """What is said of images of which more is said than one sample may hold."""
         # Written down first: the pages of a query each make its inner ones anew.
-        self._tables.select(
-            "CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image HAVING "
-            "count(*) > ?",
-            _MAX_PER_IMAGE,
-        )
+        sql = "CREATE TEMPORARY TABLE IF NOT EXISTS crowded AS SELECT image FROM annotations GROUP BY image"
+        self._tables.select(f"{sql} HAVING count(*) > ?", _MAX_PER_IMAGE)
         counts = Counter[tuple[str | None, str]]()
-        for found in self._annotations(
-            f"is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded) AND {_LISTED}"
-        ):
+        crowded = "is_first AND kind IN ('caption', 'object') AND image IN (SELECT image FROM crowded)"
+        for found in self._annotations(f"{crowded} AND {_LISTED}"):
             counts[found.image, found.kind] += 1
             if counts[found.image, found.kind] > _MAX_PER_IMAGE:
-                yield (
-                    found,
-                    f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}] of image {str(found.image)[:60]}",
-                )
+                bound = f"num_{found.kind}s>{_MAX_PER_IMAGE} not in [0, {_MAX_PER_IMAGE}]"
+                yield found, Fault(1008, f"{bound} of image {str(found.image)[:60]}")
 
-    def _annotations(self, condition: str) -> Iterator[Annotation]:
-        return (Annotation(*row) for row in self._tables.pages(f"{_ANNOTATION} {condition}"))
-
-    def broken_images(self) -> Iterator[tuple[int, str, str]]:
-        """(number, reason, JSON) of entries that say nothing usable, or repeat an id."""
-        for number, body, reason, identity in self._tables.pages(
-            "SELECT number, body, reason, id FROM images WHERE (NOT is_first OR reason IS NOT NULL)"
-        ):
-            yield number, reason or f"images/{number} repeats the id {identity[:60]}", body
-
-    def broken_annotations(self) -> Iterator[tuple[Annotation, str]]:
-        """(annotation, reason) of those that say nothing usable, or repeat an id."""
-        for found in self._annotations("(NOT is_first OR kind = 'broken')"):
-            yield found, found.reason or f"annotations/{found.number} repeats the id {str(found.id)[:60]}"
-
-    def strays(self) -> Iterator[Annotation]:
-        """Annotations of images that the file does not list, or lists without a name."""
-        return self._annotations(f"is_first AND kind != 'broken' AND NOT {_LISTED}")
+    def _annotations(self, condition: str) -> Iterator[Element]:
+        return (Element(*row) for row in self._tables.pages(f"{_ANNOTATION} {condition}"))
 
     def num_other(self) -> int:
         """Annotations that are neither a caption nor a box."""
@@ -171,9 +153,8 @@ class CocoIndex:
         return name if isinstance(name, str) else None
 
     def _named(self, section: str, identity: object) -> dict[str, Any] | None:
-        body = self._tables.value(
-            f"SELECT body FROM {section} WHERE id = ? ORDER BY number LIMIT 1", _identity(identity)
-        )
+        sql = f"SELECT body FROM {section} WHERE id = ? ORDER BY number LIMIT 1"
+        body = self._tables.value(sql, _identity(identity))
         return json.loads(body) if body is not None else None
 
     def body(self, section: str, number: int) -> str | None:
@@ -216,12 +197,9 @@ def _first_is_caption(reading: Reading, entry: File) -> bool:
 def _elements(reading: Reading, entry: File) -> Iterator[tuple[str, int, Any]]:
     limits = reading.settings
     with open_file(reading.landing, entry) as file:
-        head = file.read(MARK_BYTES)
-        file.seek(0)
-        compression = compression_of(head)
-        stream: IO[bytes] = expanded(file, compression, limit_bytes=limits.max_shard_bytes) if compression else file
-        if head.startswith(_BOM):
-            file.seek(len(_BOM))
+        stream = expanded_stream(file, limits)
+        if stream is file and file.read(len(BOM)) != BOM:
+            file.seek(0)
         yield from elements(stream, max_element_bytes=limits.max_text_bytes, max_depth=limits.max_json_depth)
 
 

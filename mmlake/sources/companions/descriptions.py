@@ -1,5 +1,6 @@
 """Tables that describe files next to and below them: `metadata.csv`, `metadata.tsv` and `metadata.jsonl`, as folders
-of images or recordings for the library `datasets` have them, and those of some corpora (`dialects.py`).
+of images or recordings for the library `datasets` have them, and those of some corpora: Common Voice's `train.tsv`,
+LJSpeech's `metadata.csv`, Flickr's `captions.txt`, which become such records.
 
 A record names its file, relative to the table, in `file_name` or in fields that end in it. Its texts are texts of the
 file's sample, its other fields metadata.
@@ -8,33 +9,115 @@ file's sample, its other fields metadata.
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmlake.formats import sniff
-from mmlake.landing import Entry
-from mmlake.sources.companions.dialects import TABLES, dialect_of, form_of
+from mmlake.formats.json_elements import BOM
+from mmlake.landing import Entry, Landing
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
-from mmlake.sources.companions.places import DESCRIPTIONS
+from mmlake.sources.companions.places import COMMON_VOICE, DESCRIPTIONS, FLICKR, TABLES
 from mmlake.sources.raw_items import Reading
 from mmlake.sources.records.lines import Line, lines, separated_lines
 from mmlake.sources.records.separated_values import first_cells
 
 NAME = "file_name"
 _ENDINGS = ("file_name", "file_names")
+_LINE_CHARS = 4096  # of a first line that are read
+_MAX_NAME_CHARS = 200  # of a file that is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The form of one kind of table."""
+
+    tables: tuple[str, ...]  # names of the files; all of a directory count
+    file_field: str  # names the file, with or without its extension
+    text_field: str
+    directories: tuple[str, ...]  # where the files lie, as seen from the table; the first that holds the first of them
+    extension: str  # of a file that is named without one
+    delimiter: str
+    names: tuple[str, ...] = ()  # of the cells, where no line says so
+
+    def matches(self, first_line: str) -> bool:
+        """Whether a table of this kind begins so."""
+        cells = _cells_of(first_line, self.delimiter)
+        if not self.names:
+            return {self.file_field, self.text_field} <= set(cells)
+        is_name = bool(cells) and cells[0] != "" and cells[0].isprintable() and not set(cells[0]) & set(" ,;\"'/\\")
+        return is_name and len(cells) in (2, len(self.names))
+
+
+_COMMON_VOICE = Dialect(COMMON_VOICE, "path", "sentence", ("clips", "."), ".mp3", "\t")
+_LJSPEECH = Dialect(("metadata.csv",), "id", "text", ("wavs", "."), ".wav", "|", ("id", "text", "normalized_text"))
+_FLICKR = Dialect(FLICKR, "image", "caption", ("Images", "images", "."), ".jpg", ",")
+_ALL = (_COMMON_VOICE, _LJSPEECH, _FLICKR)
+_BY_NAME = {name: [dialect for dialect in _ALL if name in dialect.tables] for one in _ALL for name in one.tables}
+
+
+class Form(NamedTuple):
+    """How one table is read."""
+
+    dialect: Dialect | None = None  # None: as the library `datasets` has tables
+    directory: str = "."  # where the files lie
+
+    def file_name(self, given: str) -> str:
+        """The file that a record names, as seen from the table."""
+        assert self.dialect is not None
+        is_whole = "." in given.rpartition("/")[2]
+        return posixpath.join(self.directory, given if is_whole else given + self.dialect.extension)
+
+
+def _dialect_of(head: bytes, name: str) -> Dialect | None:
+    """The dialect of a table with this name and these first bytes."""
+    dialects = _BY_NAME.get(name, ())  # none for nearly every file
+    return next((dialect for dialect in dialects if dialect.matches(_first_line(head))), None)
+
+
+def _form_of(landing: Landing, path: str, head: bytes) -> Form:
+    """How the table at the path is read, and where its files lie."""
+    home, _, name = path.rpartition("/")
+    dialect = _dialect_of(head, name)
+    if dialect is None:
+        return Form()
+    given, forms = _first_file(head, dialect), [Form(dialect, directory) for directory in dialect.directories]
+    for form in forms if given else ():
+        if landing.stat(posixpath.normpath(posixpath.join(home, form.file_name(given)))) is not None:
+            return form
+    return forms[0]
+
+
+def _first_file(head: bytes, dialect: Dialect) -> str:
+    """The name in the first record, as far as the bytes go; "" where it is none to ask for."""
+    names, record = list(dialect.names), head
+    if not names:
+        names, record = _cells_of(_first_line(head), dialect.delimiter), head.partition(b"\n")[2]
+    cells = _cells_of(_first_line(record), dialect.delimiter)
+    given = dict(zip(names, cells, strict=False)).get(dialect.file_field, "")
+    is_odd = ".." in given.split("/") or "\0" in given or len(given) >= _MAX_NAME_CHARS
+    return "" if is_odd else given
+
+
+def _first_line(head: bytes) -> str:
+    return head.removeprefix(BOM).partition(b"\n")[0][:_LINE_CHARS].decode("utf-8", "replace").rstrip("\r")
+
+
+def _cells_of(line: str, delimiter: str) -> list[str]:
+    return first_cells(line, delimiter, has_quotes=delimiter == ",")
 
 
 def claims(head: bytes, name: str) -> bool:
     """Whether a file of this name is such a table: its name says so, and its first record or its line of names has a
     field for files."""
-    if dialect_of(head, name) is not None:
+    if _dialect_of(head, name) is not None:
         return True
     if name not in DESCRIPTIONS:
         return False
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0].decode("utf-8", "replace")
+    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     if not name.endswith(".jsonl"):
         return bool(_naming(first_cells(first, "\t" if name.endswith(".tsv") else ",", has_quotes=True)))
     try:
@@ -47,15 +130,13 @@ def claims(head: bytes, name: str) -> bool:
 def descriptions_of(reading: Reading) -> FileTables | None:
     """What is said of the files that are read, or None where no table describes them."""
     tables = [DescriptionTable(reading, entry.path) for entry in reading.around if _is_table(entry, reading)]
-    with_texts = [
-        table.have_texts(islice((record for record in table.records.records() if record.fault is None), 1))
-        for table in tables
-    ]
+    good = ((record for record in table.records.records() if record.fault is None) for table in tables)
+    with_texts = [table.have_texts(islice(records, 1)) for table, records in zip(tables, good, strict=True)]
     return FileTables(reading.path, tables, with_texts=with_texts) if tables else None
 
 
 def _is_table(entry: Entry, reading: Reading) -> bool:
-    may_be = (entry.name in DESCRIPTIONS or entry.name in TABLES) and entry.refused is None
+    may_be = entry.name in TABLES and entry.refused is None
     return may_be and claims(reading.landing.head(entry.path, sniff.HEAD_BYTES), entry.name)
 
 
@@ -68,7 +149,7 @@ class DescriptionTable(FileTable):
 
     def __init__(self, reading: Reading, path: str) -> None:
         super().__init__(reading, path)
-        self._form = form_of(reading.landing, path, reading.landing.head(path, sniff.HEAD_BYTES))
+        self._form = _form_of(reading.landing, path, reading.landing.head(path, sniff.HEAD_BYTES))
 
     def key(self) -> tuple[Hashable, ...]:
         """The file, and where the files that it names lie."""

@@ -1,4 +1,5 @@
-"""Files of records that describe other files: tables of descriptions and manifests, however they are written.
+"""Files of records that describe other files: tables of descriptions and manifests, however they are written. What they
+say is in tables on disk, by the files that they name, so that memory stays small however many there are.
 
 Media are the rows of their own directories, which ask here what is said of them. Such a file is a shard of its own,
 whose rows are what no file took: records of missing files (1011), broken ones, and those that name no file.
@@ -9,23 +10,129 @@ from __future__ import annotations
 import json
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.texts import printable
 from mmlake.records import SourceRef, canonical_json
-from mmlake.sources.companions.file_records import FILE_RECORDS, FileRecords, Record
 from mmlake.sources.companions.placement import Placement
+from mmlake.sources.parsed_files import Kind
 from mmlake.sources.raw_items import Member, RawItem, Reading, become_text, licence_field
 from mmlake.sources.records import fields as record_fields
 from mmlake.sources.records.fields import TextField
 from mmlake.sources.records.lines import Line
 from mmlake.sources.records.rows import with_bytes
-from mmlake.sources.samples.companion import Description
+from mmlake.sources.records.scratch import ScratchTables
+from mmlake.sources.samples.companion import Companion, Description
 
 _FURTHER = "further_records"  # in the metadata: records without words of a file of which others say something else
+_MAX_PER_FILE = 10_000  # records: all rows of a sample are in memory
+_TABLES = """
+CREATE TABLE records (number INTEGER PRIMARY KEY, label TEXT, body TEXT, code INTEGER, reason TEXT);
+CREATE TABLE files (path TEXT, number INTEGER, reason TEXT);
+"""
+_INDICES = """
+CREATE INDEX paths ON files (path);
+CREATE INDEX numbers ON files (number);
+CREATE INDEX labels ON records (label);
+"""
+
+
+class Record(NamedTuple):
+    """One record of a table."""
+
+    label: str  # "line:7" or "row:7"
+    body: str | bytes  # its fields as JSON; its bytes where they are not, "" where there are none
+    paths: tuple[str, ...]  # the files that it names, relative to the table's directory
+    fault: Fault | None
+    missing: str | None = None  # why one of the files is none that the table describes
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a record without a fault."""
+        found: dict[str, Any] = json.loads(self.body or "{}")
+        return found
+
+
+class FileRecords:
+    """The records of one table by the files that they name."""
+
+    def __init__(self, lines: Iterable[tuple[Line, list[str]]]) -> None:
+        """lines: each record, and the files that it names."""
+        self._tables = ScratchTables(_TABLES)
+        for number, (line, paths) in enumerate(lines):
+            code, reason = (None, None) if line.fault is None else (line.fault.code, line.fault.reason)
+            self._tables.add("records", (number, line.name, line.data or _json_of(line.fields), code, reason))
+            for path in paths:
+                self._tables.add("files", (path, number, None))
+        self._tables.finish(_INDICES)
+
+    def records(self) -> Iterator[Record]:
+        """All of them in the table's order, some at a time, so that others may ask in between."""
+        rows = self._tables.pages("SELECT number, label, body, code, reason FROM records WHERE TRUE")
+        for number, label, body, code, reason in rows:
+            fault = Fault(code, reason) if code is not None else self._beyond(number)
+            files = self._tables.select("SELECT path, reason FROM files WHERE number = ? ORDER BY rowid", number)
+            missing = next((reason for _, reason in files if reason is not None), None)
+            yield Record(label, body, tuple(path for path, _ in files), fault, missing)
+
+    def _beyond(self, number: int) -> Fault | None:
+        """Why a record is left out: more stand before it that name the same file than one sample may hold."""
+        if number < _MAX_PER_FILE:
+            return None
+        sql = (
+            "SELECT max((SELECT count(*) FROM files AS earlier WHERE earlier.path = files.path AND earlier.number < "
+            "files.number)) FROM files WHERE number = ?"
+        )
+        before = self._tables.value(sql, number) or 0
+        reason = f"num_records={before + 1} of one file not in [0, {_MAX_PER_FILE}]"
+        return Fault(1008, reason) if before >= _MAX_PER_FILE else None
+
+    def of(self, path: str) -> list[Record]:
+        """The records that name the file, in the table's order."""
+        sql = (
+            "SELECT label, body FROM records WHERE code IS NULL AND number IN (SELECT number FROM files WHERE path = ? "
+            "ORDER BY number LIMIT ?) ORDER BY number"
+        )
+        return [Record(label, body, (path,), None) for label, body in self._tables.select(sql, path, _MAX_PER_FILE)]
+
+    def note_missing(self, found: Iterable[tuple[str, str]]) -> None:
+        """Take note of (path, why it is none that the table describes), in place of what was noted before."""
+        self._tables.change("UPDATE files SET reason = NULL WHERE reason IS NOT NULL")
+        for path, reason in found:
+            self._tables.change("UPDATE files SET reason = ? WHERE path = ?", reason, path)
+
+    def paths(self) -> Iterator[str]:
+        """Every file that is named, once, sorted."""
+        found = self._tables.pages("SELECT DISTINCT path FROM files WHERE TRUE", by="path", first="")
+        return (path for (path,) in found)
+
+    def is_any_there(self) -> bool:
+        """Whether a file that is named is one that the table describes, as far as was noted."""
+        return bool(self._tables.select("SELECT 1 FROM files WHERE reason IS NULL LIMIT 1"))
+
+    def names_below(self, directory: str) -> bool:
+        """Whether a file in that directory, or below it, is named."""
+        # "0" is the character behind "/": all paths below one lie together.
+        sql = "SELECT 1 FROM files WHERE path >= ? AND path < ? LIMIT 1"
+        return bool(self._tables.select(sql, f"{directory}/", f"{directory}0"))
+
+    def body(self, label: str) -> str | bytes | None:
+        """The fields of the record of that name as JSON."""
+        found: str | bytes | None = self._tables.value("SELECT body FROM records WHERE label = ?", label)
+        return found
+
+
+_FILE_RECORDS: Kind[FileRecords] = Kind(max_size=4)
+
+
+def _json_of(fields: Mapping[str, Any]) -> str:
+    """The fields as JSON; "" where there are none. Half of a surrogate pair stays escaped: no database holds it."""
+    text = canonical_json(fields) if fields else ""
+    is_storable = text.isascii() or text.encode("utf-8", "replace").decode() == text
+    return text if is_storable else json.dumps(fields, sort_keys=True)
 
 
 class FileTable(ABC):
@@ -81,7 +188,7 @@ class FileTable(ABC):
         limits, landing = self.reading.settings, self.reading.landing.location
         key = (landing, *self.key(), limits.max_line_bytes, limits.max_json_values, limits.max_shard_bytes)
         return self.reading.parsed.get(
-            FILE_RECORDS, key, lambda: FileRecords((line, self._paths(line)) for line in self.lines())
+            _FILE_RECORDS, key, lambda: FileRecords((line, self._paths(line)) for line in self.lines())
         )
 
     def _paths(self, line: Line) -> list[str]:
@@ -160,8 +267,8 @@ class FileTable(ABC):
         raise UnreadableItem(1001, f"{self.reading.path} no longer has the member {member!r}")
 
 
-class FileTables:
-    """What files of records say of the files of one directory."""
+class FileTables(Companion):
+    """What files of records say of the files of one directory. What no file took is in their own shards."""
 
     def __init__(self, directory: str, tables: Sequence[FileTable], *, with_texts: Sequence[bool]) -> None:
         """with_texts: whether each table's records have texts."""
@@ -198,10 +305,6 @@ class FileTables:
         if further:
             metadata[_FURTHER] = further
         return Description(texts=tuple(texts), metadata=metadata, licence=licence)
-
-    def rest(self) -> Iterator[RawItem]:
-        """Nothing: what no file took is in the table's own shard."""
-        return iter(())
 
     def _records_of(self, table: FileTable, members: Sequence[Member]) -> Iterator[Record]:
         """The records that name these files, in whatever spelling."""

@@ -14,7 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats.json_elements import BOM
 from mmlake.landing import Entry
+from mmlake.sources.companions import places
 from mmlake.sources.companions.manifest_forms import COMPANIONS
 from mmlake.sources.raw_items import Reading
 from mmlake.sources.records.lines import Line, not_utf_8, numbered_lines, too_long
@@ -39,8 +41,8 @@ CREATE INDEX spans ON segments (recording);
 
 def companions_of(reading: Reading) -> list[Entry]:
     """The files next to `wav.scp` that describe its recordings."""
-    home = reading.path.rpartition("/")[0]
-    found = (reading.landing.stat(f"{home}/{name}" if home else name) for name in COMPANIONS)
+    home = reading.path.rpartition("/")[0] or "."
+    found = (reading.landing.stat(places.join(home, name)) for name in COMPANIONS)
     return [entry for entry in found if entry is not None and entry.refused is None]
 
 
@@ -66,34 +68,30 @@ def _read(reading: Reading, prefix: str) -> Iterator[Line]:
             label = f"{prefix}line:{number}"
             if isinstance(data, int):
                 yield too_long(label, number, data, reading)
-            elif data.strip():
-                yield _parsed(data, label, number)
+                continue
+            try:
+                parts = data.removeprefix(BOM).decode().split(maxsplit=1) if data.strip() else []
+            except UnicodeDecodeError as error:
+                yield not_utf_8(label, number, error, data)
+                continue
+            if parts:
+                yield Line(label, number, {"id": parts[0], "rest": parts[1].strip() if len(parts) > 1 else ""})
     except UnreadableItem as error:
         fault = Fault(error.code, f"{error.reason}; {number} lines were read")
         yield Line(f"{prefix}line:{number + 1}", number + 1, fault=fault)
 
 
-def _parsed(data: bytes, label: str, number: int) -> Line:
-    try:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode()
-    except UnicodeDecodeError as error:
-        return not_utf_8(label, number, error, data)
-    parts = text.split(maxsplit=1)
-    return Line(label, number, {"id": parts[0], "rest": parts[1].strip() if len(parts) > 1 else ""})
-
-
 def _fill(tables: ScratchTables, reading: Reading, name: str) -> Iterator[Line]:
     """Write a companion down; gives its broken lines."""
     for line in _read(reading, f"{name}:"):
+        rest = line.fields.get("rest", "")
+        span = _span(rest) if name == "segments" else (rest,)
         if line.fault is not None:
             yield line
-            continue
-        identity, rest = line.fields["id"], line.fields["rest"]
-        span = _span(rest) if name == "segments" else (rest,)
-        if span is None or (name == "utt2spk" and not rest):
+        elif span is None or (name == "utt2spk" and not rest):
             yield replace(line, fault=Fault(1003, f"the line of {name} is not of the form {_FORMS[name]}"))
         else:
-            tables.add(name, (line.number, identity, *span, 0))
+            tables.add(name, (line.number, line.fields["id"], *span, 0))
 
 
 def _span(cells: str) -> tuple[str, float, float] | None:
@@ -114,8 +112,8 @@ def _recording(tables: ScratchTables, line: Line, *, has_segments: bool) -> Line
         return line
     identity, path = line.fields["id"], line.fields["rest"]
     if not tables.change("INSERT OR IGNORE INTO recordings VALUES (?)", identity):
-        fault: Fault | None = Fault(1003, f"the line repeats the id {identity[:60]}")
-        return Line(line.name, line.number, {"audio": path, "recording_id": identity}, fault)
+        repeated = Fault(1003, f"the line repeats the id {identity[:60]}")
+        return Line(line.name, line.number, {"audio": path, "recording_id": identity}, repeated)
     fields: dict[str, Any] = {"recording_id" if has_segments else "utterance_id": identity, "audio": path}
     if has_segments:
         fields["segments"] = []
@@ -148,15 +146,12 @@ def _left_over(tables: ScratchTables, last: int) -> Iterator[Line]:
     """What no recording took: words and segments whose recording is not in `wav.scp`, or that repeat an id."""
     for table, field in _SAID:
         for number, identity, body in tables.pages(f"SELECT number, id, body FROM {table} WHERE NOT is_taken"):
-            reason = f"{table} speaks of the utterance {identity[:60]}, which no recording has, or repeats it"
+            reason = f"{table} names the utterance {identity[:60]}, which no recording has, or repeats it"
             fields = {"utterance_id": identity, field: body}
             yield Line(f"{table}:line:{number}", last + number, fields, Fault(1011, reason))
-    for number, identity, recording, start_s, end_s in tables.pages(
-        "SELECT number, id, recording, start_s, end_s FROM segments WHERE NOT is_taken"
-    ):
-        reason = (
-            f"the segment {identity[:60]} is of the recording {recording[:60]}, which wav.scp does not have, or "
-            f"which has more than {_MAX_SEGMENTS}"
-        )
+    sql = "SELECT number, id, recording, start_s, end_s FROM segments WHERE NOT is_taken"
+    for number, identity, recording, start_s, end_s in tables.pages(sql):
+        reason = f"the segment {identity[:60]} is of the recording {recording[:60]}, which wav.scp does not have"
+        reason += f", or which has more than {_MAX_SEGMENTS}"
         fields = {"utterance_id": identity, "recording_id": recording, "start_s": start_s, "end_s": end_s}
         yield Line(f"segments:line:{number}", last + number, fields, Fault(1011, reason))

@@ -11,16 +11,15 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.compression import compression_of, expanded_head
 from mmlake.formats.json_elements import BOM, elements_of
 from mmlake.landing import Entry, Landing
 from mmlake.sources.parsed_files import Kind, ParsedFiles
 from mmlake.sources.records import lines as record_lines
-from mmlake.streams import read_up_to
 
 SCP = "wav.scp"
 COMPANIONS = ("segments", "text", "utt2spk")  # what Kaldi has next to it
@@ -29,17 +28,7 @@ MARKS = (".json", ".ndjson", SCP)  # one of them is in every name that a manifes
 _MEDIA = ("image", "images", "video", "videos", "audio", "audios", "audio_filepath")  # fields that name files
 _DIALOGUES = ("conversations", "messages")
 # fields that say something of them
-_WORDS = (
-    *_DIALOGUES,
-    "text",
-    "sentence",
-    "transcription",
-    "transcript",
-    "caption",
-    "question",
-    "instruction",
-    "duration",
-)
+_WORDS = (*_DIALOGUES, *"text sentence transcription transcript caption question instruction duration".split())
 _HINTS = re.compile(rb'"(?:images?|videos?|audios?|audio_filepath|conversations|messages)"')
 _HEADS_BYTES = (1 << 16, 1 << 20)  # of the first records: a dialogue may be long
 _MAX_RECORDS = 16  # that are read to recognize a manifest
@@ -66,7 +55,7 @@ def has_form(head_of: Callable[[int], bytes], name: str) -> bool:
         return True
     for size_bytes in _HEADS_BYTES:
         head = head_of(size_bytes)
-        records = list(_first_records(head, is_whole=len(head) < size_bytes))
+        records = list(islice(_records_in(head, is_whole=len(head) < size_bytes), _MAX_RECORDS))
         if records:
             return all(map(_has_form, records)) and any(map(paths_of, records))
         if len(head) < size_bytes:
@@ -108,23 +97,17 @@ def _has_form(record: Any) -> bool:
     """Whether the record names media and says something of them, or is a dialogue among others that do."""
     if not isinstance(record, dict):
         return False
-    return any(isinstance(record.get(name), list) for name in _DIALOGUES) or (
-        bool(paths_of(record)) and any(name in record for name in _WORDS)
-    )
+    is_dialogue = any(isinstance(record.get(name), list) for name in _DIALOGUES)
+    return is_dialogue or (bool(paths_of(record)) and any(name in record for name in _WORDS))
 
 
-def _first_records(head: bytes, *, is_whole: bool) -> Iterator[Any]:
-    """The first records that can be read, as far as the bytes hold them whole."""
-    num_found = 0
+def _records_in(head: bytes, *, is_whole: bool) -> Iterator[Any]:
+    """The records that can be read, as far as the bytes hold them whole."""
     for data in _pieces(head, is_whole=is_whole):
         try:
-            record = json.loads(data)
+            yield json.loads(data)
         except (ValueError, RecursionError):
             continue
-        yield record
-        num_found += 1
-        if num_found == _MAX_RECORDS:
-            return
 
 
 def _pieces(head: bytes, *, is_whole: bool) -> Iterator[bytes]:
@@ -157,19 +140,8 @@ def is_manifest(landing: Landing, entry: Entry, parsed: ParsedFiles) -> bool:
 
 def _is_manifest(landing: Landing, entry: Entry) -> bool:
     try:
-        raw = landing.head(entry.path, sniff.HEAD_BYTES)
-        compression = compression_of(raw)
-
-        def head_of(size_bytes: int) -> bytes:
-            if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
-                return raw[:size_bytes]
-            with landing.open(entry.path) as file:
-                return (
-                    read_up_to(file, size_bytes)
-                    if compression is None
-                    else expanded_head(file, compression, size_bytes=size_bytes)
-                )
-
+        head = landing.head(entry.path, sniff.HEAD_BYTES)
+        head_of = record_lines.head_reader(head, lambda: landing.open(entry.path))
         return claims(head_of(sniff.HEAD_BYTES), entry.name) and has_form(head_of, entry.name)
     except UnreadableItem:
         return False  # its own row says why

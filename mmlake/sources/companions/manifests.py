@@ -12,8 +12,7 @@ from mmlake.sources.companions import kaldi, manifest_forms
 from mmlake.sources.companions.file_tables import FileTable, FileTables
 from mmlake.sources.companions.placement import Placement
 from mmlake.sources.raw_items import Reading
-from mmlake.sources.records.dialogues import dialogue_of
-from mmlake.sources.records.fields import TextField
+from mmlake.sources.records.fields import TextField, dialogue_of
 from mmlake.sources.records.lines import Line, json_records, stream_of
 
 _FIRST_RECORDS = 100  # of which one must have a text, where a manifest has texts

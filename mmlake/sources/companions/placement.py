@@ -17,7 +17,7 @@ from typing import Self
 from mmlake.formats import sniff
 from mmlake.landing import Entry, Landing
 from mmlake.sources import shard as shards
-from mmlake.sources.companions import dialects, label_formats, manifest_forms, places, transcripts
+from mmlake.sources.companions import labels, manifest_forms, places, transcripts
 from mmlake.sources.companions.archives import File, unpacked_files
 from mmlake.sources.companions.places import DESCRIPTIONS, is_annotation_archive
 from mmlake.sources.parsed_files import ParsedFiles
@@ -48,41 +48,32 @@ class _Listing:
     def of(cls, directory: str, entries: Sequence[File]) -> Self:
         names = [entry.name for entry in entries]
         lower = [name.lower() for name in names]
-        is_home = directory.rpartition("/")[2] == places.HOME
-        annotations = [
-            entry
-            for entry, name in zip(entries, lower, strict=True)
-            if places.is_annotation_name(name, is_home=is_home)
-        ]
+        joined = "\0".join(lower)  # what none of very many names holds is soon known
         own = [(entry, name) for entry, name in zip(entries, names, strict=True) if isinstance(entry, Entry)]
-        archives = [entry for entry, name in own if name.lower().endswith(places.ARCHIVE) and entry.refused is None]
+        good = [(entry, name) for entry, name in own if entry.refused is None]
+        is_home = directory.rpartition("/")[2] == places.HOME
+        may_annotate = (places.is_annotation_name(name, is_home=is_home) for name in lower)
+        annotations = [entry for entry, may_be in zip(entries, may_annotate, strict=True) if may_be]
+        archives = [entry for entry, name in good if name.lower().endswith(places.ARCHIVE)]
         if len(archives) > _MAX_ARCHIVES:
             archives = [entry for entry in archives if is_annotation_archive(entry.path)]
-        joined = "\0".join(lower)  # what none of very many names holds is soon known
-        endings = tuple(
-            ending
-            for ending in {ending for _, ending in label_formats.image_directories(directory)}
-            if any(name.endswith(ending) for name in names)
-        )
-        labels = [entry for entry, name in own if endings and name.endswith(endings)]
-        may_have_manifests = any(mark in joined for mark in manifest_forms.MARKS)
-        may_have_classes = any(mark in joined for mark in label_formats.CLASS_FILES)
+        kinds = {ending for _, ending in labels.image_directories(directory)}
+        endings = tuple(ending for ending in kinds if any(name.endswith(ending) for name in names))
+        labelling = [entry for entry, name in own if endings and name.endswith(endings)]
+        may_be_manifests = good if any(mark in joined for mark in manifest_forms.MARKS) else []
+        may_be_classes = good if any(mark in joined for mark in labels.CLASS_FILES) else []
         return cls(
             holds_images=any(name.endswith(places.IMAGES) for name in lower),
             names_digest=hashlib.sha256("\0".join(sorted(names)).encode("utf-8", "surrogateescape")).hexdigest(),
             num_files=len(names),
             annotations=tuple(annotations) if len(annotations) <= MAX_ANNOTATIONS else (),
             transcripts=tuple(entry for entry, name in own if transcripts.prefix_of(name) is not None),
-            descriptions=_describing([one for one, name in own if name in DESCRIPTIONS or name in dialects.TABLES]),
-            manifests=_may_be_manifests([entry for entry, _ in own]) if may_have_manifests else (),
+            descriptions=_describing([entry for entry, name in own if name in places.TABLES]),
+            manifests=_may_be_manifests(may_be_manifests),
             holds_media=any(name.rpartition(".")[2] in sniff.MEDIA_NAMES for name in lower),
             label_endings=frozenset(endings),
-            labels_revision=shards.revision_of(labels) if endings else "",
-            classes=tuple(
-                entry
-                for entry, name in (own if may_have_classes else ())
-                if label_formats.is_of_classes(name) and entry.refused is None
-            ),
+            labels_revision=shards.revision_of(labelling) if endings else "",
+            classes=tuple(entry for entry, name in may_be_classes if name in labels.CLASS_FILES),
             archives=tuple(archives),
         )
 
@@ -118,16 +109,16 @@ class Placement:
 
     def companions_of(self, directory: str) -> list[Entry]:
         """The files elsewhere, and the directory's own tables, that describe loose files in it."""
-        listed, found = self._list(directory), list[Entry]()
+        listed = self._list(directory)
+        found = [*self._labels_of(directory), *listed.transcripts, *self.descriptions_of(directory)]
         if listed.holds_images:
             found += [entry for entry in self.annotations_of(directory) if isinstance(entry, Entry)]
             for place in places.annotation_places(directory):
                 found += [entry for entry in self._list(place).archives if is_annotation_archive(entry.path)]
-        found += self._labels_of(directory)
         if listed.holds_media:
             found += self.manifests_of(directory)
-        speakers = self._speakers_of(directory) if listed.transcripts else None
-        found += [*listed.transcripts, *([speakers] if speakers is not None else []), *self.descriptions_of(directory)]
+        if listed.transcripts and (speakers := self._speakers_of(directory)) is not None:
+            found.append(speakers)
         return _sorted(found)
 
     def annotations_of(self, directory: str) -> list[File]:
@@ -156,12 +147,8 @@ class Placement:
     def manifests_of(self, directory: str) -> list[Entry]:
         """The manifests, here and above, that may name files of the directory, and the companions of those of
         Kaldi."""
-        above = places.parent(directory)
-        found = [
-            entry
-            for entry in self._list(directory).manifests
-            if entry.name in manifest_forms.COMPANIONS or self._is_manifest(entry)
-        ]
+        above, may_be = places.parent(directory), self._list(directory).manifests
+        found = [one for one in may_be if one.name in manifest_forms.COMPANIONS or self._is_manifest(one)]
         return [*found, *(self.manifests_of(above) if above is not None else ())]
 
     def _is_manifest(self, entry: Entry) -> bool:
@@ -171,17 +158,14 @@ class Placement:
         """Label files of images in the directory, and images of label files in it, each directory as one entry that
         changes with them; and what says what their classes mean."""
         listed, found = self._list(directory), dict[str, Entry]()
-        for place, ending in label_formats.label_directories(directory) if listed.holds_images else ():
+        for place, ending in labels.label_directories(directory) if listed.holds_images else ():
             other = self._list(place)
             if ending in other.label_endings:
                 found[place] = Entry(f"{place}/*", other.num_files, 0, version=other.labels_revision)
-        images = [
-            place
-            for place, ending in label_formats.image_directories(directory)
-            if ending in listed.label_endings and self._list(place).holds_images
-        ]
+        may_hold = (place for place, kind in labels.image_directories(directory) if kind in listed.label_endings)
+        images = [place for place in may_hold if self._list(place).holds_images]
         found |= {place: self._names_of(place) for place in images}
-        homes = [home for place in (images or [directory]) for home in label_formats.class_directories(place)]
+        homes = [home for place in (images or [directory]) for home in labels.class_directories(place)]
         return [*found.values(), *(entry for home in (homes if found else ()) for entry in self._list(home).classes)]
 
     def _speakers_of(self, directory: str) -> Entry | None:
@@ -195,9 +179,8 @@ class Placement:
     def holds_companions(self, directory: str) -> bool:
         """Whether files of the directory may describe files elsewhere."""
         listed = self._list(directory)
-        return bool(listed.annotations or listed.descriptions or listed.manifests) or any(
-            is_annotation_archive(entry.path) for entry in listed.archives
-        )
+        describes = bool(listed.annotations or listed.descriptions or listed.manifests)
+        return describes or any(is_annotation_archive(entry.path) for entry in listed.archives)
 
     def dependencies(self, entry: Entry) -> list[Entry]:
         """What else decides which rows the file has; none for most files.
@@ -209,7 +192,7 @@ class Placement:
         """
         if entry.name.lower().endswith(places.ARCHIVE):
             return self._dependencies_of_archive(entry)
-        if entry.name in DESCRIPTIONS or entry.name in dialects.TABLES:
+        if entry.name in places.TABLES:
             return [self._names_below(entry)]
         if manifest_forms.may_be(entry.name) and (below := self._dependencies_of_manifest(entry)):
             return below
@@ -302,11 +285,11 @@ def _describing(tables: list[Entry]) -> tuple[Entry, ...]:
     return tuple(common[:1] or sorted(tables, key=lambda entry: entry.name))
 
 
-def _may_be_manifests(entries: list[Entry]) -> tuple[Entry, ...]:
-    """The files that may be manifests; none where there are so many that each is of one medium."""
-    good = [entry for entry in entries if entry.refused is None]
-    found = [entry for entry in good if manifest_forms.may_be(entry.name) and entry.name not in DESCRIPTIONS]
+def _may_be_manifests(good: list[tuple[Entry, str]]) -> tuple[Entry, ...]:
+    """Those of the files, with their names, that may be manifests; none where there are so many that each is of one
+    medium."""
+    found = [entry for entry, name in good if manifest_forms.may_be(name) and name not in DESCRIPTIONS]
     if len(found) > MAX_ANNOTATIONS:
         return ()
     has_scp = any(entry.name == manifest_forms.SCP for entry in found)
-    return (*found, *(entry for entry in good if has_scp and entry.name in manifest_forms.COMPANIONS))
+    return (*found, *(entry for entry, name in good if has_scp and name in manifest_forms.COMPANIONS))

@@ -12,6 +12,9 @@ IMAGES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 ARCHIVE = ".zip"
 # names of tables that describe the files of their directory and of those below
 DESCRIPTIONS = ("metadata.csv", "metadata.jsonl", "metadata.tsv")
+COMMON_VOICE = ("dev.tsv", "invalidated.tsv", "other.tsv", "test.tsv", "train.tsv", "validated.tsv")
+FLICKR = ("captions.txt",)
+TABLES = frozenset((*DESCRIPTIONS, *COMMON_VOICE, *FLICKR))
 _JSON = (".json", *(f".json{suffix}" for suffix in SUFFIXES))
 HOME = "annotations"  # directory whose JSON files all may annotate images elsewhere
 # what names of such files elsewhere hold
@@ -49,22 +52,16 @@ def may_exist(directory: str) -> bool:
     none can have."""
     plain = native(directory)
     parts = plain.split("/")
-    is_odd = "\0" in plain or ".." in parts or not parts[0]
-    return (
-        not is_odd
-        and len(plain) <= _MAX_PATH_CHARS
-        and all(len(part.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES for part in parts)
-    )
+    if "\0" in plain or ".." in parts or not parts[0] or len(plain) > _MAX_PATH_CHARS:
+        return False
+    return all(len(part.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES for part in parts)
 
 
 def annotation_places(directory: str) -> list[str]:
     """Where the annotations of a directory of images may lie."""
     above = parent(directory)
-    higher = parent(above) if above is not None else None
-    bases = [base for base in (above, higher) if base is not None]
-    return list(
-        dict.fromkeys([directory, join(directory, HOME), *(p for base in bases for p in (base, join(base, HOME)))])
-    )
+    bases = (directory, above, parent(above) if above is not None else None)
+    return list(dict.fromkeys(place for base in bases if base is not None for place in (base, join(base, HOME))))
 
 
 def archive_places(path: str) -> list[str]:

@@ -17,7 +17,7 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.tar import CutMember
 from mmlake.formats.texts import printable
 from mmlake.sources.companions import transcripts
-from mmlake.sources.companions.transcript_tables import Transcripts, speakers_among, tables_among, without
+from mmlake.sources.companions.transcripts import Transcripts, speakers_among, tables_among, without
 from mmlake.sources.names import MARKS, label_of, stem_of
 from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion

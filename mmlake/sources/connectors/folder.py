@@ -16,8 +16,8 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import SUFFIXES
 from mmlake.landing import Entry
-from mmlake.sources.companions import coco, descriptions, label_files, manifests, transcripts
-from mmlake.sources.companions.transcript_tables import Transcripts, tables_among, without
+from mmlake.sources.companions import coco, descriptions, labels, manifests, transcripts
+from mmlake.sources.companions.transcripts import Transcripts, tables_among, without
 from mmlake.sources.names import file_stem_of, uncompressed_stem_of
 from mmlake.sources.raw_items import ARCHIVES, Member, Opener, RawItem, Reading
 from mmlake.sources.samples.companion import Companion
@@ -40,7 +40,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
 
 def _samples(reading: Reading) -> Samples:
     entries = sorted(reading.entries, key=attrgetter("path"))
-    labelling = label_files.label_files_among(entries, reading) if reading.around else None
+    labelling = labels.label_files_among(entries, reading) if reading.around else None
     if labelling is not None:
         entries = [entry for entry in entries if entry.path not in labelling.taken]
     names = [entry.name for entry in entries]
@@ -59,7 +59,7 @@ def _samples(reading: Reading) -> Samples:
             coco.annotations_of(reading),
             descriptions.descriptions_of(reading),
             manifests.manifests_of(reading),
-            label_files.labels_of(reading),
+            labels.labels_of(reading),
             labelling,
         )
         if reading.around

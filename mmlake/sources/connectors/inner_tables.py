@@ -18,11 +18,10 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded_head
 from mmlake.landing import Entry, Landing
-from mmlake.sources.connectors import json_lines, json_list, separated
+from mmlake.sources.connectors import arrow, json_lines, json_list, parquet, separated
 from mmlake.sources.raw_items import Content, Member, Opener, RawItem, Reading
 from mmlake.sources.samples.shard_samples import TABLE_EXTENSIONS
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.tables import arrow, parquet
 
 _COPY_BYTES = 1 << 20
 
@@ -68,7 +67,7 @@ _FORMATS = (
     _Format(("json",), _is_list, json_list.modalities, json_list.items, False),
     _Format(("csv", "tsv"), _is_separated, separated.modalities, separated.items, False),
 )
-_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written beside a medium describes it
+_WRITTEN = frozenset(("json", "csv", "tsv"))  # what is written next to a medium describes it
 
 
 class InnerTable:

@@ -12,7 +12,8 @@ from mmlake.sources.companions.manifests import Manifest
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import RawItem, Reading
-from mmlake.sources.records.rows import rows_of_fields, text_alone
+from mmlake.sources.records.lines import Line
+from mmlake.sources.records.rows import rows_of_line, text_alone
 
 claims = manifest_forms.claims
 modalities = text_alone
@@ -30,7 +31,7 @@ def items(reading: Reading) -> Iterator[RawItem]:
     for record, fault in manifest.left_over(is_any_needed=True):
         if fault is None:
             number = int(record.label.rpartition(":")[2])
-            yield from rows_of_fields(record.fields, record.label, number, reading, names)
+            yield from rows_of_line(Line(record.label, number, record.fields), reading, names)
         else:
             # A record that has words is itself at the pointer that names the whole of it: without one the locator is
             # that of its first text.

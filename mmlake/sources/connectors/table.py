@@ -11,20 +11,23 @@ from functools import cached_property
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.compression import SUFFIXES, compression_of, expanded_head
+from mmlake.formats.compression import SUFFIXES
 from mmlake.formats.warc import MARK
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.connectors import (
+    arrow,
     coco,
     descriptions,
     folder,
     json_lines,
     json_list,
     kaldi,
+    lance,
     manifest,
+    parquet,
     separated,
     tar,
     url_list,
@@ -33,8 +36,6 @@ from mmlake.sources.connectors import (
 from mmlake.sources.connectors import zip as zip_format
 from mmlake.sources.raw_items import Opener, RawItem, Reading
 from mmlake.sources.records import lines as record_lines
-from mmlake.sources.tables import arrow, lance, parquet
-from mmlake.streams import read_up_to
 
 LOOSE = shards.LOOSE
 URL_LIST = "urls"
@@ -171,7 +172,7 @@ SOURCES = Connectors(
             is_one=manifest.is_one,
             take=manifest.take,
         ),
-        # What lies beside `wav.scp`, whose rows tell of it.
+        # What lies next to `wav.scp`, whose rows say what is in it.
         Connector(
             name="kaldi",
             names=(),
@@ -190,7 +191,7 @@ SOURCES = Connectors(
             modalities=json_lines.modalities,
             items=json_lines.items,
         ),
-        # By what lies beside them, too: records, unless they speak of a medium that is called like them.
+        # By what lies next to them, too: records, unless they describe a medium that is called like them.
         Connector(
             name="json-list",
             names=(),
@@ -292,28 +293,18 @@ def is_still(name: str, entry: Entry, siblings: Siblings, connectors: Connectors
 
 
 def _format_by_head(raw: bytes, name: str, open_file: Opener, siblings: Siblings, connectors: Connectors) -> str:
-    compression = compression_of(raw)
-
-    def look(size_bytes: int) -> bytes:
-        if compression is None and (size_bytes <= len(raw) or len(raw) < sniff.HEAD_BYTES):
-            return raw[:size_bytes]
-        with open_file() as file:
-            return (
-                read_up_to(file, size_bytes)
-                if compression is None
-                else expanded_head(file, compression, size_bytes=size_bytes)
-            )
-
-    return _recognised(raw, name, look, siblings, connectors)
+    return _recognised(raw, name, record_lines.head_reader(raw, open_file), siblings, connectors)
 
 
-def _recognised(raw: bytes, name: str, look: Callable[[int], bytes], siblings: Siblings, connectors: Connectors) -> str:
-    """The connector of a file with these first bytes. look: gives those that it expands to."""
-    extension, head = sniff.extension_of(name), look(sniff.HEAD_BYTES)
+def _recognised(
+    raw: bytes, name: str, head_of: Callable[[int], bytes], siblings: Siblings, connectors: Connectors
+) -> str:
+    """The connector of a file with these first bytes. head_of: gives those that it expands to."""
+    extension, head = sniff.extension_of(name), head_of(sniff.HEAD_BYTES)
     for connector in connectors.candidates(extension):
         # Parquet or a zip inside gzip is none: only tars and lines are read through compression.
         if connector.claims(raw if connector.name in _UNPACKED else head, name) and (
-            connector.is_one is None or connector.is_one(look, name, siblings)
+            connector.is_one is None or connector.is_one(head_of, name, siblings)
         ):
             return connector.name
     if (

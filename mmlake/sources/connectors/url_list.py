@@ -270,13 +270,8 @@ def _fetched(
             fault=Fault(1003, f"the content is {result.content_type}, expected one of {list(expected)}")
         )
     if not expected and result.modality != modality:
-        return item.replace(
-            fault=Fault(
-                1003,
-                f"the content is {result.content_type} now, and was told as {modality} in the other tables of the "
-                "list; try it again to move it",
-            )
-        )
+        reason = f"the content is {result.content_type} now, and is {modality} in the other tables of the list"
+        return item.replace(fault=Fault(1003, f"{reason}; try it again to move it"))
     item = item.replace(
         modality=result.modality, role="document" if result.modality == "text" else "media", charset=result.charset
     )

@@ -1,16 +1,24 @@
 """The texts inside a JSON record or a Parquet row: which field is a text, in what role, and what is left over as
-metadata."""
+metadata.
+
+A dialogue or an instruction is one text: what is deduplicated, filtered by language and searched for is the whole of a
+conversation. A list of turns (`messages`, `conversations`) becomes a paragraph per turn, "role: words"; fields of a
+prompt and its answer become one each, "field: words". A pair of preferences (`chosen`, `rejected`) is two texts, each
+the whole conversation as it went in one way. The fields themselves stay in the metadata, so that nothing of their
+structure is lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mmlake.formats.timed_text import transcript_of
 from mmlake.sources.raw_items import first_of, spellings
-from mmlake.sources.records.dialogues import dialogue_of, may_be_dialogue, preferences_of
 from mmlake.sources.settings import SourceSettings
+
+_ROLES, _WORDS = ("role", "from"), ("content", "value")  # of a turn, as chat interfaces and ShareGPT call them
 
 
 @dataclass(slots=True)  # not frozen, which doubles what it costs to make one: every record has some
@@ -55,7 +63,7 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
         return _dialogue(fields, media, settings)
     own = first_of(fields, own_names)
     if own is not None and isinstance(fields[own], str):
-        found.append(TextField(own, None, fields[own], role_beside(media)))
+        found.append(TextField(own, None, fields[own], text_role(media)))
     timed_name = first_of(fields, timed_names)
     timed = transcript_of(fields[timed_name]) if timed_name is not None else None
     has_times = timed is not None and timed.num_cues > 0
@@ -73,12 +81,8 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
 
 def is_interleaved(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
     """Whether the record lists texts, of which there are some, and images."""
-    listed = fields.get(settings.texts_field)
-    return (
-        isinstance(listed, list)
-        and isinstance(fields.get(settings.images_field), list)
-        and any(text is not None for text in listed)
-    )
+    listed, images = fields.get(settings.texts_field), fields.get(settings.images_field)
+    return isinstance(listed, list) and isinstance(images, list) and any(text is not None for text in listed)
 
 
 def _dialogue(fields: Mapping[str, Any], media: Collection[str], settings: SourceSettings) -> list[TextField]:
@@ -95,10 +99,13 @@ def _dialogue(fields: Mapping[str, Any], media: Collection[str], settings: Sourc
 
 def may_hold_texts(names: Collection[str], *, settings: SourceSettings) -> bool:
     """Whether a record with fields of these names may have texts."""
-    found = spellings(
-        tuple(names), settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields
+    *plain, lists, prompts, answers, chosen, rejected = spellings(
+        tuple(names),
+        *(settings.text_fields, settings.timed_fields, settings.caption_fields, settings.transcript_fields),
+        *(settings.conversation_fields, settings.prompt_fields, settings.answer_fields),
+        *(settings.chosen_fields, settings.rejected_fields),
     )
-    return any(found) or may_be_dialogue(names, settings=settings)
+    return any(plain) or bool(lists or (prompts and answers) or (chosen and rejected))
 
 
 def taken(found: Iterable[TextField]) -> set[str]:
@@ -111,9 +118,88 @@ def without(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
     return {name: value for name, value in fields.items() if name not in names}
 
 
-def role_beside(media: Collection[str]) -> str:
+def text_role(media: Collection[str]) -> str:
     """The role of a text in a sample of these modalities: a caption for an image, a transcript for sound or video,
     else a document."""
     if "image" in media:
         return "caption"
     return "transcript" if "audio" in media or "video" in media else "document"
+
+
+def dialogue_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> tuple[str, str] | None:
+    """(the field that the dialogue begins in, its text), or None where the record holds none. A prompt without an
+    answer is none."""
+    lists, prompts, answers = spellings(
+        tuple(fields), settings.conversation_fields, settings.prompt_fields, settings.answer_fields
+    )
+    for name in lists:
+        if isinstance(fields[name], list) and (turns := [turn for value in fields[name] for turn in _turn(value)]):
+            return name, "\n\n".join(turns)
+    said = {name for name in (*prompts, *answers) if isinstance(fields[name], str) and fields[name].strip()}
+    asked, answered = ([name for name in names if name in said] for names in (prompts, answers))
+    if not asked or not answered:
+        return None
+    return asked[0], "\n\n".join(f"{name}: {fields[name].strip()}" for name in (*asked, *answered))
+
+
+def preferences_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> list[tuple[str, str, str]]:
+    """(field, text, `chosen` or `rejected`) of each side of a pair; none where the record has no such pair, or no words
+    in it.
+
+    What is asked stands before an answer that does not repeat it, as those do that are whole conversations (hh-rlhf,
+    UltraFeedback).
+    """
+    chosen, rejected, prompts = spellings(
+        tuple(fields), settings.chosen_fields, settings.rejected_fields, settings.prompt_fields
+    )
+    if not chosen or not rejected:
+        return []
+    named = (chosen[0], "chosen"), (rejected[0], "rejected")
+    sides = [(name, preference, _paragraphs(fields[name], "")) for name, preference in named]
+    every, found = [paragraphs for *_, paragraphs in sides if paragraphs], []
+    for name, preference, paragraphs in sides:
+        if paragraphs:
+            asked = [
+                paragraph
+                for one in prompts
+                for paragraph in _paragraphs(fields[one], one)
+                if not _is_repeated(fields[one], paragraph, paragraphs, every)
+            ]
+            said = [f"{name}: {paragraphs[0]}"] if asked and isinstance(fields[name], str) else paragraphs
+            found.append((name, "\n\n".join([*asked, *said]), preference))
+    return found
+
+
+def _paragraphs(value: Any, name: str) -> list[str]:
+    """The paragraphs of a text, which stands under that name, or of a list of turns."""
+    if isinstance(value, list):
+        return [turn for one in value for turn in _turn(one)]
+    words = value.strip() if isinstance(value, str) else ""
+    return [f"{name}: {words}" if name else words] if words else []
+
+
+def _is_repeated(asked: Any, paragraph: str, paragraphs: list[str], sides: list[list[str]]) -> bool:
+    """Whether a side has what was asked in it already: a text as the words of a turn or as what all sides begin
+    with, a turn as it is."""
+    if not isinstance(asked, str):
+        return paragraph in paragraphs
+    words = asked.strip()
+    return all(one[0].startswith(words) for one in sides) or any(one.partition(": ")[2] == words for one in paragraphs)
+
+
+def _turn(value: Any) -> Iterator[str]:
+    """The turn as a paragraph; none where it has no words, as calls of tools."""
+    if not isinstance(value, Mapping):
+        return
+    words = _words(next((value[name] for name in _WORDS if value.get(name) is not None), None))
+    role = next((value[name] for name in _ROLES if isinstance(value.get(name), str) and value[name].strip()), "")
+    if words:
+        yield f"{role.strip()}: {words}" if role else words
+
+
+def _words(content: Any) -> str:
+    """The words of a turn, whose content may be a list of parts of which some are texts."""
+    if isinstance(content, list):
+        parts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    return content.strip() if isinstance(content, str) else ""

@@ -48,51 +48,41 @@ def is_listed(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
 
 def used_lists(fields: Mapping[str, Any], *, settings: SourceSettings) -> set[str]:
     """The fields that the parts are the whole of: metadata do not repeat them."""
-    found: set[str] = set()
-    for texts, images in forms(settings):
-        if isinstance(fields.get(texts), list):
-            tokens = {
-                kind: fields[name] if isinstance(fields.get(name), list) else []
-                for kind, name in (("image", images), ("text", texts))
-            }
-            found |= {texts, *([images] if isinstance(fields.get(images), list) or fields.get(images) is None else [])}
-            lists = (settings.per_image_fields, tokens["image"]), (settings.per_text_fields, tokens["text"])
-            found |= {
-                name
-                for name in {*lists[0][0], *lists[1][0]}
-                if is_spread(fields, name, [entries for names, entries in lists if name in names])
-            }
-            break
-    return found
+    texts, images = _form_of(fields, settings)
+    if not texts:
+        return set()
+    given = fields.get(images)
+    tokens = given if isinstance(given, list) else []
+    found = {texts, images} if given is None or isinstance(given, list) else {texts}
+    lists = (settings.per_image_fields, tokens), (settings.per_text_fields, fields[texts])
+    per_row = {name for names, _ in lists for name in names}
+    return found | {one for one in per_row if is_spread(fields, one, [each for names, each in lists if one in names])}
 
 
 def parts_of(fields: Mapping[str, Any], *, settings: SourceSettings) -> list[Part]:
     """The texts and images of a record in their order; none where it lists no texts."""
-    for texts, images in forms(settings):
-        if isinstance(fields.get(texts), list):
-            given = fields.get(images)
-            tokens = given if isinstance(given, list) else []
-            said = (
-                spread(fields, settings.per_text_fields, fields[texts]),
-                spread(fields, settings.per_image_fields, tokens),
-            )
-            places = (
-                _matched(fields[texts], tokens)
-                if texts == SENTENCES
-                else (range(len(fields[texts])), range(len(tokens)))
-            )
-            found = [
-                _text(place, f"{texts}/{at}", value, own)
-                for at, (place, value, own) in enumerate(zip(places[0], fields[texts], said[0], strict=True))
-                if value is not None
-            ]
-            found += [
-                _image(place, f"{images}/{at}", token, own)
-                for at, (place, token, own) in enumerate(zip(places[1], tokens, said[1], strict=True))
-                if token is not None
-            ]
-            return sorted(found, key=lambda part: part.position)
-    return []
+    texts, images = _form_of(fields, settings)
+    if not texts:
+        return []
+    said, given = fields[texts], fields.get(images)
+    tokens = given if isinstance(given, list) else []
+    text_places, image_places = _matched(said, tokens) if texts == SENTENCES else (range(len(said)), range(len(tokens)))
+    lists = (
+        (texts, _text, said, text_places, settings.per_text_fields),
+        (images, _image, tokens, image_places, settings.per_image_fields),
+    )
+    found = [
+        make(place, f"{name}/{at}", value, own)
+        for name, make, values, places, per_row in lists
+        for at, (value, place, own) in enumerate(zip(values, places, spread(fields, per_row, values), strict=True))
+        if value is not None
+    ]
+    return sorted(found, key=lambda part: part.position)
+
+
+def _form_of(fields: Mapping[str, Any], settings: SourceSettings) -> tuple[str, str]:
+    """The names of the record's list of texts and of the images that go with it; empty where it lists no texts."""
+    return next((form for form in forms(settings) if isinstance(fields.get(form[0]), list)), ("", ""))
 
 
 def items_of_parts(
@@ -105,14 +95,8 @@ def items_of_parts(
         if part.text is not None:
             yield part, text_item(item, part.text, "document")
         else:
-            yield (
-                part,
-                item.replace(
-                    modality=image_home,
-                    role="document" if image_home == "text" else "media",
-                    fault=_fault(part.address),
-                ),
-            )
+            role = "document" if image_home == "text" else "media"
+            yield part, item.replace(modality=image_home, role=role, fault=_fault(part.address))
 
 
 def forms(settings: SourceSettings) -> tuple[tuple[str, str], ...]:
@@ -130,7 +114,8 @@ def _image(position: int, pointer: str, token: Any, own: Mapping[str, Any]) -> P
     if isinstance(token, Mapping):
         name = next((name for name in _ADDRESSES if isinstance(token.get(name), str) and token[name].strip()), None)
         address = token[name].strip() if name is not None else ""
-        said = {key: _shown(value) for key, value in token.items() if key not in (name, "bytes") and value is not None}
+        rest = {key: value for key, value in token.items() if key not in (name, "bytes") and value is not None}
+        said = {key: redacted(value) if isinstance(value, str) else value for key, value in rest.items()}
     else:
         address = token.strip() if isinstance(token, str) else canonical_json(token)
     if address.startswith(_WEB):
@@ -138,10 +123,6 @@ def _image(position: int, pointer: str, token: Any, own: Mapping[str, Any]) -> P
     elif address:
         said["image_name"] = address
     return Part(position, pointer, None, address, {**said, **own})
-
-
-def _shown(value: Any) -> Any:
-    return redacted(value) if isinstance(value, str) else value
 
 
 def _matched(sentences: Sequence[Any], images: Sequence[Any]) -> tuple[list[int], list[int]]:
@@ -161,14 +142,8 @@ def _matched(sentences: Sequence[Any], images: Sequence[Any]) -> tuple[list[int]
 
 def _fault(address: str) -> Fault:
     if address.startswith(_WEB):
-        return Fault(
-            1111,
-            f"the image lies at {redacted(address)[:200]} and was not fetched, since the name of the file does not "
-            "say that it is a list of URLs",
-        )
-    return Fault(
-        1011,
-        f"the image {address[:200]} is named, and the file holds no bytes of it"
-        if address
-        else "an image is listed, and neither its bytes nor its address are there",
-    )
+        reason = "was not fetched, since the name of the file does not say that it is a list of URLs"
+        return Fault(1111, f"the image lies at {redacted(address)[:200]} and {reason}")
+    if address:
+        return Fault(1011, f"the image {address[:200]} is named, and the file holds no bytes of it")
+    return Fault(1011, "an image is listed, and neither its bytes nor its address are there")

@@ -12,14 +12,15 @@ from typing import IO, Any
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import texts
 from mmlake.formats.columnar.readers import ParquetReader
-from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded
+from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded, expanded_head
 from mmlake.formats.json_elements import elements_of
 from mmlake.formats.json_lines import lines_of
-from mmlake.formats.sniff import extension_of, is_textual
-from mmlake.sources.raw_items import Reading
+from mmlake.formats.sniff import HEAD_BYTES, extension_of, is_textual
+from mmlake.sources.raw_items import Opener, Reading
+from mmlake.sources.records.cells import group_cells, limits_of, metadata_of
 from mmlake.sources.records.separated_values import cells_by_name
-from mmlake.sources.tables.columns import cells_of, plain_of
-from mmlake.sources.tables.tabular import limits_of
+from mmlake.sources.settings import SourceSettings
+from mmlake.streams import read_up_to
 
 _ENDINGS = (".urls", ".urls.txt", ".urls.json", ".urls.jsonl", ".urls.csv", ".urls.tsv")
 ENDINGS = (*_ENDINGS, *(f"{ending}{suffix}" for ending in _ENDINGS for suffix in SUFFIXES), ".urls.parquet")
@@ -49,11 +50,30 @@ def claims(head: bytes, name: str) -> bool:
 
 def stream_of(reading: Reading) -> IO[bytes]:
     """The shard's file, expanded where it is compressed, for reading in order."""
-    file = reading.open()
-    head = file.read(MARK_BYTES)
+    return expanded_stream(reading.open(), reading.settings)
+
+
+def expanded_stream(file: IO[bytes], settings: SourceSettings) -> IO[bytes]:
+    """What the file expands to, for reading in order; the file itself where it is not compressed."""
+    compression = compression_of(file.read(MARK_BYTES))
     file.seek(0)
+    return expanded(file, compression, limit_bytes=settings.max_shard_bytes) if compression else file
+
+
+def head_reader(head: bytes, open_file: Opener) -> Callable[[int], bytes]:
+    """A way to so many of a file's first bytes, expanded where it is compressed. head: its first HEAD_BYTES as they
+    lie."""
     compression = compression_of(head)
-    return expanded(file, compression, limit_bytes=reading.settings.max_shard_bytes) if compression else file
+
+    def head_of(size_bytes: int) -> bytes:
+        if compression is None and (size_bytes <= len(head) or len(head) < HEAD_BYTES):
+            return head[:size_bytes]
+        with open_file() as file:
+            if compression is None:
+                return read_up_to(file, size_bytes)
+            return expanded_head(file, compression, size_bytes=size_bytes)
+
+    return head_of
 
 
 def lines(reading: Reading) -> Iterator[Line]:
@@ -173,28 +193,14 @@ def json_record(data: bytes | int, unit: str, number: int, reading: Reading) -> 
 def _parquet(reading: Reading) -> Iterator[Line]:
     try:
         with ParquetReader(reading.open, limits_of(reading.settings)) as file:
-            yield from _parquet_rows(file, reading)
+            number = first = 0
+            for group, num_rows in enumerate(file.groups):
+                try:
+                    for number, cells in group_cells(file, group, first, reading.settings):
+                        fields, fault = ({}, cells) if isinstance(cells, Fault) else (metadata_of(cells, ()), None)
+                        yield Line(f"row:{number}", number, fields, fault)
+                except UnreadableItem as error:
+                    yield Line(f"group:{group}", number + 1, fault=Fault.of(error))
+                number = first = first + num_rows
     except UnreadableItem as error:
         yield Line("row:1", 1, fault=Fault(error.code, error.reason or "the footer of the Parquet file cannot be read"))
-
-
-def _parquet_rows(file: ParquetReader, reading: Reading) -> Iterator[Line]:
-    first = 0
-    for group, num_rows in enumerate(file.groups):
-        number = first
-        try:
-            for batch in file.batches(group):
-                for cells in cells_of(batch, settings=reading.settings):
-                    number += 1
-                    yield _row(number, cells)
-        except UnreadableItem as error:
-            reason = f"row group {group} of {len(file.groups)}: rows {number + 1} to {first + num_rows} cannot be read"
-            reason += f": {error.reason or 'they are damaged, or fail their checksum'}"
-            yield Line(f"group:{group}", number + 1, fault=Fault(error.code, reason))
-        first += num_rows
-
-
-def _row(number: int, cells: dict[str, Any] | Fault) -> Line:
-    if isinstance(cells, Fault):
-        return Line(f"row:{number}", number, fault=cells)
-    return Line(f"row:{number}", number, {name: plain_of(value) for name, value in cells.items() if value is not None})

@@ -54,11 +54,6 @@ def not_lists(fields: Mapping[str, Any], *, per_image: Iterable[str], per_text: 
         for name in names:
             value = fields.get(name)
             if value is not None and as_list(value) is None:
-                found.append(
-                    Fault(
-                        1003,
-                        f"the field {name!r} is a JSON {type(value).__name__}, expected a list with one value per "
-                        f"{kind}",
-                    )
-                )
+                reason = f"is a JSON {type(value).__name__}, expected a list with one value per {kind}"
+                found.append(Fault(1003, f"the field {name!r} {reason}"))
     return found

@@ -4,7 +4,6 @@ none."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from mmlake.errors import Fault
 from mmlake.records import SourceRef, canonical_json
@@ -24,65 +23,41 @@ def rows_of_line(line: Line, reading: Reading, names: SampleNames, *, image_home
     """The rows of one record of a list. image_home: the modality whose table gets the images that a record lists among
     its texts."""
     if line.fault is None:  # no generator of its own, which every record would pay
-        return rows_of_fields(
-            line.fields, line.name, line.number, reading, names, data=line.data, image_home=image_home
-        )
+        return _rows(line, reading, names, image_home)
     item = _row_of_fault(line.fault, line.name, reading.path, names.of(None, line.number))
     item.size_bytes = line.size_bytes
     return iter((item if line.data is None else with_bytes(item, line.data),))
 
 
-def rows_of_fields(
-    fields: dict[str, Any],
-    label: str,
-    number: int,
-    reading: Reading,
-    names: SampleNames,
-    *,
-    data: bytes | None = None,
-    image_home: str = "text",
-) -> Iterator[RawItem]:
-    """The rows of one record. label: its place in the shard. data: its bytes; None: its JSON. image_home: as for
-    `rows_of_line`."""
+def _rows(line: Line, reading: Reading, names: SampleNames, image_home: str) -> Iterator[RawItem]:
+    fields, label, number = line.fields, line.name, line.number
     settings, path = reading.settings, reading.path
     found = record_fields.text_fields(fields, (), settings=settings)
-    parts = (
-        interleaved.parts_of(fields, settings=settings)
-        if not found or interleaved.is_listed(fields, settings=settings)
-        else []
-    )
+    may_be_listed = not found or interleaved.is_listed(fields, settings=settings)
+    parts = interleaved.parts_of(fields, settings=settings) if may_be_listed else []
     identity = first_field(fields, settings.id_fields)
     sample_id = names.of(fields[identity] if identity else None, number)
     if not found and not parts:
-        blank = _row_of_fault(
-            Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field"), label, path, sample_id
-        )
-        yield with_bytes(blank, canonical_json(fields).encode() if data is None else data)
+        fault = Fault(1003, f"none of the fields {sorted(fields)[:12]} is a text field")
+        blank = _row_of_fault(fault, label, path, sample_id)
+        yield with_bytes(blank, canonical_json(fields).encode() if line.data is None else line.data)
         return
     used, first = record_fields.taken(found), 0
     if parts:
         used |= interleaved.used_lists(fields, settings=settings)
     metadata, licence = record_fields.without(fields, used), licence_field(fields, settings)
+    blank = RawItem("text", SourceRef(path, label), sample_id, metadata=metadata, licence=licence)
     if parts:
-        blank = RawItem(
-            modality="text", ref=SourceRef(path, label), sample_id=sample_id, metadata=metadata, licence=licence
-        )
-        for _, item in interleaved.items_of_parts(
-            parts, blank, locate=lambda pointer: SourceRef(path, f"{label}#/{pointer}"), image_home=image_home
-        ):
-            yield item
+
+        def locate(pointer: str) -> SourceRef:
+            return SourceRef(path, f"{label}#/{pointer}")
+
+        yield from (item for _, item in interleaved.items_of_parts(parts, blank, locate=locate, image_home=image_home))
         first = parts[-1].position + 1
     for position, field in enumerate(found, first):
-        item = RawItem(
-            modality="text",
-            # A text at the beginning is the record's; a locator of another one says where in the record it stands.
-            ref=SourceRef(path, f"{label}#{field.pointer}" if position else label),
-            sample_id=sample_id,
-            position=position,
-            metadata=metadata,
-            own=field.own,
-            licence=licence,
-        )
+        # A text at the beginning is the record's; a locator of another one says where in the record it stands.
+        ref = SourceRef(path, f"{label}#{field.pointer}") if position else blank.ref
+        item = RawItem("text", ref, sample_id, position, metadata=metadata, own=field.own, licence=licence)
         yield become_text(item, field.text, field.role)
 
 

@@ -104,11 +104,8 @@ def cells_by_name(
             pass
         fault = lines.fault
         if fault is None and is_cut:
-            fault = Fault(
-                1003,
-                f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer "
-                f"than {max_chars} characters",
-            )
+            reason = f"the quotes of the record that ends on line {reader.line_num} do not close, or a cell is longer"
+            fault = Fault(1003, f"{reason} than {max_chars} characters")
         if not cells and fault is None:
             continue
         if not header:

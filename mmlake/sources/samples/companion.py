@@ -26,7 +26,9 @@ class Companion(Protocol):
     has_texts: bool  # whether there may be text rows
 
     def describe(self, stem: str, members: Sequence[Member]) -> Description:
-        """What the files say of the sample."""
+        """What the files say of the sample; nothing where they describe none of the shard."""
+        return Description()
 
     def rest(self) -> Iterator[RawItem]:
-        """Rows of what belongs to no sample of the shard, or cannot be read."""
+        """Rows of what belongs to no sample of the shard, or cannot be read; none where other shards have those."""
+        return iter(())

@@ -196,7 +196,7 @@ def _file(
     assert kind is not None and modality is not None
     role = "media"
     if modality == "text":
-        role = "transcript" if media and kind.content_type in TIMED else record_fields.role_beside(media)
+        role = "transcript" if media and kind.content_type in TIMED else record_fields.text_role(media)
     return RawItem(
         modality, member.locate(""), sample_id, position, role, kind.content_type, kind.extension, member.content,
         member.size_bytes, metadata, NOTHING, licence,

@@ -206,7 +206,7 @@ class Sample:
             item.own = {**item.own, **self._own_values(member)}
         if item.modality == "text":
             is_timed = item.content_type in TIMED
-            item.role = "transcript" if is_timed and self._media else record_fields.role_beside(self._media)
+            item.role = "transcript" if is_timed and self._media else record_fields.text_role(self._media)
             return item
         for said in self._said:
             both = [*item.own.get("objects", ()), *said.media.get("objects", ())]  # of COCO's and of label files

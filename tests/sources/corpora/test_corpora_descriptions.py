@@ -8,7 +8,7 @@ import pytest
 
 from mmlake import sources
 from mmlake.records import SourceRef
-from mmlake.sources.companions import file_records
+from mmlake.sources.companions import file_tables
 from tests.sources.source_builders import SETTINGS, gz, jsonl, land, png, rows_of, sha, wav
 
 TABLE = b'file_name,caption,score\na.png,"a red, round apple",7\nb.png,a pear,8\n'
@@ -122,12 +122,12 @@ def test_a_record_that_no_file_took_is_a_row_with_the_record(tmp_path):
         + b"no json\n"
     )
     rows = found(tmp_path, {"d/a.png": png(1), "d/metadata.jsonl": table})
-    told = [
+    said = [
         (SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["digest"])
         for row in rows
         if row["modality"] == "text"
     ]
-    assert told == [
+    assert said == [
         ("line:1", 1011, sha(b'{"file_name":"gone.png","text":"lost"}')),
         ("line:2", 1011, sha(b'{"file_name":"../out.png","text":"out"}')),
         ("line:3", 1003, sha(b'{"text":"of nothing"}')),
@@ -203,8 +203,8 @@ def test_texts_behind_a_first_record_without_any_stay_in_the_metadata(tmp_path):
     assert [(row["modality"], metadata(row)) for row in rows] == [("image", {"n": 1}), ("image", {"caption": "late"})]
 
 
-def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_records, "_MAX_PER_FILE", 2)
+def test_records_beyond_what_one_sample_may_hold_are_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_tables, "_MAX_PER_FILE", 2)
     rows = found(
         tmp_path,
         {"d/a.png": png(1), "d/metadata.jsonl": jsonl(*({"file_name": "a.png", "text": f"t{at}"} for at in range(4)))},

@@ -99,8 +99,8 @@ def test_what_no_recording_took_is_a_row(tmp_path):
         ("line:5", 1003, "the line is not of the form <recording> <file>"),
         ("line:6", 1004, "the line is not UTF-8 at byte 0"),
         ("line:7", 1011, "the file wavs/u1.ark:17 is missing, or lies where no file is a medium by its name"),
-        ("text:line:2", 1011, "text speaks of the utterance s1-u1, which no recording has, or repeats it"),
-        ("text:line:3", 1011, "text speaks of the utterance u9, which no recording has, or repeats it"),
+        ("text:line:2", 1011, "text names the utterance s1-u1, which no recording has, or repeats it"),
+        ("text:line:3", 1011, "text names the utterance u9, which no recording has, or repeats it"),
     ]
 
 
@@ -120,7 +120,7 @@ def test_segments_of_a_recording_that_is_not_there_are_rows(tmp_path):
     assert [(member, code) for member, code, _ in faults(rows)] == [("text:line:1", 1011), ("segments:line:1", 1011)]
 
 
-def test_a_recording_that_is_named_twice_is_told_once_and_a_speaker_of_none_is_a_row(tmp_path):
+def test_a_recording_that_is_named_twice_is_said_once_and_a_speaker_of_none_is_a_row(tmp_path):
     rows = found(
         tmp_path,
         FILES

@@ -13,28 +13,27 @@ from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
-from mmlake.sources.tables.columnroles import Columns, columns_of
-from mmlake.sources.tables.columns import cells_of
-from mmlake.sources.tables.tabular import limits_of, record_items, schema_faults
+from mmlake.sources.records.cells import group_cells, limits_of
+from mmlake.sources.records.column_rows import record_items
+from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
 
 
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the file does not open."""
-    home = (reading.hint or "text",)
-    try:
-        with ParquetReader(reading.open, limits_of(reading.settings)) as file:
-            return columns_of(file.schema, reading.settings).modalities or home
-    except UnreadableItem:
-        return home
+    return modalities_of(_opened, reading)
 
 
 def num_samples(reading: Reading) -> int | None:
     """The number of rows, from the footer; None where that does not open or the file holds nothing to read."""
     try:
-        with ParquetReader(reading.open, limits_of(reading.settings)) as file:
+        with _opened(reading) as file:
             return file.num_rows if columns_of(file.schema, reading.settings).modalities else None
     except UnreadableItem:
         return None
+
+
+def _opened(reading: Reading) -> ParquetReader:
+    return ParquetReader(reading.open, limits_of(reading.settings))
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -45,11 +44,11 @@ def items(reading: Reading) -> Iterator[RawItem]:
             yield reading.fault(1006, "size_bytes=0 not in [1, inf)", modality=home, content=Content(reading.open))
             return
     try:
-        file = ParquetReader(reading.open, limits_of(reading.settings))
+        file = _opened(reading)
     except UnreadableItem as error:
         yield reading.fault(error.code, error.reason or "the footer of the Parquet file cannot be read", modality=home)
         return
-    try:
+    with file:
         columns = columns_of(file.schema, reading.settings)
         yield from schema_faults(file.schema, columns, reading)
         names, first = SampleNames(reading.key), 0
@@ -59,27 +58,20 @@ def items(reading: Reading) -> Iterator[RawItem]:
         if columns.modalities and first != file.num_rows:
             reason = f"the row groups have {first} rows, the footer says {file.num_rows}"
             yield reading.fault(1001, reason, modality=columns.modalities[0], member="groups")
-    finally:
-        file.close()
 
 
 def _group(
     file: ParquetReader, group: int, first: int, reading: Reading, columns: Columns, names: SampleNames
 ) -> Iterator[RawItem]:
-    where, number, stop = f"row group {group} of {len(file.groups)}", first, first + file.groups[group]
-    code, broken = 1001, None
+    number, num_rows, code, broken = first, file.groups[group], 1001, None
     try:
-        for batch in file.batches(group):
-            for fields in cells_of(batch, columns, settings=reading.settings):
-                number += 1
-                yield from record_items(fields, number, reading, columns, names)
-                del fields  # before the next one is made
-            del batch
-        if number != stop:
-            broken = f"{where} has {number - first} rows, its footer says {stop - first}"
+        for number, fields in group_cells(file, group, first, reading.settings, columns.media):
+            yield from record_items(fields, number, reading, columns, names)
+            del fields  # before the next one is made
+        if number != first + num_rows:
+            where = f"row group {group} of {len(file.groups)}"
+            broken = f"{where} has {number - first} rows, its footer says {num_rows}"
     except UnreadableItem as error:
-        code = error.code
-        broken = f"{where}: rows {number + 1} to {stop} cannot be read: "
-        broken += error.reason or "they are damaged, or fail their checksum"
+        code, broken = error.code, error.reason
     if broken is not None:
         yield reading.fault(code, broken, modality=columns.modalities[0], member=f"group:{group}")

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -23,17 +23,18 @@ from mmlake.formats.columnar.readers import Fragment, LanceReader, Step, Unread
 from mmlake.landing import Entry, Landing
 from mmlake.records import SourceRef
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import RawItem, Reading, first_field
+from mmlake.sources.raw_items import RawItem, Reading
+from mmlake.sources.records.cells import cells_of
+from mmlake.sources.records.column_rows import record_items
+from mmlake.sources.records.columns import Columns, columns_of, schema_faults
 from mmlake.sources.settings import SourceSettings
-from mmlake.sources.tables.columnroles import Columns, columns_of
-from mmlake.sources.tables.columns import cells_of, items_of
 
 SUFFIX = ".lance"
 
 # the extension type of blobs that may name an address in place of bytes; blobs without it are bytes
 _ADDRESSED = "lance.blob"
 _MANIFESTS = "_versions"
-_OLD_MANIFEST = "_latest.manifest"  # a copy of the newest manifest beside its directory, written by Lance before 0.10
+_OLD_MANIFEST = "_latest.manifest"  # a copy of the newest manifest next to its directory, written by Lance before 0.10
 _BATCH_ROWS = 1024
 # of a fragment, or of an item as large as may be, that may be in memory at once besides batches and buffers
 _COPIES = 4
@@ -67,27 +68,18 @@ def items(reading: Reading) -> Iterator[RawItem]:
     home = reading.hint or "text"
     for entry in reading.landing.files(reading.path):
         if entry.name != _OLD_MANIFEST:
-            yield reading.fault(
-                1005, "the file lies inside a Lance dataset but is no part of it", modality=home, member=entry.name
-            )
+            reason = "the file lies inside a Lance dataset but is no part of it"
+            yield reading.fault(1005, reason, modality=home, member=entry.name)
     with _opened(reading) as dataset:
         if dataset.unread:
             reason = (
                 f"the columns {dataset.unread[:12]} are of a type whose values may be addresses outside of the "
                 "dataset, and are not read; write them as plain bytes"
             )
-            yield reading.fault(
-                1007,
-                reason,
-                modality=dataset.columns.modalities[0] if dataset.columns.modalities else home,
-                member=f"version:{dataset.version}/columns",
-            )
+            first_home, member = (*dataset.columns.modalities, home)[0], f"version:{dataset.version}/columns"
+            yield reading.fault(1007, reason, modality=first_home, member=member)
+        yield from schema_faults(dataset.schema, dataset.columns, reading)
         if not dataset.columns.modalities:
-            yield reading.fault(
-                1003,
-                f"none of the columns {dataset.schema.names[:12]} holds a text, image, video or audio",
-                modality=home,
-            )
             return
         names, first = SampleNames(reading.key), 0
         for fragment in dataset.fragments():
@@ -135,7 +127,7 @@ class _Dataset:
                 self._forget(path)
 
     def fragment(self, at: int) -> Fragment:
-        """The fragment at that place, without files where it does not tell them. Raises UnreadableItem 1007 where
+        """The fragment at that place, without files where it does not name them. Raises UnreadableItem 1007 where
         one lies outside of the dataset."""
         try:
             fragment = self.reader.fragment(at)
@@ -143,10 +135,9 @@ class _Dataset:
             return Fragment(at, at, [])
         size_bytes = 0
         for path in fragment.paths:
-            if path.startswith("/") or ".." in PurePosixPath(path).parts or "\0" in path:
-                raise UnreadableItem(
-                    1007, f"fragment {fragment.number} names the file {path[:200]!r}, which lies outside of the dataset"
-                )
+            if path.startswith("/") or ".." in path.split("/") or "\0" in path:
+                reason = f"names the file {path[:200]!r}, which lies outside of the dataset"
+                raise UnreadableItem(1007, f"fragment {fragment.number} {reason}")
             _check_refused(entry := self.reading.landing.stat(f"{self.reading.path}/{path}"))
             size_bytes += entry.size_bytes if entry is not None else 0
         return fragment._replace(size_bytes=size_bytes)
@@ -157,8 +148,8 @@ class _Dataset:
             self._fetch(path)
 
     def count(self, fragment: Fragment) -> tuple[int, int] | None:
-        """(rows, rows before some were deleted); None where that cannot be told: rows behind it are counted as if it
-        had none."""
+        """(rows, rows before some were deleted); None where they cannot be counted: rows behind it are numbered as
+        if it had none."""
         try:
             return self.reader.count(fragment)
         except Unread:
@@ -182,7 +173,7 @@ class _Dataset:
                 with suppress(UnreadableItem):
                     self.fetch(fragment)
                 counted = self.count(fragment)
-            num_rows = counted[0] if counted is not None else 0
+            num_rows, _ = counted or (0, 0)
             if first < number <= first + num_rows:
                 self.fetch(fragment)
                 with _reading_lance(f"row {number} of version {self.version}"):
@@ -194,32 +185,24 @@ class _Dataset:
 
 
 def _memory_bytes(settings: SourceSettings) -> int:
-    """What Lance may take for itself, beside the bytes of items: buffers and pages on their way."""
+    """What Lance may take for itself, besides the bytes of items: buffers and pages on their way."""
     return 2 * settings.max_decoded_bytes
 
 
 def _may_lead_outside(field: pa.Field) -> bool:
     """Whether values of the column may be addresses that Lance itself would open: any file of this machine, any
     host, with our credentials."""
-    kind = field.type
-    name = (
-        kind.extension_name
-        if isinstance(kind, pa.BaseExtensionType)
-        else (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("ascii", "replace")
-    )
-    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    storage, name = field.type, (field.metadata or {}).get(b"ARROW:extension:name", b"").decode("ascii", "replace")
+    if isinstance(storage, pa.BaseExtensionType):
+        storage, name = storage.storage_type, storage.extension_name
     return name.startswith(_ADDRESSED) or any(_may_lead_outside(storage.field(at)) for at in range(storage.num_fields))
 
 
 def _unblobbed(schema: pa.Schema) -> pa.Schema:
     """The schema with blob columns as the bytes that are read from them, not as Lance keeps them."""
-    fields = [
-        pa.field(field.name, pa.large_binary())
-        if (field.metadata or {}).get(b"lance-encoding:blob") == b"true"
-        else field
-        for field in schema
-    ]
-    return pa.schema(fields)
+    blobs = [(field.metadata or {}).get(b"lance-encoding:blob") == b"true" for field in schema]
+    fields = zip(schema, blobs, strict=True)
+    return pa.schema([field.with_type(pa.large_binary()) if is_blob else field for field, is_blob in fields])
 
 
 @contextmanager
@@ -296,7 +279,9 @@ def _fragment(
     if counted is None:
         yield _broken(dataset, f"fragment {fragment.number}: its rows cannot be counted", member)
         return
-    num_rows, step_rows = counted[0], _step_rows(fragment, counted[1], dataset.reading.settings)
+    num_rows, physical_rows = counted
+    fitting_rows = dataset.reading.settings.batch_bytes * physical_rows // max(1, fragment.size_bytes)
+    step_rows = max(1, min(_BATCH_ROWS, fitting_rows))  # so many are read at a time
     # (before the first, last, whether it ended the process) of rows that were not read
     missing, failures, ends, num_found = list[tuple[int, int, bool]](), 0, 0, 0
     step = dataset.step(fragment, 0, step_rows, num_rows) if num_rows else None
@@ -329,23 +314,12 @@ def _fragment(
     for start, stop, has_ended in missing:
         reason = f"fragment {fragment.number}: rows {first + start + 1} to {first + stop} cannot be read"
         reason += f" (num_rows={stop - start}): the process that reads Lance did not survive them" if has_ended else ""
-        yield _broken(
-            dataset,
-            reason,
-            member if (start, stop) == (0, num_rows) else f"{member}/rows:{first + start + 1}-{first + stop}",
-        )
+        rows = "" if (start, stop) == (0, num_rows) else f"/rows:{first + start + 1}-{first + stop}"
+        yield _broken(dataset, reason, f"{member}{rows}")
     if num_found != num_rows - sum(stop - start for start, stop, _ in missing):
-        found = f"num_rows={num_found}" if num_found < num_rows else f"num_rows>={num_found}"
-        yield _broken(
-            dataset,
-            f"fragment {fragment.number} has {found} not in [{num_rows}, {num_rows}], as its manifest says",
-            f"{member}/rows",
-        )
-
-
-def _step_rows(fragment: Fragment, physical_rows: int, settings: SourceSettings) -> int:
-    """How many rows of the fragment are read at a time."""
-    return max(1, min(_BATCH_ROWS, settings.batch_bytes * physical_rows // max(1, fragment.size_bytes)))
+        found = f"num_rows{'=' if num_found < num_rows else '>='}{num_found}"
+        reason = f"fragment {fragment.number} has {found} not in [{num_rows}, {num_rows}], as its manifest says"
+        yield _broken(dataset, reason, f"{member}/rows")
 
 
 def _broken(dataset: _Dataset, reason: str, member: str) -> RawItem:
@@ -354,26 +328,10 @@ def _broken(dataset: _Dataset, reason: str, member: str) -> RawItem:
 
 def _rows(dataset: _Dataset, batch: pa.RecordBatch, number: int, names: SampleNames) -> Iterator[RawItem]:
     """The items of a batch whose first row has this number."""
-    reading = dataset.reading
-    for at, fields in enumerate(cells_of(batch, dataset.columns, settings=reading.settings), number):
-        member = f"version:{dataset.version}/row:{at}"
-        if isinstance(fields, Fault):
-            yield reading.fault(fields.code, fields.reason, modality=dataset.columns.modalities[0], member=member)
-            continue
-        row_id, address = (fields.pop(name) for name in _OURS)
-        fields.setdefault(
-            "lance", {"version": dataset.version, "fragment": address >> 32, "row_id": row_id, "row_address": address}
-        )
-        identity = first_field(fields, reading.settings.id_fields)
-        sample_id = names.of(fields[identity] if identity else None, at)
-        yield from items_of(
-            fields,
-            dataset.columns,
-            sample_id=sample_id,
-            locate=_locator(reading.path, member),
-            settings=reading.settings,
-        )
-
-
-def _locator(path: str, member: str) -> Callable[[str], SourceRef]:
-    return lambda column: SourceRef(path=path, member=f"{member}/{column}" if column else member)
+    reading, columns, version = dataset.reading, dataset.columns, dataset.version
+    for at, fields in enumerate(cells_of(batch, columns.media, settings=reading.settings), number):
+        if not isinstance(fields, Fault):
+            row_id, address = (fields.pop(name) for name in _OURS)
+            place = {"version": version, "fragment": address >> 32, "row_id": row_id, "row_address": address}
+            fields.setdefault("lance", place)
+        yield from record_items(fields, at, reading, columns, names, version=f"version:{version}/")

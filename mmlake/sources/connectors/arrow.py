@@ -17,14 +17,14 @@ from mmlake.formats.columnar.readers import ArrowReader, Part
 from mmlake.formats.sniff import extension_of
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.records.cells import cells_of, limits_of
+from mmlake.sources.records.column_rows import record_items
+from mmlake.sources.records.columns import Columns, columns_of, modalities_of, schema_faults
 from mmlake.sources.records.lines import stream_of
-from mmlake.sources.tables.columnroles import Columns, columns_of
-from mmlake.sources.tables.columns import cells_of
-from mmlake.sources.tables.tabular import limits_of, record_items, schema_faults
 
 NAMES = (".arrow", ".feather", ".arrows", ".ipc")  # endings of files
 _MAGIC, _FEATHER_1, _CONTINUES = b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"
-# a stream from before Arrow 0.15 begins with a length alone, which other bytes may look like
+# a stream from before Arrow 0.15 begins with a length alone, which other bytes may resemble
 _MAX_SCHEMA_BYTES, _MAX_LEGACY_SCHEMA_BYTES = 12 << 20, 1 << 20
 _ROW = re.compile(r"row:(\d+)(?:/.*)?", re.DOTALL)
 
@@ -63,12 +63,11 @@ def _is_schema_message(head: bytes) -> bool:
 
 def modalities(reading: Reading) -> tuple[str, ...]:
     """The modalities that the columns can have; those of the path where the schema cannot be read."""
-    home = (reading.hint or "text",)
-    try:
-        with ArrowReader(lambda: stream_of(reading), limits_of(reading.settings)) as file:
-            return columns_of(file.schema, reading.settings).modalities or home
-    except UnreadableItem:
-        return home
+    return modalities_of(_opened, reading)
+
+
+def _opened(reading: Reading) -> ArrowReader:
+    return ArrowReader(lambda: stream_of(reading), limits_of(reading.settings))
 
 
 def items(reading: Reading) -> Iterator[RawItem]:
@@ -86,24 +85,20 @@ def _items(reading: Reading, wanted: set[int] | None) -> Iterator[RawItem]:
     """wanted: numbers of rows; None: all."""
     home = reading.hint or "text"
     try:
-        file = ArrowReader(lambda: stream_of(reading), limits_of(reading.settings))
+        file = _opened(reading)
     except UnreadableItem as error:
         entry = reading.landing.stat(reading.path)
-        is_empty = entry is not None and not entry.size_bytes
-        code, reason = (
-            (1006, "size_bytes=0 not in [1, inf)")
-            if is_empty
-            else (1001 if error.code == 1003 else error.code, error.reason or "the schema of the file cannot be read")
-        )
-        yield reading.fault(code, reason, modality=home, content=Content(reading.open) if is_empty else None)
+        if entry is not None and not entry.size_bytes:
+            yield reading.fault(1006, "size_bytes=0 not in [1, inf)", modality=home, content=Content(reading.open))
+        else:
+            reason = error.reason or "the schema of the file cannot be read"
+            yield reading.fault(1001 if error.code == 1003 else error.code, reason, modality=home)
         return
-    try:
+    with file:
         columns = columns_of(file.schema, reading.settings)
         yield from schema_faults(file.schema, columns, reading)
         if columns.modalities:
             yield from _Table(reading, columns, file).items(wanted)
-    finally:
-        file.close()
 
 
 class _Table:
@@ -114,7 +109,7 @@ class _Table:
         self._names, self._number = SampleNames(reading.key), 0  # _number: rows so far, whether they were read or not
 
     def items(self, wanted: set[int] | None) -> Iterator[RawItem]:
-        """The items of the rows with these numbers and of those beside them; None takes all."""
+        """The items of the rows with these numbers, and of the other rows of their batches; None takes all."""
         home, is_found = self._columns.modalities[0], False  # is_found: whether the file holds anything
         try:
             for part in self._file.parts():
@@ -130,9 +125,8 @@ class _Table:
                 if wanted is not None and self._number >= max(wanted, default=0):
                     return
         except UnreadableItem as error:
-            code = 1001 if error.code == 1003 else error.code
-            reason = error.reason or "the file is damaged"
-            yield self._reading.fault(code, f"{reason}; {self._number} rows were read", modality=home)
+            reason = f"{error.reason or 'the file is damaged'}; {self._number} rows were read"
+            yield self._reading.fault(1001 if error.code == 1003 else error.code, reason, modality=home)
             return
         if not is_found:
             content = Content(self._reading.open)
@@ -140,13 +134,9 @@ class _Table:
 
     def _fault(self, code: int, reason: str, part: Part) -> RawItem:
         count = "" if self._file.num_batches is None or part.is_dictionary else f" of {self._file.num_batches}"
-        what = "dictionary" if part.is_dictionary else "batch"
-        return self._reading.fault(
-            code,
-            f"{what} {part.number}{count}: {reason}",
-            modality=self._columns.modalities[0],
-            member=f"{what}:{part.number}",
-        )
+        kind, home = "dictionary" if part.is_dictionary else "batch", self._columns.modalities[0]
+        reason, member = f"{kind} {part.number}{count}: {reason}", f"{kind}:{part.number}"
+        return self._reading.fault(code, reason, modality=home, member=member)
 
     def _batch(self, part: Part) -> Iterator[RawItem]:
         stop = self._number + part.num_rows
@@ -169,7 +159,7 @@ class _Table:
                 raise UnreadableItem(1008, f"decoded_bytes>={decoded_bytes} not in [0, {limit_bytes}]")
 
         for batch, limit_bytes in self._file.batches(part):  # noqa: B007 - the meter reads it
-            for fields in cells_of(batch, self._columns, settings=self._reading.settings, meter=meter):
+            for fields in cells_of(batch, self._columns.media, settings=self._reading.settings, meter=meter):
                 self._number += 1
                 yield from record_items(fields, self._number, self._reading, self._columns, self._names)
                 del fields  # before the next one is made

@@ -1,1 +1,0 @@
-"""Records as columns: Parquet, Arrow, Lance, each within a bound of memory."""
