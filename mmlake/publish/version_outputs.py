@@ -18,9 +18,9 @@ from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.selected import held_digests, selected, selected_from
 from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
-from mmlake.records import digest_of
+from mmlake.records import INTERLEAVED, digest_of
 from mmlake.store import write_atomically
-from mmlake.versions import INTERLEAVED, Manifest
+from mmlake.versions import Manifest
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
 _SETTINGS = ("sources", "preprocess", "embed")  # what the content of every version depends on

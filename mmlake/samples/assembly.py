@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from mmlake import schemas
 from mmlake.errors import ContractBroken
-from mmlake.records import LEADING_ROLES, canonical_json
+from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json
 from mmlake.sample_schema import PART, SAMPLES
 from mmlake.samples.fields import one_spelling, own_fields
 
@@ -25,7 +25,6 @@ COLUMNS = (
     "item_id", "digest", "sample_id", "position", "modality", "role", "content_type", "source", "licence",
     "size_bytes", "metadata_json",
 )  # fmt: skip
-INTERLEAVED = "interleaved"  # the modality of samples that several parts lead
 _NAMES_PER_BATCH = 1 << 16  # samples whose JSON is in memory at once
 
 

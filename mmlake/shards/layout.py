@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from mmlake.records import LEADING_ROLES
 
-INTERLEAVED = "interleaved"  # the modality of a sample with several leading parts
 Kind = tuple[str, str, str | None]  # role, modality and content type of a part
 _EXTENSIONS = {
     "image/jpeg": "jpg",

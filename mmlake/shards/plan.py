@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.formats.tar import BLOCK
-from mmlake.records import LEADING_ROLES, canonical_json, digest_of
-from mmlake.shards.layout import INTERLEAVED, Kind, member_endings
+from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json, digest_of
+from mmlake.shards.layout import Kind, member_endings
 from mmlake.shards.samples import SampleRows, part_column, part_kinds
 from mmlake.shards.settings import ShardSettings
 

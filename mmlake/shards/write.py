@@ -19,9 +19,9 @@ from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import Member, TarWriter
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
-from mmlake.records import LEADING_ROLES, canonical_json, digest_of, is_digest
+from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json, digest_of, is_digest
 from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_bytes, read_idx
-from mmlake.shards.layout import INTERLEAVED, member_endings
+from mmlake.shards.layout import member_endings
 from mmlake.shards.plan import ShardPlan, plan
 from mmlake.shards.samples import SampleRows
 from mmlake.shards.settings import DEFAULTS, ShardSettings

@@ -9,13 +9,12 @@ from __future__ import annotations
 from mmlake.versions.diff import Diff
 from mmlake.versions.manifest import Manifest
 from mmlake.versions.recipe import RECIPES, Recipe, check_policy
-from mmlake.versions.selection import CATALOG_COLUMNS, EXCLUDED, INTERLEAVED, VERSION_SAMPLES, Selection, select
+from mmlake.versions.selection import CATALOG_COLUMNS, EXCLUDED, VERSION_SAMPLES, Selection, select
 from mmlake.versions.store import VersionStore
 
 __all__ = [
     "CATALOG_COLUMNS",
     "EXCLUDED",
-    "INTERLEAVED",
     "RECIPES",
     "VERSION_SAMPLES",
     "Diff",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.records import LEADING_ROLES
+from mmlake.records import INTERLEAVED, LEADING_ROLES
 from mmlake.versions.recipe import Recipe
 
 _STRINGS = pa.list_(pa.string())
@@ -60,7 +60,6 @@ EXCLUDED = pa.schema(
 CATALOG_COLUMNS = (
     "digest", "modality", "status", "rule", "reason", "weight", "licences", "sources", "tier", "survivor",
 )  # fmt: skip
-INTERLEAVED = "interleaved"
 MISSING, NO_LEAD, EXACT = "part:missing", "sample:no_lead", "tier:exact"
 
 
