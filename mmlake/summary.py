@@ -73,13 +73,13 @@ class Summary:
         ]
         drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
-            numbers = ["samples", "parts", "items", "excluded", "masked", "pairs kept"]
+            numbers = ["samples", "parts", "excluded", "masked", "pairs kept"]
             columns = ["version", "id", *numbers, "diversity", "nDCG@10", "decision"]
             lines = [
                 [
                     row["version"],
                     row["id"][:16],
-                    *(row[name] for name in ("num_samples", "num_parts", "num_items", "num_excluded", "num_masked")),
+                    *(row[name] for name in ("num_samples", "num_parts", "num_excluded", "num_masked")),
                     "" if row["pairs_kept_fraction"] is None else f"{row['pairs_kept_fraction']:.1%}",
                     _by_modality(row["diversity"]),
                     _by_modality(row["scores"]),
