@@ -130,9 +130,9 @@ class Kept(io.RawIOBase):
 _NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
 # the same of a file on this machine, whose calls cost little, at first and at most
-_LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
+_LOCAL_PROBE_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
 # read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
-_LOOK_BYTES = 1 << 13
+_PROBE_BYTES = 1 << 13
 
 
 class Window:
@@ -156,11 +156,11 @@ class Window:
             if self._handle is not None:  # pread takes a third of the time of seek and read
                 # A header far from the last read costs a small one, which a record behind it fits into; many small
                 # bodies behind one another cost few.
-                self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if is_near else _LOCAL_LOOK_BYTES
+                self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if is_near else _LOCAL_PROBE_BYTES
                 self._data = os.pread(self._handle, max(size_bytes, self._ahead), at)
             else:
                 self.file.seek(at)
-                self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _LOOK_BYTES))
+                self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _PROBE_BYTES))
         self._last = at
         return self._data[begin:end]
 

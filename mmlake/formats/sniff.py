@@ -1,4 +1,4 @@
-"""What bytes are, told from the bytes: magic numbers first, the name's extension only where they are silent.
+"""What bytes are, detected from the bytes: magic numbers first, the name's extension only where they are silent.
 
 Enters: the first bytes of a file and its name. Leaves: a `Kind`. Decodes nothing.
 """
@@ -87,10 +87,10 @@ _BY_FIRST: dict[int, list[tuple[bytes, Kind]]] = {}  # the prefixes by their fir
 for _prefix, _found in _PREFIXES:
     _BY_FIRST.setdefault(_prefix[0], []).append((_prefix, _found))
 PREFIX_KINDS: tuple[Kind, ...] = tuple(kind for _, kind in _PREFIXES)
-_LOOKED_INTO = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
-_NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not looked into, by first byte
+_COMPRESSED = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
+_NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not compressed, by first byte
 for _number, (_prefix, _found) in enumerate(_PREFIXES):
-    if _found.content_type not in _LOOKED_INTO:
+    if _found.content_type not in _COMPRESSED:
         _NUMBERS.setdefault(_prefix[:1], []).append((_prefix, _number))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {
@@ -112,7 +112,7 @@ _TAR, _PLAIN, _PAGE, _VTT = (
 _SUBTITLES = Kind("application/x-subrip", "text", "srt")
 # what a file of markup may begin with: a mark, white space, a byte order mark
 _BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")
-# the same of text that tells its type, subtitles included
+# the same of text that marks its type, subtitles included
 _BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
@@ -122,7 +122,7 @@ _SVG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
-_MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no telling name are numbers rather than text
+_MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no meaningful name are numbers rather than text
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
@@ -169,18 +169,18 @@ _NAMES: dict[str, Kind] = {
 }
 # extensions of images, sound and films
 MEDIA_NAMES = frozenset(extension for extensions in _MEDIA_NAMES.values() for extension in extensions.split())
-# what stands before its first tag may be longer than what is looked at
+# what stands before its first tag may be longer than what is read
 _NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)
 _ALSO_TEXT = frozenset(["ts", "mts"])  # TypeScript's names, too
 _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"])
 
 
 def extension_of(name: str) -> str:
-    """The last extension in lower case without its dot, looking through one compression suffix; "" where there is
+    """The last extension in lower case without its dot, below one compression suffix; "" where there is
     none."""
     stem, dot, extension = name.rpartition("/")[2].lower().rpartition(".")
     if extension in ("gz", "zst", "bz2", "xz"):
-        # ".gz.zst" and no more: the same one or two suffixes as compression is looked through
+        # ".gz.zst" and no more: the same one or two suffixes as compression is undone
         stem, dot, extension = (
             (f"{stem}{dot}{extension}")
             .removesuffix(".gz")
@@ -195,10 +195,10 @@ def extension_of(name: str) -> str:
 def kind_of(
     head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = None, extension: str | None = None
 ) -> Kind | None:
-    """The kind of some content, or None where neither bytes nor name tell it.
+    """The kind of some content, or None where neither bytes nor name say it.
 
-    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is told to be
-    sound. extension: of the name, where it was taken from it already.
+    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is sound.
+    extension: of the name, where it was taken from it already.
     """
     if extension is None:
         extension = extension_of(name)
@@ -228,7 +228,7 @@ def kind_of(
 
 
 def prefix_number(head: bytes) -> int:
-    """Where in PREFIX_KINDS the kind is that these first bytes are enough to tell; -1 where more is to be looked at."""
+    """Where in PREFIX_KINDS the kind is that these first bytes are enough to detect; -1 where more is to be read."""
     for prefix, number in _NUMBERS.get(head[:1], ()):
         if head.startswith(prefix):
             return number
@@ -236,7 +236,7 @@ def prefix_number(head: bytes) -> int:
 
 
 def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[bytes]] | None = None) -> Kind | None:
-    """The kind that magic numbers tell, or None where they are silent. Plain text has none."""
+    """The kind that magic numbers say, or None where they are silent. Plain text has none."""
     if not head:
         return None
     for prefix, kind in _BY_FIRST.get(head[0], ()):
@@ -340,7 +340,7 @@ def is_textual(head: bytes) -> bool:
 
 
 def text_content_type(data: bytes) -> str:
-    """text/html, text/vtt, application/x-subrip or text/plain, told from the first bytes of a text."""
+    """text/html, text/vtt, application/x-subrip or text/plain, detected from the first bytes of a text."""
     if data[:1].isalpha() and not data.startswith(b"WEBVTT"):
         return "text/plain"  # as nearly every text begins
     head = data[:HEAD_BYTES].removeprefix(_BOMS[0])

@@ -39,7 +39,7 @@ _ONES = np.ones(BLOCK, np.float32)
 _OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
 _DIRECTORY = ord("5")
 _IN_RUNS = b"0\x005"  # the types of headers that runs are made of
-_TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be heeded
+_TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be obeyed
 
 
 class TarMember(NamedTuple):
@@ -62,7 +62,7 @@ class CutMember(UnreadableItem):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Members that lie one behind the other, each told by a single header: regular files with safe names."""
+    """Members that lie one behind the other, each described by a single header: regular files with safe names."""
 
     names: str  # with a zero between each two: no name holds one
     offsets: list[int]
@@ -160,8 +160,8 @@ class _Runs:
             if block[156:157] == b"x":
                 if not self._has_times:
                     self._has_times, block = True, read(at, width + 2 * BLOCK)
-                told = _TIME.match(block, BLOCK, 2 * BLOCK)
-                if told is None or block[124:135] != b"%011o" % int(told[1]) or told.end() != BLOCK + int(told[1]):
+                time = _TIME.match(block, BLOCK, 2 * BLOCK)
+                if time is None or block[124:135] != b"%011o" % int(time[1]) or time.end() != BLOCK + int(time[1]):
                     break
                 blocks.append(block[:width])
                 places.append(at)
@@ -189,7 +189,7 @@ class _Runs:
         if not blocks:
             return None, start
         names = _names(blocks, sizes, width)
-        if len(names) < len(blocks):  # what follows is looked at by itself
+        if len(names) < len(blocks):  # what follows is read by itself
             at = places[len(names)]
         if not names:
             return None, start

@@ -2,7 +2,7 @@
 answer, JSON and an Arrow stream.
 
 It imports pyarrow and nothing of this package but its own formats: it starts once per process that reads such files,
-and again after each file that ends it. A file comes as a descriptor beside the request that opens it, or its bytes are
+and again after each file that ends it. A file comes as a descriptor with the request that opens it, or its bytes are
 asked for, range by range, while a request is worked on.
 """
 
@@ -50,7 +50,7 @@ class Connection:
         self._socket, self._file, self._lock = sock, sock.makefile("wb", 1 << 16), threading.Lock()
 
     def request(self) -> tuple[dict[str, Any], int | None] | None:
-        """(the next request, a file's descriptor that came beside it); None when there are no more."""
+        """(the next request, a file's descriptor that came with it); None when there are no more."""
         start, descriptors, _, _ = socket.recv_fds(self._socket, _LENGTH.size, 1)
         if not start:
             return None

@@ -70,7 +70,7 @@ class ChildProcess:
     def __init__(self) -> None:
         ours, its = socket.socketpair()
         paths = [str(Path(mmlake.__file__).parents[1]), *(path for path in sys.path if path)]
-        # A group of its own: an interrupt at the terminal is for us, and a child that it ends would look like damage.
+        # A group of its own: an interrupt at the terminal is for us, and a child that it ends would pass for damage.
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, *_FLAGS, _PROGRAM, json.dumps(paths)],
@@ -102,7 +102,7 @@ class ChildProcess:
         self._is_kept = True
 
     def ask(self, request: dict[str, Any], descriptor: int | None = None) -> None:
-        """Send a request, and a file beside it. That nobody reads it any more is what `answer` says."""
+        """Send a request, and a file with it. That nobody reads it any more is what `answer` says."""
         self._is_asked = True
         data = json.dumps(request).encode()
         data = len(data).to_bytes(_LENGTH_BYTES, "little") + data

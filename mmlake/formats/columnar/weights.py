@@ -1,4 +1,4 @@
-"""What rows of Arrow arrays take as Python values, told before they are made: a few bytes of a run or a dictionary
+"""What rows of Arrow arrays take as Python values, estimated before they are made: a few bytes of a run or a dictionary
 may be gigabytes of objects."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 _NUMBER_BYTES = 40  # a number and its place in a list
 _TEXT_BYTES = 64  # an empty string or bytes, and its place
 _DICT_BYTES = 240  # a dict of a few names
-_BEYOND = 1 << 50  # of rows that share their values: only one alone is told what it takes
+_BEYOND = 1 << 50  # of rows that share their values: only one alone is estimated
 
 
 def weight_of(array: pa.Array) -> int:
