@@ -22,11 +22,11 @@ def expect(file: IO[bytes], ranges: Sequence[tuple[int, int]]) -> None:
 _PART_BYTES = 64 << 10  # of one read: asking for 16 MiB allocates them, for a file of 4 KiB too
 
 
-def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
-    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much
+def read_up_to(stream: IO[bytes], size_bytes: int, *, part_bytes: int = _PART_BYTES) -> bytes:
+    """At most so many bytes of the stream. Part by part: a buffered file that is asked for 4 GiB sets that much
     memory aside before it reads a byte."""
     parts, left = [], size_bytes
-    while left > 0 and (part := stream.read(min(left, _PART_BYTES))):
+    while left > 0 and (part := stream.read(min(left, part_bytes))):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)

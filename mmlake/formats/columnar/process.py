@@ -31,9 +31,8 @@ from mmlake.optional import need
 
 # -I -S: nothing of the environment or of `site` is imported, which would take as long as pyarrow does
 _FLAGS = ("-I", "-S", "-W", "ignore", "-c")
-_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from mmlake.formats.columnar import child; child.main()"
-)
+_PATHS = "import json, sys; sys.path[:] = json.loads(sys.argv[1])"
+_PROGRAM = f"{_PATHS}; from mmlake.formats.columnar import child; child.main()"
 _IDLE_S = 20.0  # seconds; a child that nobody needed for so long is ended, with the 60 to 130 MB that it holds
 _MAX_IDLE = 2  # children; one per thread that reads
 _DEADLINE_S = 120.0  # seconds of waiting for one answer; it reads at most some hundred megabytes
@@ -168,10 +167,8 @@ class ChildProcess:
         self.end()
         if code == ABSENT:
             need("lance", extra="lance", purpose="reading a Lance dataset")
-            raise MissingExtra(
-                "reading a Lance dataset needs the library 'lance', which does not load in a process started as "
-                f"{sys.executable}; run: pip install 'mmlake[lance]'"
-            )
+            where = f"which does not load in a process started as {sys.executable}; run: pip install 'mmlake[lance]'"
+            raise MissingExtra(f"reading a Lance dataset needs the library 'lance', {where}")
         return Ended(may_pass=self._is_kept or code == -signal.SIGKILL, is_late=is_late)
 
     def end(self) -> None:
