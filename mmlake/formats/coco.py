@@ -30,14 +30,11 @@ def claims(head: bytes, name: str) -> bool:
     if sniff.extension_of(name) != "json" or not _START.match(head):
         return False
     top, inner = _keys(head)
-    if {"file_name", "id"} <= inner.get("images", set()) or inner.get("annotations", set()) & {
-        "image_id",
-        "segmentation",
-    }:
+    images, annotations, licenses, categories = (inner.get(section, set()) for section in SECTIONS)
+    if {"file_name", "id"} <= images or annotations & {"image_id", "segmentation"}:
         return True
-    return len(top & {"info", *SECTIONS}) >= 2 and bool(
-        inner.get("licenses", set()) & {"url", "name"} or inner.get("categories", set()) & {"supercategory", "name"}
-    )
+    is_like_coco = licenses & {"url", "name"} or categories & {"supercategory", "name"}
+    return len(top & {"info", *SECTIONS}) >= 2 and bool(is_like_coco)
 
 
 def _keys(head: bytes) -> tuple[set[str], dict[str, set[str]]]:
@@ -116,19 +113,13 @@ def _walk(events: Iterator[tuple[str, Any]], source: _Source, max_depth: int) ->
                 num_unread += 1
             source.mark()
         if is_known and key in seen:
-            yield (
-                "unread",
-                place,
-                f"the section {key} stands in the file before; the {num_unread} elements of this one are not read",
-            )
+            once_more = f"the section {key} stands in the file before"
+            yield "unread", place, f"{once_more}; the {num_unread} elements of this one are not read"
         elif is_known:
             seen.add(key)
         elif key not in _ABOUT_THE_FILE:
-            yield (
-                "unread",
-                place,
-                f"the section {key[:60]!r} is none that COCO has; its {num_unread} elements are not read",
-            )
+            unknown = f"the section {key[:60]!r} is none that COCO has"
+            yield "unread", place, f"{unknown}; its {num_unread} elements are not read"
 
 
 def _next(events: Iterator[tuple[str, Any]]) -> tuple[str, Any]:

@@ -10,13 +10,12 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn, Protocol
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.charsets import markup_charset
-from mmlake.formats.limits import Limits
 from mmlake.records import canonical_json
 
 _BOMS = (
@@ -41,6 +40,35 @@ _CONTINUING = bytes(range(0x80, 0xC0))  # the bytes of UTF-8 that begin no chara
 _WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # a character that makes its whole string take four bytes for each
 _BROAD = re.compile(rb"[\xc4-\xef]|\\u")  # one that makes it take two
 _MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
+
+
+class Limits(Protocol):
+    """Bounds that whoever reads sets, and that hold before anything is expanded or parsed; sizes in bytes.
+    `SourceSettings` is one set of them."""
+
+    @property
+    def max_shard_bytes(self) -> int:
+        """What a compressed file may expand to."""
+
+    @property
+    def max_line_bytes(self) -> int:
+        """One line or record."""
+
+    @property
+    def max_json_values(self) -> int:
+        """Values of one JSON record."""
+
+    @property
+    def max_json_depth(self) -> int:
+        """Levels of nesting of one JSON record."""
+
+    @property
+    def max_decoded_bytes(self) -> int:
+        """What one record may take in memory."""
+
+    @property
+    def max_charset_mess_fraction(self) -> float:
+        """The "chaos" of charset-normalizer's best guess, 0..1, up to which it is believed."""
 
 
 def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -> tuple[str, str]:
@@ -272,3 +300,17 @@ def encoded(text: str) -> bytes:
 def printable(name: str) -> str:
     """The name as a table can hold it: bytes that are no UTF-8 are written as escapes."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def lines_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
+    """Each line without its end, or the size of one that is over the limit. Iterating raises what reading raises,
+    after the whole lines."""
+    while line := stream.readline(limit_bytes + 2):
+        size, ended = len(line), line.endswith(b"\n")
+        line = line.rstrip(b"\r\n")  # under the same name: the line would be held twice while its record is read
+        if len(line) <= limit_bytes:
+            yield line
+            continue
+        while not ended and (line := stream.readline(1 << 20)):
+            size, ended = size + len(line), line.endswith(b"\n")
+        yield size

@@ -14,10 +14,10 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.formats import http_bodies, texts
+from mmlake.formats import http_responses, texts
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.columnar.weights import weight_of
-from mmlake.formats.json_lines import lines_of
+from mmlake.formats.texts import lines_of
 from mmlake.sources.excerpt import scan_first
 from mmlake.sources.shard import revision_of
 from mmlake.sources.tables.tabular import limits_of
@@ -204,7 +204,9 @@ def test_a_line_is_held_once_while_its_record_is_read():
 
 def test_brotli_gives_no_more_than_there_is_room_for():
     brotli = pytest.importorskip("brotli")
-    stream = http_bodies.decoded(io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20)
+    stream = http_responses.decoded(
+        io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20
+    )
     assert sum(len(part) for part in iter(lambda: stream.read(1 << 16), b"")) == 3 << 20
 
 

@@ -14,8 +14,8 @@ from mmlake.formats import texts
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded
 from mmlake.formats.json_elements import elements_of
-from mmlake.formats.json_lines import lines_of
 from mmlake.formats.sniff import extension_of, is_textual
+from mmlake.formats.texts import lines_of
 from mmlake.sources.raw_items import Reading
 from mmlake.sources.records.separated_values import cells_by_name
 from mmlake.sources.tables.columns import cells_of, plain_of
