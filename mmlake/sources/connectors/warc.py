@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from mmlake.download.classification import HEAD_BYTES, classify
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.http_responses import kept_headers
-from mmlake.formats.warc import Damage, Record, records
-from mmlake.formats.warc_payloads import Payload
+from mmlake.formats.warc import Damage, Payload, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.first_samples import first_samples
