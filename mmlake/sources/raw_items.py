@@ -66,17 +66,27 @@ class Content:
             raise UnreadableItem(1008, f"size_bytes={max(size_bytes, len(data))} not in [0, {limit_bytes}]")
         return data
 
-    def read(self) -> bytes:
+    def read(self, limit_bytes: int | None = None) -> bytes:
         """The bytes, or those before decompression where that fails: what an ingest stores. Raises UnreadableItem
-        where there are none."""
+        where there are none, 1008 past the limit."""
         try:
             with self.open() as stream:
-                return stream.read()
+                return within(stream, limit_bytes)
         except UnreadableItem as error:
             if self.raw is None or error.code == 1008:
                 raise
             with self.raw() as stream:
-                return stream.read()
+                return within(stream, limit_bytes)
+
+
+def within(stream: IO[bytes], limit_bytes: int | None) -> bytes:
+    """All that is left of the stream. Raises UnreadableItem 1008 past the limit."""
+    if limit_bytes is None:
+        return stream.read()
+    data = read_up_to(stream, limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise UnreadableItem(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
+    return data
 
 
 class _Held(Content):
