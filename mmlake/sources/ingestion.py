@@ -226,15 +226,15 @@ class _Rows:
         # what the rows of one sample have in common is made once
         self._metadata: Mapping[str, Any] = NOTHING
         self._metadata_text: str | None = None
-        self._beside: tuple[tuple[TextReader, ...], str] = ((), "")
-        self._beside_text: str | None = None
+        self._paired_of: tuple[tuple[TextReader, ...], str] = ((), "")
+        self._paired: str | None = None
 
     def add(self, item: RawItem) -> None:
         """One more row."""
         fault = item.fault
         self._cells += (
             item_id_of(self._key, item), item.digest, item.sample_id, item.position, item.modality, item.role,
-            item.content_type, item.text, self._text_beside(item) if item.beside else None, item.ref.to_json(),
+            item.content_type, item.text, self._paired_text(item) if item.paired_texts else None, item.ref.to_json(),
             self._defaults.source, self._licence(item.licence), item.size_bytes, self._said(item),
             *(("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)),
         )  # fmt: skip
@@ -268,15 +268,15 @@ class _Rows:
             self._metadata_text = texts.metadata_text(dict(item.metadata)) if item.metadata else None
         return self._metadata_text
 
-    def _text_beside(self, item: RawItem) -> str | None:
+    def _paired_text(self, item: RawItem) -> str | None:
         """All captions of an image that differ, a line each; the first readable transcript of sound and video, times
         and all."""
-        if (item.beside, item.modality) != self._beside:
-            self._beside = item.beside, item.modality
-            found = (text for read_text in item.beside if (text := read_text()) is not None)
+        if (item.paired_texts, item.modality) != self._paired_of:
+            self._paired_of = item.paired_texts, item.modality
+            found = (text for read_text in item.paired_texts if (text := read_text()) is not None)
             is_image = item.modality == "image"
-            self._beside_text = ("\n".join(dict.fromkeys(found)) or None) if is_image else next(found, None)
-        return self._beside_text
+            self._paired = ("\n".join(dict.fromkeys(found)) or None) if is_image else next(found, None)
+        return self._paired
 
 
 def _store(item: RawItem, store: Blobs, settings: SourceSettings) -> None:

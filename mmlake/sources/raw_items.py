@@ -217,7 +217,7 @@ class RawItem:
     own: Mapping[str, Any] = field(default_factory=_nothing)  # of this row alone
     licence: str | None = None  # of the record; None: that of the directory
     fault: Fault | None = None
-    beside: tuple[TextReader, ...] = ()  # captions and transcripts of the same sample, for media
+    paired_texts: tuple[TextReader, ...] = ()  # captions and transcripts of the same sample, for media
     charset: str | None = None  # of a text: what whoever sent it declares; once decoded, what it is other than UTF-8
     ordinal: int = -1  # in the whole shard, from 0; set by `read`
     digest: str | None = None  # of the bytes, once they are in the store
@@ -228,7 +228,7 @@ class RawItem:
         would pay."""
         item = RawItem(
             self.modality, self.ref, self.sample_id, self.position, self.role, self.content_type, self.extension,
-            self.content, self.size_bytes, self.metadata, self.own, self.licence, self.fault, self.beside,
+            self.content, self.size_bytes, self.metadata, self.own, self.licence, self.fault, self.paired_texts,
             self.charset, self.ordinal, self.digest, self.text,
         )  # fmt: skip
         for name, value in changes.items():

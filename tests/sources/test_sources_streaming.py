@@ -67,7 +67,7 @@ def test_a_tar_of_many_members_takes_a_few_bytes_for_each(tmp_path):
 def test_members_of_one_sample_may_lie_apart(tmp_path):
     land(tmp_path, {"s.tar": tar({"a.jpg": JPEG, "b.jpg": png(), "c.jpg": JPEG, "a.txt": b"of a", "b.txt": b"of b"})})
     found = [
-        (item.sample_id.rpartition("/")[2], item.position, [read() for read in item.beside])
+        (item.sample_id.rpartition("/")[2], item.position, [read() for read in item.paired_texts])
         for item in items(tmp_path, "s.tar")
     ]
     assert found == [("a", 0, ["of a"]), ("a", 1, []), ("b", 0, ["of b"]), ("b", 1, []), ("c", 0, [])]

@@ -214,7 +214,7 @@ def _rows(
             if item.role == "media" and item.fault is None
             else ()
         )
-        yield item.replace(position=position, metadata=metadata, beside=beside)
+        yield item.replace(position=position, metadata=metadata, paired_texts=beside)
 
 
 def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict[str, Any]) -> Iterator[RawItem]:

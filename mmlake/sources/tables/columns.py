@@ -237,7 +237,9 @@ def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]
         beside = captions if item.modality == "image" else transcripts
         yield item.replace(
             position=position,
-            beside=tuple(reader_of(text) for text in beside) if item.role == "media" and item.fault is None else (),
+            paired_texts=tuple(reader_of(text) for text in beside)
+            if item.role == "media" and item.fault is None
+            else (),
         )
 
 
