@@ -80,7 +80,6 @@ class Sample:
         self._broken: dict[int, Fault] = {}  # index of a JSON or label member -> why it says nothing
         self._licence: str | None = None
         self._placed: set[int] = set()  # ids of members that an interleaved list has given a place
-        self._tokens = Tokens(members, samples.bases_of, shard=samples.pictures, settings=samples.settings)
         self._media: set[str] = set()
         describing: list[int] = []
         for at, member in enumerate(members):
@@ -88,6 +87,8 @@ class Sample:
                 self._media.add(member.modality or "")
             elif member.is_label or is_json(member):
                 describing.append(at)
+        if describing:
+            self._tokens = Tokens(members, samples.bases_of, shard=samples.pictures, settings=samples.settings)
         for at in describing:
             self._describe(at, members[at])
         self._said: list[Description] = [companion.describe(stem, members) for companion in companions]

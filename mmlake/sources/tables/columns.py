@@ -235,12 +235,9 @@ def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]
     behind = placed[-1].position + 1 if placed else 0
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         beside = captions if item.modality == "image" else transcripts
-        yield item.replace(
-            position=position,
-            paired_texts=tuple(reader_of(text) for text in beside)
-            if item.role == "media" and item.fault is None
-            else (),
-        )
+        is_paired = item.role == "media" and item.fault is None
+        readers = tuple(reader_of(text) for text in beside) if is_paired else ()
+        yield item.replace(position=position, paired_texts=readers)
 
 
 class _Medium(NamedTuple):
