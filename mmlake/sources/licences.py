@@ -1,4 +1,4 @@
-"""Licence spellings as they occur in data sets, told as SPDX ids. What is not known for certain is NOASSERTION,
+"""Licence spellings as they occur in data sets, and their SPDX ids. What is not known for certain is NOASSERTION,
 never a guess."""
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from mmlake.streams import View, read_up_to
 Opener = Callable[[], IO[bytes]]
 TEXT_EXTENSIONS = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}
 TIMED = ("application/x-subrip", "text/vtt")  # content types of texts with times
-TextReader = Callable[[], str | None]  # a text that came beside a media item; None where it cannot be read
+TextReader = Callable[[], str | None]  # a text that came with a media item; None where it cannot be read
 # packed files whose members are not read
 ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
@@ -279,7 +279,7 @@ class Reading:
     defaults: Defaults
     hint: str | None  # the modality that the path names
     entries: tuple[Entry, ...] = ()  # the loose files, where the shard is a directory
-    around: tuple[Entry, ...] = ()  # files of other shards that speak of them
+    around: tuple[Entry, ...] = ()  # files of other shards that describe them
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone

@@ -83,7 +83,7 @@ class Archive:
         wanted: Collection[str] | None = None,
     ) -> Samples:
         """The samples of the members that are not left out. wanted: labels of members, with what locators have behind
-        them; only samples that they may be in, as far as these can be told apart."""
+        them; only samples that they may be in, as far as these can be distinguished."""
         is_mixed, order = self._is_mixed(left_out), self.order
         if not self.may_hold_transcripts:
             if wanted is not None and not is_mixed:
@@ -127,7 +127,7 @@ class Archive:
         """The members of the samples that members with these labels may be in."""
         stems = {hash(stem_of(name)) for one in wanted for name in (one, one.partition("#")[0])}
         # Labels are names but for those that could meet or that tables cannot hold: where one of these is wanted, all
-        # are looked through.
+        # are read.
         is_odd = any("%" in one or "\\" in one or not one.isascii() for one in wanted)
         order = range(len(self._stems)) if self.order is None else self.order
         return [at for at in order if is_odd or self._stems[at] in stems]

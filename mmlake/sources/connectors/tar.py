@@ -131,7 +131,7 @@ class Reach:
                 behind = len(self._seen) - self._limit
                 if behind == 0:
                     self._margin_at = offset
-                # One sample behind the limit is whole as well, so that the last one before it is told to be.
+                # One sample behind the limit is whole as well, so that the last one before it is known to be.
                 if behind > 0 and (behind > self._margin_stems or offset - self._margin_at > self._margin_bytes):
                     return within
                 self._seen.add(stem)

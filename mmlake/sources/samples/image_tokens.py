@@ -11,7 +11,7 @@ from typing import Any
 from mmlake.sources.raw_items import Member
 from mmlake.sources.settings import SourceSettings
 
-# beside `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
+# next to `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
 MEDIA_LISTS = ("audios", "videos")
 
 
@@ -85,8 +85,8 @@ class Tokens:
             return found
         if "" in self._own:
             return self._own[""]
-        beside = fields.get(settings.images_field)
-        in_list = (self._named(one) for one in beside) if isinstance(beside, list) else iter(())
+        listed = fields.get(settings.images_field)
+        in_list = (self._named(one) for one in listed) if isinstance(listed, list) else iter(())
         return next((one for one in in_list if one is not None), None) or (
             self._shard.called(fields.get(settings.sample_id_field)) if settings.sample_id_field else None
         )

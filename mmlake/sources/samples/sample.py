@@ -169,7 +169,7 @@ class Sample:
             others += (item.replace(sample_id=self._id, metadata=self._metadata) for item in one.texts)
         if not rows and not others:
             self._samples.is_lacking = True
-            fault = Fault(1003, "metadata without any text or media beside it")
+            fault = Fault(1003, "metadata without any text or media next to it")
             others = [self._unread(member, fault) for member in members]
         for at, item in enumerate(others, behind):
             item.position = at
@@ -335,6 +335,6 @@ def _unknown(member: Member) -> Fault:
     reason = (
         f"content is {content_type}, which no modality takes"
         if content_type
-        else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} tell a type"
+        else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} name a type"
     )
     return Fault(1005, reason)

@@ -27,7 +27,7 @@ from mmlake.sources.settings import SourceSettings
 
 _NO_PICTURES = Pictures()
 _MAX_SHAPES = 1024  # sets of fields that are kept for the records of one shard
-# of members of archives that may be tables, and of those that may be beside other members of their stem
+# of members of archives that may be tables, and of those that may be tables where their stem has other members
 TABLE_EXTENSIONS = frozenset(("parquet", "arrow", "arrows", "feather", "ipc", "jsonl", "ndjson", "json", "csv", "tsv"))
 _SOCIABLE = TABLE_EXTENSIONS - {"json"}
 
@@ -233,7 +233,7 @@ class Samples:
 
 
 def may_be_tables(group: list[Member]) -> bool:
-    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of
+    """Whether one of the members is called like a table, and nothing next to it says that it is none. Every sample of
     every archive asks."""
     extensions = TABLE_EXTENSIONS if len(group) == 1 else _SOCIABLE
     for member in group:  # noqa: SIM110 - a generator takes twice as long
