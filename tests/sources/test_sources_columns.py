@@ -81,7 +81,7 @@ def test_texts_that_are_objects_are_json(tmp_path):
 @pytest.mark.parametrize(
     "feature", [{"_type": "Image"}, [{"_type": "Image"}], {"feature": {"_type": "Image"}, "_type": "List"}]
 )
-def test_the_features_of_a_hugging_face_data_set_tell_a_column(tmp_path, feature):
+def test_the_features_of_a_hugging_face_data_set_classify_a_column(tmp_path, feature):
     is_list = feature != {"_type": "Image"}
     cell = _struct(png(1)) if is_list else _struct(png(1))[0]
     table = pa.table({"scan": [cell], "text": ["words"]}).replace_schema_metadata(
@@ -102,7 +102,7 @@ def test_features_that_are_none_are_passed_over(tmp_path, written):
     assert brief(rows_of(_written(tmp_path / "in" / "p.parquet", table))) == [("row:1/image", "image", "media", None)]
 
 
-def test_a_word_of_its_name_tells_a_column_whose_cells_hold_media(tmp_path):
+def test_a_word_of_its_name_classifies_a_column_whose_cells_hold_media(tmp_path):
     columns = {
         "jpg_0": [png(1), b"\x07" * 5000],
         "audio_bytes": [wav(), None],
@@ -138,7 +138,7 @@ def test_an_image_in_a_column_that_nobody_expects_keeps_its_bytes_and_says_what_
     )
 
 
-def test_an_image_in_an_unexpected_column_beside_expected_ones_is_an_image(tmp_path):
+def test_an_image_in_an_unexpected_column_next_to_expected_ones_is_an_image(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"p.parquet": parquet({"image": [png(1)], "thumbnail": [png(2)]})}))
     assert [(row["modality"], row["error_code"], row["digest"]) for row in rows] == [
         ("image", None, sha(png(1))),
@@ -154,7 +154,7 @@ def test_numbers_in_an_unexpected_column_stay_metadata(tmp_path):
     ]["digest"] == sha(numbers)
 
 
-def test_what_stands_beside_the_bytes_of_a_cell_is_kept(tmp_path):
+def test_what_stands_next_to_the_bytes_of_a_cell_is_kept(tmp_path):
     rows = rows_of(
         land(
             tmp_path / "in",
@@ -166,7 +166,7 @@ def test_what_stands_beside_the_bytes_of_a_cell_is_kept(tmp_path):
 
 @pytest.mark.parametrize("name", ["p.parquet", "p.arrow"])
 @pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
-def test_a_fault_of_ours_is_not_told_as_damage_of_the_file(tmp_path, monkeypatch, error, name):
+def test_a_fault_of_ours_is_not_reported_as_damage_of_the_file(tmp_path, monkeypatch, error, name):
     def broken(*_, **__):
         raise error("a fault of ours")
         yield

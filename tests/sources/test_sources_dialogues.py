@@ -112,7 +112,7 @@ def test_columns_of_turns_and_of_prompts_are_texts_of_parquet(tmp_path):
 
 
 @pytest.mark.parametrize("is_column", [False, True])
-def test_a_dialogue_about_an_image_beside_it_is_metadata_of_the_image(tmp_path, is_column):
+def test_a_dialogue_about_an_image_next_to_it_is_metadata_of_the_image(tmp_path, is_column):
     files = {"a.tar": tar({"0.png": png(1), "0.json": json.dumps({"conversations": SHARED}).encode()})}
     if is_column:
         files = {"a.parquet": parquet({"image": [png(1)], "conversations": [SHARED]})}

@@ -115,7 +115,7 @@ def test_a_record_without_images_among_others_has_its_texts(tmp_path):
     assert rows[-1]["error_code"] == 1003
 
 
-def test_images_of_a_file_whose_first_record_lists_none_are_told_with_the_texts(tmp_path):
+def test_images_of_a_file_whose_first_record_lists_none_are_rows_with_the_texts(tmp_path):
     rows = found(tmp_path, {"a.jsonl": jsonl({"text": "first"}, {"texts": ["a", None], "images": [None, FIRST]})})
     assert brief(rows) == [
         ("line:1", "text", "document", None),
@@ -124,7 +124,7 @@ def test_images_of_a_file_whose_first_record_lists_none_are_told_with_the_texts(
     ]
 
 
-def test_a_list_of_texts_beside_a_text_is_metadata_as_ever(tmp_path):
+def test_a_list_of_texts_next_to_a_text_is_metadata_as_ever(tmp_path):
     (row,) = found(tmp_path, {"a.jsonl": jsonl({"text": "own", "texts": ["one", "two"]})})
     assert row["text_content"] == "own" and json.loads(row["metadata_json"]) == {"texts": ["one", "two"]}
 
@@ -151,7 +151,7 @@ def test_credentials_in_an_address_reach_no_row(tmp_path):
     assert "secret" not in str(rows) and "pass@" not in str(rows) and "h.org/a.png" in str(rows)
 
 
-def test_a_first_record_longer_than_what_is_looked_at_tells_by_its_names(tmp_path):
+def test_a_first_record_longer_than_what_is_read_is_classified_by_its_names(tmp_path):
     record = {"texts": ["x" * 600, None], "images": [None, FIRST], "more": ["y" * (1 << 20)]}
     assert [row["modality"] for row in found(tmp_path, {"a.jsonl": jsonl(record)})] == ["text", "image"]
 
@@ -204,7 +204,7 @@ def test_other_text_fields_of_an_interleaved_record_are_its_metadata(tmp_path):
 
 
 @pytest.mark.parametrize("texts", [[], [None], None])
-def test_a_caption_beside_a_list_without_texts_is_a_text(tmp_path, texts):
+def test_a_caption_next_to_a_list_without_texts_is_a_text(tmp_path, texts):
     record = {"texts": texts, "images": ["0.png"], "caption": "c"}
     rows = found(tmp_path, {"a.tar": tar({"0.png": png(1), "0.json": json.dumps(record).encode()})})
     assert [(row["modality"], row["text_content"], row["sample_text"]) for row in rows] == [

@@ -93,7 +93,7 @@ def test_a_short_question_that_one_answer_happens_to_begin_with_stays(tmp_path):
     assert [row["text_content"] for row in rows] == ["prompt: No\n\nchosen: Yes.", "prompt: No\n\nrejected: Not so."]
 
 
-def test_a_pair_about_an_image_beside_it_is_metadata_of_the_image(tmp_path):
+def test_a_pair_about_an_image_next_to_it_is_metadata_of_the_image(tmp_path):
     record, _ = PAIRS["strings"]
     (row,) = found(tmp_path, {"a.tar": tar({"0.png": png(1), "0.json": json.dumps(record).encode()})})
     assert row["modality"] == "image" and json.loads(row["metadata_json"]) == record

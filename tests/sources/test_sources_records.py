@@ -126,7 +126,7 @@ def test_cut_compressed_lines_give_what_came_before_and_a_fault(tmp_path, pack):
     assert len(rows) >= (201 if pack is gz else 1)
 
 
-def test_a_wrong_checksum_of_gzip_is_told_after_the_last_line(tmp_path):
+def test_a_wrong_checksum_of_gzip_is_reported_after_the_last_line(tmp_path):
     data = bytearray(gz(jsonl({"text": "a"}, {"text": "b"})))
     data[-6] ^= 1
     assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.jsonl.gz": bytes(data)}))] == [
@@ -210,7 +210,7 @@ def test_a_cell_of_another_kind_than_its_column_is_unreadable(tmp_path):
     ]
 
 
-def test_a_row_without_any_cell_is_told(tmp_path):
+def test_a_row_without_any_cell_is_reported(tmp_path):
     rows = rows_of(
         land(
             tmp_path / "in", {"p.parquet": parquet({"text": ["a", None], "image": pa.array([None, None], pa.binary())})}

@@ -298,7 +298,7 @@ SPEAKERS = b"""; Some pipe(|) separated metadata about all LibriSpeech speakers,
 
 
 def flac(number: int = 0) -> bytes:
-    """The first bytes of a FLAC file, enough to be told as one."""
+    """The first bytes of a FLAC file, enough to be recognized as one."""
     return b"fLaC\0\0\0\x22" + number.to_bytes(4, "big") + bytes(60)
 
 

@@ -25,7 +25,7 @@ def found(tmp_path, files):
     ]
 
 
-def told(rows):
+def reported(rows):
     return [(SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["text_content"]) for row in rows]
 
 
@@ -101,7 +101,7 @@ def test_the_order_of_the_keys_does_not_matter(tmp_path, order):
     ]
 
 
-def test_key_points_beside_do_not_repeat_the_objects_and_a_compressed_file_counts(tmp_path):
+def test_key_points_next_to_do_not_repeat_the_objects_and_a_compressed_file_counts(tmp_path):
     files = coco()
     points = [coco_object(9, 1, category=1) | {"keypoints": [0, 1, 2] * 17, "num_keypoints": 4}]
     files["coco/annotations/person_keypoints_train2017.json"] = coco_json([coco_image(9)], points, categories=True)
@@ -125,7 +125,7 @@ def test_images_without_captions_are_images(tmp_path):
     assert sources.scan(tmp_path / "in", settings=SETTINGS)[-1].modalities == ("image",)
 
 
-def test_an_image_that_no_file_speaks_of_is_an_image(tmp_path):
+def test_an_image_that_no_file_describes_is_an_image(tmp_path):
     rows, _ = found(tmp_path, coco() | {"coco/train2017/000000000777.jpg": png(3)})
     assert [
         (row["modality"], row["status"], row["metadata_json"]) for row in rows if row["sample_id"].endswith("777")

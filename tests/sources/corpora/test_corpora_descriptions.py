@@ -122,12 +122,12 @@ def test_a_record_that_no_file_took_is_a_row_with_the_record(tmp_path):
         + b"no json\n"
     )
     rows = found(tmp_path, {"d/a.png": png(1), "d/metadata.jsonl": table})
-    told = [
+    reported = [
         (SourceRef.from_json(row["source_ref"]).member, row["error_code"], row["digest"])
         for row in rows
         if row["modality"] == "text"
     ]
-    assert told == [
+    assert reported == [
         ("line:1", 1011, sha(b'{"file_name":"gone.png","text":"lost"}')),
         ("line:2", 1011, sha(b'{"file_name":"../out.png","text":"out"}')),
         ("line:3", 1003, sha(b'{"text":"of nothing"}')),
@@ -203,7 +203,7 @@ def test_texts_behind_a_first_record_without_any_stay_in_the_metadata(tmp_path):
     assert [(row["modality"], metadata(row)) for row in rows] == [("image", {"n": 1}), ("image", {"caption": "late"})]
 
 
-def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
+def test_records_beyond_what_one_sample_may_hold_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(file_records, "_MAX_PER_FILE", 2)
     rows = found(
         tmp_path,

@@ -1,4 +1,4 @@
-"""Tables beside media as LJSpeech, Common Voice and Flickr have them."""
+"""Tables next to media as LJSpeech, Common Voice and Flickr have them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def found(tmp_path, files):
     return rows_of(land(tmp_path / "in", files))
 
 
-def told(rows):
+def reported(rows):
     return [
         (row["sample_id"], row["role"], row["error_code"], row["text_content"] or row["sample_text"]) for row in rows
     ]
@@ -34,7 +34,7 @@ def test_a_recording_of_ljspeech_has_its_line(tmp_path, directory):
     rows = found(
         tmp_path, {"lj/metadata.csv": table, f"lj/{directory}L-1.wav": wav(1), f"lj/{directory}L-2.wav": wav(2)}
     )
-    assert told(rows) == [
+    assert reported(rows) == [
         (f"lj/{directory}L-1", "media", None, 'Printing, in "the 1st'),
         (f"lj/{directory}L-1", "transcript", None, 'Printing, in "the 1st'),
         (f"lj/{directory}L-2", "media", None, "plain"),
@@ -74,7 +74,7 @@ def test_a_clip_of_common_voice_has_its_sentence_once_however_many_tables_repeat
             "cv/other.tsv": VOICES,
         },
     )
-    assert told(rows) == [
+    assert reported(rows) == [
         ("cv/clips/a", "media", None, 'He said "hi.'),
         ("cv/clips/a", "transcript", None, 'He said "hi.'),
         ("cv/clips/b", "media", None, "bye"),
@@ -98,7 +98,7 @@ def test_a_sentence_whose_clip_is_missing_is_a_row_of_each_table(tmp_path):
 
 def test_an_old_table_of_common_voice_names_clips_without_their_extension(tmp_path):
     rows = found(tmp_path, {"cv/clips/a.mp3": b"ID3" + bytes(30), "cv/train.tsv": VOICES + b"c\ta\thi\t\n"})
-    assert told(rows)[1] == ("cv/clips/a", "transcript", None, "hi")
+    assert reported(rows)[1] == ("cv/clips/a", "transcript", None, "hi")
 
 
 @pytest.mark.parametrize("directory", ["Images/", "images/", ""])
@@ -110,7 +110,7 @@ def test_an_image_of_flickr_has_all_its_captions(tmp_path, directory):
             f"f/{directory}x.png": png(1),
         },
     )
-    assert told(rows) == [
+    assert reported(rows) == [
         (f"f/{directory}x", "media", None, "A child, pink\nA girl"),
         *((f"f/{directory}x", "caption", None, text) for text in ("A child, pink", "A girl", "A girl")),
     ]

@@ -38,7 +38,7 @@ def test_the_date_of_older_dumps_is_metadata(tmp_path):
     assert metadata(rows[0])["date"] == "2013-05-18T05:16:00Z"
 
 
-def test_missing_scores_are_left_out_and_a_null_text_is_told(tmp_path):
+def test_missing_scores_are_left_out_and_a_null_text_is_reported(tmp_path):
     data = fineweb([fineweb_record(1, score=float("nan"), int_score=None), fineweb_record(2, text=None)])
     rows = rows_of(landed(tmp_path / "in", {"a.parquet": data}))
     assert metadata(rows[0]).get("score") is None and "int_score" not in metadata(rows[0])

@@ -120,7 +120,7 @@ def test_segments_of_a_recording_that_is_not_there_are_rows(tmp_path):
     assert [(member, code) for member, code, _ in faults(rows)] == [("text:line:1", 1011), ("segments:line:1", 1011)]
 
 
-def test_a_recording_that_is_named_twice_is_told_once_and_a_speaker_of_none_is_a_row(tmp_path):
+def test_a_recording_that_is_named_twice_is_said_once_and_a_speaker_of_none_is_a_row(tmp_path):
     rows = found(
         tmp_path,
         FILES

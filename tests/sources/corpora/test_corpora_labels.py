@@ -1,4 +1,4 @@
-"""Images whose objects stand in a file each, in a directory beside: YOLO and Pascal VOC as they are published."""
+"""Images whose objects stand in a file each, in a sibling directory: YOLO and Pascal VOC as they are published."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_xml_that_cannot_be_read_is_a_row_and_other_xml_a_document(tmp_path, dat
     assert "root:x" not in json.dumps([row["metadata_json"] for row in rows])
 
 
-def test_objects_beyond_what_one_image_may_have_are_told(tmp_path, monkeypatch):
+def test_objects_beyond_what_one_image_may_have_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(label_formats, "_MAX_OBJECTS", 2)
     rows = found(tmp_path, {"images/a.jpg": png(1), "labels/a.txt": b"0 0.5 0.5 0.1 0.1\n" * 3})
     assert (len(objects(rows)["images/a"]), texts(rows)) == (2, [("labels/a.txt!labels", 1008)])
@@ -271,7 +271,7 @@ def test_a_directory_in_parts_joins_the_same(tmp_path):
     }
     settings = sources.SourceSettings(max_loose_files=4)
     rows = rows_of(land(tmp_path / "in", files), settings=settings)
-    assert sorted((name.rpartition("/")[2], told[0]["category"]) for name, told in objects(rows).items()) == [
+    assert sorted((name.rpartition("/")[2], reported[0]["category"]) for name, reported in objects(rows).items()) == [
         (str(at), at) for at in range(9)
     ]
     assert texts(rows) == []

@@ -55,7 +55,7 @@ def test_documents_of_fineweb_edu_become_text_tracks(tmp_path):
     assert len(items) == 3 and sorted(row["text"] for row in tracks) == sorted(record["text"] for record in records)
 
 
-def test_captions_of_coco_stand_beside_their_image(tmp_path):
+def test_captions_of_coco_stand_next_to_their_image(tmp_path):
     files = {
         name: make.picture(len(name) + at, kind="JPEG") if name.endswith(".jpg") else data
         for at, (name, data) in enumerate(coco().items())

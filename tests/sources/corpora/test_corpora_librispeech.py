@@ -50,7 +50,7 @@ def test_an_utterance_is_a_sample_of_sound_and_transcript(tmp_path, compress):
     assert len(rows) == 8 and all(row["status"] == "ok" for row in rows)
 
 
-def test_metadata_tell_reader_chapter_and_number_and_who_reads(tmp_path):
+def test_metadata_name_reader_chapter_and_number_and_who_reads(tmp_path):
     rows = {
         row["sample_text"]: metadata(row)
         for row in rows_of(landed(tmp_path / "in", {"a.tar": packed(librispeech(UTTERANCES))}))

@@ -1,4 +1,4 @@
-"""Lists of instructions and of recordings that lie beside their media: LLaVA's, NeMo's, and others of their form."""
+"""Lists of instructions and of recordings that lie next to their media: LLaVA's, NeMo's, and others of their form."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def found(tmp_path, files):
     return rows_of(land(tmp_path / "in", files))
 
 
-def told(rows):
+def reported(rows):
     return [
         (row["sample_id"], row["modality"], row["role"], row["error_code"], row["text_content"] or row["sample_text"])
         for row in rows
@@ -70,7 +70,7 @@ def test_a_picture_has_the_dialogues_of_all_of_its_records(tmp_path, place, name
     first = "human: <image>\nWhat is on the bus?\n\ngpt: An advertisement."
     second = "human: <image>\nWhat color is it?\n\ngpt: White and red."
     third = "human: Is it raining?\n<image>\n\ngpt: No"
-    assert sorted(told(rows)) == sorted(
+    assert sorted(reported(rows)) == sorted(
         [
             (f"d/{place}coco/train2017/000000033471", "image", "media", None, f"{first}\n{second}"),
             (f"d/{place}coco/train2017/000000033471", "text", "document", None, first),
@@ -92,7 +92,7 @@ def test_each_dialogue_keeps_the_fields_of_its_own_record(tmp_path):
     ]
 
 
-def test_a_record_of_several_pictures_is_told_with_each_and_says_which(tmp_path):
+def test_a_record_of_several_pictures_is_joined_with_each_and_says_which(tmp_path):
     record = {
         "id": 1,
         "images": ["a.png", "b.png"],
@@ -118,7 +118,7 @@ NEMO = [
 @pytest.mark.parametrize("name", ["train_manifest.json", "manifest.jsonl", "manifest.ndjson"])
 def test_a_recording_of_a_nemo_manifest_has_its_transcript(tmp_path, name):
     rows = found(tmp_path, {f"d/{name}": jsonl(*NEMO), "d/wavs/1.wav": wav(8), "d/wavs/2.wav": wav(9)})
-    assert told(rows) == [
+    assert reported(rows) == [
         ("d/wavs/1", "audio", "media", None, "good morning"),
         ("d/wavs/1", "text", "transcript", None, "good morning"),
         ("d/wavs/2", "audio", "media", None, "good night"),
@@ -134,7 +134,7 @@ def test_a_recording_of_a_nemo_manifest_has_its_transcript(tmp_path, name):
 @pytest.mark.parametrize("medium", ["1.wav", {"path": "1.wav", "sampling_rate": 8000}])
 def test_a_recording_in_the_form_of_hugging_face_has_its_words(tmp_path, field, medium):
     rows = found(tmp_path, {"d/data.jsonl": jsonl({"audio": medium, field: "good morning"}), "d/1.wav": wav()})
-    assert told(rows) == [
+    assert reported(rows) == [
         ("d/1", "audio", "media", None, "good morning"),
         ("d/1", "text", "transcript", None, "good morning"),
     ]
@@ -150,11 +150,11 @@ def test_records_of_one_recording_keep_their_times_with_and_without_words(tmp_pa
     said = [span | {"text": "yes"} for span in spans]
     for name, records in (("a", spans), ("b", said)):
         rows = found(tmp_path / name, {"d/m.json": jsonl(*records), "d/1.wav": wav()})
-        told = [
+        reported = [
             {name: metadata(row)[name] for name in ("offset", "duration")} for row in rows if row["modality"] == "text"
         ]
         further = metadata(rows[0]).get("further_records", [])
-        assert (told, further) == (
+        assert (reported, further) == (
             ([], [{"offset": 1.0, "duration": 1.0}])
             if name == "a"
             else ([{"offset": at, "duration": 1.0} for at in (0.0, 1.0)], [])
@@ -162,7 +162,7 @@ def test_records_of_one_recording_keep_their_times_with_and_without_words(tmp_pa
 
 
 def test_what_no_file_took_is_a_row_with_the_record(tmp_path):
-    first = [{"audio_filepath": "1.wav", "text": "here"}] * 16  # all that tell the form
+    first = [{"audio_filepath": "1.wav", "text": "here"}] * 16  # all that decide the form
     records = [
         {"audio_filepath": "gone.wav", "text": "lost"},
         {"audio_filepath": "/data/1.wav", "text": "elsewhere"},
@@ -217,7 +217,7 @@ def test_a_name_of_any_bytes_is_no_way_out(tmp_path):
     assert [row["sample_text"] for row in rows if row["modality"] == "image"] == ["x", None]
 
 
-def test_one_record_twice_is_told_twice_and_a_second_manifest_repeats_nothing(tmp_path):
+def test_one_record_twice_is_said_twice_and_a_second_manifest_repeats_nothing(tmp_path):
     one = {"image": "a.png", "caption": "x"}
     rows = found(
         tmp_path,
@@ -328,7 +328,7 @@ def test_a_manifest_inside_a_tar_is_not_lost(tmp_path):
     ]
 
 
-def test_records_beyond_what_one_sample_may_hold_are_told(tmp_path, monkeypatch):
+def test_records_beyond_what_one_sample_may_hold_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(file_records, "_MAX_PER_FILE", 2)
     rows = found(
         tmp_path, {"d/a.png": png(1), "d/m.jsonl": jsonl(*({"image": "a.png", "caption": f"t{at}"} for at in range(4)))}

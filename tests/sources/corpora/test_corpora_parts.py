@@ -103,7 +103,7 @@ def test_a_file_that_turns_into_a_container_leaves_its_part(tmp_path):
     assert second["d/7"].format == "webdataset" and len(rows_of(root, settings=SETTINGS)) == 40
 
 
-def test_a_table_of_transcripts_speaks_of_the_files_of_every_part(tmp_path):
+def test_a_table_of_transcripts_describes_the_files_of_every_part(tmp_path):
     tree = librispeech({"84-121123": [f"WORDS {number}" for number in range(30)]})
     table = next(data for name, data in tree.items() if name.endswith(".trans.txt")) + b"84-121123-0099 NOBODY\n"
     files = {f"x/{name.rpartition('/')[2]}": data for name, data in tree.items() if "/84/" in name} | {

@@ -29,7 +29,7 @@ COLUMNS = {
     "text": ["one", "two", None],
     "n": [1, 2, 3],
 }
-TOLD = (
+REPORTED = (
     "digest",
     "text_content",
     "sample_text",
@@ -48,7 +48,7 @@ TOLD = (
 def test_a_file_and_a_stream_give_the_rows_of_parquet(tmp_path, name, is_stream, codec):
     found = rows_of(land(tmp_path / "a" / "in", {name: arrow(COLUMNS, is_stream=is_stream, codec=codec)}))
     wanted = rows_of(land(tmp_path / "p" / "in", {name: parquet(COLUMNS)}))
-    assert [[row[one] for one in TOLD] for row in found] == [[row[one] for one in TOLD] for row in wanted]
+    assert [[row[one] for one in REPORTED] for row in found] == [[row[one] for one in REPORTED] for row in wanted]
 
 
 def test_a_compressed_stream_is_seen_through(tmp_path):
@@ -98,7 +98,7 @@ def test_values_of_odd_types_are_metadata(tmp_path):
 
 
 def test_what_the_library_datasets_saves_is_its_samples_and_nothing_else(tmp_path):
-    """`DatasetDict.save_to_disk`, and a result of `map` beside it."""
+    """`DatasetDict.save_to_disk`, and a result of `map` next to it."""
     info, state = (
         json.dumps({"features": {}, "license": ""}).encode(),
         json.dumps({"_data_files": [{"filename": "data-00000-of-00002.arrow"}]}).encode(),
@@ -130,7 +130,7 @@ def test_files_of_such_names_elsewhere_stay_samples(tmp_path):
     assert sorted(row["text_content"] for row in rows_of(land(tmp_path / "in", files))) == ["a", "b", "c", "d"]
 
 
-def test_features_in_the_schema_tell_a_column(tmp_path):
+def test_features_in_the_schema_classify_a_column(tmp_path):
     table = pa.table({"scan": [{"bytes": wav(), "path": None}]}).replace_schema_metadata(
         {"huggingface": json.dumps({"info": {"features": {"scan": {"_type": "Audio"}}}})}
     )
@@ -194,7 +194,7 @@ def test_a_file_without_records_is_one_row(tmp_path, data, code):
     assert [row["error_code"] for row in rows_of(land(tmp_path / "in", {"a.arrow": data}))] == [code]
 
 
-def test_a_bomb_of_a_compressed_buffer_is_told_before_it_is_expanded(tmp_path):
+def test_a_bomb_of_a_compressed_buffer_is_reported_before_it_is_expanded(tmp_path):
     data = arrow({"text": ["a" * (70 << 20)]}, codec="zstd")
     rows = rows_of(land(tmp_path / "in", {"a.arrow": data}))
     assert (

@@ -28,7 +28,7 @@ TABLES = {
     ),
     "d/i.tsv": "id\ttext\nx\tone\n\ttwo\n".encode("utf-16"),
 }
-TOLD = ("digest", "text_content", "sample_text", "metadata_json", "modality", "role", "error_code", "position")
+REPORTED = ("digest", "text_content", "sample_text", "metadata_json", "modality", "role", "error_code", "position")
 
 
 def _packed(kind: str, files: dict[str, bytes]) -> dict[str, bytes]:
@@ -42,10 +42,10 @@ def test_a_table_in_an_archive_gives_the_rows_of_the_same_file_alone(tmp_path, k
     """`rows_of` fetches every one of them again by its locator."""
     inside = rows_of(land(tmp_path / "archive" / "in", _packed(kind, {"p.png": png(9), **TABLES})))
     alone = rows_of(land(tmp_path / "alone" / "in", {"p.png": png(9), **TABLES}))
-    assert sorted(([row[name] for name in TOLD] for row in inside), key=str) == sorted(
-        ([row[name] for name in TOLD] for row in alone), key=str
+    assert sorted(([row[name] for name in REPORTED] for row in inside), key=str) == sorted(
+        ([row[name] for name in REPORTED] for row in alone), key=str
     )
-    told = {member for member, *_ in brief(inside)}
+    reported = {member for member, *_ in brief(inside)}
     assert {
         "d/a.jsonl#line:2",
         "d/c.csv#row:2",
@@ -53,11 +53,11 @@ def test_a_table_in_an_archive_gives_the_rows_of_the_same_file_alone(tmp_path, k
         "d/f.parquet#row:3/image",
         "d/g.arrow#row:2/caption",
         "d/i.tsv#row:1",
-    } <= told
+    } <= reported
     assert len({row["sample_id"] for row in inside if row["error_code"] is None}) == 1 + 5 * 2 + 3 * 3 + 1
 
 
-def test_a_table_beside_a_medium_of_its_name_stays_what_is_said_of_it(tmp_path):
+def test_a_table_next_to_a_medium_of_its_name_stays_what_is_said_of_it(tmp_path):
     rows = rows_of(
         land(
             tmp_path / "in",
@@ -81,7 +81,7 @@ def test_a_table_beside_a_medium_of_its_name_stays_what_is_said_of_it(tmp_path):
         ("a.jsonl", b"no json\n"),
     ],
 )
-def test_what_is_no_table_or_a_broken_one_is_told_in_a_row(tmp_path, name, data):
+def test_what_is_no_table_or_a_broken_one_is_reported_in_a_row(tmp_path, name, data):
     rows = rows_of(land(tmp_path / "in", {"t.tar": tar({name: data, "z.txt": b"words"})}))
     assert rows[-1]["text_content"] == "words" and len(rows) == 2
     assert (rows[0]["error_code"] is None) == (name == "a.csv")
@@ -121,7 +121,7 @@ def test_a_limit_takes_the_first_records_of_a_table(tmp_path):
     ]
 
 
-def test_tables_of_one_name_are_told_apart(tmp_path):
+def test_tables_of_one_name_are_distinguished(tmp_path):
     rows = rows_of(
         land(tmp_path / "in", {"t.zip": zipped((("a.jsonl", LINES), ("a.jsonl", jsonl({"id": "x", "text": "three"}))))})
     )

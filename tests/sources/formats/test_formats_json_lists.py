@@ -36,8 +36,10 @@ def test_a_list_of_records_gives_what_json_lines_of_them_give(tmp_path, name, in
     data = b"\xef\xbb\xbf" + json.dumps(records, indent=indent, ensure_ascii=False).encode()
     rows = found(tmp_path / "list", {name: gz(data) if name.endswith("gz") else data})
     lines = found(tmp_path / "lines", {"a.jsonl": jsonl(*records)})
-    told = ["digest", "text_content", "metadata_json", "licence", "role", "position", "error_code"]
-    assert [[row[column] for column in told] for row in rows] == [[row[column] for column in told] for row in lines]
+    reported = ["digest", "text_content", "metadata_json", "licence", "role", "position", "error_code"]
+    assert [[row[column] for column in reported] for row in rows] == [
+        [row[column] for column in reported] for row in lines
+    ]
     assert [member for member, *_ in brief(rows)] == ["row:1", "row:2", "row:2#/caption/1", "row:3"]
 
 
@@ -144,7 +146,7 @@ def test_a_record_without_an_end_takes_no_more_memory_than_a_record_may(tmp_path
         ("a.jpg", "a.json.gz"),
     ],
 )
-def test_a_list_beside_a_medium_that_is_called_like_it_is_its_sidecar(tmp_path, medium, sidecar):
+def test_a_list_next_to_a_medium_that_is_called_like_it_is_its_sidecar(tmp_path, medium, sidecar):
     data = b'[{"text": "STOP", "box": [1, 2]}]'
     media = wav() if ".wav" in medium else png(1)
     rows = found(
@@ -186,12 +188,12 @@ def test_a_list_without_texts_is_what_it_was(tmp_path, data):
     assert formats(tmp_path) == {"root": "folder"}
 
 
-def test_the_names_of_a_long_first_record_are_all_looked_at(tmp_path):
+def test_the_names_of_a_long_first_record_are_all_read(tmp_path):
     rows = found(tmp_path, {"a.json": json.dumps([{"instruction": "word " * 20_000, "output": "yes"}]).encode()})
     assert formats(tmp_path) == {"a.json": "json-list"} and rows[0]["text_content"].endswith("output: yes")
 
 
-def test_very_many_lists_in_one_directory_speak_of_media_elsewhere(tmp_path, monkeypatch):
+def test_very_many_lists_in_one_directory_describe_media_elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(siblings, "_MAX_JSON", 3)
     files = {f"labels/{at}.json": b'[{"text": "STOP"}]' for at in range(4)}
     found(tmp_path, files | {"few/a.json": b'[{"text": "a"}]'})
@@ -201,17 +203,17 @@ def test_very_many_lists_in_one_directory_speak_of_media_elsewhere(tmp_path, mon
 def test_a_list_becomes_a_sidecar_when_its_medium_arrives_and_a_list_again_when_it_goes(tmp_path):
     root = land(tmp_path / "in", {"d/a.json": b'[{"text": "a"}]', "d/b.png": png(2)})
 
-    def look(known=None):
+    def scanned(known=None):
         return {shard.key: shard for shard in sources.scan(root, settings=SETTINGS, known=known)}
 
-    first = look()
-    assert look(first) == first and first["d/a.json"].format == "json-list"
+    first = scanned()
+    assert scanned(first) == first and first["d/a.json"].format == "json-list"
     land(root, {"d/a.png": png(1)})
-    second = look(first)
+    second = scanned(first)
     assert set(second) == {"d"} and second["d"].revision != first["d"].revision
     assert [row["error_code"] for row in rows_of(root)] == [1003, None, None]
     (root / "d/a.png").unlink()
-    assert look(second) == first
+    assert scanned(second) == first
 
 
 def test_a_limit_reads_the_first_records(tmp_path):

@@ -55,7 +55,7 @@ def test_rows_are_those_of_the_columns_with_version_and_address(tmp_path):
     }
 
 
-def test_the_directory_is_one_shard_beside_others(tmp_path):
+def test_the_directory_is_one_shard_next_to_others(tmp_path):
     root = write(land(tmp_path / "in", {"a.txt": b"beside", "sub/b.png": png(9)}), three())
     assert [(shard.key, shard.format) for shard in sources.scan(root, settings=SETTINGS)] == [
         ("root", "folder"),
@@ -199,7 +199,7 @@ class Remote(Landing):
         return self._inner.open(path)
 
 
-def test_a_remote_dataset_gives_the_same_rows_and_its_manifests_alone_tell_the_modalities(tmp_path):
+def test_a_remote_dataset_gives_the_same_rows_and_its_manifests_alone_name_the_modalities(tmp_path):
     root = write(write(tmp_path / "in", three()), three(3), mode="append")
     lance.dataset(str(root / "x.lance")).delete("id = 'p1'")
     remote = Remote(root)

@@ -129,7 +129,7 @@ def test_a_process_that_somebody_kills_is_replaced_and_no_row_is_missing(tmp_pat
     assert len(pids) == 1
 
 
-def test_rows_whose_process_is_killed_every_time_are_told_and_those_around_them_are_read(tmp_path, monkeypatch):
+def test_rows_whose_process_is_killed_every_time_are_reported_and_those_around_them_are_read(tmp_path, monkeypatch):
     root = write(tmp_path / "in", rows_per_file=3)
     killed(monkeypatch, offset=1, times=2)
     reason = "fragment 0: rows 2 to 2 cannot be read (num_rows=1): the process that reads Lance did not survive them"
@@ -177,7 +177,7 @@ def test_the_rows_are_those_that_the_library_reads(tmp_path, version):
 
 
 @pytest.mark.parametrize("stated", [1, 2, 4, 1 << 40, 1 << 70])
-def test_a_manifest_that_states_another_number_of_rows_is_a_row_beside_those_that_are_there(
+def test_a_manifest_that_states_another_number_of_rows_is_a_row_next_to_those_that_are_there(
     tmp_path, monkeypatch, stated
 ):
     root = write(tmp_path / "in", rows_per_file=3)
@@ -254,7 +254,7 @@ def test_a_reader_does_not_load_lance_itself(tmp_path):
         assert reader.stdout.read() == "False 3\n"
 
 
-def test_an_interrupt_at_the_terminal_does_not_look_like_damage(tmp_path):
+def test_an_interrupt_at_the_terminal_is_not_taken_for_damage(tmp_path):
     root = write(tmp_path / "in")
     sources.scan(root, settings=SETTINGS)
     (child,) = CHILDREN.idle
@@ -264,7 +264,7 @@ def test_an_interrupt_at_the_terminal_does_not_look_like_damage(tmp_path):
     assert [row["status"] for row in rows_of(root)] == ["ok"] * 3 and child.is_ready
 
 
-def test_a_missing_library_is_told_with_its_remedy(tmp_path, monkeypatch):
+def test_a_missing_library_is_reported_with_its_remedy(tmp_path, monkeypatch):
     root = write(tmp_path / "in")
     monkeypatch.setattr(process, "_PROGRAM", f"import os; os._exit({process.ABSENT})")
     monkeypatch.setitem(sys.modules, "lance", None)

@@ -37,8 +37,10 @@ def test_rows_give_what_json_lines_of_their_cells_give(tmp_path, name, data):
         tmp_path / "lines",
         {"a.jsonl": jsonl({"id": "x", "text": 'one, "two"\nthree', "n": "1"}, {"id": "y", "text": "four"})},
     )
-    told = ["digest", "text_content", "metadata_json", "role", "error_code"]
-    assert [[row[column] for column in told] for row in rows] == [[row[column] for column in told] for row in lines]
+    reported = ["digest", "text_content", "metadata_json", "role", "error_code"]
+    assert [[row[column] for column in reported] for row in rows] == [
+        [row[column] for column in reported] for row in lines
+    ]
     assert [member for member, *_ in brief(rows)] == ["row:1", "row:2"] and [row["sample_id"] for row in rows] == [
         f"{name}/x",
         f"{name}/y",
@@ -161,7 +163,7 @@ def test_a_table_without_a_text_is_a_document(tmp_path, data):
     assert formats(tmp_path) == {"root": "folder"}
 
 
-def test_a_table_beside_a_medium_that_is_called_like_it_belongs_to_it(tmp_path):
+def test_a_table_next_to_a_medium_that_is_called_like_it_belongs_to_it(tmp_path):
     rows = found(
         tmp_path,
         {"d/talk.wav": wav(), "d/talk.csv": b"start,text\n0,hello\n", "d/other.csv": b"text\nhello\n", "e.png": png(1)},

@@ -34,7 +34,7 @@ def laid_out(annotations, images, *, pack_annotations=True, pack_images=True):
     return {f"coco/{name}": data for name, data in loose.items()} | packed
 
 
-def told(rows):
+def reported(rows):
     """What the rows say, whatever their shards are called."""
     kept = (
         "digest",
@@ -69,24 +69,24 @@ def test_zips_give_the_rows_of_the_unpacked_directory(tmp_path, pack_annotations
     plain = rows_of(
         land(tmp_path / "plain" / "in", laid_out(annotations, images, pack_annotations=False, pack_images=False))
     )
-    assert told(rows) == told(plain) and len(rows) == (12 + 7 if missing else 18)
+    assert reported(rows) == reported(plain) and len(rows) == (12 + 7 if missing else 18)
     captions = [row for row in rows if row["role"] == "caption" and row["error_code"] is None]
     media = {row["sample_id"] for row in rows if row["role"] == "media"}
     assert len(captions) == 5 * len(media) and {row["sample_id"] for row in captions} == media
 
 
-def test_one_zip_with_images_and_annotations_is_told_of_itself(tmp_path):
+def test_one_zip_with_images_and_annotations_describes_itself(tmp_path):
     annotations, images = parts()
     rows = rows_of(land(tmp_path / "zip" / "in", {"data/all.zip": zipped(annotations | images)}))
     plain = rows_of(
         land(tmp_path / "plain" / "in", laid_out(annotations, images, pack_annotations=False, pack_images=False))
     )
-    assert told(rows) == told(plain) and {row["sample_id"].rpartition("/")[0] for row in rows} == {
+    assert reported(rows) == reported(plain) and {row["sample_id"].rpartition("/")[0] for row in rows} == {
         "data/all.zip/val2017"
     }
 
 
-def test_an_export_with_annotations_beside_its_images_is_told_of_itself(tmp_path):
+def test_an_export_with_annotations_next_to_its_images_describes_itself(tmp_path):
     """One folder per split, each with a file of its own."""
     members = {}
     for split, number in (("train", 1), ("valid", 2)):
@@ -111,7 +111,7 @@ def test_a_caption_in_a_zip_is_read_again_by_its_place(tmp_path):
     assert sources.fetch(ref, landing=root) == coco_captions(9)[0]["caption"].encode()
 
 
-def test_a_corpus_that_lies_there_packed_and_unpacked_is_told_of_twice_and_said_once(tmp_path):
+def test_a_corpus_that_lies_there_packed_and_unpacked_is_read_twice_and_said_once(tmp_path):
     annotations, images = parts()
     files = laid_out(annotations, images) | laid_out(annotations, images, pack_annotations=False, pack_images=False)
     rows = rows_of(land(tmp_path / "in", files))
@@ -121,7 +121,7 @@ def test_a_corpus_that_lies_there_packed_and_unpacked_is_told_of_twice_and_said_
     )
 
 
-def test_what_no_image_took_is_told_by_the_zip(tmp_path):
+def test_what_no_image_took_is_reported_by_the_zip(tmp_path):
     """Of the whole corpus with one split landed, captions of the other splits keep their words."""
     annotations, images = parts(numbers=(9,))
     annotations["annotations/captions_train2017.json"] = coco_json([coco_image(77)], coco_captions(77))
@@ -172,7 +172,7 @@ def test_compressed_annotations_in_a_zip_count(tmp_path):
     assert len(rows) == 18
 
 
-def test_json_beside_images_is_not_taken_for_annotations(tmp_path):
+def test_json_next_to_images_is_not_taken_for_annotations(tmp_path):
     members = {"annotations/a.json": json.dumps({"caption": "of a"}).encode(), "annotations/a.png": png()}
     rows = rows_of(land(tmp_path / "in", {"annotations.zip": zipped(members)}))
     assert sorted(row["role"] for row in rows) == ["caption", "media"]
@@ -204,7 +204,7 @@ def test_annotations_that_arrive_later_change_the_images_shard_and_images_the_an
     assert {key for key in third if second[key].revision != third[key].revision} == {images_key, ANNOTATIONS}
 
 
-def test_zips_of_other_things_beside_images_are_not_opened_for_them(tmp_path, monkeypatch):
+def test_zips_of_other_things_next_to_images_are_not_opened_for_them(tmp_path, monkeypatch):
     root = land(tmp_path / "in", {"photos/a.png": png(), "photos/more.zip": zipped({"t.txt": b"words"})})
     (shard,) = [shard for shard in sources.scan(root, settings=SETTINGS) if shard.format == "folder"]
     opened = []
@@ -215,7 +215,7 @@ def test_zips_of_other_things_beside_images_are_not_opened_for_them(tmp_path, mo
 
 
 def test_under_a_limit_images_come_before_what_no_image_took(tmp_path):
-    """The zip of annotations comes first by its name, and speaks of splits that were not downloaded."""
+    """The zip of annotations comes first by its name, and describes splits that were not downloaded."""
     annotations, images = parts()
     annotations["annotations/captions_train2017.json"] = coco_json([coco_image(77)], coco_captions(77))
     root = land(tmp_path / "in", laid_out(annotations, images))
