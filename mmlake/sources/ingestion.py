@@ -28,7 +28,7 @@ from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_samples, first_stems, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.sources.raw_items import NOTHING, Content, RawItem, Reading, TextReader
+from mmlake.sources.raw_items import EMPTY, NOTHING, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, defaults_of, hinted_modality, shard_key
 from mmlake.sources.tables.bookkeeping import without_bookkeeping
@@ -37,7 +37,6 @@ from mmlake.streams import read_up_to
 
 _SMALL_BYTES = PACKED_BELOW_BYTES  # items up to here are hashed in memory, larger ones while they are written
 _BATCH_CELLS, _BATCH_CHARS = 1 << 16, 16 << 20  # cells and characters that wait to become columns
-_EMPTY = Fault(1006, "size_bytes=0 not in [1, inf)")
 DUPLICATE_MARK = '"duplicate_member":true'  # in the metadata of a member whose name the archive had before
 
 _log = logging.getLogger(__name__)
@@ -285,7 +284,7 @@ def _store(item: RawItem, store: Blobs, settings: SourceSettings) -> None:
     content, is_text = item.content, item.modality == "text"
     if content is None:
         if item.fault is None and not is_text and not item.size_bytes:
-            item.fault = _EMPTY
+            item.fault = EMPTY
         return
     try:
         if is_text and item.fault is None:
@@ -297,7 +296,7 @@ def _store(item: RawItem, store: Blobs, settings: SourceSettings) -> None:
         return
     # What expands to nothing has no type that could be recognized.
     if not item.size_bytes and (item.fault.code == 1005 if item.fault is not None else not is_text):
-        item.fault = _EMPTY
+        item.fault = EMPTY
 
 
 def _store_text(item: RawItem, content: Content, store: Blobs, settings: SourceSettings) -> None:

@@ -47,15 +47,9 @@ _CC_LONG = re.compile(
     r"(?: (?:international|unported|generic|licen[cs]e|public|\([^)]*\)))*"
 )
 _WORDS = (
-    ("attribution", "by"),
-    ("noncommercial", "nc"),
-    ("non-commercial", "nc"),
-    ("sharealike", "sa"),
-    ("share-alike", "sa"),
-    ("noderivatives", "nd"),
-    ("noderivs", "nd"),
-    ("no-derivatives", "nd"),
-)
+    ("attribution", "by"), ("noncommercial", "nc"), ("non-commercial", "nc"), ("sharealike", "sa"),
+    ("share-alike", "sa"), ("noderivatives", "nd"), ("noderivs", "nd"), ("no-derivatives", "nd"),
+)  # fmt: skip
 _REF = re.compile(r"(?:LicenseRef|DocumentRef)-[A-Za-z0-9.:-]+")
 
 

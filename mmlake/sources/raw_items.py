@@ -31,6 +31,7 @@ TextReader = Callable[[], str | None]  # a text that came with a media item; Non
 # packed files whose members are not read
 ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
+EMPTY: Final = Fault(1006, "size_bytes=0 not in [1, inf)")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _nothing = lambda: NOTHING
 _NEW_REF: Final = tuple.__new__  # a third of what the call of a named tuple takes, and every row has a locator
@@ -158,7 +159,7 @@ class Member(Content):
             return self.classify(sniff.kind_of(inner, self.name), expanded=content)
         kind = sniff.kind_of(head, self.name, stream=self.open, extension=self.extension)
         if not self.size_bytes and (kind is None or kind.modality != "text") and self.extension not in LABELS:
-            return self.classify(kind, Fault(1006, "size_bytes=0 not in [1, inf)"))
+            return self.classify(kind, EMPTY)
         return self.classify(kind)
 
     @property
@@ -307,6 +308,10 @@ class Reading:
             content=content,
             fault=Fault(code, reason),
         )
+
+    def empty(self) -> RawItem:
+        """The row that says that the shard's file is empty."""
+        return self.fault(EMPTY.code, EMPTY.reason, modality="text", content=Content(self.open))
 
 
 def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:

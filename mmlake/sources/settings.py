@@ -52,15 +52,8 @@ class SourceSettings:
     # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a
     # paragraph each.
     prompt_fields: tuple[str, ...] = (
-        "system",
-        "system_prompt",
-        "instruction",
-        "prompt",
-        "question",
-        "query",
-        "input",
-        "context",
-    )
+        "system", "system_prompt", "instruction", "prompt", "question", "query", "input", "context",
+    )  # fmt: skip
     # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph
     # each.
     answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer")

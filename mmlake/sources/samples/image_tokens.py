@@ -85,8 +85,8 @@ class Tokens:
             return found
         if "" in self._own:
             return self._own[""]
-        listed = fields.get(settings.images_field)
-        in_list = (self._named(one) for one in listed) if isinstance(listed, list) else iter(())
+        others = fields.get(settings.images_field)
+        in_list = (self._named(one) for one in others) if isinstance(others, list) else iter(())
         return next((one for one in in_list if one is not None), None) or (
             self._shard.called(fields.get(settings.sample_id_field)) if settings.sample_id_field else None
         )
