@@ -113,7 +113,7 @@ class Sample:
         settings, shape = self._settings, self._samples.shape_of(tuple(fields))
         found = record_fields.text_fields(fields, self._media, settings=settings) if shape.may_hold_texts else []
         self._text_fields[at] = found
-        used = record_fields.taken(found)
+        used = record_fields.taken(found) if found else set()
         for name in (settings.texts_field, settings.images_field):
             if isinstance(fields.get(name), (list, NoneType)):
                 used.add(name)
@@ -177,9 +177,12 @@ class Sample:
         if behind and len(rows) > 1:
             rows.sort(key=_POSITION)
         if self._media:
-            # A dialogue was written for the medium: it is its caption.
-            said = [one.replace(role="caption") if one.role == "document" else one for one in others[num_own:]]
-            readable = [item for item in (*others[:num_own], *said) if item.role in ROLES and item.fault is None]
+            texts_of_it = others
+            if len(others) > num_own:
+                # A dialogue was written for the medium: it is its caption.
+                said = [one.replace(role="caption") if one.role == "document" else one for one in others[num_own:]]
+                texts_of_it = [*others[:num_own], *said]
+            readable = [item for item in texts_of_it if item.role in ROLES and item.fault is None]
             if readable:
                 pair(rows, readable, settings)
         return rows
