@@ -69,6 +69,11 @@ class Surroundings(Protocol):
 class Sample:
     """The members of one stem."""
 
+    __slots__ = (
+        "_broken", "_described_by", "_has_lists", "_id", "_licence", "_media", "_media_lists", "_members", "_metadata",
+        "_placed", "_records", "_said", "_samples", "_settings", "_text_fields", "_tokens",
+    )  # fmt: skip
+
     def __init__(self, samples: Surroundings, members: list[Member], companions: Sequence[Companion]) -> None:
         self._samples, self._settings, self._members = samples, samples.settings, members
         stem, is_json = members[0].stem, samples.is_json
@@ -81,19 +86,22 @@ class Sample:
         self._licence: str | None = None
         self._placed: set[int] = set()  # ids of members that an interleaved list has given a place
         self._media: set[str] = set()
-        describing: list[int] = []
+        self._described_by: list[int] = []  # indexes of JSON and label members
+        self._has_lists = False  # of texts and images
         for at, member in enumerate(members):
             if member.is_media:
                 self._media.add(member.modality or "")
             elif member.is_label or is_json(member):
-                describing.append(at)
-        if describing:
+                self._described_by.append(at)
+        if self._described_by:
             self._tokens = Tokens(members, samples.bases_of, shard=samples.pictures, settings=samples.settings)
-        for at in describing:
-            self._describe(at, members[at])
-        self._said: list[Description] = [companion.describe(stem, members) for companion in companions]
-        for description in self._said:
-            self._metadata = {**description.metadata, **self._metadata}
+            for at in self._described_by:
+                self._describe(at, members[at])
+        self._said: Sequence[Description] = ()
+        if companions:
+            self._said = [companion.describe(stem, members) for companion in companions]
+            for description in self._said:
+                self._metadata = {**description.metadata, **self._metadata}
 
     def _describe(self, at: int, member: Member) -> None:
         content, settings = member.content, self._settings
@@ -115,8 +123,9 @@ class Sample:
         self._text_fields[at] = found
         used = record_fields.taken(found) if found else set()
         for name in (settings.texts_field, settings.images_field):
-            if isinstance(fields.get(name), (list, NoneType)):
+            if name in fields and isinstance(fields[name], (list, NoneType)):
                 used.add(name)
+                self._has_lists = True
         if shape.may_list_media and (listed := self._tokens.media_lists(fields)):
             self._media_lists += ((at, name) for name in listed)
             used.update(listed)
@@ -132,7 +141,7 @@ class Sample:
             )
         rest = record_fields.without(fields, used)
         if len(self._records) == 1:
-            self._metadata = {**rest, **self._metadata}
+            self._metadata = {**rest, **self._metadata} if self._metadata else rest
         elif rest:
             self._metadata.setdefault(member.name.rpartition("/")[2], rest)
         if shape.licences and not self._licence and (licence := first_of(fields, shape.licences)) is not None:
@@ -147,14 +156,18 @@ class Sample:
             given = [fields.get(settings.sample_id_field) for fields in self._records.values()]
             self._id = self._samples.name_of(members[0].stem, given)
         rows: list[RawItem] = []
-        if self._records:
+        if self._has_lists:
             rows += self._listed_texts()
             rows += self._listed_images()
-            rows += self._listed_media() if self._media_lists else ()
+        if self._media_lists:
+            rows += self._listed_media()
         behind = max(map(_POSITION, rows)) + 1 if rows else 0
         others: list[RawItem] = []
         for at, member in enumerate(members):
-            if at in self._broken:
+            if at not in self._described_by:
+                if id(member) not in self._placed:
+                    others.append(self._file(member, 0))
+            elif at in self._broken:
                 others.append(self._unread(member, self._broken[at]))
             elif at in self._records:
                 others += self._record_texts(at)
@@ -162,8 +175,6 @@ class Sample:
                     per_image, per_text = settings.per_image_fields, settings.per_text_fields
                     faults = not_lists(self._records[at], per_image=per_image, per_text=per_text)
                     others += (self._unread(member, fault) for fault in faults)
-            elif not member.is_label and id(member) not in self._placed:
-                others.append(self._file(member, 0))
         num_own = len(others)
         for one in self._said:
             others += (item.replace(sample_id=self._id, metadata=self._metadata) for item in one.texts)
