@@ -212,7 +212,6 @@ def test_brotli_gives_no_more_than_there_is_room_for():
 
 @pytest.mark.parametrize("limit", [5, 11, 25, 40, 60])
 def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, limit):
-    from mmlake.landing import as_landing
     from mmlake.sources import ingestion
 
     for at in range(60):
@@ -222,6 +221,6 @@ def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, lim
     assert sum(shard.num_samples or 0 for shard in shards) == min(limit, 60)
     for shard in shards:
         assert (
-            revision_of(ingestion._reading(shard, as_landing(tmp_path), settings, None).entries)
+            revision_of(ingestion.reader_of(tmp_path, settings, None, sources.SOURCES).reading_of(shard).entries)
             == shard.revision.partition("~")[0]
         )
