@@ -22,11 +22,11 @@ def expect(file: IO[bytes], ranges: Sequence[tuple[int, int]]) -> None:
 _PART_BYTES = 64 << 10  # of one read: asking for 16 MiB allocates them, for a file of 4 KiB too
 
 
-def read_up_to(stream: IO[bytes], size_bytes: int) -> bytes:
-    """At most so many bytes of the stream. Piece by piece: a buffered file that is asked for 4 GiB sets that much
+def read_up_to(stream: IO[bytes], size_bytes: int, *, part_bytes: int = _PART_BYTES) -> bytes:
+    """At most so many bytes of the stream. Part by part: a buffered file that is asked for 4 GiB sets that much
     memory aside before it reads a byte."""
     parts, left = [], size_bytes
-    while left > 0 and (part := stream.read(min(left, _PART_BYTES))):
+    while left > 0 and (part := stream.read(min(left, part_bytes))):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
@@ -130,9 +130,9 @@ class Kept(io.RawIOBase):
 _NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
 # the same of a file on this machine, whose calls cost little, at first and at most
-_LOCAL_LOOK_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
+_LOCAL_PROBE_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
 # read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
-_LOOK_BYTES = 1 << 13
+_PROBE_BYTES = 1 << 13
 
 
 class Window:
@@ -156,11 +156,11 @@ class Window:
             if self._handle is not None:  # pread takes a third of the time of seek and read
                 # A header far from the last read costs a small one, which a record behind it fits into; many small
                 # bodies behind one another cost few.
-                self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if is_near else _LOCAL_LOOK_BYTES
+                self._ahead = min(2 * self._ahead, _LOCAL_RUN_BYTES) if is_near else _LOCAL_PROBE_BYTES
                 self._data = os.pread(self._handle, max(size_bytes, self._ahead), at)
             else:
                 self.file.seek(at)
-                self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _LOOK_BYTES))
+                self._data = self.file.read(max(size_bytes, _RUN_BYTES if is_near else _PROBE_BYTES))
         self._last = at
         return self._data[begin:end]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import IO
 
-from mmlake.download.classification import HEAD_BYTES, classify
-from mmlake.download.crawl_rules import CrawlRules
+from mmlake.download.classification import HEAD_BYTES, classify, opt_out_of
 from mmlake.download.fetcher import Fetched
-from mmlake.download.opt_out import opt_out_of
 from mmlake.download.results import DownloadResult
+from mmlake.download.settings import CrawlRules
 from mmlake.errors import BlobCorrupt, BlobMissing, UnreadableItem
-from mmlake.formats import http_bodies
+from mmlake.formats import http_responses
 from mmlake.formats.http_responses import kept_headers
 from mmlake.store import Blobs
 from mmlake.streams import Kept
@@ -61,34 +60,22 @@ def _reuse_earlier(
 def _store_body(
     found: Fetched, body: IO[bytes], bare: DownloadResult, *, rules: CrawlRules, store: Blobs
 ) -> DownloadResult:
-    codings = http_bodies.codings_of(dict(found.headers).get("content-encoding"))
+    codings = http_responses.codings_of(dict(found.headers).get("content-encoding"))
 
     def decoded() -> IO[bytes]:
         body.seek(0)
-        return http_bodies.decoded(io.BufferedReader(Kept(body)), codings, limit_bytes=rules.max_item_bytes)
+        return http_responses.decoded(io.BufferedReader(Kept(body)), codings, limit_bytes=rules.max_item_bytes)
 
     with decoded() as stream:
         head = stream.read(HEAD_BYTES)
-    content = classify(
-        head,
-        declared=bare.headers.get("content-type", ""),
-        url=found.final_url or found.url,
-        agent=rules.agent,
-        headers=found.headers,
-        stream=decoded,
-    )
+    declared, url = bare.headers.get("content-type", ""), found.final_url or found.url
+    content = classify(head, declared=declared, url=url, agent=rules.agent, headers=found.headers, stream=decoded)
     if content.opt_out is not None and rules.respect_opt_out:
         return replace(bare, code=1108, reason=content.opt_out)
     digest, size = _put(decoded, store, content.extension)
-    return replace(
-        bare,
-        digest=digest,
-        size_bytes=size,
-        content_type=content.content_type,
-        extension=content.extension,
-        modality=content.modality,
-        charset=content.charset,
-    )
+    known = asdict(content)
+    del known["opt_out"]
+    return replace(bare, digest=digest, size_bytes=size, **known)
 
 
 def _put(decoded: Callable[[], IO[bytes]], store: Blobs, extension: str) -> tuple[str, int]:

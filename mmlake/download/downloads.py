@@ -18,18 +18,16 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import IO, Any
 
 from mmlake.download.content import store_response
-from mmlake.download.crawl_rules import CrawlRules
 from mmlake.download.fetcher import Fetched, Fetcher
 from mmlake.download.journal import Journal
 from mmlake.download.results import DownloadResult, Downloads
-from mmlake.download.settings import WebSettings
+from mmlake.download.settings import CrawlRules, WebSettings
 from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.errors import LakeLocked, UnreadableItem
 from mmlake.locks import exclusive_lock
@@ -89,18 +87,17 @@ class JournalledDownloads:
                 yield None if url is None else pending.pop(url)
 
     def _start_fetching(self, stack: ExitStack, rules: CrawlRules) -> _FetchThread:
-        lock = self.path.with_suffix(".lock")
-        waited = False
+        lock, num_tries = self.path.with_suffix(".lock"), 0
         while True:
             try:
                 stack.enter_context(exclusive_lock(lock, what=f"the downloads at {self.path}"))
                 break
             except LakeLocked:
-                if not waited:
+                if not num_tries:
                     _LOG.info("%s: another process downloads; waiting for it to end", self.path)
-                waited = True
+                num_tries += 1
                 time.sleep(_LOCK_POLL_S)
-        fetching = _FetchThread(self._settings, rules, self._lookup)
+        fetching = _FetchThread(Fetcher(self._settings, rules, lookup=self._lookup))
         stack.callback(fetching.writer.shutdown)
         stack.callback(fetching.stop)
         fetching.start()
@@ -246,20 +243,14 @@ class _PendingResults:
         return self._known.pop(url)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: BaseException
-
-
 class _FetchThread:
     """The event loop in its thread, and the responses that it has fetched."""
 
-    def __init__(self, settings: WebSettings, rules: CrawlRules, lookup: Lookup | None) -> None:
-        self._settings, self._rules, self._lookup = settings, rules, lookup
-        self._done: queue.SimpleQueue[Fetched | _Failed] = queue.SimpleQueue()
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._done: queue.SimpleQueue[Fetched | BaseException] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._fetcher: Fetcher | None = None
         self._stopped = threading.Event()
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="mmlake-writer")
         self._thread = threading.Thread(target=self._loop.run_forever, name="mmlake-downloads", daemon=True)
@@ -267,10 +258,7 @@ class _FetchThread:
 
     def start(self) -> None:
         """Make ready to fetch. Raises MissingExtra where the libraries for it are not installed."""
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
-
-    async def _open(self) -> None:
-        self._fetcher = await Fetcher(self._settings, self._rules, lookup=self._lookup).__aenter__()
+        asyncio.run_coroutine_threadsafe(self._fetcher.__aenter__(), self._loop).result()
 
     def send(self, url: str, *, earlier: DownloadResult | None = None) -> None:
         """Request the address as soon as there is room. earlier: a result whose bytes need not come again."""
@@ -282,14 +270,13 @@ class _FetchThread:
         task.add_done_callback(self._tasks.discard)
 
     async def _fetch(self, url: str, earlier: DownloadResult | None) -> None:
-        assert self._fetcher is not None
         try:
             self._done.put(await self._fetcher.get(url, earlier=earlier))
         except UnreadableItem as error:
             self._done.put(Fetched(url=url, fault=error))
         except BaseException as error:
             if not isinstance(error, asyncio.CancelledError):
-                self._done.put(_Failed(error))
+                self._done.put(error)
             raise
 
     def take(self, *, timeout_s: float | None) -> Fetched | None:
@@ -303,14 +290,14 @@ class _FetchThread:
                 if time.monotonic() >= until_s:
                     return None
                 continue
-            if isinstance(found, _Failed):
-                raise found.error
+            if isinstance(found, BaseException):
+                raise found
             return found
         return None
 
     def release(self, found: Fetched) -> None:
         """Make room for another body: this one, if there was one, is stored."""
-        if found.body is not None and self._fetcher is not None:
+        if found.body is not None:
             self._loop.call_soon_threadsafe(self._fetcher.release_bodies, 1)
 
     def stop(self) -> None:
@@ -330,5 +317,4 @@ class _FetchThread:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-        if self._fetcher is not None:
-            await self._fetcher.__aexit__(None, None, None)
+        await self._fetcher.__aexit__()

@@ -16,19 +16,20 @@ import errno
 import socket
 import tempfile
 import time
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from mmlake import __version__
-from mmlake.download import robots, url_checks
-from mmlake.download.crawl_rules import CrawlRules
-from mmlake.download.host_limits import HostLimiter
+from mmlake.download import url_checks
 from mmlake.download.results import DownloadResult
-from mmlake.download.settings import WebSettings
+from mmlake.download.settings import CrawlRules, WebSettings
 from mmlake.errors import UnreadableItem
-from mmlake.formats import http_bodies
+from mmlake.formats import http_responses
+from mmlake.formats.texts import printable
 from mmlake.formats.urls import redacted
 from mmlake.optional import need
 from mmlake.remote.backoff import TRANSIENT_STATUSES, Budget, Policy, Retries, retry_after_s
@@ -74,7 +75,7 @@ class Fetcher:
         self._slots = asyncio.Semaphore(settings.max_parallel)
         # bodies being read or waiting to be stored: what bounds memory
         self._room = asyncio.Semaphore(4 * settings.max_parallel)
-        self._robots = robots.Robots(self._fetch_robots, agent=rules.agent) if rules.respect_robots else None
+        self._robots = url_checks.Robots(self._fetch_robots, agent=rules.agent) if rules.respect_robots else None
         policy = Policy(tries=settings.tries, cap_s=settings.max_pause_s, longest_retry_after_s=settings.max_pause_s)
         self._retries = Retries(policy, budget=Budget())
         self._client: Any = None
@@ -88,9 +89,8 @@ class Fetcher:
             limit_per_host=0,
             happy_eyeballs_delay=None,
         )
-        agent = f"{self._rules.agent}/{__version__}" + (
-            f" (+{self._settings.contact})" if self._settings.contact else ""
-        )
+        contact = f" (+{self._settings.contact})" if self._settings.contact else ""
+        agent = f"{self._rules.agent}/{__version__}{contact}"
         self._client = aiohttp.ClientSession(
             connector=connector,
             auto_decompress=False,
@@ -99,14 +99,13 @@ class Fetcher:
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self._settings.connect_timeout_s, sock_read=self._settings.idle_timeout_s
             ),
-            headers={"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": http_bodies.ACCEPTED},
+            headers={"User-Agent": agent, "Accept": "*/*", "Accept-Encoding": http_responses.ACCEPTED},
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.close()
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def release_bodies(self, num_bodies: int) -> None:
@@ -115,9 +114,8 @@ class Fetcher:
             self._room.release()
 
     async def _resolve(self, host: str, port: int) -> list[str]:
-        found = await asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        )
+        asked = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
         return list(dict.fromkeys(str(address[4][0]) for address in found))
 
     async def get(self, url: str, *, earlier: DownloadResult | None = None) -> Fetched:
@@ -132,70 +130,51 @@ class Fetcher:
         while True:
             num_tries += 1
             found, pause_s = await self._follow_redirects(url, "GET")
-            code = found.fault.code if found.fault else None
-            if (
-                code not in _RETRIABLE
-                or num_tries >= self._settings.tries
-                or (pause_s or 0.0) > self._settings.max_pause_s
-                or not self._retries.budget.spend()
-            ):
+            may_pass = found.fault is not None and found.fault.code in _RETRIABLE
+            is_soon = num_tries < self._settings.tries and (pause_s or 0.0) <= self._settings.max_pause_s
+            if not (may_pass and is_soon and self._retries.budget.spend()):
                 return replace(found, num_tries=num_tries)
             await asyncio.sleep(self._retries.pause_s(num_tries, pause_s))
 
     async def _follow_redirects(self, text: str, method: str) -> tuple[Fetched, float | None]:
         """(one try with all its redirects, the seconds of its Retry-After or None)."""
+        most, limit_bytes = self._settings.max_redirects, self._rules.max_item_bytes
         try:
             url = start = url_checks.parse_url(text)
-            for _ in range(self._settings.max_redirects + 1):
+            for _ in range(most + 1):
                 delay_s = await self._robots.delay_s(url) if self._robots else 0.0
                 delay_s = min(delay_s, self._settings.max_crawl_delay_s)
-                status, headers, body = await self._request(
-                    url, method, limit_bytes=self._rules.max_item_bytes, delay_s=delay_s
-                )
-                found = Fetched(
-                    url=text, status=status, headers=headers, body=body, final_url=None if url == start else str(url)
-                )
+                status, headers, body = await self._request(url, method, limit_bytes=limit_bytes, delay_s=delay_s)
                 if status not in _REDIRECTS:
+                    final_url = None if url == start else str(url)
+                    found = Fetched(url=text, status=status, headers=headers, body=body, final_url=final_url)
                     return self._check_status(found, url)
                 url = _redirect_target(url, headers)
+            raise UnreadableItem(1106, f"num_redirects>{most} not in [0, {most}]")
         except UnreadableItem as error:
             return Fetched(url=text, fault=error), None
-        return Fetched(
-            url=text,
-            fault=UnreadableItem(
-                1106, f"num_redirects>{self._settings.max_redirects} not in [0, {self._settings.max_redirects}]"
-            ),
-        ), None
 
     def _check_status(self, found: Fetched, url: URL) -> tuple[Fetched, float | None]:
         if found.status == 200:
             return found, None
-        fault = UnreadableItem(
-            1105 if found.status in TRANSIENT_STATUSES else 1106, f"http_status={found.status} not in [200, 200]"
-        )
-        pause_s = None
-        if found.status in TRANSIENT_STATUSES:
+        is_transient, pause_s = found.status in TRANSIENT_STATUSES, None
+        fault = UnreadableItem(1105 if is_transient else 1106, f"http_status={found.status} not in [200, 200]")
+        if is_transient:
             pause_s = retry_after_s(dict(found.headers).get("retry-after"), now_s=time.time())
             self._host_limiter.pause(url.host or "", min(pause_s or 0.0, self._settings.max_pause_s))
         return replace(found, fault=fault), pause_s
 
     async def _fetch_robots(self, url: URL) -> tuple[int, bytes]:
+        most_bytes = url_checks.MAX_ROBOTS_BYTES
         for _ in range(self._settings.max_redirects + 1):
-            status, headers, body = await self._request(
-                url, "GET", limit_bytes=robots.MAX_BYTES, delay_s=0.0, may_cut=True
-            )
-            if status not in _REDIRECTS:
-                data = b""
-                if body is not None:
-                    self.release_bodies(1)
-                    with (
-                        body,
-                        http_bodies.decoded(
-                            body, http_bodies.codings_of(dict(headers).get("content-encoding")), limit_bytes=1 << 30
-                        ) as stream,
-                    ):
-                        data = stream.read(robots.MAX_BYTES)
-                return status, data
+            status, headers, body = await self._request(url, "GET", limit_bytes=most_bytes, delay_s=0.0, may_cut=True)
+            if status not in _REDIRECTS and body is None:
+                return status, b""
+            if status not in _REDIRECTS and body is not None:
+                self.release_bodies(1)
+                codings = http_responses.codings_of(dict(headers).get("content-encoding"))
+                with body, http_responses.decoded(body, codings, limit_bytes=1 << 30) as stream:
+                    return status, stream.read(most_bytes)
             url = _redirect_target(url, headers)
         return 404, b""  # RFC 9309, 2.3.1.2: after five redirects there is none
 
@@ -220,11 +199,10 @@ class Fetcher:
             except aiohttp.ClientConnectorDNSError as error:
                 raise UnreadableItem(1102, "the host's name has no address") from error
             except TimeoutError as error:
-                raise UnreadableItem(
-                    1104,
-                    f"no whole answer: connect_s>{self._settings.connect_timeout_s}, "
-                    f"idle_s>{self._settings.idle_timeout_s} or total_s>{self._settings.total_timeout_s}",
-                ) from error
+                limits = self._settings
+                connect, idle = f"connect_s>{limits.connect_timeout_s}", f"idle_s>{limits.idle_timeout_s}"
+                reason = f"no whole answer: {connect}, {idle} or total_s>{limits.total_timeout_s}"
+                raise UnreadableItem(1104, reason) from error
             except aiohttp.ClientPayloadError as error:
                 raise UnreadableItem(1107, "the body ends before its length says so") from error
             except aiohttp.InvalidURL as error:
@@ -243,10 +221,7 @@ class Fetcher:
         self, url: URL, method: str, *, limit_bytes: int, may_cut: bool
     ) -> tuple[int, tuple[tuple[str, str], ...], IO[bytes] | None]:
         async with self._client.request(method, url, allow_redirects=False) as answer:
-            headers = tuple(
-                (name.lower(), value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
-                for name, value in answer.headers.items()
-            )
+            headers = tuple((name.lower(), printable(value)) for name, value in answer.headers.items())
             if answer.status != 200 or method == "HEAD":
                 return answer.status, headers, None
             stated = answer.content_length or 0
@@ -298,3 +273,44 @@ def _redirect_target(url: URL, headers: tuple[tuple[str, str], ...]) -> URL:
         return url_checks.check_url(url.join(yarl.URL(location)))
     except (ValueError, UnicodeError) as error:
         raise UnreadableItem(1106, "a redirect leads to an address that does not parse") from error
+
+
+class HostLimiter:
+    """One limit per host, kept only while a request to it waits or runs, or a pause lasts."""
+
+    def __init__(self, *, per_host: int, delay_s: float) -> None:
+        self._per_host, self._delay_s = per_host, delay_s
+        self._hosts: dict[str, _HostLimit] = {}
+
+    @asynccontextmanager
+    async def slot(self, host: str, *, delay_s: float = 0.0) -> AsyncIterator[None]:
+        """Held while a request to the host runs. delay_s: what the host itself asks for between two requests."""
+        host_limit = self._hosts.setdefault(host, _HostLimit(self._per_host))
+        host_limit.num_users += 1
+        try:
+            async with host_limit.slots:
+                await host_limit.wait(max(delay_s, self._delay_s))
+                yield
+        finally:
+            host_limit.num_users -= 1
+            if not host_limit.num_users and host_limit.next_s <= asyncio.get_running_loop().time():
+                self._hosts.pop(host, None)
+
+    def pause(self, host: str, pause_s: float) -> None:
+        """Let no new request to the host start for so many seconds."""
+        if pause_s > 0:
+            host_limit = self._hosts.setdefault(host, _HostLimit(self._per_host))
+            host_limit.next_s = max(host_limit.next_s, asyncio.get_running_loop().time() + pause_s)
+
+
+class _HostLimit:
+    def __init__(self, num_slots: int) -> None:
+        self.slots = asyncio.Semaphore(num_slots)
+        self.next_s = 0.0
+        self.num_users = 0
+
+    async def wait(self, delay_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        while (left_s := self.next_s - loop.time()) > 0:
+            await asyncio.sleep(left_s)
+        self.next_s = max(self.next_s, loop.time() + delay_s)

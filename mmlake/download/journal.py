@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
-from mmlake.download.read_only_database import Snapshot, is_writable
 from mmlake.download.results import DownloadResult
 from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.formats.urls import redacted
@@ -117,15 +119,11 @@ class Journal:
     def forget(self, urls: Iterable[str] | None, *, codes: Collection[int] = TRANSIENT_CODES) -> int:
         """How many results with one of the codes were forgotten, of these addresses or of all: they are requested again
         at the next ingest."""
-        marks = ",".join("?" * len(codes))
+        forgetting = f"DELETE FROM downloads WHERE code IN ({','.join('?' * len(codes))})"
         if urls is None:
-            return self._database.execute(f"DELETE FROM downloads WHERE code IN ({marks})", (*codes,)).rowcount
-        return sum(
-            self._database.execute(
-                f"DELETE FROM downloads WHERE address = ? AND code IN ({marks})", (_key(url), *codes)
-            ).rowcount
-            for url in urls
-        )
+            return self._database.execute(forgetting, (*codes,)).rowcount
+        one = f"{forgetting} AND address = ?"
+        return sum(self._database.execute(one, (*codes, _key(url))).rowcount for url in urls)
 
     def generation(self, name: str, modality: str, *, policy: str) -> int:
         """The generation, from 0, of the table of that modality of the list of that name, if it were made now. policy:
@@ -141,9 +139,8 @@ class Journal:
             if is_next:
                 cursor.execute("DELETE FROM homes WHERE list = ?", (name,))
             if is_next or not made:
-                cursor.execute(
-                    "INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", (name, number + is_next, policy, modality)
-                )
+                turn = (name, number + is_next, policy, modality)
+                cursor.execute("INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", turn)
             elif modality not in made:
                 cursor.execute("UPDATE turns SET made = ? WHERE list = ?", (" ".join((*made, modality)), name))
             cursor.execute("COMMIT")
@@ -170,13 +167,11 @@ class Journal:
     def release_tables(self, names: Iterable[str] | None) -> None:
         """Forget which table has which address of these lists, or of all. All tables of such a list must then be made
         once more."""
-        marks = (
-            [(name,) for name in names]
-            if names is not None
-            else self._database.execute("SELECT list FROM turns").fetchall()
-        )
-        self._database.executemany("DELETE FROM homes WHERE list = ?", marks)
-        self._database.executemany("UPDATE turns SET made = '' WHERE list = ?", marks)
+        if names is None:
+            names = [name for (name,) in self._database.execute("SELECT list FROM turns").fetchall()]
+        lists = [(name,) for name in names]
+        self._database.executemany("DELETE FROM homes WHERE list = ?", lists)
+        self._database.executemany("UPDATE turns SET made = '' WHERE list = ?", lists)
 
     def counts(self) -> dict[int | None, int]:
         """How many results there are by code, None for those with bytes."""
@@ -196,3 +191,67 @@ def _text(result: DownloadResult) -> str:
 def _key(url: str) -> str:
     """The SHA-256 of the address: addresses may hold secrets, and a key of one size is found faster."""
     return digest_of(url.encode("utf-8", "backslashreplace"))
+
+
+_State = tuple[tuple[int, int, int] | None, ...]  # of the database and its log: (inode, size, time of the last change)
+
+
+def is_writable(path: Path) -> bool:
+    """Whether the database can be written, or made; SQLite writes files next to it, too."""
+    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+
+
+class Snapshot:
+    """The database as it lies there now; opened again when its files have changed, since another machine may write
+    them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._log = path, path.with_name(f"{path.name}-wal")
+        self._database: sqlite3.Connection | None = None
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._seen: _State = ()
+
+    def connection(self) -> sqlite3.Connection:
+        """A connection for reading. Raises FileNotFoundError where there is no database."""
+        state = _state(self._path), _state(self._log)
+        if state[0] is None:
+            reason = "there is no journal of downloads, and none can be made here"
+            raise FileNotFoundError(errno.ENOENT, reason, str(self._path))
+        if self._database is None or state != self._seen:
+            self.close()
+            self._database, self._seen = self._opened(), state
+        return self._database
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
+
+    def _opened(self) -> sqlite3.Connection:
+        if not (self._log.exists() and self._log.stat().st_size):
+            return _connected(f"{self._path.absolute().as_uri()}?mode=ro&immutable=1")
+        # the index of the log: somebody writes now, and with it SQLite can follow
+        if self._path.with_name(f"{self._path.name}-shm").exists():
+            return _connected(f"{self._path.absolute().as_uri()}?mode=ro")
+        # What a killed process left in the log counts, and nobody writes: read in a copy, since SQLite would make an
+        # index here.
+        self._copy = tempfile.TemporaryDirectory(prefix="mmlake-")
+        copy = Path(self._copy.name, self._path.name)
+        shutil.copyfile(self._path, copy)
+        shutil.copyfile(self._log, f"{copy}-wal")
+        return _connected(f"{copy.as_uri()}?mode=rw")
+
+
+def _connected(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

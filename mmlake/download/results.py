@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
-from mmlake.download.crawl_rules import CrawlRules
+from mmlake.download.settings import CrawlRules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

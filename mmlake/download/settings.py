@@ -1,10 +1,11 @@
-"""How the web is fetched: how much at once, how patiently, and from where. Only the latter changes rows: see
-`reach`."""
+"""How the web is fetched: how much at once, how patiently, and from where; of that only `reach` changes rows. And the
+rules that a lake keeps towards hosts and publishers: `SourceSettings` is one set of them."""
 
 from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from typing import Protocol
 
 from mmlake.errors import SettingsError
 from mmlake.records import canonical_json, digest_of
@@ -51,17 +52,29 @@ class WebSettings:
             try:
                 ipaddress.ip_network(network)
             except ValueError as error:
-                raise SettingsError(
-                    f"web.allowed_networks holds {network!r}, which is no network; write an address with its "
-                    "prefix length, such as '10.1.0.0/16'"
-                ) from error
-        for name in (
-            "max_parallel",
-            "max_parallel_per_host",
-            "tries",
-            "total_timeout_s",
-            "idle_timeout_s",
-            "connect_timeout_s",
-        ):
+                fix = "write an address with its prefix length, such as '10.1.0.0/16'"
+                raise SettingsError(f"web.allowed_networks holds {network!r}, which is no network; {fix}") from error
+        counts = ("max_parallel", "max_parallel_per_host", "tries")
+        for name in (*counts, "total_timeout_s", "idle_timeout_s", "connect_timeout_s"):
             if getattr(self, name) <= 0:
                 raise SettingsError(f"web.{name} is {getattr(self, name)}, expected more than 0")
+
+
+class CrawlRules(Protocol):
+    """What decides which addresses have content, whatever the network does."""
+
+    @property
+    def agent(self) -> str:
+        """The product token of our user agent."""
+
+    @property
+    def respect_opt_out(self) -> bool:
+        """Whether content whose publisher opts out of training stays out."""
+
+    @property
+    def respect_robots(self) -> bool:
+        """Whether addresses that robots.txt does not allow to our agent are never requested."""
+
+    @property
+    def max_item_bytes(self) -> int:
+        """The largest body, also after its codings are undone."""

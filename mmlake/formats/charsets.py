@@ -1,10 +1,14 @@
 """The encoding that a web page declares: in the Content-Type header, else in its first bytes (WHATWG Encoding
-Standard); of XML in its declaration."""
+Standard); of XML in its declaration. And UTF-16 with its mark, what spreadsheets save as "Unicode text", as UTF-8."""
 
 from __future__ import annotations
 
 import codecs
+import io
 import re
+from typing import IO, Any
+
+from mmlake.streams import Converted
 
 _META_BYTES = 1024  # how far the HTML standard scans for a meta tag
 _PARAMETER = re.compile(r"""charset\s*=\s*["']?\s*([A-Za-z0-9_:.+-]{1,40})""", re.IGNORECASE)
@@ -53,3 +57,56 @@ def _known(label: str) -> str | None:
         return None
     name = _MEANT.get(name, name)
     return name if name in _WEB else None
+
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_READ_BYTES = 1 << 16
+_BROKEN = b"\xff"  # what an odd byte at the end becomes: no UTF-8, as it was no UTF-16
+
+
+def decoded_head(head: bytes) -> str:
+    """The first bytes of a text, as far as they go."""
+    if head.startswith(UTF_16):
+        return codecs.getincrementaldecoder("utf-16")("replace").decode(head)
+    return head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
+
+
+def as_utf_8(stream: IO[bytes]) -> IO[bytes]:
+    """The stream itself, or what it says in UTF-8 where it begins with the mark of UTF-16. For reading in order,
+    once."""
+    mark = stream.read(len(UTF_16[0]))
+    whole = io.BufferedReader(_Ahead(mark, stream), _READ_BYTES)
+    return io.BufferedReader(_Recoded(whole), _READ_BYTES) if mark in UTF_16 else whole
+
+
+class _Ahead(Converted):
+    """A stream of which the first bytes were read."""
+
+    def __init__(self, first: bytes, stream: IO[bytes]) -> None:
+        self._first, self._source = first, stream
+        self._read = getattr(stream, "read1", stream.read)  # a cut stream gives what it has before it raises
+
+    def next_bytes(self, size: int) -> bytes:
+        data: bytes = self._first[:size] or self._read(size)
+        self._first = self._first[len(data) :]
+        return data
+
+
+class _Recoded(Converted):
+    """UTF-16 as UTF-8."""
+
+    def __init__(self, stream: io.BufferedReader[Any]) -> None:
+        self._source, self._read = stream, stream.read1
+        self._decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+        self._held, self._has_ended = b"", False
+
+    def next_bytes(self, size: int) -> bytes:
+        while not self._held and not self._has_ended:
+            data = self._read(_READ_BYTES)
+            self._has_ended = not data
+            try:
+                self._held = self._decoder.decode(data, final=self._has_ended).encode("utf-8", "surrogatepass")
+            except UnicodeDecodeError:
+                self._held = _BROKEN
+        data, self._held = self._held[:size], self._held[size:]
+        return data

@@ -42,25 +42,20 @@ def expanded(source: IO[bytes], compression: str, *, limit_bytes: int) -> io.Buf
 
     Reading raises UnreadableItem: 1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit.
     """
-    return io.BufferedReader(_expanded(source, compression, limit_bytes), 1 << 16)
-
-
-def _expanded(source: IO[bytes], compression: str, limit_bytes: int) -> Expanded:
     decoder = _DECODERS[compression](source)
-    return Expanded(source, decoder, name=compression, limit_bytes=limit_bytes)
+    return io.BufferedReader(Expanded(source, decoder, name=compression, limit_bytes=limit_bytes), 1 << 16)
 
 
 def expanded_head(source: IO[bytes], compression: str, *, size_bytes: int) -> bytes:
     """The first bytes of what the stream expands to; fewer, or none, where it is broken."""
-    parts, left = [], size_bytes
+    found = bytearray()
     try:
-        reader = _expanded(source, compression, 1 << 62)
-        while left and (part := reader.read(left)):
-            parts.append(part)
-            left -= len(part)
+        reader = Expanded(source, _DECODERS[compression](source), name=compression, limit_bytes=1 << 62)
+        while (left := size_bytes - len(found)) and (part := reader.read(left)):
+            found += part
     except UnreadableItem:
         pass
-    return b"".join(parts)
+    return bytes(found)
 
 
 class Decoder(Protocol):
@@ -84,13 +79,11 @@ class Expanded(Converted):
         try:
             data = self._decoder.read(size)
         except EOFError as error:
-            raise UnreadableItem(
-                1002, f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
-            ) from error
+            reason = f"the {self._name} stream stops after {self._count} expanded bytes, before its end mark"
+            raise UnreadableItem(1002, reason) from error
         except Damaged as error:
-            raise UnreadableItem(
-                1003, f"the {self._name} stream is damaged after {self._count} expanded bytes"
-            ) from error
+            reason = f"the {self._name} stream is damaged after {self._count} expanded bytes"
+            raise UnreadableItem(1003, reason) from error
         if self._count + len(data) > self._limit:
             raise UnreadableItem(1008, f"expanded_bytes>={self._count + len(data)} not in [0, {self._limit}]")
         self._count += len(data)
@@ -99,6 +92,53 @@ class Expanded(Converted):
 
 class Damaged(Exception):
     """The compressed bytes do not expand any further."""
+
+
+class Inflater:
+    """zlib's decompressor with the interface of those of bz2 and lzma."""
+
+    def __init__(self, window_bits: int) -> None:
+        self._inflater, self.needs_input = zlib.decompressobj(window_bits), True
+
+    @property
+    def eof(self) -> bool:
+        return self._inflater.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflater.unused_data
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        """The next bytes, at most so many."""
+        data = self._inflater.decompress(self._inflater.unconsumed_tail + data, size)
+        self.needs_input = not self._inflater.unconsumed_tail and len(data) < size
+        return data
+
+
+class Stepwise:
+    """One stream, expanded by a decompressor with the interface of those of bz2 and lzma."""
+
+    def __init__(self, source: IO[bytes], decompressor: Any) -> None:
+        self._source, self._decompressor = source, decompressor
+
+    def read(self, size: int) -> bytes:
+        """As `Decoder`."""
+        data = b""
+        while not data and not self._decompressor.eof:
+            needs_input = self._decompressor.needs_input
+            more = self._source.read(_INPUT_BYTES) if needs_input else b""
+            try:
+                data = self._decompressor.decompress(more, size)  # of nothing, too: Brotli may hold some back
+            # of these the source raises none: it is read before
+            except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+                raise Damaged from error
+            if needs_input and not (more or data or self._decompressor.eof):
+                raise EOFError
+        return data
+
+    def has_rest(self) -> bool:
+        """Whether bytes follow the end of the stream."""
+        return bool(self._decompressor.unused_data or self._source.read(1))
 
 
 class _Gzip:
@@ -159,57 +199,29 @@ def _salvage(member: Any, data: bytes) -> bytes:
     return b"".join(parts)
 
 
-class _Zstd:
-    """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the
-    data (measured, 0.25)."""
+class _Resumed:
+    """Streams whose decompressors drop what they have when they fail."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._count, self._step = source, 0, 0
-        self._stream = self._open()
-
-    def _open(self) -> Any:
-        import pyarrow as pa
-
-        return pa.CompressedInputStream(pa.PythonFile(Kept(self._source), mode="r"), "zstd")
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
-        try:
-            data: bytes = self._stream.read(min(size, self._step or size))
-        except (OSError, ValueError) as error:
-            if self._step == 1:
-                raise (EOFError if "Truncated" in str(error) else Damaged) from error
-            # pyarrow drops what it has when it fails: come back to this place and go on in small steps, then byte by
-            # byte, until it fails again.
-            self._source.seek(0)
-            self._stream, self._step, left = self._open(), 1 if self._step else 1024, self._count
-            while left:
-                left -= len(self._stream.read(min(left, 1 << 16)))
-            return self.read(size)
-        self._count += len(data)
-        return data
-
-
-class _Streams:
-    """bzip2 or xz streams one behind another, zero padding between and after them."""
-
-    def __init__(self, source: IO[bytes], *, is_xz: bool) -> None:
-        self._source, self._is_xz, self._count, self._step = source, is_xz, 0, 0
         self._restart()
 
     def _restart(self) -> None:
-        self._input, self._num_streams = b"", 0
-        self._stream: Any = None
+        """Begin to expand the source, which is at its start."""
+        raise NotImplementedError
+
+    def _next(self, size: int) -> bytes:
+        """As `read`, with all that the decompressor holds lost where it raises."""
+        raise NotImplementedError
 
     def read(self, size: int) -> bytes:
         """The next bytes, at most `size`; none at the end. Raises EOFError where the stream is cut."""
         try:
             data = self._next(min(size, self._step or size))
-        except Damaged:
+        except Damaged as error:
             if self._step == 1:
-                raise
-            # The decompressors drop what they have when they fail: come back to this place and go on in small steps,
-            # then byte by byte, until they fail again.
+                raise (EOFError if isinstance(error, _Truncated) else Damaged) from error
+            # come back to this place and go on in small steps, then byte by byte, until it fails again
             self._source.seek(0)
             self._restart()
             self._step, left = 1 if self._step else 1024, self._count
@@ -218,6 +230,38 @@ class _Streams:
             return self.read(size)
         self._count += len(data)
         return data
+
+
+class _Truncated(Damaged):
+    """They end too early."""
+
+
+class Zstd(_Resumed):
+    """Zstandard frames through pyarrow, and not zstandard, whose stream reader takes a cut frame for the end of the
+    data (measured, 0.25)."""
+
+    def _restart(self) -> None:
+        import pyarrow as pa
+
+        self._stream = pa.CompressedInputStream(pa.PythonFile(Kept(self._source), mode="r"), "zstd")
+
+    def _next(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except (OSError, ValueError) as error:
+            raise (_Truncated if "Truncated" in str(error) else Damaged) from error
+
+
+class _Streams(_Resumed):
+    """bzip2 or xz streams one behind another, zero padding between and after them."""
+
+    def __init__(self, source: IO[bytes], *, is_xz: bool) -> None:
+        self._is_xz = is_xz
+        super().__init__(source)
+
+    def _restart(self) -> None:
+        self._input, self._num_streams = b"", 0
+        self._stream: Any = None
 
     def _next(self, size: int) -> bytes:
         data = b""
@@ -231,9 +275,8 @@ class _Streams:
                 data = self._stream.decompress(more, size)
             except (lzma.LZMAError, OSError, ValueError) as error:  # of these the source raises none: it is read before
                 if "limit" in str(error):
-                    raise UnreadableItem(
-                        1008, f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}"
-                    ) from error
+                    reason = f"the xz stream takes more memory to expand than window_bytes={MAX_WINDOW_BYTES}"
+                    raise UnreadableItem(1008, reason) from error
                 raise Damaged from error
             if self._stream.eof:
                 self._input, self._stream = self._stream.unused_data + self._input, None
@@ -241,14 +284,12 @@ class _Streams:
 
     def _start_stream(self) -> bool:
         """Whether another stream begins."""
-        while True:
-            if self._num_streams:
-                self._input = self._input.lstrip(b"\0")
-            if self._input:
-                break
+        padding = b"\0" if self._num_streams else b""
+        while not (padded := self._input.lstrip(padding)):
             self._input = self._source.read(_INPUT_BYTES)
             if not self._input:
                 return False
+        self._input = padded
         mark = _XZ if self._is_xz else b"BZh"
         if self._num_streams and self._input[: len(mark)] != mark[: len(self._input)]:
             raise Damaged  # and no stream that was cut
@@ -259,7 +300,7 @@ class _Streams:
 
 _DECODERS: dict[str, Callable[[IO[bytes]], Decoder]] = {
     "gzip": _Gzip,
-    "zstd": _Zstd,
+    "zstd": Zstd,
     "bzip2": partial(_Streams, is_xz=False),
     "xz": partial(_Streams, is_xz=True),
 }

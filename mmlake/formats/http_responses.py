@@ -1,23 +1,23 @@
-"""HTTP responses as a crawl stores them: status line and headers, parsed; the body begins behind them."""
+"""HTTP responses as a crawl stores them: status line and headers parsed; bodies undone, chunks joined (RFC 9112) and
+content encodings expanded (RFC 9110), each with a limit on what comes out."""
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import IO
 
 from mmlake.errors import UnreadableItem
-from mmlake.formats.http_bodies import codings_of
+from mmlake.formats.compression import Damaged, Expanded, Inflater, Stepwise, compression_of, expanded
+from mmlake.optional import need
+from mmlake.streams import Converted, Kept
 
 MAX_HEADER_BYTES = 1 << 18
 _KEPT = (
-    "content-type",
-    "content-language",
-    "last-modified",
-    "etag",
-    "x-robots-tag",
-    "tdm-reservation",
-    "content-disposition",
+    *("content-type", "content-language", "last-modified", "etag"),
+    *("x-robots-tag", "tdm-reservation", "content-disposition"),
 )
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})(?: |\r|\n|$)")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
@@ -71,3 +71,110 @@ def kept_headers(headers: Iterable[Header]) -> dict[str, str]:
     """The headers that rows keep, which say something of the content: the first of each name."""
     by_name = dict(reversed(tuple(headers)))
     return {name: by_name[name] for name in _KEPT if name in by_name}
+
+
+ACCEPTED = "gzip, deflate"  # what is asked for; crawls may hold br and zstd as well
+
+_STEP_BYTES = 1 << 16
+_MAX_CODINGS = 4  # nobody encodes a body five times but to hide a bomb
+
+
+def codings_of(header: str | None) -> tuple[str, ...]:
+    """The content codings that a header names, in the order of their application; without `identity`."""
+    names = (name.strip().lower().removeprefix("x-") for name in (header or "").split(","))
+    return tuple(name for name in names if name and name != "identity")
+
+
+def decoded(source: IO[bytes], codings: tuple[str, ...], *, limit_bytes: int) -> IO[bytes]:
+    """The body behind its content codings, for reading in order; the source itself where there are none.
+
+    A coding that the bytes plainly do not have was undone by whoever stored them, and is passed over. Reading raises
+    UnreadableItem:
+    1002 where the stream is cut, 1003 where it is damaged, 1008 past the limit. source: at its start, seekable.
+    """
+    if len(codings) > _MAX_CODINGS:
+        raise UnreadableItem(1003, f"num_content_codings={len(codings)} not in [0, {_MAX_CODINGS}]")
+    for coding in reversed(codings):
+        buffered = source if isinstance(source, io.BufferedReader) else io.BufferedReader(Kept(source), _STEP_BYTES)
+        head = buffered.peek(4)[:4]
+        if coding in ("gzip", "zstd"):
+            source = expanded(buffered, coding, limit_bytes=limit_bytes) if compression_of(head) == coding else buffered
+        elif coding in ("deflate", "br"):
+            decoder = Stepwise(buffered, _inflater(head) if coding == "deflate" else _Brotli())
+            stream = Expanded(buffered, decoder, name=coding, limit_bytes=limit_bytes)
+            source = io.BufferedReader(stream, _STEP_BYTES)
+        else:
+            raise UnreadableItem(1003, f"content coding {coding[:40]!r} is none of gzip, deflate, br and zstd")
+    return source
+
+
+def _inflater(head: bytes) -> Inflater:
+    """deflate is the zlib format (RFC 9110, 8.4.1.2), but servers send raw streams under its name too."""
+    wrapped = len(head) >= 2 and head[0] & 0x0F == 8 and (head[0] << 8 | head[1]) % 31 == 0
+    return Inflater(15 if wrapped else -15)
+
+
+class _Brotli:
+    """Brotli's decompressor with the interface of those of bz2 and lzma."""
+
+    def __init__(self) -> None:
+        self._brotli = need("brotli", extra="web", purpose="reading a body in Brotli")
+        self._decompressor = self._brotli.Decompressor()
+        self._output = b""  # expanded already: it gives more at a time than it is asked for
+
+    @property
+    def needs_input(self) -> bool:
+        # What it holds back must be taken out with empty input before it accepts more.
+        return not self._output and self._decompressor.can_accept_more_data()
+
+    @property
+    def eof(self) -> bool:
+        return not self._output and self._decompressor.is_finished()
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        try:
+            found = self._output or self._decompressor.process(data, output_buffer_limit=size)
+        except self._brotli.error as error:
+            raise Damaged from error
+        self._output = found[size:]
+        return bytes(found[:size])
+
+
+def dechunked(source: IO[bytes]) -> IO[bytes]:
+    """The body without its chunk marks; the body as it is where it has none, since many crawlers join chunks and
+    keep the header."""
+    start = source.tell()
+    first = source.readline(80)
+    source.seek(start)
+    if _chunk_size(first) is None:
+        return source
+    return io.BufferedReader(_Dechunked(source), _STEP_BYTES)
+
+
+def _chunk_size(line: bytes) -> int | None:
+    digits = line.partition(b";")[0].strip()
+    if not line.endswith(b"\n") or not 0 < len(digits) <= 16 or digits.strip(b"0123456789abcdefABCDEF"):
+        return None
+    return int(digits, 16)
+
+
+class _Dechunked(Converted):
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source, self._left, self._count, self._has_ended = source, 0, 0, False
+
+    def next_bytes(self, size: int) -> bytes:
+        if not self._left and not self._has_ended:
+            line = self._source.readline(80)
+            chunk_bytes = _chunk_size(line)
+            if chunk_bytes is None:
+                reason = f"no chunk size stands after {self._count} bytes of the chunked body"
+                raise UnreadableItem(1003 if line else 1002, reason)
+            self._left, self._has_ended = chunk_bytes, chunk_bytes == 0
+        data = self._source.read(min(size, self._left))
+        if self._left and not data:
+            raise UnreadableItem(1002, f"the chunked body stops after {self._count} bytes, inside a chunk")
+        self._left -= len(data)
+        self._count += len(data)
+        if data and not self._left:
+            self._source.readline(80)  # the line end behind the chunk
+        return data

@@ -1,4 +1,4 @@
-"""Which streams a media container has, by a look at its boxes; nothing is decoded and little is read.
+"""Which streams a media container has, by its boxes; nothing is decoded and little is read.
 
 Needed because an mp4, mkv or webm without pictures belongs to audio, and its name often does not say so.
 """

@@ -1,4 +1,4 @@
-"""What bytes are, told from the bytes: magic numbers first, the name's extension only where they are silent.
+"""What bytes are, detected from the bytes: magic numbers first, the name's extension only where they are silent.
 
 Enters: the first bytes of a file and its name. Leaves: a `Kind`. Decodes nothing.
 """
@@ -30,22 +30,15 @@ class Kind:
 
 def _kind(content_type: str, extension: str | None = None) -> Kind:
     family, _, subtype = content_type.partition("/")
-    return Kind(
-        content_type,
-        family if family in RECOGNISED else None,
-        extension or subtype.removeprefix("x-"),
-    )
+    modality = family if family in RECOGNISED else None
+    return Kind(content_type, modality, extension or subtype.removeprefix("x-"))
 
 
 _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"\xff\xd8\xff", _kind("image/jpeg", "jpg")),
     (b"\x89PNG\r\n\x1a\n", _kind("image/png")),
-    (b"GIF87a", _kind("image/gif")),
-    (b"GIF89a", _kind("image/gif")),
-    (b"II*\0", _kind("image/tiff", "tif")),
-    (b"MM\0*", _kind("image/tiff", "tif")),
-    (b"II+\0", _kind("image/tiff", "tif")),
-    (b"MM\0+", _kind("image/tiff", "tif")),
+    *((mark, _kind("image/gif")) for mark in (b"GIF87a", b"GIF89a")),
+    *((mark, _kind("image/tiff", "tif")) for mark in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
     (b"\0\0\0\x0cjP  \r\n\x87\n", _kind("image/jp2")),
     (b"\0\0\0\x0cJXL \r\n\x87\n", _kind("image/jxl")),
     (b"8BPS", _kind("image/vnd.adobe.photoshop", "psd")),
@@ -54,8 +47,7 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"#!AMR", _kind("audio/amr")),
     (b".snd", _kind("audio/basic", "au")),
     (b"caff\0\1", _kind("audio/x-caf")),
-    (b"\0\0\1\xba", _kind("video/mpeg", "mpg")),
-    (b"\0\0\1\xb3", _kind("video/mpeg", "mpg")),
+    *((mark, _kind("video/mpeg", "mpg")) for mark in (b"\0\0\1\xba", b"\0\0\1\xb3")),
     (b"FLV\1", _kind("video/x-flv")),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", _kind("video/x-ms-asf", "asf")),
     (b"%PDF-", _kind("application/pdf")),
@@ -64,8 +56,7 @@ _PREFIXES: tuple[tuple[bytes, Kind], ...] = (
     (b"BZh", _kind("application/x-bzip2", "bz2")),
     (b"\xfd7zXZ\0", _kind("application/x-xz")),
     (b"7z\xbc\xaf\x27\x1c", _kind("application/x-7z-compressed", "7z")),
-    (b"PK\3\4", _kind("application/zip")),
-    (b"PK\5\6", _kind("application/zip")),
+    *((mark, _kind("application/zip")) for mark in (b"PK\3\4", b"PK\5\6")),
     (b"Rar!\x1a\7", _kind("application/vnd.rar", "rar")),
     (b"PAR1", _kind("application/vnd.apache.parquet", "parquet")),
     (b"ARROW1\0\0", _kind("application/vnd.apache.arrow.file", "arrow")),
@@ -87,32 +78,23 @@ _BY_FIRST: dict[int, list[tuple[bytes, Kind]]] = {}  # the prefixes by their fir
 for _prefix, _found in _PREFIXES:
     _BY_FIRST.setdefault(_prefix[0], []).append((_prefix, _found))
 PREFIX_KINDS: tuple[Kind, ...] = tuple(kind for _, kind in _PREFIXES)
-_LOOKED_INTO = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
-_NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not looked into, by first byte
+_COMPRESSED = ("application/gzip", "application/zstd", "application/x-bzip2", "application/x-xz")
+_NUMBERS: dict[bytes, list[tuple[bytes, int]]] = {}  # the same of what is not compressed, by first byte
 for _number, (_prefix, _found) in enumerate(_PREFIXES):
-    if _found.content_type not in _LOOKED_INTO:
+    if _found.content_type not in _COMPRESSED:
         _NUMBERS.setdefault(_prefix[:1], []).append((_prefix, _number))
 _RIFF = {b"WAVE": _kind("audio/wav"), b"AVI ": _kind("video/x-msvideo", "avi"), b"WEBP": _kind("image/webp")}
 _IMAGE_BRANDS = {
-    b"avif": "avif",
-    b"avis": "avif",
-    b"heic": "heic",
-    b"heix": "heic",
-    b"hevc": "heic",
-    b"mif1": "heic",
-    b"msf1": "heic",
+    **dict.fromkeys((b"avif", b"avis"), "avif"),
+    **dict.fromkeys((b"heic", b"heix", b"hevc", b"mif1", b"msf1"), "heic"),
 }
 _AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ", b"F4A ")
-_TAR, _PLAIN, _PAGE, _VTT = (
-    _kind("application/x-tar"),
-    _kind("text/plain", "txt"),
-    _kind("text/html"),
-    _kind("text/vtt"),
-)
+_TAR, _PLAIN = _kind("application/x-tar"), _kind("text/plain", "txt")
+_PAGE, _VTT = _kind("text/html"), _kind("text/vtt")
 _SUBTITLES = Kind("application/x-subrip", "text", "srt")
 # what a file of markup may begin with: a mark, white space, a byte order mark
 _BEFORE_MARKUP = frozenset(b"<\xef \t\n\v\f\r")
-# the same of text that tells its type, subtitles included
+# the same of text that marks its type, subtitles included
 _BEFORE_MARKED = frozenset(bytes([code]) for code in (*_BEFORE_MARKUP, *range(48, 58)))
 _HTML = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
@@ -122,7 +104,7 @@ _SVG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SRT = re.compile(rb"\s*\d+\s*\r?\n\d\d:\d\d:\d\d[,.]\d{1,3} --> ")
-_MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no telling name are numbers rather than text
+_MIN_UNNAMED_BYTES = 32  # a few bytes that are not UTF-8 and have no meaningful name are numbers rather than text
 _CONTROLS = bytes(code for code in range(32) if code not in (9, 10, 12, 13, 27))
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
@@ -157,10 +139,7 @@ _NAME_TYPES = {  # of names whose extension is not the end of their type
     "flv": "video/x-flv", "wmv": "video/x-ms-wmv", "ogv": "video/ogg", "3gp": "video/3gpp", "asf": "video/x-ms-asf",
 }  # fmt: skip
 _NAMES: dict[str, Kind] = {
-    **{
-        extension: Kind(content_type, "text", extension, by_name=True)
-        for extension, content_type in _TEXT_NAMES.items()
-    },
+    **{name: Kind(content_type, "text", name, by_name=True) for name, content_type in _TEXT_NAMES.items()},
     **{
         extension: Kind(_NAME_TYPES.get(extension, f"{modality}/{extension}"), modality, extension, by_name=True)
         for modality, extensions in _MEDIA_NAMES.items()
@@ -169,48 +148,40 @@ _NAMES: dict[str, Kind] = {
 }
 # extensions of images, sound and films
 MEDIA_NAMES = frozenset(extension for extensions in _MEDIA_NAMES.values() for extension in extensions.split())
-# what stands before its first tag may be longer than what is looked at
+# what stands before its first tag may be longer than what is read
 _NAMES["svg"] = Kind("image/svg+xml", None, "svg", by_name=True)
+_SUFFIXES = ("gz", "zst", "bz2", "xz")
 _ALSO_TEXT = frozenset(["ts", "mts"])  # TypeScript's names, too
 _AUDIO_ONLY_NAMES = frozenset(["m4a", "m4b", "mka", "weba", "oga", "ogg", "opus"])
 
 
 def extension_of(name: str) -> str:
-    """The last extension in lower case without its dot, looking through one compression suffix; "" where there is
+    """The last extension in lower case without its dot, below one compression suffix; "" where there is
     none."""
     stem, dot, extension = name.rpartition("/")[2].lower().rpartition(".")
-    if extension in ("gz", "zst", "bz2", "xz"):
-        # ".gz.zst" and no more: the same one or two suffixes as compression is looked through
-        stem, dot, extension = (
-            (f"{stem}{dot}{extension}")
-            .removesuffix(".gz")
-            .removesuffix(".zst")
-            .removesuffix(".bz2")
-            .removesuffix(".xz")
-            .rpartition(".")
-        )
+    if extension in _SUFFIXES:
+        # ".gz.zst" and no more: the same one or two suffixes as compression is undone
+        inner = f"{stem}{dot}{extension}"
+        for suffix in _SUFFIXES:
+            inner = inner.removesuffix(f".{suffix}")
+        stem, dot, extension = inner.rpartition(".")
     return extension if dot and stem else ""
 
 
 def kind_of(
     head: bytes, name: str, *, stream: Callable[[], IO[bytes]] | None = None, extension: str | None = None
 ) -> Kind | None:
-    """The kind of some content, or None where neither bytes nor name tell it.
+    """The kind of some content, or None where neither bytes nor name say it.
 
-    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is told to be
-    sound. extension: of the name, where it was taken from it already.
+    head: its first HEAD_BYTES. stream: opens it for seeking, so that an mp4, mkv or webm without pictures is sound.
+    extension: of the name, where it was taken from it already.
     """
     if extension is None:
         extension = extension_of(name)
-    if (
-        extension == "json"
-        and head[:1] == b"{"
-        and head[4:8] != b"ftyp"
-        and head[4:5] != b"G"
-        and head[1:5] != b"\\rtf"
-        and not is_tar_header(head)
-    ):
-        return _NAMES["json"]  # nothing else begins like a record and has no such mark
+    if extension == "json" and head[:1] == b"{":
+        is_marked = head[4:8] == b"ftyp" or head[4:5] == b"G" or head[1:5] == b"\\rtf"
+        if not is_marked and not is_tar_header(head):
+            return _NAMES["json"]  # nothing else begins like a record and has no such mark
     if (kind := kind_by_magic(head, extension, stream)) is not None:
         return kind
     named = _NAMES.get(extension)
@@ -220,15 +191,14 @@ def kind_of(
         return named
     if named is not None and (extension not in ("txt", "text", "html", "htm") or head[:1] not in _BEFORE_MARKED):
         return named
-    if (text := _text_kind(head)) is not None and (
-        named is not None or _is_utf8(head) or len(head) >= _MIN_UNNAMED_BYTES
-    ):
+    is_sure = named is not None or len(head) >= _MIN_UNNAMED_BYTES or _is_utf8(head)
+    if (text := _text_kind(head) if is_sure else None) is not None:
         return text if named is None or text.content_type != "text/plain" else named
     return named
 
 
 def prefix_number(head: bytes) -> int:
-    """Where in PREFIX_KINDS the kind is that these first bytes are enough to tell; -1 where more is to be looked at."""
+    """Where in PREFIX_KINDS the kind is that these first bytes are enough to detect; -1 where more is to be read."""
     for prefix, number in _NUMBERS.get(head[:1], ()):
         if head.startswith(prefix):
             return number
@@ -236,7 +206,7 @@ def prefix_number(head: bytes) -> int:
 
 
 def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[bytes]] | None = None) -> Kind | None:
-    """The kind that magic numbers tell, or None where they are silent. Plain text has none."""
+    """The kind that magic numbers say, or None where they are silent. Plain text has none."""
     if not head:
         return None
     for prefix, kind in _BY_FIRST.get(head[0], ()):
@@ -252,11 +222,8 @@ def kind_by_magic(head: bytes, extension: str = "", stream: Callable[[], IO[byte
     if four == b"\x1a\x45\xdf\xa3":
         return _matroska_kind(head, extension, stream)
     if four == b"OggS":
-        return (
-            _kind("video/ogg", "ogv")
-            if b"\x80theora" in head or b"\x01video" in head
-            else _kind("audio/ogg", "opus" if b"OpusHead" in head else "ogg")
-        )
+        is_video = b"\x80theora" in head or b"\x01video" in head
+        return _kind("video/ogg", "ogv") if is_video else _kind("audio/ogg", "opus" if b"OpusHead" in head else "ogg")
     if is_tar_header(head):
         return _TAR
     return _weak_magic(head)
@@ -268,11 +235,8 @@ def _iso_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] | Non
         return _kind(f"image/{_IMAGE_BRANDS[brand]}")
     if brand not in _AUDIO_BRANDS:
         streams = media_containers.iso_streams(stream) if stream else frozenset()
-        if (
-            "video" in streams
-            or (not streams and extension not in _AUDIO_ONLY_NAMES)
-            or (streams and "audio" not in streams)
-        ):
+        is_sound = "audio" in streams if streams else extension in _AUDIO_ONLY_NAMES
+        if "video" in streams or not is_sound:
             return _kind("video/quicktime", "mov") if brand == b"qt  " else _kind("video/mp4")
     return _kind("audio/mp4", "m4a")
 
@@ -280,21 +244,14 @@ def _iso_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] | Non
 def _matroska_kind(head: bytes, extension: str, stream: Callable[[], IO[bytes]] | None) -> Kind:
     webm = b"webm" in head[:64]
     streams = media_containers.matroska_streams(stream) if stream else frozenset()
-    sound = streams == {"audio"} or (not streams and extension in _AUDIO_ONLY_NAMES)
-    return _kind(
-        f"{'audio' if sound else 'video'}/{'webm' if webm else 'x-matroska'}",
-        ("weba" if webm else "mka") if sound else ("webm" if webm else "mkv"),
-    )
+    if streams == {"audio"} or (not streams and extension in _AUDIO_ONLY_NAMES):
+        return _kind("audio/webm", "weba") if webm else _kind("audio/x-matroska", "mka")
+    return _kind("video/webm") if webm else _kind("video/x-matroska", "mkv")
 
 
 def _weak_magic(head: bytes) -> Kind | None:
-    if (
-        head[:2] == b"BM"
-        and len(head) >= 18
-        and head[6:10] == b"\0\0\0\0"
-        and head[14] in (12, 40, 52, 56, 64, 108, 124)
-        and head[15:18] == b"\0\0\0"
-    ):
+    is_bmp = head[:2] == b"BM" and len(head) >= 18 and head[6:10] == bytes(4) and head[15:18] == bytes(3)
+    if is_bmp and head[14] in (12, 40, 52, 56, 64, 108, 124):
         return _kind("image/bmp")
     first = head[0]
     if first == 0x47 and len(head) >= 376 and all(head[at] == 0x47 for at in range(0, min(len(head), 565), 188)):
@@ -340,7 +297,7 @@ def is_textual(head: bytes) -> bool:
 
 
 def text_content_type(data: bytes) -> str:
-    """text/html, text/vtt, application/x-subrip or text/plain, told from the first bytes of a text."""
+    """text/html, text/vtt, application/x-subrip or text/plain, detected from the first bytes of a text."""
     if data[:1].isalpha() and not data.startswith(b"WEBVTT"):
         return "text/plain"  # as nearly every text begins
     head = data[:HEAD_BYTES].removeprefix(_BOMS[0])

@@ -22,7 +22,6 @@ from mmlake.streams import Window
 BLOCK = 512
 _ZEROS = bytes(BLOCK)
 _MAX_EXTENSION_BYTES = 1 << 20  # of a long name or a PAX record
-_FILE = ord("0")
 _REGULAR = b"0\x007"
 _LINKS = {
     ord("1"): "hard link",
@@ -39,7 +38,7 @@ _ONES = np.ones(BLOCK, np.float32)
 _OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
 _DIRECTORY = ord("5")
 _IN_RUNS = b"0\x005"  # the types of headers that runs are made of
-_TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be heeded
+_TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be obeyed
 
 
 class TarMember(NamedTuple):
@@ -62,7 +61,7 @@ class CutMember(UnreadableItem):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Members that lie one behind the other, each told by a single header: regular files with safe names."""
+    """Members that lie one behind the other, each described by a single header: regular files with safe names."""
 
     names: str  # with a zero between each two: no name holds one
     offsets: list[int]
@@ -123,10 +122,8 @@ def walk(window: Window, *, head_bytes: int, whole_bytes: int = 0, most: RunSize
         size = _number(fields["size"], at) if "size" in fields else size
         member, body, size = _member(window, header, fields, body, size, end)
         if body + size > end:
-            raise CutMember(
-                f"the archive ends at byte {end}, inside a member that reaches byte {body + size}",
-                member.name if member else "",
-            )
+            reason = f"the archive ends at byte {end}, inside a member that reaches byte {body + size}"
+            raise CutMember(reason, member.name if member else "")
         if member is not None:
             yield member
         at = body + _padded(size)
@@ -145,13 +142,8 @@ class _Runs:
     def from_(self, at: int) -> tuple[Run | None, int]:
         """(the members from there on that are of the plainest forms, None where the first is not; where the next
         header stands)."""
-        read, held, end, width, whole_bytes = (
-            self._window.read,
-            self._window.held,
-            self._end,
-            self._width,
-            self._whole_bytes,
-        )
+        read, held, end, width = self._window.read, self._window.held, self._end, self._width
+        whole_bytes = self._whole_bytes
         # a size below 0: no member
         blocks, places, sizes, heads, start = list[bytes](), list[int](), list[int](), list[bytes](), at
         num_headers, last = self._most.num_headers, min(end - BLOCK, at + self._most.size_bytes)
@@ -160,8 +152,8 @@ class _Runs:
             if block[156:157] == b"x":
                 if not self._has_times:
                     self._has_times, block = True, read(at, width + 2 * BLOCK)
-                told = _TIME.match(block, BLOCK, 2 * BLOCK)
-                if told is None or block[124:135] != b"%011o" % int(told[1]) or told.end() != BLOCK + int(told[1]):
+                time = _TIME.match(block, BLOCK, 2 * BLOCK)
+                if time is None or block[124:135] != b"%011o" % int(time[1]) or time.end() != BLOCK + int(time[1]):
                     break
                 blocks.append(block[:width])
                 places.append(at)
@@ -189,19 +181,15 @@ class _Runs:
         if not blocks:
             return None, start
         names = _names(blocks, sizes, width)
-        if len(names) < len(blocks):  # what follows is looked at by itself
+        if len(names) < len(blocks):  # what follows is read by itself
             at = places[len(names)]
         if not names:
             return None, start
         if len(names) == len(sizes) and min(sizes) >= 0:  # as in most archives
             return Run("\0".join(names), [place + BLOCK for place in places], sizes, heads), at
-        members = [which for which in range(len(names)) if sizes[which] >= 0]
-        return Run(
-            "\0".join([names[which] for which in members]),
-            [places[which] + BLOCK for which in members],
-            [sizes[which] for which in members],
-            [heads[which] for which in members],
-        ), at
+        members = [one for one in zip(names, places, sizes, heads, strict=False) if one[2] >= 0]
+        names, places, sizes, heads = map(list, zip(*members, strict=True)) if members else ([], [], [], [])
+        return Run("\0".join(names), [place + BLOCK for place in places], sizes, heads), at
 
 
 def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
@@ -213,16 +201,10 @@ def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
     digits = headers[:, 148 : 148 + _SUM_DIGITS] - ord("0")  # what is below "0" wraps to far above 7
     blanks = headers[:, 154:156]
     # A product of floats, which hold sums of 512 bytes exactly, takes a third of the time of a sum of bytes.
-    sums = (
-        (headers[:, :BLOCK].astype(np.float32) @ _ONES).astype(np.int64)
-        - headers[:, 148:156].sum(axis=1, dtype=np.int64)
-        + 8 * 32
-    )
-    is_plain = (
-        (sums == digits.astype(np.int64) @ _OCTAL_PLACES)
-        & (digits <= 7).all(axis=1)
-        & ((blanks == 0) | (blanks == 32)).all(axis=1)
-    )
+    whole = (headers[:, :BLOCK].astype(np.float32) @ _ONES).astype(np.int64)
+    sums = whole - headers[:, 148:156].sum(axis=1, dtype=np.int64) + 8 * 32
+    is_octal = (digits <= 7).all(axis=1) & ((blanks == 0) | (blanks == 32)).all(axis=1)
+    is_plain = is_octal & (sums == digits.astype(np.int64) @ _OCTAL_PLACES)
     num_plain = len(blocks) if is_plain.all() else int(is_plain.argmin())
     raw = np.ascontiguousarray(headers[:num_plain, :100]).view("S100")[:, 0].tolist()
     text = b"\0".join(raw)
@@ -230,9 +212,8 @@ def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
         names = [plain_name(block) for block in blocks[:num_plain]]
     else:
         names = _text(text).split("\0") if raw else []
-    return names[
-        : next((at for at, name in enumerate(names) if sizes[at] >= 0 and _unsafe_name(name) is not None), num_plain)
-    ]
+    unsafe = (at for at, name in enumerate(names) if sizes[at] >= 0 and _unsafe_name(name) is not None)
+    return names[: next(unsafe, num_plain)]
 
 
 def _member(
@@ -245,29 +226,22 @@ def _member(
     if flag in _SKIPPED:
         return None, body, size
     if flag in _LINKS:
-        if flag != _HARD_LINK or (unsafe := _unsafe_name(name)) is not None:
-            return (
-                TarMember(name, body, 0, unsafe if flag == _HARD_LINK else f"the member is a {_LINKS[flag]}"),
-                body,
-                0,
-            )
+        if flag != _HARD_LINK:
+            return TarMember(name, body, 0, f"the member is a {_LINKS[flag]}"), body, 0
+        if (unsafe := _unsafe_name(name)) is not None:
+            return TarMember(name, body, 0, unsafe), body, 0
         link = fields.get("linkpath") or _text(header[157:257].partition(b"\0")[0])
-        return (
-            TarMember(name, body, 0, "the member is a hard link to what the archive does not hold before it", link),
-            body,
-            0,
-        )
-    if flag == ord("S"):
-        more = header[482]  # whether a block with the rest of the map follows
-        while more:
-            more = _block(window, body, end)[504]
-            body += BLOCK
-        return TarMember(name, body, size, "the member is a sparse file"), body, size
-    if fields and any(field.startswith("GNU.sparse.") for field in fields):
-        return TarMember(name, body, size, "the member is a sparse file"), body, size
-    if flag not in _REGULAR:
-        return TarMember(name, body, size, f"the member has the unknown type {chr(flag)!r}"), body, size
-    return TarMember(name, body, size, _unsafe_name(name)), body, size
+        unsafe = "the member is a hard link to what the archive does not hold before it"
+        return TarMember(name, body, 0, unsafe, link), body, 0
+    more = flag == ord("S") and header[482]  # whether a block with the rest of the map of a sparse file follows
+    while more:
+        more = _block(window, body, end)[504]
+        body += BLOCK
+    if flag == ord("S") or (fields and any(field.startswith("GNU.sparse.") for field in fields)):
+        unsafe = "the member is a sparse file"
+    else:
+        unsafe = _unsafe_name(name) if flag in _REGULAR else f"the member has the unknown type {chr(flag)!r}"
+    return TarMember(name, body, size, unsafe), body, size
 
 
 def _unsafe_name(name: str) -> str | None:
@@ -290,9 +264,9 @@ def _check_end(window: Window, at: int, end: int) -> None:
         raise UnreadableItem(1001, f"a single zero block stands at byte {at}, where two close an archive")
     tail = window.read(at + 2 * BLOCK, _MAX_TAIL_BYTES)
     if tail.strip(b"\0") or at + 2 * BLOCK + len(tail) < end:
-        raise UnreadableItem(
-            1001, f"{end - at - 2 * BLOCK} bytes that are not all zero follow the archive's end mark at byte {at}"
-        )
+        rest_bytes = end - at - 2 * BLOCK
+        reason = f"{rest_bytes} bytes that are not all zero follow the archive's end mark at byte {at}"
+        raise UnreadableItem(1001, reason)
 
 
 def _check_sum(header: bytes, at: int) -> None:
@@ -309,9 +283,8 @@ def _check_sum(header: bytes, at: int) -> None:
     unsigned = sum(header) - sum(field) + 8 * 32
     # Some old programs summed signed characters.
     if stored not in (unsigned, unsigned - 256 * sum(byte > 127 for byte in header[:148] + header[156:])):
-        raise UnreadableItem(
-            1001, f"the header at byte {at} sums to {unsigned}, its checksum field says {digits[:8]!r}"
-        )
+        reason = f"the header at byte {at} sums to {unsigned}, its checksum field says {digits[:8]!r}"
+        raise UnreadableItem(1001, reason)
 
 
 def _octal(field: bytes, at: int) -> int:
@@ -338,9 +311,8 @@ def _number(text: str, at: int) -> int:
 
 def _extension(window: Window, body: int, size: int, end: int, at: int) -> bytes:
     if size > _MAX_EXTENSION_BYTES:
-        raise UnreadableItem(
-            1001, f"the extension header at byte {at} has size_bytes={size} not in [0, {_MAX_EXTENSION_BYTES}]"
-        )
+        reason = f"the extension header at byte {at} has size_bytes={size} not in [0, {_MAX_EXTENSION_BYTES}]"
+        raise UnreadableItem(1001, reason)
     if body + _padded(size) > end:
         raise UnreadableItem(1002, f"the archive ends at byte {end}, inside the extension header at byte {at}")
     return window.read(body, size)
@@ -359,11 +331,8 @@ def _pax(data: bytes, at: int) -> dict[str, str]:
             raise UnreadableItem(1001, f"the PAX record {start} bytes into the header at byte {at} does not parse")
         fields[_text(key)] = _text(value[:-1])
         start += length
-    return {
-        key: value
-        for key, value in fields.items()
-        if key in ("path", "size", "linkpath") or key.startswith("GNU.sparse.")
-    }
+    kept = [key for key in fields if key in ("path", "size", "linkpath") or key.startswith("GNU.sparse.")]
+    return {key: fields[key] for key in kept}
 
 
 def plain_name(header: bytes) -> str:

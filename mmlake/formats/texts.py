@@ -10,12 +10,12 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import IO, Any, NoReturn, Protocol
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats.charsets import markup_charset
-from mmlake.formats.limits import Limits
 from mmlake.records import canonical_json
 
 _BOMS = (
@@ -42,6 +42,35 @@ _BROAD = re.compile(rb"[\xc4-\xef]|\\u")  # one that makes it take two
 _MIN_GUESS_BYTES = 32  # fewer bytes fit every 8-bit encoding equally well
 
 
+class Limits(Protocol):
+    """Bounds that whoever reads sets, and that hold before anything is expanded or parsed; sizes in bytes.
+    `SourceSettings` is one set of them."""
+
+    @property
+    def max_shard_bytes(self) -> int:
+        """What a compressed file may expand to."""
+
+    @property
+    def max_line_bytes(self) -> int:
+        """One line or record."""
+
+    @property
+    def max_json_values(self) -> int:
+        """Values of one JSON record."""
+
+    @property
+    def max_json_depth(self) -> int:
+        """Levels of nesting of one JSON record."""
+
+    @property
+    def max_decoded_bytes(self) -> int:
+        """What one record may take in memory."""
+
+    @property
+    def max_charset_mess_fraction(self) -> float:
+        """The "chaos" of charset-normalizer's best guess, 0..1, up to which it is believed."""
+
+
 def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -> tuple[str, str]:
     """(text without byte order mark, name of its encoding). Raises UnreadableItem 1004.
 
@@ -57,15 +86,12 @@ def decode_text(data: bytes, *, settings: Limits, declared: str | None = None) -
         text = data.decode()
     except UnicodeDecodeError:
         declared = declared or markup_charset(data)
-        if declared is not None and (declared_text := _declared(data, declared)) is not None:
+        if declared and (declared_text := _declared(data, declared)) is not None:
             return declared_text, declared
         encoding = _guess(data, settings)
         return _decoded(data, encoding), encoding
-    if (
-        declared is not None
-        and declared.startswith("iso2022")
-        and (declared_text := _declared(data, declared)) is not None
-    ):
+    is_shifted = declared is not None and declared.startswith("iso2022")
+    if declared and is_shifted and (declared_text := _declared(data, declared)) is not None:
         return declared_text, declared
     shifted = _wide_encoding(data) or _escaped_encoding(data)
     return (_decoded(data, shifted), shifted) if shifted else (text, "utf-8")
@@ -77,9 +103,8 @@ def _decoded(data: bytes, encoding: str) -> str:
         text.encode()
         return text
     except UnicodeError as error:
-        raise UnreadableItem(
-            1004, f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not"
-        ) from error
+        reason = f"the text is marked or recognized as {encoding} but byte {getattr(error, 'start', 0)} is not"
+        raise UnreadableItem(1004, reason) from error
 
 
 def _declared(data: bytes, encoding: str) -> str | None:
@@ -115,21 +140,16 @@ def _guess(data: bytes, settings: Limits) -> str:
     wide = _wide_encoding(data)
     if wide:
         return wide
-    if len(data) < _MIN_GUESS_BYTES:
-        raise UnreadableItem(
-            1004,
-            f"not UTF-8, and num_bytes={len(data)} not in [{_MIN_GUESS_BYTES}, inf), too few to tell another encoding",
-        )
+    if (size := len(data)) < _MIN_GUESS_BYTES:
+        reason = f"num_bytes={size} not in [{_MIN_GUESS_BYTES}, inf), too few to detect another encoding"
+        raise UnreadableItem(1004, f"not UTF-8, and {reason}")
     matches = from_bytes(data[:_GUESS_BYTES])
     best = matches.best()
     if best is None:
         raise UnreadableItem(1004, "not UTF-8, and no other encoding gives text")
-    if best.chaos > settings.max_charset_mess_fraction:
-        raise UnreadableItem(
-            1004,
-            f"not UTF-8; mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, "
-            f"{settings.max_charset_mess_fraction}]",
-        )
+    if best.chaos > (most := settings.max_charset_mess_fraction):
+        reason = f"mess_fraction={best.chaos:.3f} of the best guess {best.encoding} not in [0, {most}]"
+        raise UnreadableItem(1004, f"not UTF-8; {reason}")
     # Western texts without rare letters tie between a dozen code pages; the one that the web is written in is then
     # meant.
     tied = {match.encoding for match in matches if match.chaos <= best.chaos and match.coherence >= best.coherence}
@@ -221,13 +241,8 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite
 def _check_depth(value: Any, settings: Limits) -> None:
     level = [value]
     for _ in range(settings.max_json_depth):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
+        children = chain.from_iterable(node.values() if isinstance(node, dict) else node for node in level)
+        if not (level := [child for child in children if isinstance(child, (dict, list))]):
             return
     raise UnreadableItem(1003, _depth_reason(settings))
 
@@ -245,14 +260,14 @@ def metadata_text(metadata: dict[str, Any]) -> str | None:
     """
     if not metadata:
         return None
-    if _is_widened(metadata.values()):
-        return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    text = canonical_json(metadata)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text
+    if not _is_widened(metadata.values()):
+        text = canonical_json(metadata)
+        try:
+            text.encode()
+            return text
+        except UnicodeEncodeError:
+            pass
+    return json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def _is_widened(values: Iterable[Any]) -> bool:
@@ -260,13 +275,11 @@ def _is_widened(values: Iterable[Any]) -> bool:
     with metadata asks: 1 us for nine fields."""
     for value in values:
         kind = type(value)
-        if kind is str:
-            if len(value) > _LONG_CHARS and not value.isascii() and _is_shorter_escaped(value):
-                return True
-        elif kind is list:
-            if _is_widened(value):
-                return True
-        elif kind is dict and (_is_widened(value.values()) or _is_widened(value)):
+        if (
+            (kind is str and len(value) > _LONG_CHARS and not value.isascii() and _is_shorter_escaped(value))
+            or (kind is list and _is_widened(value))
+            or (kind is dict and (_is_widened(value.values()) or _is_widened(value)))
+        ):
             return True
     return False
 
@@ -287,3 +300,17 @@ def encoded(text: str) -> bytes:
 def printable(name: str) -> str:
     """The name as a table can hold it: bytes that are no UTF-8 are written as escapes."""
     return name if name.isascii() else name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def lines_of(stream: IO[bytes], limit_bytes: int) -> Iterator[bytes | int]:
+    """Each line without its end, or the size of one that is over the limit. Iterating raises what reading raises,
+    after the whole lines."""
+    while line := stream.readline(limit_bytes + 2):
+        size, ended = len(line), line.endswith(b"\n")
+        line = line.rstrip(b"\r\n")  # under the same name: the line would be held twice while its record is read
+        if len(line) <= limit_bytes:
+            yield line
+            continue
+        while not ended and (line := stream.readline(1 << 20)):
+            size, ended = size + len(line), line.endswith(b"\n")
+        yield size

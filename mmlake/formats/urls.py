@@ -14,11 +14,11 @@ _EXTENSIONS = {
     "html": "html",
     "xhtml+xml": "html",
     "plain": "txt",
+    "markdown": "md",
     "jpeg": "jpg",
     "mpeg": "mp3",
     "quicktime": "mov",
     "x-wav": "wav",
-    "markdown": "md",
 }
 _USER = re.compile(r"(?<=://)[^/?#@\s]*@")
 # What signed addresses of S3, Google, Azure and CloudFront carry, and what others call their secrets.

@@ -18,9 +18,11 @@ from functools import cached_property
 from typing import IO, Any
 
 from mmlake.errors import Fault, UnreadableItem
+from mmlake.formats import http_responses
+from mmlake.formats.checksums import Checksum
 from mmlake.formats.compression import MARK_BYTES, compression_of, expanded
-from mmlake.formats.limits import Limits
-from mmlake.formats.texts import printable
+from mmlake.formats.http_responses import MAX_HEADER_BYTES, HttpResponse, response_of
+from mmlake.formats.texts import Limits, printable
 from mmlake.formats.urls import redacted
 from mmlake.streams import Kept, Slice
 
@@ -39,36 +41,12 @@ _KEPT = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "warc-tr
          "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date", "warc-profile")  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Damage:
-    """A stretch of the file that is no whole record."""
-
-    member: str
-    fault: Fault
-    fields: tuple[tuple[str, str], ...] = ()  # of its header, where that was read
-    stop: int | None = None  # the byte behind it, where that was sought already
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        return _metadata(self.fields)
-
-    def passed(self, member: str) -> bool:
-        """Whether a record of that name can no longer come."""
-        return _place(self.member) > _place(member)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Record:
-    """One record: its header, and its block to be read from the file or the expanded bytes that hold it."""
-
+class _Stretch:
     # "record:<byte of the file where it, or its gzip member, starts>", "+<byte in the expanded member>" behind it where
     # that is not 0
     member: str
-    fields: tuple[tuple[str, str], ...]
-    file: IO[bytes]
-    start: int  # of the block in `file`
-    size_bytes: int  # of the block
-    plain: bool  # whether `file` is the file as it lies on disk
+    fields: tuple[tuple[str, str], ...] = ()  # of its header, where that was read
 
     @cached_property
     def _by_name(self) -> dict[str, str]:
@@ -80,31 +58,44 @@ class Record:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return _metadata(self.fields)
-
-    def block(self, skip_bytes: int = 0) -> io.BufferedReader:
-        """The block, or what follows its first bytes, for reading and seeking."""
-        return io.BufferedReader(
-            Slice(self.file, self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)), 1 << 16
-        )
-
-    def extent(self, skip_bytes: int) -> tuple[int, int] | None:
-        """(offset, size) in bytes of the block behind its first bytes, where the file on disk holds it as it is."""
-        return (self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)) if self.plain else None
+        found = self._by_name
+        return {name.removeprefix("warc-").replace("-", "_"): redacted(found[name]) for name in _KEPT if name in found}
 
     def passed(self, member: str) -> bool:
         """Whether a record of that name can no longer come."""
         return _place(self.member) > _place(member)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Damage(_Stretch):
+    """A stretch of the file that is no whole record."""
+
+    fault: Fault
+    stop: int | None = None  # the byte behind it, where that was sought already
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(_Stretch):
+    """One record: its header, and its block to be read from the file or the expanded bytes that hold it."""
+
+    file: IO[bytes]
+    start: int  # of the block in `file`
+    size_bytes: int  # of the block
+    plain: bool  # whether `file` is the file as it lies on disk
+
+    def block(self, skip_bytes: int = 0) -> io.BufferedReader:
+        """The block, or what follows its first bytes, for reading and seeking."""
+        size_bytes = max(0, self.size_bytes - skip_bytes)
+        return io.BufferedReader(Slice(self.file, self.start + skip_bytes, size_bytes), 1 << 16)
+
+    def extent(self, skip_bytes: int) -> tuple[int, int] | None:
+        """(offset, size) in bytes of the block behind its first bytes, where the file on disk holds it as it is."""
+        return (self.start + skip_bytes, max(0, self.size_bytes - skip_bytes)) if self.plain else None
+
+
 def _place(member: str) -> tuple[int, int]:
     at, _, inner = member.removeprefix("record:").partition("+")
     return (int(at), int(inner or 0)) if at.isdigit() else (0, 0)
-
-
-def _metadata(fields: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-    by_name = dict(reversed(fields))
-    return {name.removeprefix("warc-").replace("-", "_"): redacted(by_name[name]) for name in _KEPT if name in by_name}
 
 
 def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Record | Damage]:
@@ -120,10 +111,9 @@ def records(file: IO[bytes], *, settings: Limits, start: int = 0) -> Iterator[Re
     elif compression is not None:
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
             file.seek(0)
-            broken = _expand(file, spool, compression, settings)
-            yield from _marked(
-                _walk(spool, 0, spool.tell(), _label(None), plain=False), broken, _label(None)(spool.tell())
-            )
+            broken, label = _expand(file, spool, compression, settings), _label(None)
+            size = spool.tell()
+            yield from _marked(_walk(spool, 0, size, label, plain=False), broken, label(size))
     else:
         size = file.seek(0, io.SEEK_END)
         yield from _walk(file, start, size, _label(None), plain=True)
@@ -153,9 +143,8 @@ def _members(file: IO[bytes], settings: Limits, start: int) -> Iterator[Record |
         if file.read(3) != _GZIP:
             found = _next_member(file, at, size)
             if found < size or not _is_padding(file, at, size):
-                yield Damage(
-                    member=f"record:{at}", fault=Fault(1003, f"bytes {at} to {found} belong to no gzip member")
-                )
+                fault = Fault(1003, f"bytes {at} to {found} belong to no gzip member")
+                yield Damage(member=f"record:{at}", fault=fault)
             at = found
             continue
         with tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
@@ -172,15 +161,13 @@ def _inflate(file: IO[bytes], at: int, spool: IO[bytes], limit_bytes: int) -> tu
     while not inflater.eof:
         data = data or file.read(_INPUT_BYTES)
         if not data:
-            return at, Fault(
-                1002, f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark"
-            )
+            reason = f"the gzip member at byte {at} stops after {count} expanded bytes, before its end mark"
+            return at, Fault(1002, reason)
         try:
             part = inflater.decompress(data, _CHUNK_BYTES)
         except zlib.error:
-            return at, Fault(
-                1003, f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum"
-            )
+            reason = f"the gzip member at byte {at} is damaged after {count} expanded bytes, or fails its checksum"
+            return at, Fault(1003, reason)
         data = inflater.unconsumed_tail
         count += len(part)
         if count > limit_bytes:
@@ -224,12 +211,12 @@ def _marked(found: Iterator[Record | Damage], broken: Fault | None, member: str)
     if broken is None:
         yield from found
         return
-    last: Record | Damage | None = None
-    for item in found:
-        if last is not None:
+    last: Record | Damage = Damage(member=member, fault=broken)
+    for number, item in enumerate(found):
+        if number:
             yield last
         last = item
-    yield Damage(member=last.member if last else member, fault=broken, fields=last.fields if last else ())
+    yield Damage(member=last.member, fault=broken, fields=last.fields)
 
 
 def _walk(file: IO[bytes], at: int, size: int, label: Any, *, plain: bool) -> Iterator[Record | Damage]:
@@ -255,12 +242,8 @@ def _head(file: IO[bytes], at: int) -> bytes:
         file.seek(at)
         head = file.read(size_bytes)
         inner = head.lstrip(b"\r\n")
-        if (
-            len(head) < size_bytes
-            or size_bytes >= _MAX_HEADER_BYTES
-            or _BLANK_LINE.search(inner)
-            or b"\n" + MARK in inner
-        ):
+        is_all = len(head) < size_bytes or size_bytes >= _MAX_HEADER_BYTES
+        if is_all or _BLANK_LINE.search(inner) or b"\n" + MARK in inner:
             return head
         size_bytes = min(8 * size_bytes, _MAX_HEADER_BYTES)
 
@@ -268,60 +251,40 @@ def _head(file: IO[bytes], at: int) -> bytes:
 def _record(file: IO[bytes], at: int, head: bytes, size: int, label: Any, *, plain: bool) -> Record | Damage:
     """The record at this byte, or why there is none. Its length must lead to the end of the file or to another
     record."""
+    fields: tuple[tuple[str, str], ...] = ()
+
+    def damage(code: int, reason: str, stop: int | None = None) -> Damage:
+        return Damage(member=label(at), fields=fields, fault=Fault(code, reason), stop=stop)
+
     if not head.startswith(MARK):
-        return Damage(
-            member=label(at),
-            fault=Fault(
-                1002 if MARK.startswith(head) else 1003,
-                f"no record starts at byte {at} of the expanded file"
-                if not plain
-                else f"no record starts at byte {at}",
-            ),
-        )
+        where = f"byte {at}" if plain else f"byte {at} of the expanded file"
+        return damage(1002 if MARK.startswith(head) else 1003, f"no record starts at {where}")
     blank, other = _BLANK_LINE.search(head), head.find(b"\n" + MARK)
     if other >= 0 and (blank is None or other < blank.start()):
         count, last = _cut_headers(file, at + other + 1, size)
-        cut = (
-            f"{count} record headers from byte {at} to {last} each end"
-            if count > 1
-            else f"the record header at byte {at} ends"
-        )
-        return Damage(member=label(at), fault=Fault(1003, f"{cut} where another record starts"), stop=last)
+        many, one = f"{count} record headers from byte {at} to {last} each end", f"the record header at byte {at} ends"
+        return damage(1003, f"{many if count > 1 else one} where another record starts", stop=last)
     if blank is None:
         if at + len(head) >= size:
-            return Damage(member=label(at), fault=Fault(1002, f"the file ends inside the record header at byte {at}"))
-        return Damage(
-            member=label(at),
-            fault=Fault(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes"),
-        )
+            return damage(1002, f"the file ends inside the record header at byte {at}")
+        return damage(1003, f"the record header at byte {at} has no end in its first {_MAX_HEADER_BYTES} bytes")
     fields = _fields(head[: blank.start()])
     length = next((value for name, value in fields if name == "content-length"), "")
     if not (length.isascii() and length.isdigit() and len(length) < 20):
-        return Damage(
-            member=label(at),
-            fields=fields,
-            fault=Fault(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number"),
-        )
+        return damage(1003, f"the record at byte {at} has the Content-Length {length[:30]!r}, which is no number")
     start = at + blank.end()
     stop = start + int(length)
     if stop > size:
         found = _next_record(file, start, size)  # the header holds no record, as was seen
         reason = f"the record at byte {at} states {length} bytes, {size - start} are there"
-        return Damage(member=label(at), fields=fields, fault=Fault(1003 if found < size else 1002, reason), stop=found)
+        return damage(1003 if found < size else 1002, reason, stop=found)
     file.seek(stop)
     behind = file.read(4 + len(MARK))
     # Two line ends close a record (ISO 28500, 4); some writers make them one, which is believed where another record or
     # the end follows.
-    if (
-        not behind.startswith(b"\r\n\r\n")
-        and stop < size
-        and not (behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)]))
-    ):
-        return Damage(
-            member=label(at),
-            fields=fields,
-            fault=Fault(1003, f"the record at byte {at} states {length} bytes, behind which no record ends"),
-        )
+    is_one = behind[:1] in b"\r\n" and MARK.startswith(behind.lstrip(b"\r\n")[: len(MARK)])
+    if not behind.startswith(b"\r\n\r\n") and stop < size and not is_one:
+        return damage(1003, f"the record at byte {at} states {length} bytes, behind which no record ends")
     return Record(member=label(at), fields=fields, file=file, start=start, size_bytes=int(length), plain=plain)
 
 
@@ -347,18 +310,83 @@ def _cut_headers(file: IO[bytes], at: int, size: int) -> tuple[int, int]:
 
 
 def _fields(head: bytes) -> tuple[tuple[str, str], ...]:
-    lines = (
-        printable(head.decode("utf-8", "surrogateescape"))
-        .replace("\r\n", "\n")
-        .replace("\n ", " ")
-        .replace("\n\t", " ")
-        .split("\n")[1:]
-    )
-    return tuple(
-        (name.strip().lower(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon
-    )
+    text = printable(head.decode("utf-8", "surrogateescape")).replace("\r\n", "\n")
+    lines = text.replace("\n ", " ").replace("\n\t", " ").split("\n")[1:]
+    pairs = (line.partition(":") for line in lines)
+    return tuple((name.strip().lower(), value.strip()) for name, colon, value in pairs if colon)
 
 
 def _next_record(file: IO[bytes], at: int, size: int) -> int:
     """The first byte from there on at which a line starts a record, or the size of the file."""
     return next((found + 1 for found in _occurrences(file, b"\n" + MARK, max(0, at - 1), size)), size)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """The content of one record, to be read as long as the record can be: the HTTP response in it, its body with chunks
+    and content codings undone, its publisher's digests verified (ISO 28500, 5.8 and 5.9)."""
+
+    record: Record
+    response: HttpResponse | None  # of a record of type `response`
+    limit_bytes: int  # of the body, also after its codings are undone
+
+    @classmethod
+    def of(cls, record: Record, *, limit_bytes: int) -> Payload:
+        """The payload of the record. Raises UnreadableItem 1003 for a response that is no HTTP."""
+        if record.field("warc-type") != "response":
+            return cls(record, None, limit_bytes)
+        with record.block() as stream:
+            head = stream.read(MAX_HEADER_BYTES)
+        return cls(record, response_of(head, size_bytes=record.size_bytes), limit_bytes)
+
+    @property
+    def offset(self) -> int:
+        """The byte of the block at which the body starts."""
+        return self.response.size_bytes if self.response else 0
+
+    @property
+    def content_type(self) -> str:
+        """The declared type of the body; "" where there is none."""
+        return (self.response.header("content-type") if self.response else self.record.field("content-type")) or ""
+
+    @property
+    def is_stored_bare(self) -> bool:
+        """Whether the body is in the file as it is, and the record states no digest that it could miss."""
+        if any(self.record.field(f"warc-{name}-digest") for name in ("payload", "block")):
+            return False
+        return self.response is None or not (self.response.is_chunked or self.response.codings)
+
+    def stored(self) -> IO[bytes]:
+        """The body as it is in the record, with chunks and content codings."""
+        return self.record.block(self.offset)
+
+    def open(self) -> IO[bytes]:
+        """The body. Raises UnreadableItem: 1010 where it is not what a digest states; as `http_responses` says."""
+        if self._mismatch is not None:
+            raise UnreadableItem(self._mismatch.code, self._mismatch.reason)
+        stream = http_responses.dechunked(self.stored()) if self._is_chunked else self.stored()
+        return http_responses.decoded(
+            stream, self.response.codings if self.response else (), limit_bytes=self.limit_bytes
+        )
+
+    @property
+    def _is_chunked(self) -> bool:
+        return self.response is not None and self.response.is_chunked
+
+    @cached_property
+    def _mismatch(self) -> Fault | None:
+        """Why the bytes are not those that the record's digests state, or None where they are."""
+        block, payload = (Checksum.of_label(self.record.field(f"warc-{name}-digest")) for name in ("block", "payload"))
+        if self.record.field("warc-truncated"):
+            payload = None  # of the payload as it was served, which is longer
+        if block is not None and not block.fits(self.record.block()):
+            return Fault(1010, f"the record's block does not have the digest {block} that it states")
+        if payload is None or payload.fits(self.stored()):
+            return None
+        try:
+            # Some crawlers hash the body before they chunk it, some after.
+            if self._is_chunked and payload.fits(http_responses.dechunked(self.stored())):
+                return None
+        except UnreadableItem:
+            pass
+        return Fault(1010, f"the record's payload does not have the digest {payload} that it states")

@@ -34,7 +34,16 @@ _ENCRYPTED, _DESCRIBED, _UTF8 = 1, 8, 1 << 11  # flags
 _MOST = (1 << 63) - 1  # what a table can hold
 _EXTRA_ZIP64, _EXTRA_NAME = 1, 0x7075
 _BEHIND = (ENTRY, END, b"PK\6\6", b"PK\6\10")  # what may follow the last member
+_TRIED = 16  # end records that are tried: members and comments may hold such bytes
 _NAMED_METHODS = {1: "shrink", 6: "implode", 9: "deflate64", 95: "xz", 96: "jpeg", 97: "wavpack", 98: "ppmd", 99: "aes"}
+_KINDS = {
+    stat.S_IFLNK: "symbolic link",
+    stat.S_IFCHR: "character device",
+    stat.S_IFBLK: "block device",
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFDIR: "folder with bytes",
+}
 
 
 class ZipMember(NamedTuple):
@@ -59,7 +68,7 @@ class Directory(NamedTuple):
     num_entries: int
     shift: int  # what offsets in it are short of: bytes before the archive
     is_counted_long: bool  # whether the number of entries is one of zip64, and no remainder
-    fault: tuple[int, str] | None = None  # what is wrong beside it
+    fault: tuple[int, str] | None = None  # what else is wrong
 
 
 def directory_of(window: Window) -> Directory:
@@ -69,29 +78,24 @@ def directory_of(window: Window) -> Directory:
     begin = max(0, size - _END.size - _MAX_COMMENT_BYTES)
     tail = window.read(begin, size - begin)
     candidates: list[tuple[int, int]] = []  # (where an end record stands, how many bytes too many stand behind it)
-    at = tail.rfind(END)
-    while at >= 0:
+    at, is_exact = len(tail), False
+    while not is_exact and (at := tail.rfind(END, 0, at)) >= 0:
         if at + _END.size <= len(tail):
             over = len(tail) - at - _END.size - _END.unpack_from(tail, at)[6]
-            if over == 0:
-                candidates.insert(0, (begin + at, 0))
-                break
-            candidates.append((begin + at, over))
-        at = tail.rfind(END, 0, at)
+            is_exact = over == 0
+            candidates.insert(0 if is_exact else len(candidates), (begin + at, over))
     for at, over in candidates[:_TRIED]:
         if (found := _directory_at(window, at, tail[at - begin :])) is not None:
-            behind = (
-                f"{over} bytes follow the archive's end record"
-                if over > 0
-                else f"the comment ends {-over} bytes behind the file"
-            )
-            return found._replace(fault=(1001 if over > 0 else 1002, behind)) if over else found
+            if over > 0:
+                return found._replace(fault=(1001, f"{over} bytes follow the archive's end record"))
+            return found._replace(fault=(1002, f"the comment ends {-over} bytes behind the file")) if over else found
     if not candidates:
-        raise UnreadableItem(1002, f"the archive ends at byte {size} without the directory that closes it")
+        raise _unclosed(window)
     raise UnreadableItem(1001, f"the end record at byte {candidates[0][0]} leads to no directory")
 
 
-_TRIED = 16  # end records that are looked at: members and comments may hold such bytes
+def _unclosed(window: Window) -> UnreadableItem:
+    return UnreadableItem(1002, f"the archive ends at byte {window.size_bytes} without the directory that closes it")
 
 
 def _directory_at(window: Window, at: int, record: bytes) -> Directory | None:
@@ -109,27 +113,20 @@ def _directory_at(window: Window, at: int, record: bytes) -> Directory | None:
                 break
     for start in (stop - size, offset):
         if start >= 0 and start + size <= stop and (window.read(start, 4) == ENTRY if size else not num_entries):
-            return Directory(
-                start, start + size, num_entries, _shift(window, start, start - offset) if size else 0, is_long
-            )
+            shift = _shift(window, start, start - offset) if size else 0
+            return Directory(start, start + size, num_entries, shift, is_long)
     return None
 
 
 def _shift(window: Window, start: int, shift: int) -> int:
     """What is added to the offsets: what the directory's own place says, or nothing where only that leads to a
     header."""
-    if shift:
-        try:
-            header = _entry(window, start, window.size_bytes, 0)[0].header
-        except UnreadableItem:
-            return shift
-        if (
-            header >= 0
-            and window.read(header, 4) == HEADER
-            and (header + shift < 0 or window.read(header + shift, 4) != HEADER)
-        ):
-            return 0
-    return shift
+    try:
+        header = _entry(window, start, window.size_bytes, 0)[0].header if shift else -1
+    except UnreadableItem:
+        return shift
+    is_header, is_shifted = (place >= 0 and window.read(place, 4) == HEADER for place in (header, header + shift))
+    return 0 if is_header and not is_shifted else shift
 
 
 def walk(window: Window, directory: Directory) -> Iterator[tuple[int, ZipMember]]:
@@ -143,9 +140,8 @@ def walk(window: Window, directory: Directory) -> Iterator[tuple[int, ZipMember]
         at += length
         num += 1
     if num != directory.num_entries and (directory.is_counted_long or num & 0xFFFF != directory.num_entries):
-        raise UnreadableItem(
-            1001, f"num_members={num} is not {directory.num_entries}, which the archive's end record states"
-        )
+        reason = f"num_members={num} is not {directory.num_entries}, which the archive's end record states"
+        raise UnreadableItem(1001, reason)
 
 
 def entry_at(window: Window, at: int, directory: Directory) -> ZipMember:
@@ -155,16 +151,15 @@ def entry_at(window: Window, at: int, directory: Directory) -> ZipMember:
 
 def _entry(window: Window, at: int, stop: int, shift: int) -> tuple[ZipMember, int, bool]:
     """(member, length of its entry, whether it is a folder)."""
-    head = window.read(at, _ENTRY.size)
+    head, broken = window.read(at, _ENTRY.size), f"the archive's directory breaks at byte {at}"
     if head[:4] != ENTRY or at + _ENTRY.size > stop or len(head) < _ENTRY.size:
-        raise UnreadableItem(1001, f"the archive's directory breaks at byte {at}")
-    made_by, _, flags, method, _, _, crc, packed, size, num_name, num_extra, num_comment, disk, _, external, header = (
-        _ENTRY.unpack(head)
-    )
+        raise UnreadableItem(1001, broken)
+    made_by, _, flags, method, _, _, *numbers, disk, _, external, header = _ENTRY.unpack(head)
+    crc, packed, size, num_name, num_extra, num_comment = numbers
     length = _ENTRY.size + num_name + num_extra + num_comment
     body = window.read(at + _ENTRY.size, num_name + num_extra)
     if at + length > stop or len(body) < num_name + num_extra:
-        raise UnreadableItem(1001, f"the archive's directory breaks at byte {at}")
+        raise UnreadableItem(1001, broken)
     raw, extra = body[:num_name], body[num_name:]
     if _FULL in (size, packed, header):
         size, packed, header = _long(extra, size, packed, header)
@@ -176,10 +171,8 @@ def _entry(window: Window, at: int, stop: int, shift: int) -> tuple[ZipMember, i
         refused = (1007, "the member lies in another volume of the archive")
     header += shift
     if not 0 <= header < window.size_bytes:
-        header, refused = (
-            -1,
-            refused or (1001, f"the member's header stands at byte {header}, the archive has {window.size_bytes}"),
-        )
+        reason = f"the member's header stands at byte {header}, the archive has {window.size_bytes}"
+        header, refused = -1, refused or (1001, reason)
     return ZipMember(name, raw, header, packed, min(size, _MOST), method, flags, crc, refused), length, is_folder
 
 
@@ -195,26 +188,16 @@ def walk_headers(window: Window) -> Iterator[tuple[int, ZipMember]]:
         if head in _BEHIND:
             return
         if len(head) < 4:
-            raise UnreadableItem(
-                1002, f"the archive ends at byte {window.size_bytes} without the directory that closes it"
-            )
+            raise _unclosed(window)
         member, start = header_at(window, at)
-        is_told = (
-            not member.flags & _DESCRIBED
-            or member.packed_bytes
-            or window.read(start, 4) in (HEADER, *_BEHIND, _DESCRIPTOR)
-        )
-        if not is_told:
-            raise CutMember(
-                f"the size of the member at byte {at} stands behind its bytes: without the archive's directory "
-                "nothing from there on is read",
-                member.name,
-            )
+        is_sized = not member.flags & _DESCRIBED or member.packed_bytes
+        if not is_sized and window.read(start, 4) not in (HEADER, *_BEHIND, _DESCRIPTOR):
+            unknown = f"the size of the member at byte {at} stands behind its bytes"
+            unread = "without the archive's directory nothing from there on is read"
+            raise CutMember(f"{unknown}: {unread}", member.name)
         stop = start + member.packed_bytes
         if stop > window.size_bytes:
-            raise CutMember(
-                f"the archive ends at byte {window.size_bytes}, inside a member that reaches byte {stop}", member.name
-            )
+            raise CutMember(_inside(window, f"a member that reaches byte {stop}"), member.name)
         if not (member.name.endswith("/") and not member.size_bytes):
             yield at, member
         at = stop + (_descriptor_bytes(window.read(stop, 28)) if member.flags & _DESCRIBED else 0)
@@ -223,19 +206,16 @@ def walk_headers(window: Window) -> Iterator[tuple[int, ZipMember]]:
 def _descriptor_bytes(data: bytes) -> int:
     """How long the record behind a member's bytes is: with or without a mark, with short sizes or long ones."""
     mark = 4 if data[:4] == _DESCRIPTOR else 0
-    return next(
-        (mark + length for length in (12, 20) if data[mark + length : mark + length + 4] in (HEADER, *_BEHIND)),
-        mark + 12,
-    )
+    ends = (mark + length for length in (12, 20))
+    return next((end for end in ends if data[end : end + 4] in (HEADER, *_BEHIND)), mark + 12)
 
 
 def header_at(window: Window, at: int) -> tuple[ZipMember, int]:
     """(the member as the header there says it, where its bytes begin). Raises UnreadableItem 1001 and 1002."""
     flags, method, crc, packed, size, raw, extra = _header(window, at)
-    name = _name(raw, extra, flags)
-    return ZipMember(
-        name, raw, at, packed, min(size, _MOST), method, flags, crc, _refused(name, flags, method, packed, size)
-    ), at + _HEADER.size + len(raw) + len(extra)
+    name, body_at = _name(raw, extra, flags), at + _HEADER.size + len(raw) + len(extra)
+    refused = _refused(name, flags, method, packed, size)
+    return ZipMember(name, raw, at, packed, min(size, _MOST), method, flags, crc, refused), body_at
 
 
 def _header(window: Window, at: int) -> tuple[int, int, int, int, int, bytes, bytes]:
@@ -244,11 +224,11 @@ def _header(window: Window, at: int) -> tuple[int, int, int, int, int, bytes, by
     if head[:4] != HEADER:
         raise UnreadableItem(1002 if at >= window.size_bytes else 1001, f"no member's header stands at byte {at}")
     if len(head) < _HEADER.size:
-        raise UnreadableItem(1002, f"the archive ends at byte {window.size_bytes}, inside the header at byte {at}")
+        raise UnreadableItem(1002, _inside(window, f"the header at byte {at}"))
     _, flags, method, _, _, crc, packed, size, num_name, num_extra = _HEADER.unpack(head)
     body = window.read(at + _HEADER.size, num_name + num_extra)
     if len(body) < num_name + num_extra:
-        raise UnreadableItem(1002, f"the archive ends at byte {window.size_bytes}, inside the header at byte {at}")
+        raise UnreadableItem(1002, _inside(window, f"the header at byte {at}"))
     raw, extra = body[:num_name], body[num_name:]
     if _FULL in (packed, size):
         size, packed, _ = _long(extra, size, packed, 0)
@@ -258,37 +238,32 @@ def _header(window: Window, at: int) -> tuple[int, int, int, int, int, bytes, by
 def data_of(window: Window, member: ZipMember, stop: int) -> int:
     """Where the member's bytes begin. stop: where the next thing in the archive begins.
 
-    Raises UnreadableItem: 1001 where the header there speaks of another member, 1007 where the bytes reach into what
+    Raises UnreadableItem: 1001 where the header there describes another member, 1007 where the bytes reach into what
     follows, 1002 where the file ends.
     """
     flags, method, crc, packed, size, raw, extra = _header(window, member.header)
     start = member.header + _HEADER.size + len(raw) + len(extra)
-    told, said = (member.spelling, member.method, member.flags & _ENCRYPTED), (raw, method, flags & _ENCRYPTED)
-    if told != said:
-        what = next(
-            name for name, one, other in zip(("name", "method", "encryption"), told, said, strict=True) if one != other
-        )
-        raise UnreadableItem(
-            1001, f"the archive's directory and the header at byte {member.header} say another {what} of the member"
-        )
+    end = start + member.packed_bytes
+    stated, said = (member.spelling, member.method, member.flags & _ENCRYPTED), (raw, method, flags & _ENCRYPTED)
     sizes = (member.packed_bytes, packed), (member.size_bytes, size), (member.crc, crc)
-    if any(one != other and not (flags & _DESCRIBED and not other) for one, other in sizes):
-        raise UnreadableItem(
-            1001,
-            f"the archive's directory and the header at byte {member.header} say other sizes or another CRC of "
-            "the member",
-        )
-    if start + member.packed_bytes > window.size_bytes:
-        raise UnreadableItem(
-            1002,
-            f"the archive ends at byte {window.size_bytes}, inside a member that reaches byte "
-            f"{start + member.packed_bytes}",
-        )
-    if start + member.packed_bytes > stop:
-        raise UnreadableItem(
-            1007, f"the member's bytes reach byte {start + member.packed_bytes}, into what begins at byte {stop}"
-        )
+    what = ""
+    if stated != said:
+        names = zip(("another name", "another method", "another encryption"), stated, said, strict=True)
+        what = next(name for name, one, other in names if one != other)
+    elif any(one != other and not (flags & _DESCRIBED and not other) for one, other in sizes):
+        what = "other sizes or another CRC"
+    if what:
+        both = f"the archive's directory and the header at byte {member.header}"
+        raise UnreadableItem(1001, f"{both} say {what} of the member")
+    if end > window.size_bytes:
+        raise UnreadableItem(1002, _inside(window, f"a member that reaches byte {end}"))
+    if end > stop:
+        raise UnreadableItem(1007, f"the member's bytes reach byte {end}, into what begins at byte {stop}")
     return start
+
+
+def _inside(window: Window, what: str) -> str:
+    return f"the archive ends at byte {window.size_bytes}, inside {what}"
 
 
 def _long(extra: bytes, size: int, packed: int, offset: int) -> tuple[int, int, int]:
@@ -325,7 +300,7 @@ def _name(raw: bytes, extra: bytes, flags: int) -> str:
 
 
 def _refused(name: str, flags: int, method: int, packed: int, size: int) -> tuple[int, str] | None:
-    folders = name.replace("\\", "/").split("/") if "\\" in name else name.split("/")
+    folders = name.replace("\\", "/").split("/")
     if not name or "\0" in name or not folders[-1]:
         return 1007, "the member has no usable name"
     if not folders[0] or ".." in folders or (name[1:2] == ":" and name[:1].isalpha()):
@@ -347,13 +322,3 @@ def _special(mode: int, system: int) -> tuple[int, str] | None:
     if system not in (3, 19) or kind in (0, stat.S_IFREG):
         return None
     return 1007, f"the member is a {_KINDS.get(kind, 'file of an unknown kind')}"
-
-
-_KINDS = {
-    stat.S_IFLNK: "symbolic link",
-    stat.S_IFCHR: "character device",
-    stat.S_IFBLK: "block device",
-    stat.S_IFIFO: "pipe",
-    stat.S_IFSOCK: "socket",
-    stat.S_IFDIR: "folder with bytes",
-}

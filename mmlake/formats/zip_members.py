@@ -7,16 +7,14 @@ import bz2
 import io
 import lzma
 import zlib
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import zip as zip_format
-from mmlake.formats.compression import MAX_WINDOW_BYTES, expanded
+from mmlake.formats.compression import MAX_WINDOW_BYTES, Damaged, Inflater, Stepwise, Zstd
 from mmlake.formats.zip import ZipMember
 from mmlake.streams import Seekable, Slice
 
-# packed bytes taken at a time: at deflate's limit of 1:1032 they give 16 MB, which are asked for in pieces
-_INPUT_BYTES = 1 << 14
 _SKIP_BYTES = 1 << 18
 _BUFFER_BYTES = 8192
 _MARKED = 2  # flag: the LZMA stream has a mark at its end
@@ -51,22 +49,15 @@ def unpacked(packed: bytes, member: ZipMember) -> bytes:
     return data
 
 
-class _Unpacker(Protocol):
-    """A decompressor of the standard library."""
-
-    eof: bool
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most so many; none at the end."""
-
-
 class _Body(Seekable):
     """A member. What is read in one go from its start is summed, and compared at its end."""
 
     def __init__(self, file: IO[bytes], member: ZipMember, start: int) -> None:
         self._file, self._member, self._start = file, member, start
         self._size, self._at, self._crc, self._summed = member.size_bytes, 0, 0, 0
-        self._source: _Unpacker | None = None
+        # whether the packed bytes say where they end; else their end is that of the stream
+        self._has_mark = member.method != zip_format.LZMA or bool(member.flags & _MARKED)
+        self._source: Stepwise | Zstd | None = None
         self._given = 0  # bytes that the source gave
         self._is_checked = False
 
@@ -87,21 +78,17 @@ class _Body(Seekable):
         data = self._file.read(min(size, max(0, self._size - self._at)))
         self._is_checked = self._at + len(data) >= self._size
         if not data and not self._is_checked:
-            raise UnreadableItem(
-                1002,
-                f"the archive ends at byte {self._start + self._at}, inside a member: it became shorter while it "
-                "was read",
-            )
+            end = self._start + self._at
+            reason = f"the archive ends at byte {end}, inside a member: it became shorter while it was read"
+            raise UnreadableItem(1002, reason)
         return data
 
     def _expanded(self, size: int) -> bytes:
         if self._source is None or self._given > self._at:
+            packed: Any = Slice(self._file, self._start, self._member.packed_bytes)
             try:
-                self._source, self._given = (
-                    _unpacker(Slice(self._file, self._start, self._member.packed_bytes), self._member),
-                    0,
-                )
-            except _Damaged as error:
+                self._source, self._given = _unpacker(packed, self._member), 0
+            except Damaged as error:
                 raise _damaged(0) from error
         while self._given < self._at:
             if not self._next(min(_SKIP_BYTES, self._at - self._given)):
@@ -113,27 +100,25 @@ class _Body(Seekable):
 
     def _next(self, size: int) -> bytes:
         assert self._source is not None
+        is_cut = False
         try:
             data = self._source.read(size)
-        except _Damaged as error:
-            raise _damaged(self._given) from error
+        except (Damaged, EOFError) as error:
+            if isinstance(error, Damaged) or isinstance(self._source, Zstd):
+                raise _damaged(self._given) from error
+            data, is_cut = b"", self._has_mark
         self._given += len(data)
         self._is_checked = not data
         _check_size(self._given, self._member, is_whole=not data)
-        if not data and not self._source.eof:
+        if not data and (is_cut or (isinstance(self._source, Stepwise) and self._source.has_rest())):
             raise _damaged(self._given)
         return data
 
 
-class _Damaged(Exception):
-    """The packed bytes do not expand any further."""
-
-
 def _check_size(size: int, member: ZipMember, *, is_whole: bool) -> None:
     if size > member.size_bytes or (is_whole and size < member.size_bytes):
-        raise UnreadableItem(
-            1010, f"size_bytes{'=' if is_whole else '>='}{size} is not {member.size_bytes}, which the archive states"
-        )
+        found = f"size_bytes{'=' if is_whole else '>='}{size}"
+        raise UnreadableItem(1010, f"{found} is not {member.size_bytes}, which the archive states")
 
 
 def _other_crc(crc: int, member: ZipMember) -> UnreadableItem:
@@ -144,94 +129,25 @@ def _damaged(size: int) -> UnreadableItem:
     return UnreadableItem(1003, f"the member's packed bytes are damaged after {size} expanded bytes")
 
 
-def _unpacker(packed: Slice, member: ZipMember) -> _Unpacker:
+def _unpacker(packed: IO[bytes], member: ZipMember) -> Stepwise | Zstd:
+    if member.method == zip_format.ZSTD:
+        return Zstd(packed)
     if member.method == zip_format.DEFLATED:
-        return _Deflated(packed)
-    if member.method == zip_format.BZIP2:
-        return _Chunked(packed, bz2.BZ2Decompressor())
-    if member.method == zip_format.LZMA:
-        return _Chunked(packed, _lzma(packed), has_mark=bool(member.flags & _MARKED))
-    return _Zstd(packed)
+        return Stepwise(packed, Inflater(-zlib.MAX_WBITS))
+    return Stepwise(packed, bz2.BZ2Decompressor() if member.method == zip_format.BZIP2 else _lzma(packed))
 
 
-class _Deflated:
-    """Raw deflate."""
-
-    def __init__(self, packed: Slice) -> None:
-        self._packed, self._input, self._unpacker = packed, b"", zlib.decompressobj(-zlib.MAX_WBITS)
-        self.eof = False
-
-    def read(self, size: int) -> bytes:
-        data, has_more = b"", True
-        while not data and has_more and not self._unpacker.eof:
-            self._input = self._input or self._packed.read(_INPUT_BYTES)
-            has_more = bool(self._input)
-            try:
-                # also of nothing: it may hold bytes back when it has taken all
-                data = self._unpacker.decompress(self._input, size)
-            except zlib.error as error:
-                raise _Damaged from error
-            self._input = self._unpacker.unconsumed_tail
-        self.eof = self._unpacker.eof and not self._unpacker.unused_data and not self._packed.read(1)
-        return data
-
-
-class _Chunked:
-    """bzip2 and LZMA, whose decompressors say when they want more."""
-
-    def __init__(self, packed: Slice, unpacker: Any, *, has_mark: bool = True) -> None:
-        """has_mark: whether the stream says where it ends; else its end is that of the packed bytes."""
-        self._packed, self._unpacker, self._has_mark = packed, unpacker, has_mark
-        self.eof = False
-
-    def read(self, size: int) -> bytes:
-        data = b""
-        while not data and not self._unpacker.eof:
-            more = self._packed.read(_INPUT_BYTES) if self._unpacker.needs_input else b""
-            if self._unpacker.needs_input and not more:
-                self.eof = not self._has_mark
-                return b""
-            try:
-                data = self._unpacker.decompress(more, size)
-            # of these the file behind raises none: it is read before
-            except (lzma.LZMAError, OSError, ValueError) as error:
-                raise _Damaged from error
-        self.eof = self._unpacker.eof and not self._unpacker.unused_data and not self._packed.read(1)
-        return data
-
-
-class _Zstd:
-    """Zstandard frames, whose end is that of the packed bytes."""
-
-    def __init__(self, packed: Slice) -> None:
-        self._stream = expanded(io.BufferedReader(packed), "zstd", limit_bytes=1 << 62)
-        self.eof = False
-
-    def read(self, size: int) -> bytes:
-        try:
-            data = self._stream.read1(size)
-        except UnreadableItem as error:
-            raise _Damaged from error
-        self.eof = not data
-        return data
-
-
-def _lzma(packed: Slice) -> Any:
+def _lzma(packed: IO[bytes]) -> Any:
     """The decompressor that the properties before the packed bytes name (APPNOTE 5.8)."""
     head = packed.read(9)
     packing, window = head[4:5], int.from_bytes(head[5:9], "little")
     if len(head) < 9 or head[2:4] != b"\5\0" or packing[0] >= 9 * 5 * 5:
-        raise _Damaged
+        raise Damaged
     if window > MAX_WINDOW_BYTES:
         raise UnreadableItem(1008, f"window_bytes={window} not in [0, {MAX_WINDOW_BYTES}]")
-    shape = {
-        "id": lzma.FILTER_LZMA1,
-        "dict_size": max(window, 4096),
-        "lc": packing[0] % 9,
-        "lp": packing[0] // 9 % 5,
-        "pb": packing[0] // 45,
-    }
+    bits = {"lc": packing[0] % 9, "lp": packing[0] // 9 % 5, "pb": packing[0] // 45}
+    shape = {"id": lzma.FILTER_LZMA1, "dict_size": max(window, 4096), **bits}
     try:
         return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[shape])
     except (lzma.LZMAError, ValueError) as error:
-        raise _Damaged from error
+        raise Damaged from error

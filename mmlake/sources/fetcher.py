@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO
 
 from mmlake.errors import Fault, MmlakeError, UnreadableItem
@@ -19,17 +20,16 @@ from mmlake.formats import zip as zip_format
 from mmlake.formats.compression import compression_of, expanded
 from mmlake.formats.tar import BLOCK, name_and_size
 from mmlake.formats.texts import printable
-from mmlake.landing import Entry, Landing, as_landing
+from mmlake.landing import Landing
 from mmlake.records import SourceRef
-from mmlake.sources.companions.siblings import Siblings
-from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connector, Connectors, format_of
-from mmlake.sources.ingestion import reading_of
+from mmlake.sources.connectors.table import LANCE, LOOSE, SOURCES, Connectors
+from mmlake.sources.ingestion import Reader, reader_of
 from mmlake.sources.names import label_of
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.sources.raw_items import Content, Reading
+from mmlake.sources.raw_items import Content, Reading, within
 from mmlake.sources.read_ahead import Begin, Span, announced, opened_ahead
 from mmlake.sources.settings import SourceSettings
-from mmlake.streams import Window, read_up_to
+from mmlake.streams import Window
 
 # read and thrown away rather than asked for anew: less than what one round trip to remote storage moves
 _GAP_BYTES = 128 << 10
@@ -79,186 +79,131 @@ def fetch_many(
     Whatever is wrong with one file or member, also inside a landing zone, is the fault of that one. Only wrong settings
     raise. parsed: of the owner of this and other calls; None: what is parsed goes with the call.
     """
-    landing, settings, parsed = as_landing(landing), settings or SourceSettings(), parsed or ParsedFiles()
+    fetcher = _Fetcher(reader_of(landing, settings, parsed, connectors))
     by_path: dict[str, dict[SourceRef, list[int]]] = {}
     for at, ref in enumerate(refs):
         by_path.setdefault(ref.path, {}).setdefault(ref._replace(frame_index=None), []).append(at)
-    for path, begin in opened_ahead(landing, ((path, _spans(places)) for path, places in by_path.items())):
-        places = by_path[path]
-        left = set(places)
-        for ref, found in _file(path, begin, list(places), landing, settings, parsed, connectors):
-            left.discard(ref)
-            yield from ((at, found) for at in places[ref])
-        for ref in left:
-            yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places[ref])
+    spans = ((path, _spans(places)) for path, places in by_path.items())
+    for path, begin in opened_ahead(fetcher.landing, spans):
+        left = dict(by_path[path])
+        for ref, found in fetcher.file(path, begin, list(left)):
+            yield from ((at, found) for at in left.pop(ref))
+        for ref, places in left.items():
+            yield from ((at, Fault(1001, f"{path} no longer has the member {ref.member!r}")) for at in places)
 
 
-def _file(
-    path: str,
-    begin: Begin,
-    refs: list[SourceRef],
-    landing: Landing,
-    settings: SourceSettings,
-    parsed: ParsedFiles,
-    connectors: Connectors,
-) -> Iterator[tuple[SourceRef, Found]]:
-    """What one file gives; locators that are not answered name what it does not have."""
-    left = dict.fromkeys(refs)
-    try:
-        for ref, found in _ways(path, begin, refs, landing, settings, parsed, connectors):
-            del left[ref]
-            yield ref, found
-    except UnreadableItem as error:
-        yield from ((ref, Fault.of(error)) for ref in left)
-    except MmlakeError:
-        raise
-    # the per-file border: another kind of landing zone raises anything, and one file must not cost the others
-    except Exception as error:  # noqa: BLE001
-        yield from ((ref, Fault(1001, f"reading the file failed ({type(error).__name__})")) for ref in left)
+class _Fetcher:
+    """Reads items of one landing zone again."""
 
+    def __init__(self, reader: Reader) -> None:
+        self._reader, self.landing = reader, reader.landing
+        self._limit = reader.settings.max_item_bytes
 
-def _ways(
-    path: str,
-    begin: Begin,
-    refs: list[SourceRef],
-    landing: Landing,
-    settings: SourceSettings,
-    parsed: ParsedFiles,
-    connectors: Connectors,
-) -> Iterator[tuple[SourceRef, Found]]:
-    opened = begin()
-    if opened is None:
-        yield from _members(reading_of(landing, path, settings=settings), connectors[LANCE], refs)
-        return
-    file, head = opened
-    with file:
-        ranged = [ref for ref in refs if ref.byte_offset is not None and ref.byte_size]
-        if ranged and compression_of(head) is not None:
-            ranged = [ref for ref in ranged if ref.member is None]
-        sure = set(ranged)
-        checked = (
-            _is_behind_tar_header
-            if sniff.is_tar_header(head)
-            else _is_behind_zip_header
-            if head.startswith(zip_format.HEADER) or path.lower().endswith(".zip")
-            else None
-        )
-        for ref, found in _ranges(file, ranged, checked=checked):
-            if found is None:
-                sure.discard(ref)
-            else:
+    def file(self, path: str, begin: Begin, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
+        """What one file gives; locators that are not answered name what it does not have."""
+        left = dict.fromkeys(refs)
+        try:
+            for ref, found in self._opened(path, begin, refs):
+                del left[ref]
                 yield ref, found
-        whole = [ref for ref in refs if ref.member is None and ref not in sure]
-        for ref in (ref for ref in whole if ref.byte_offset is not None):
-            yield (
-                ref,
-                Fault(
-                    1003,
-                    f"byte_offset={ref.byte_offset} stands beside byte_size={ref.byte_size}, and no member is named",
-                ),
-            )
-        whole = [ref for ref in whole if ref.byte_offset is None]
-        if whole:
-            found_whole = _whole(path, file, head, landing, settings, parsed, connectors)
-            yield from ((ref, found_whole) for ref in whole)
-    if rest := [ref for ref in refs if ref.member is not None and ref not in sure]:
-        entry = landing.stat(path)
-        if entry is None:
-            raise UnreadableItem(1001, "the file is missing")
-        yield from _members(
-            reading_of(landing, path, settings=settings, entries=[entry], parsed=parsed),
-            connectors[_format(landing, entry, settings, parsed, connectors)],
-            rest,
-        )
+        except UnreadableItem as error:
+            yield from ((ref, Fault.of(error)) for ref in left)
+        except MmlakeError:
+            raise
+        # the per-file border: another kind of landing zone raises anything, and one file must not cost the others
+        except Exception as error:  # noqa: BLE001
+            yield from ((ref, Fault(1001, f"reading the file failed ({type(error).__name__})")) for ref in left)
+
+    def _opened(self, path: str, begin: Begin, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
+        opened = begin()
+        if opened is None:
+            yield from self._members(self._reader.reading(path), LANCE, refs)
+            return
+        file, head = opened
+        with file:
+            ranged = [ref for ref in refs if _is_ranged(ref)]
+            if ranged and compression_of(head) is not None:
+                ranged = [ref for ref in ranged if ref.member is None]
+            done = set[SourceRef]()
+            for ref, part in _ranges(file, ranged, checked=_check_of(path, head)):
+                if part is not None:
+                    done.add(ref)
+                    yield ref, part
+            whole = [ref for ref in refs if ref.member is None and ref not in done]
+            for ref in whole:
+                if (at := ref.byte_offset) is not None:
+                    reason = f"byte_offset={at} stands next to byte_size={ref.byte_size}, and no member is named"
+                    yield ref, Fault(1003, reason)
+            if whole := [ref for ref in whole if ref.byte_offset is None]:
+                found = self._whole(path, file, head)
+                yield from ((ref, found) for ref in whole)
+        if rest := [ref for ref in refs if ref.member is not None and ref not in done]:
+            entry = self.landing.stat(path)
+            if entry is None:
+                raise UnreadableItem(1001, "the file is missing")
+            yield from self._members(self._reader.reading(path, entries=[entry]), self._reader.format_of(entry), rest)
+
+    def _whole(self, path: str, file: IO[bytes], head: bytes) -> Found:
+        """The whole file; a loose one that is compressed counts as what it holds."""
+        compression = compression_of(head)
+        entry = self.landing.stat(path) if compression is not None else None
+        if compression is None or entry is None or self._reader.format_of(entry) != LOOSE:
+            file.seek(0)
+            return _found(lambda: within(file, self._limit))
+        open_file = partial(self.landing.open, path)
+        unpacked = lambda: expanded(open_file(), compression, limit_bytes=self._limit)
+        return _found(lambda: Content(unpacked, open_file).read(self._limit))
+
+    def _members(self, reading: Reading, name: str, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
+        """Members by one pass over the shard, which ends at the last one that is wanted."""
+        connector = self._reader.connectors[name]
+        if (take := connector.take) is not None:
+            for ref in refs:
+                data = _found(partial(take, reading, ref))
+                if isinstance(data, bytes) and len(data) > self._limit:
+                    data = Fault(1008, f"size_bytes={len(data)} not in [0, {self._limit}]")
+                yield ref, data
+            return
+        wanted: dict[str | None, list[SourceRef]] = {}
+        for ref in refs:
+            wanted.setdefault(ref.member, []).append(ref)
+        names = [name for name in wanted if name is not None]
+        for item in (
+            connector.some(reading, names)
+            if connector.some is not None and len(names) == len(wanted)
+            else connector.items(reading)
+        ):
+            content = item.content
+            # A faulty row may share the name of the thing that it describes, and has no bytes.
+            if item.ref.path != reading.path or item.ref.member not in wanted or content is None:
+                continue
+            found = _found(partial(content.read, self._limit))
+            yield from ((ref, found) for ref in wanted.pop(item.ref.member))
+            if not wanted:
+                return
 
 
-def _format(
-    landing: Landing, entry: Entry, settings: SourceSettings, parsed: ParsedFiles, connectors: Connectors
-) -> str:
-    landing = landing.part_of(entry.path)
-    siblings = Siblings(landing, entry.path.rpartition("/")[0] or ".", settings, parsed)
-    return format_of(landing, entry, siblings, connectors)
+def _is_ranged(ref: SourceRef) -> bool:
+    return ref.byte_offset is not None and bool(ref.byte_size)
 
 
 def _spans(refs: Iterable[SourceRef]) -> list[Span]:
-    """What will be read of a file for these locators, as far as they tell."""
-    ranged = [ref for ref in refs if ref.byte_offset is not None and ref.byte_size]
-    return [(start, stop) for start, stop, _ in _joined(ranged, before=_BEFORE_BYTES)]
+    """What will be read of a file for these locators, as far as they say."""
+    return [(start, stop) for start, stop, _ in _joined(filter(_is_ranged, refs), before=_BEFORE_BYTES)]
 
 
-def _whole(
-    path: str,
-    file: IO[bytes],
-    head: bytes,
-    landing: Landing,
-    settings: SourceSettings,
-    parsed: ParsedFiles,
-    connectors: Connectors,
-) -> Found:
-    """The whole file; a loose one that is compressed counts as what it holds."""
-    compression = compression_of(head)
-    entry = landing.stat(path) if compression is not None else None
-    file.seek(0)
-    if compression is not None and entry is not None and _format(landing, entry, settings, parsed, connectors) == LOOSE:
-        limit = settings.max_item_bytes
-        return _bytes(
-            Content(lambda: expanded(landing.open(path), compression, limit_bytes=limit), lambda: landing.open(path)),
-            limit,
-        )
-    return _limited(file, settings.max_item_bytes)
-
-
-def _members(reading: Reading, connector: Connector, refs: list[SourceRef]) -> Iterator[tuple[SourceRef, Found]]:
-    """Members by one pass over the shard, which ends at the last one that is wanted."""
-    limit = reading.settings.max_item_bytes
-    if connector.take is not None:
-        for ref in refs:
-            yield ref, _taken(reading, connector, ref, limit)
-        return
-    wanted: dict[str | None, list[SourceRef]] = {}
-    for ref in refs:
-        wanted.setdefault(ref.member, []).append(ref)
-    names = [name for name in wanted if name is not None]
-    for item in (
-        connector.some(reading, names)
-        if connector.some is not None and len(names) == len(wanted)
-        else connector.items(reading)
-    ):
-        # A faulty row may share the name of the thing that it speaks of, and has no bytes.
-        if item.ref.path != reading.path or item.ref.member not in wanted or item.content is None:
-            continue
-        found = _bytes(item.content, limit)
-        yield from ((ref, found) for ref in wanted.pop(item.ref.member))
-        if not wanted:
-            return
-
-
-def _taken(reading: Reading, connector: Connector, ref: SourceRef, limit: int) -> Found:
-    assert connector.take is not None
+def _found(read: Callable[[], bytes]) -> Found:
     try:
-        data = connector.take(reading, ref)
-    except UnreadableItem as error:
-        return Fault.of(error)
-    return data if len(data) <= limit else Fault(1008, f"size_bytes={len(data)} not in [0, {limit}]")
-
-
-def _bytes(content: Content, limit_bytes: int) -> Found:
-    try:
-        with content.open() as stream:
-            return _limited(stream, limit_bytes)
-    except UnreadableItem as error:
-        if content.raw is None or error.code == 1008:
-            return Fault.of(error)
-    try:
-        with content.raw() as stream:
-            return _limited(stream, limit_bytes)
+        return read()
     except UnreadableItem as error:
         return Fault.of(error)
 
 
-def _limited(stream: IO[bytes], limit_bytes: int) -> Found:
-    data = read_up_to(stream, limit_bytes + 1)
-    return data if len(data) <= limit_bytes else Fault(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
+def _check_of(path: str, head: bytes) -> Check | None:
+    """How ranges are checked in a file with these first bytes; None where it is no archive."""
+    if sniff.is_tar_header(head):
+        return _is_behind_tar_header
+    return _is_behind_zip_header if head.startswith(zip_format.HEADER) or path.lower().endswith(".zip") else None
 
 
 def _ranges(
@@ -329,7 +274,7 @@ def _read(file: IO[bytes], start: int, stop: int) -> Found:
         data = file.read(stop - start)
     except UnreadableItem as error:
         return Fault.of(error)
-    except Exception as error:  # noqa: BLE001 - the per-range border: the ranges beside it may well be readable
+    except Exception as error:  # noqa: BLE001 - the per-range border: the other ranges may well be readable
         return Fault(1001, f"reading bytes {start} to {stop} failed ({type(error).__name__})")
     return bytes(data) if data is not None else Fault(1001, f"reading bytes {start} to {stop} gave no answer")
 

@@ -31,7 +31,7 @@ def first_stems(entries: Sequence[Entry], limit: int) -> list[Entry]:
     """The files of the first `limit` stems by path; a stem goes to the first dot, so that a sample's files stay
     together.
 
-    Tables of transcripts come last: they are no samples, and speak of the others wherever those end.
+    Tables of transcripts come last: they are no samples, and describe the others wherever those end.
     """
     stems: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=lambda one: (transcripts.prefix_of(one.name) is not None, one.path)):
@@ -59,12 +59,12 @@ def unlimited(shard: Shard) -> Shard:
 
 
 def as_found(shard: Shard | None, limit: int | None) -> Shard | None:
-    """A shard from an earlier look as it is without a limit, where a look with this limit would find the same
+    """A shard from an earlier scan as it is without a limit, where a scan with this limit would find the same
     modalities in the same files; else None."""
     if shard is None:
         return None
     is_whole = (
         shard.limit is None and shard.num_samples is not None and limit is not None and shard.num_samples <= limit
     )
-    # The revision of loose files is that of the files that were looked at.
+    # The revision of loose files is that of the files that were opened.
     return unlimited(shard) if is_whole or shard.limit == limit or shard.format == LOOSE else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from mmlake.sources.directory_parts import is_in
 from mmlake.sources.first_samples import first_samples, first_stems, is_named
 from mmlake.sources.licences import spdx_licence
 from mmlake.sources.parsed_files import ParsedFiles
-from mmlake.sources.raw_items import NOTHING, Content, RawItem, Reading, TextReader
+from mmlake.sources.raw_items import EMPTY, NOTHING, Content, RawItem, Reading, TextReader
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard, defaults_of, hinted_modality, shard_key
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
@@ -37,10 +37,111 @@ from mmlake.streams import read_up_to
 
 _SMALL_BYTES = PACKED_BELOW_BYTES  # items up to here are hashed in memory, larger ones while they are written
 _BATCH_CELLS, _BATCH_CHARS = 1 << 16, 16 << 20  # cells and characters that wait to become columns
-_EMPTY = Fault(1006, "size_bytes=0 not in [1, inf)")
 DUPLICATE_MARK = '"duplicate_member":true'  # in the metadata of a member whose name the archive had before
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the shards of one landing zone."""
+
+    landing: Landing
+    settings: SourceSettings
+    parsed: ParsedFiles  # of the owner of this and other readers
+    connectors: Connectors
+
+    def siblings(self, directory: str) -> Siblings:
+        """The names next to a file of the directory, which its format depends on."""
+        return Siblings(self.landing.part_of(directory), directory, self.settings, self.parsed)
+
+    def format_of(self, entry: Entry, siblings: Siblings | None = None) -> str:
+        """The name of the connector that reads the file. siblings: those of its directory, where they are at hand."""
+        siblings = siblings or self.siblings(entry.path.rpartition("/")[0] or ".")
+        return format_of(self.landing.part_of(entry.path), entry, siblings, self.connectors)
+
+    def reading(
+        self,
+        path: str,
+        *,
+        entries: Sequence[Entry] | None = None,
+        part: str = "",
+        siblings: Sequence[Entry] = (),
+        around: Sequence[Entry] = (),
+        limit: int | None = None,
+    ) -> Reading:
+        """What a connector needs to read the container or the loose files at the path."""
+        landing = self.landing.part_of(path)
+        is_directory = entries is not None and [entry.path for entry in entries] != [path]
+        return Reading(
+            landing=landing if limit is None else landing.sparing(),
+            key=shard_key(path, part),
+            path=path,
+            settings=self.settings,
+            defaults=defaults_of(landing, path if is_directory else path.rpartition("/")[0] or "."),
+            hint=hinted_modality(path),
+            entries=tuple(entries or ()),
+            siblings=tuple(siblings),
+            around=tuple(around),
+            limit=limit,
+            parsed=self.parsed,
+            inner_table=inner_tables.table_of,
+        )
+
+    def reading_of(self, shard: Shard, downloads: Downloads | None = None) -> Reading:
+        """The same for a shard."""
+        if shard.format != LOOSE:
+            return replace(self.reading(shard.path, limit=shard.limit), downloads=downloads)
+        landing, endings = self.landing.part_of(shard.path), self.connectors.endings
+        landing = landing if shard.limit is None else landing.sparing()
+        listed = without_bookkeeping(shard.path, landing.files(shard.path), landing)
+        own = [entry for entry in listed if is_in(entry, shard.part)]
+        if shard.limit is not None:  # only as many are opened as can hold that many samples; see `excerpt`
+            own = first_stems([entry for entry in own if not is_named(entry, endings)], shard.limit)
+        # Those whose name claims a container are opened here; the others show by their bytes when their turn comes.
+        reader = replace(self, landing=landing)
+        names = reader.siblings(shard.path)
+        entries = [entry for entry in own if not is_named(entry, endings) or reader.format_of(entry, names) == LOOSE]
+        chosen = {entry.path for entry in own} if len(own) < len(listed) else None
+        siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
+        around = Placement(landing, self.parsed)
+        around.learn(shard.path, listed)
+        companions = around.companions_of(shard.path)
+        return replace(
+            reader.reading(shard.path, entries=entries, part=shard.part, siblings=siblings, around=companions),
+            is_container=lambda head, name, opener: is_container(head, name, opener, names, self.connectors),
+        )
+
+    def items(self, shard: Shard, reading: Reading) -> Iterator[RawItem]:
+        """Every item of the shard in its one order. reading: that of the shard."""
+        ordinal = 0
+        try:
+            # those are verified file by file, as they are read
+            if shard.limit is None and shard.format not in (LOOSE, LANCE):
+                reading.landing.verify(shard.path)
+            # in no variable of its own: whoever gives up reading ends what reads
+            for item in (
+                self.connectors[shard.format].items(reading)
+                if shard.limit is None
+                else first_samples(self.connectors[shard.format].items(reading), shard.limit)
+            ):
+                item.ordinal = ordinal
+                ordinal += 1
+                yield item
+        except UnreadableItem as error:
+            # Connectors report every part that they cannot read; what arrives here is a file that does not open at all.
+            home = reading.hint if reading.hint in shard.modalities else shard.modalities[0]
+            yield reading.fault(error.code, error.reason, modality=home).replace(ordinal=ordinal)
+
+
+def reader_of(
+    landing: Landing | str | os.PathLike[str],
+    settings: SourceSettings | None,
+    parsed: ParsedFiles | None,
+    connectors: Connectors,
+) -> Reader:
+    """A reader of the landing zone; what it parses goes with it where nobody owns that."""
+    return Reader(as_landing(landing), settings or SourceSettings(), parsed or ParsedFiles(), connectors)
 
 
 def read(
@@ -54,145 +155,11 @@ def read(
 ) -> Iterator[RawItem]:
     """Every item of the shard in its one order. An item's bytes can be read until the next one is taken. downloads,
     parsed: as for `ingest`."""
-    reading = _reading(shard, as_landing(landing), settings, downloads, parsed, connectors)
-    return _read(reading, shard, connectors)
-
-
-def _reading(
-    shard: Shard,
-    landing: Landing,
-    settings: SourceSettings,
-    downloads: Downloads | None,
-    parsed: ParsedFiles | None = None,
-    connectors: Connectors = SOURCES,
-) -> Reading:
-    landing, parsed = landing.part_of(shard.path), parsed or ParsedFiles()
-    if shard.limit is not None:
-        landing = landing.sparing()
-    if shard.format != LOOSE:
-        reading = reading_of(landing, shard.path, settings=settings, parsed=parsed)
-        return replace(reading, downloads=downloads, limit=shard.limit)
-    listed = without_bookkeeping(shard.path, landing.files(shard.path), landing)
-    own = [entry for entry in listed if is_in(entry, shard.part)]
-    if shard.limit is not None:  # only as many are opened as can hold that many samples; see `limiting`
-        own = first_stems([entry for entry in own if not is_named(entry, connectors.endings)], shard.limit)
-    # Those whose name claims a container are opened here; the others show by their bytes when their turn comes.
-    names = Siblings(landing, shard.path, settings, parsed)
-    entries = [
-        entry
-        for entry in own
-        if not is_named(entry, connectors.endings) or format_of(landing, entry, names, connectors) == LOOSE
-    ]
-    chosen = {entry.path for entry in own} if len(own) < len(listed) else None
-    siblings = [] if chosen is None else [entry for entry in listed if entry.path not in chosen]
-    around = Placement(landing, parsed)
-    around.learn(shard.path, listed)
-    reading = reading_of(
-        landing,
-        shard.path,
-        settings=settings,
-        entries=entries,
-        part=shard.part,
-        siblings=siblings,
-        around=around.companions_of(shard.path),
-        parsed=parsed,
-    )
-    return replace(
-        reading, is_container=lambda head, name, open_file: is_container(head, name, open_file, names, connectors)
-    )
-
-
-def reading_of(
-    landing: Landing,
-    path: str,
-    *,
-    settings: SourceSettings,
-    entries: list[Entry] | None = None,
-    part: str = "",
-    siblings: Sequence[Entry] = (),
-    around: Sequence[Entry] = (),
-    parsed: ParsedFiles | None = None,
-) -> Reading:
-    """What a connector needs to read the container or the loose files at the path. parsed: of the owner of this and
-    other readings."""
-    landing = landing.part_of(path)
-    directory = (
-        path if entries is not None and [entry.path for entry in entries] != [path] else path.rpartition("/")[0] or "."
-    )
-    return Reading(
-        landing=landing,
-        key=shard_key(path, part),
-        path=path,
-        settings=settings,
-        defaults=defaults_of(landing, directory),
-        hint=hinted_modality(path),
-        entries=tuple(entries or ()),
-        siblings=tuple(siblings),
-        around=tuple(around),
-        parsed=parsed or ParsedFiles(),
-        inner_table=inner_tables.table_of,
-    )
-
-
-def _read(reading: Reading, shard: Shard, connectors: Connectors) -> Iterator[RawItem]:
-    ordinal = 0
-    try:
-        # those are verified file by file, as they are read
-        if shard.limit is None and shard.format not in (LOOSE, LANCE):
-            reading.landing.verify(shard.path)
-        # in no variable of its own: whoever gives up reading ends what reads
-        for item in (
-            connectors[shard.format].items(reading)
-            if shard.limit is None
-            else first_samples(connectors[shard.format].items(reading), shard.limit)
-        ):
-            item.ordinal = ordinal
-            ordinal += 1
-            yield item
-    except UnreadableItem as error:
-        # Connectors report every part that they cannot read; what arrives here is a file that does not open at all.
-        home = reading.hint if reading.hint in shard.modalities else shard.modalities[0]
-        yield reading.fault(error.code, error.reason, modality=home).replace(ordinal=ordinal)
+    reader = reader_of(landing, settings, parsed, connectors)
+    return reader.items(shard, reader.reading_of(shard, downloads))
 
 
 def ingest(
-    shard: Shard,
-    modality: str,
-    *,
-    landing: Landing | str | os.PathLike[str],
-    store: Blobs,
-    settings: SourceSettings,
-    advance: Advance = silent,
-    downloads: Downloads | None = None,
-    parsed: ParsedFiles | None = None,
-    connectors: Connectors = SOURCES,
-) -> pa.Table:
-    """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
-    returns.
-
-    downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
-    parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
-
-    Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the
-    scan.
-    """
-    items = ingest_some(
-        shard,
-        modality,
-        landing=landing,
-        store=store,
-        settings=settings,
-        advance=advance,
-        downloads=downloads,
-        parsed=parsed,
-        connectors=connectors,
-    )
-    if num_repeated := pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py():
-        _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
-    return items
-
-
-def ingest_some(
     shard: Shard,
     modality: str,
     *,
@@ -205,11 +172,20 @@ def ingest_some(
     parsed: ParsedFiles | None = None,
     connectors: Connectors = SOURCES,
 ) -> pa.Table:
-    """The rows of `ingest` with these item ids; None: all. The bytes of others are not read."""
-    kept = downloads and downloads.for_table(shard.key, modality, rules=settings)
-    reading = _reading(shard, as_landing(landing), settings, kept, parsed, connectors)
+    """The shard's rows of one modality, schema ITEMS, sorted by item_id; their bytes are in the store when this
+    returns.
+
+    wanted: item ids; the bytes of other items are not read. None: all.
+    downloads: fetches what lists of URLs name, into the same store; without it such a shard raises SettingsError.
+    parsed: keeps what is parsed of files that describe several shards; None: it goes with this one.
+
+    Raises ContractBroken where the shard now has a modality that it was not registered for: its files changed since the
+    scan.
+    """
+    reader = reader_of(landing, settings, parsed, connectors)
+    reading = reader.reading_of(shard, downloads and downloads.for_table(shard.key, modality, rules=settings))
     rows = _Rows(reading)
-    for item in _read(reading, shard, connectors):
+    for item in reader.items(shard, reading):
         if item.modality not in shard.modalities:
             raise ContractBroken(
                 f"shard {shard.key} holds an item of {item.modality} but is registered for {list(shard.modalities)}; "
@@ -219,7 +195,11 @@ def ingest_some(
             _store(item, store, settings)
             rows.add(item)
             advance(1)
-    return rows.table()
+    items = rows.table()
+    num_repeated = pc.sum(pc.match_substring(items.column("metadata_json"), DUPLICATE_MARK)).as_py()
+    if num_repeated and wanted is None:
+        _log.warning("%s: num_duplicate_members=%d (1009): each is a row of its own", shard.key, num_repeated)
+    return items
 
 
 def item_id_of(key: str, item: RawItem) -> str:
@@ -245,15 +225,15 @@ class _Rows:
         # what the rows of one sample have in common is made once
         self._metadata: Mapping[str, Any] = NOTHING
         self._metadata_text: str | None = None
-        self._beside: tuple[tuple[TextReader, ...], str] = ((), "")
-        self._beside_text: str | None = None
+        self._paired_of: tuple[tuple[TextReader, ...], str] = ((), "")
+        self._paired: str | None = None
 
     def add(self, item: RawItem) -> None:
         """One more row."""
         fault = item.fault
         self._cells += (
             item_id_of(self._key, item), item.digest, item.sample_id, item.position, item.modality, item.role,
-            item.content_type, item.text, self._text_beside(item) if item.beside else None, item.ref.to_json(),
+            item.content_type, item.text, self._paired_text(item) if item.paired_texts else None, item.ref.to_json(),
             self._defaults.source, self._licence(item.licence), item.size_bytes, self._said(item),
             *(("ok", None, None) if fault is None else ("unreadable", fault.code, fault.reason)),
         )  # fmt: skip
@@ -287,15 +267,15 @@ class _Rows:
             self._metadata_text = texts.metadata_text(dict(item.metadata)) if item.metadata else None
         return self._metadata_text
 
-    def _text_beside(self, item: RawItem) -> str | None:
+    def _paired_text(self, item: RawItem) -> str | None:
         """All captions of an image that differ, a line each; the first readable transcript of sound and video, times
         and all."""
-        if (item.beside, item.modality) != self._beside:
-            self._beside = item.beside, item.modality
-            found = (text for read_text in item.beside if (text := read_text()) is not None)
+        if (item.paired_texts, item.modality) != self._paired_of:
+            self._paired_of = item.paired_texts, item.modality
+            found = (text for read_text in item.paired_texts if (text := read_text()) is not None)
             is_image = item.modality == "image"
-            self._beside_text = ("\n".join(dict.fromkeys(found)) or None) if is_image else next(found, None)
-        return self._beside_text
+            self._paired = ("\n".join(dict.fromkeys(found)) or None) if is_image else next(found, None)
+        return self._paired
 
 
 def _store(item: RawItem, store: Blobs, settings: SourceSettings) -> None:
@@ -304,7 +284,7 @@ def _store(item: RawItem, store: Blobs, settings: SourceSettings) -> None:
     content, is_text = item.content, item.modality == "text"
     if content is None:
         if item.fault is None and not is_text and not item.size_bytes:
-            item.fault = _EMPTY
+            item.fault = EMPTY
         return
     try:
         if is_text and item.fault is None:
@@ -316,7 +296,7 @@ def _store(item: RawItem, store: Blobs, settings: SourceSettings) -> None:
         return
     # What expands to nothing has no type that could be recognized.
     if not item.size_bytes and (item.fault.code == 1005 if item.fault is not None else not is_text):
-        item.fault = _EMPTY
+        item.fault = EMPTY
 
 
 def _store_text(item: RawItem, content: Content, store: Blobs, settings: SourceSettings) -> None:

@@ -1,4 +1,4 @@
-"""Licence spellings as they occur in data sets, told as SPDX ids. What is not known for certain is NOASSERTION,
+"""Licence spellings as they occur in data sets, and their SPDX ids. What is not known for certain is NOASSERTION,
 never a guess."""
 
 from __future__ import annotations
@@ -47,15 +47,9 @@ _CC_LONG = re.compile(
     r"(?: (?:international|unported|generic|licen[cs]e|public|\([^)]*\)))*"
 )
 _WORDS = (
-    ("attribution", "by"),
-    ("noncommercial", "nc"),
-    ("non-commercial", "nc"),
-    ("sharealike", "sa"),
-    ("share-alike", "sa"),
-    ("noderivatives", "nd"),
-    ("noderivs", "nd"),
-    ("no-derivatives", "nd"),
-)
+    ("attribution", "by"), ("noncommercial", "nc"), ("non-commercial", "nc"), ("sharealike", "sa"),
+    ("share-alike", "sa"), ("noderivatives", "nd"), ("noderivs", "nd"), ("no-derivatives", "nd"),
+)  # fmt: skip
 _REF = re.compile(r"(?:LicenseRef|DocumentRef)-[A-Za-z0-9.:-]+")
 
 

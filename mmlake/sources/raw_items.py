@@ -27,10 +27,11 @@ from mmlake.streams import View, read_up_to
 Opener = Callable[[], IO[bytes]]
 TEXT_EXTENSIONS = {"text/html": "html", "text/vtt": "vtt", "application/x-subrip": "srt"}
 TIMED = ("application/x-subrip", "text/vtt")  # content types of texts with times
-TextReader = Callable[[], str | None]  # a text that came beside a media item; None where it cannot be read
+TextReader = Callable[[], str | None]  # a text that came with a media item; None where it cannot be read
 # packed files whose members are not read
 ARCHIVES = ("application/zip", "application/x-7z-compressed", "application/vnd.rar")
 LABELS = ("cls", "id", "index")  # small members that describe the sample: a class, an id, a number
+EMPTY: Final = Fault(1006, "size_bytes=0 not in [1, inf)")
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _nothing = lambda: NOTHING
 _NEW_REF: Final = tuple.__new__  # a third of what the call of a named tuple takes, and every row has a locator
@@ -66,17 +67,27 @@ class Content:
             raise UnreadableItem(1008, f"size_bytes={max(size_bytes, len(data))} not in [0, {limit_bytes}]")
         return data
 
-    def read(self) -> bytes:
+    def read(self, limit_bytes: int | None = None) -> bytes:
         """The bytes, or those before decompression where that fails: what an ingest stores. Raises UnreadableItem
-        where there are none."""
+        where there are none, 1008 past the limit."""
         try:
             with self.open() as stream:
-                return stream.read()
+                return within(stream, limit_bytes)
         except UnreadableItem as error:
             if self.raw is None or error.code == 1008:
                 raise
             with self.raw() as stream:
-                return stream.read()
+                return within(stream, limit_bytes)
+
+
+def within(stream: IO[bytes], limit_bytes: int | None) -> bytes:
+    """All that is left of the stream. Raises UnreadableItem 1008 past the limit."""
+    if limit_bytes is None:
+        return stream.read()
+    data = read_up_to(stream, limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise UnreadableItem(1008, f"size_bytes>{limit_bytes} not in [0, {limit_bytes}]")
+    return data
 
 
 class _Held(Content):
@@ -148,7 +159,7 @@ class Member(Content):
             return self.classify(sniff.kind_of(inner, self.name), expanded=content)
         kind = sniff.kind_of(head, self.name, stream=self.open, extension=self.extension)
         if not self.size_bytes and (kind is None or kind.modality != "text") and self.extension not in LABELS:
-            return self.classify(kind, Fault(1006, "size_bytes=0 not in [1, inf)"))
+            return self.classify(kind, EMPTY)
         return self.classify(kind)
 
     @property
@@ -207,7 +218,7 @@ class RawItem:
     own: Mapping[str, Any] = field(default_factory=_nothing)  # of this row alone
     licence: str | None = None  # of the record; None: that of the directory
     fault: Fault | None = None
-    beside: tuple[TextReader, ...] = ()  # captions and transcripts of the same sample, for media
+    paired_texts: tuple[TextReader, ...] = ()  # captions and transcripts of the same sample, for media
     charset: str | None = None  # of a text: what whoever sent it declares; once decoded, what it is other than UTF-8
     ordinal: int = -1  # in the whole shard, from 0; set by `read`
     digest: str | None = None  # of the bytes, once they are in the store
@@ -218,7 +229,7 @@ class RawItem:
         would pay."""
         item = RawItem(
             self.modality, self.ref, self.sample_id, self.position, self.role, self.content_type, self.extension,
-            self.content, self.size_bytes, self.metadata, self.own, self.licence, self.fault, self.beside,
+            self.content, self.size_bytes, self.metadata, self.own, self.licence, self.fault, self.paired_texts,
             self.charset, self.ordinal, self.digest, self.text,
         )  # fmt: skip
         for name, value in changes.items():
@@ -269,7 +280,7 @@ class Reading:
     defaults: Defaults
     hint: str | None  # the modality that the path names
     entries: tuple[Entry, ...] = ()  # the loose files, where the shard is a directory
-    around: tuple[Entry, ...] = ()  # files of other shards that speak of them
+    around: tuple[Entry, ...] = ()  # files of other shards that describe them
     downloads: Downloads | None = None  # fetches what a shard only names; None: nothing may be fetched
     limit: int | None = None  # samples that will be taken; None: all. A connector may stop there, none must
     parsed: ParsedFiles = field(default_factory=ParsedFiles)  # of the owner of the reading, or of it alone
@@ -297,6 +308,10 @@ class Reading:
             content=content,
             fault=Fault(code, reason),
         )
+
+    def empty(self) -> RawItem:
+        """The row that says that the shard's file is empty."""
+        return self.fault(EMPTY.code, EMPTY.reason, modality="text", content=Content(self.open))
 
 
 def home_of_unknown(name: str, *, hint: str | None, common: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from mmlake.download.results import Downloads
 from mmlake.landing import Landing, as_landing
 from mmlake.progress import Advance, silent
 from mmlake.sources.connectors.table import SOURCES, Connectors
-from mmlake.sources.ingestion import ingest, ingest_some, item_id_of, read
+from mmlake.sources.ingestion import ingest, item_id_of, read
 from mmlake.sources.parsed_files import ParsedFiles
 from mmlake.sources.settings import SourceSettings
 from mmlake.sources.shard import Shard
@@ -38,7 +39,7 @@ def reingest(
     """The ITEMS table with those rows read again whose sample has an item_id that is wanted. The shard must be the
     revision that the table was made from.
 
-    wanted: may name rows of other modalities, whose text stands beside a medium here. Where the shard now has other
+    wanted: may name rows of other modalities, whose text belongs to a medium here. Where the shard now has other
     rows, since what failed was the reading of the shard itself, all of them are read.
     """
     landing, parsed = as_landing(landing), parsed or ParsedFiles()
@@ -48,31 +49,14 @@ def reingest(
             shard, landing=landing, settings=settings, downloads=downloads, parsed=parsed, connectors=connectors
         )
     ]
+    ingest_again = partial(
+        ingest, shard, modality, landing=landing, store=store, settings=settings, advance=advance, downloads=downloads,
+        parsed=parsed, connectors=connectors,
+    )  # fmt: skip
     if {item_id for item_id, _, kind in found if kind == modality} != set(items.column("item_id").to_pylist()):
-        return ingest(
-            shard,
-            modality,
-            landing=landing,
-            store=store,
-            settings=settings,
-            advance=advance,
-            downloads=downloads,
-            parsed=parsed,
-            connectors=connectors,
-        )
+        return ingest_again()
     samples = {sample_id for item_id, sample_id, _ in found if item_id in wanted}
     chosen = frozenset(item_id for item_id, sample_id, kind in found if kind == modality and sample_id in samples)
-    again = ingest_some(
-        shard,
-        modality,
-        landing=landing,
-        store=store,
-        settings=settings,
-        wanted=chosen,
-        advance=advance,
-        downloads=downloads,
-        parsed=parsed,
-        connectors=connectors,
-    )
+    again = ingest_again(wanted=chosen)
     is_again = pc.is_in(items.column("item_id"), value_set=again.column("item_id").combine_chunks())
     return schemas.conform(schemas.ITEMS, pa.concat_tables([items.filter(pc.invert(is_again)), again]))

@@ -27,7 +27,7 @@ class SourceSettings:
     max_json_depth: int = 100
     # levels; deeper nesting is refused at one fixed depth, where Python's own limit would depend on the caller's stack.
     max_small_member_bytes: int = 4096
-    # bytes; a class label or id beside a sample is read into metadata up to here.
+    # bytes; a class label or id of a sample is read into metadata up to here.
     batch_bytes: int = 32 << 20
     # bytes; how much of a Parquet row group is decoded at a time.
     max_expansion: int = 100
@@ -41,7 +41,7 @@ class SourceSettings:
     max_charset_mess_fraction: float = 0.2
     # fraction 0..1; charset-normalizer's "chaos" of the best guess. Right guesses on texts in 40 encodings reach .167.
     text_fields: tuple[str, ...] = ("text", "content", "document", "sentence")
-    # a text of its own; beside an image it is a caption, beside sound or video a transcript. First present wins.
+    # a text of its own; next to an image it is a caption, next to sound or video a transcript. First present wins.
     caption_fields: tuple[str, ...] = ("caption", "captions")
     # a string or a list of strings.
     transcript_fields: tuple[str, ...] = ("transcript", "transcription", "text_to_speech")
@@ -52,15 +52,8 @@ class SourceSettings:
     # a list of turns, {role, content} or {from, value}; the text of a record that has no other, "role: words" in a
     # paragraph each.
     prompt_fields: tuple[str, ...] = (
-        "system",
-        "system_prompt",
-        "instruction",
-        "prompt",
-        "question",
-        "query",
-        "input",
-        "context",
-    )
+        "system", "system_prompt", "instruction", "prompt", "question", "query", "input", "context",
+    )  # fmt: skip
     # what is asked, in this order; with an answer the text of a record that has no other, "field: words" in a paragraph
     # each.
     answer_fields: tuple[str, ...] = ("output", "response", "completion", "answer")
@@ -80,7 +73,7 @@ class SourceSettings:
     id_fields: tuple[str, ...] = ("id", "sample_id", "__key__", "uuid")
     # names the sample in JSONL and Parquet; a repeated id gets the record's number behind it.
     licence_fields: tuple[str, ...] = ("license", "licence", "spdx", "license_url", "licence_url")
-    # first present wins; told in SPDX where the spelling is known.
+    # first present wins; an SPDX id where the spelling is known.
     url_fields: tuple[str, ...] = ("url",)
     # lists of URLs: an address whose content may be of any modality.
     image_url_fields: tuple[str, ...] = ("image_url",)
@@ -90,7 +83,7 @@ class SourceSettings:
     audio_url_fields: tuple[str, ...] = ("audio_url",)
     # lists of URLs: the address of a recording.
     agent: str = "mmlake"
-    # the product token of our user agent: the name under which robots.txt, X-Robots-Tag and meta tags may speak of us.
+    # the product token of our user agent: the name under which robots.txt, X-Robots-Tag and meta tags may name us.
     respect_opt_out: bool = True
     # whether answers whose publisher asks not to be used for training (noai, noimageai, tdm-reservation) are rows
     # without bytes.

@@ -22,7 +22,7 @@ DEFAULT_PRIORITY = 100
 _MAX_BYTES = 1 << 20  # of a `_source.json`
 LOOSE = "folder"  # the format of loose files
 ROOT_KEY = "root"  # the key of the landing zone's own loose files
-_SAFE = "/@=+-._"  # beside letters and digits; everything else is percent-encoded byte by byte
+_SAFE = "/@=+-._"  # next to letters and digits; everything else is percent-encoded byte by byte
 _RESERVED = (ROOT_KEY, "ALL")  # "ALL" names the corpus-level tables
 _SEGMENT_CHARS = 200  # file systems end at 255 bytes; tables append ".stamp.json"
 # paths that are their own keys, where they are short
@@ -40,7 +40,7 @@ class Shard:
     modalities: tuple[str, ...]  # those that it may have rows of, in the order of RECOGNISED; never empty
     size_bytes: int
     modified_ns: int  # the latest of its files
-    # changes whenever a file's name, size or time does, or those of a file that speaks of them (`_source.json`,
+    # changes whenever a file's name, size or time does, or those of a file that describes them (`_source.json`,
     # annotations)
     revision: str
     part: str = ""  # which of the directory's loose files: those whose names hash to these digits; "": all
@@ -173,7 +173,7 @@ def _source_file(landing: Landing, path: str) -> dict[str, object]:
             fields = json.loads(file.read(_MAX_BYTES))
     except UnreadableItem as error:
         raise SettingsError(
-            f"{where} cannot be read, and may say whose the files beside it are ({error.reason}); put a file "
+            f"{where} cannot be read, and may say whose the files next to it are ({error.reason}); put a file "
             "there, or delete it"
         ) from error
     except (ValueError, RecursionError):

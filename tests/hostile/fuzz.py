@@ -87,7 +87,7 @@ class Bench:
             shutil.rmtree(self.root / "store", ignore_errors=True)
         self._count += 1
         shutil.rmtree(self.root / "in", ignore_errors=True)
-        for path, content in (*start.beside, (name, data)):
+        for path, content in (*start.companions, (name, data)):
             (self.root / "in" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / "in" / path).write_bytes(content)
         found: dict[str, Any] = {
@@ -233,11 +233,15 @@ def _results(numbers: list[int], seed: int) -> Iterator[dict[str, Any]]:
         current, root, done = numbers[0], None, False
         try:
             while not done:
-                told = source.recv()
-                root, current, done = told.get("root", root), told.get("start", current), told.get("done", False)
-                if "violations" in told:
-                    yield told
-                    numbers = [number for number in numbers if number != told["number"]]
+                message = source.recv()
+                root, current, done = (
+                    message.get("root", root),
+                    message.get("start", current),
+                    message.get("done", False),
+                )
+                if "violations" in message:
+                    yield message
+                    numbers = [number for number in numbers if number != message["number"]]
         except EOFError:
             worker.join()
             what = f"the worker ended with exit code {worker.exitcode}: a crash, or no end within {3 * DEADLINE_S} s"
@@ -298,8 +302,8 @@ def main() -> int:
         given.keep.mkdir(parents=True, exist_ok=True)
         name, data, _ = mutated(number, given.seed)
         (given.keep / f"{number}-{name.replace('/', '%2F')}").write_bytes(data)
-    told = {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(tally).items()}
-    print(json.dumps(told) if given.json else "\n".join(f"{name}: {value}" for name, value in told.items()))
+    summary = {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(tally).items()}
+    print(json.dumps(summary) if given.json else "\n".join(f"{name}: {value}" for name, value in summary.items()))
     return 1 if tally.violations else 0
 
 

@@ -326,7 +326,7 @@ def mutated(number: int, seed: int) -> tuple[str, bytes, Seed]:
     else:
         payload = compress(_mutate(start, rng) if inner is None else inner, start.compression)
     name = start.name
-    if start.beside:
+    if start.companions:
         return name, payload, start
     chance = rng.random()
     if chance < 0.04:

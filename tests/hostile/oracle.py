@@ -126,7 +126,7 @@ def table_faults(table: pa.Table, schema: pa.Schema) -> list[str]:
 
 
 def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
-    """What an independent lenient parser still sees in the file and no row tells of."""
+    """What an independent lenient parser still sees in the file and no row reports."""
     if not rows:
         return _unexplained_silence(data, format)
     if any(row["error_code"] in _SHARD_FAULTS and row["sample_id"].endswith("!fault") for row in rows):
@@ -138,7 +138,7 @@ def lost(data: bytes, format: str, rows: list[dict[str, Any]]) -> list[str]:
     return _lost_lines(expand(data), rows) if format == "jsonl" else []
 
 
-# the files beside tables of the seeds, and their lines of names
+# the companion files of tables of the seeds, and their lines of names
 _DESCRIBED = ("a.wav", "b.wav", "L-1", "L-2", "a.jpg", "b.jpg", "file_name", "sentence", "caption")
 
 
@@ -159,7 +159,7 @@ def _unexplained_silence(data: bytes, format: str) -> list[str]:
 
 def _all_described(table: str) -> bool:
     """Whether every line of the table, or every record of it that may have several in quotes, names a file that lies
-    beside it."""
+    next to it."""
     records = [" ".join(cells) for cells in csv.reader(io.StringIO(table))] if "\0" not in table else []
     return any(
         all(any(name.lower() in record.lower() for name in _DESCRIBED) for record in found if record.strip())
@@ -179,7 +179,7 @@ def _all_taken(data: bytes) -> bool:
 
 
 def _lost_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
-    told = {row["digest"] for row in rows}
+    shown = {row["digest"] for row in rows}
     named = {(json.loads(row["source_ref"]).get("member") or "").partition("#")[0] for row in rows}
     wrong = []
     for info in _tar_members(data):
@@ -195,10 +195,10 @@ def _lost_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
         # GNU headers have times where tarfile takes a prefix from
         bare = data[info.offset_data - 512 :][:100].partition(b"\0")[0].decode("utf-8", "backslashreplace")
         if (
-            not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told
+            not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & shown
             and not {name, bare, info.name} & named
         ):
-            wrong.append(f"member {info.name!r} of {info.size} bytes is whole and no row tells of it")
+            wrong.append(f"member {info.name!r} of {info.size} bytes is whole and no row reports it")
     return wrong
 
 
@@ -235,7 +235,7 @@ _UNREAD = (
 
 
 def _lost_zip_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
-    told = {row["digest"] for row in rows}
+    shown = {row["digest"] for row in rows}
     named = {(json.loads(row["source_ref"]).get("member") or "").partition("#")[0] for row in rows}
     wrong = []
     for name, body in _zip_members(data):
@@ -246,11 +246,11 @@ def _lost_zip_members(data: bytes, rows: list[dict[str, Any]]) -> Iterable[str]:
         with suppress(UnicodeError):
             spellings.add(name.encode("cp437").decode("utf-8").replace("#", "%23"))
         if (
-            not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & told
+            not {hashlib.sha256(body).hexdigest(), hashlib.sha256(expand(body)).hexdigest()} & shown
             and not spellings & named
             and body
         ):
-            wrong.append(f"member {name!r} of {len(body)} bytes is whole and no row tells of it")
+            wrong.append(f"member {name!r} of {len(body)} bytes is whole and no row reports it")
     return wrong
 
 
@@ -268,7 +268,7 @@ def _tar_members(data: bytes) -> list[tarfile.TarInfo]:
 
 
 def _lost_lines(data: bytes, rows: list[dict[str, Any]]) -> list[str]:
-    told = {(json.loads(row["source_ref"])["member"] or "").partition("#")[0] for row in rows}
+    shown = {(json.loads(row["source_ref"])["member"] or "").partition("#")[0] for row in rows}
     digests = {row["digest"] for row in rows}
     refused = {
         (json.loads(row["source_ref"])["member"] or "").partition("#")[0]
@@ -279,7 +279,7 @@ def _lost_lines(data: bytes, rows: list[dict[str, Any]]) -> list[str]:
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
-        if f"line:{number}" not in told:
+        if f"line:{number}" not in shown:
             wrong.append(f"line {number} of {len(line)} bytes gave no row")
         if f"line:{number}" in refused:
             continue

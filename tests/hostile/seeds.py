@@ -36,7 +36,7 @@ class Seed:
     compression: str = ""  # "", "gz", "zst", "bz2" or "xz"
     members: Members = ()  # of an archive, in order
     method: int | None = None  # of the members of a zip; None: the archive is a tar
-    beside: Members = ()  # files that lie in the landing zone with it and stay as they are
+    companions: Members = ()  # files that lie in the landing zone with it and stay as they are
     dialect: int = tarfile.USTAR_FORMAT
 
 
@@ -292,7 +292,7 @@ def _warc() -> bytes:
 
 
 def _corpus_seeds() -> list[Seed]:
-    """The layouts of named corpora: a file and what lies beside it."""
+    """The layouts of named corpora: a file and its companions."""
     files = media()
     coco = {
         "images": [{"id": at, "file_name": f"{at}.jpg", "width": 24, "height": 18, "license": 1} for at in (1, 2)],
@@ -311,21 +311,21 @@ def _corpus_seeds() -> list[Seed]:
         Seed(
             name="annotations/captions_val2017.json",
             data=json.dumps(coco).encode(),
-            beside=(("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"])),
+            companions=(("val2017/1.jpg", files["p.jpg"]), ("val2017/2.jpg", files["p.jpg"])),
         ),
         Seed(
             name="annotations_val2017.zip",
             data=zipped(packed),
             members=packed,
             method=8,
-            beside=(("val2017.zip", zipped(images, 0)),),
+            companions=(("val2017.zip", zipped(images, 0)),),
         ),
         Seed(
             name="val2017.zip",
             data=zipped(images, 0),
             members=images,
             method=0,
-            beside=(("annotations_val2017.zip", zipped(packed)),),
+            companions=(("annotations_val2017.zip", zipped(packed)),),
         ),
         Seed(name="all.zip", data=zipped(packed + images), members=packed + images, method=8),
         Seed(name="speech.tar", data=tar(speech), members=speech),
@@ -333,12 +333,12 @@ def _corpus_seeds() -> list[Seed]:
         Seed(
             name="1/2/1-2.trans.txt",
             data=lines,
-            beside=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"])),
+            companions=(("1/2/1-2-0000.flac", files["s.flac"]), ("1/2/1-2-0001.wav", files["s.wav"])),
         ),
         Seed(
             name="talk/a.json",
             data=files["t.json"],
-            beside=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words")),
+            companions=(("talk/a.mp4", files["v.mp4"]), ("talk/a.en.srt", files["t.srt"]), ("talk/a.txt", b"words")),
         ),
         *(
             Seed(name=f"crawl.warc{packing and '.'}{packing}", data=_warc(), compression=packing)
@@ -353,7 +353,7 @@ def _corpus_seeds() -> list[Seed]:
 
 
 def _record_seeds() -> list[Seed]:
-    """Records in one JSON list, in tables of separated values, and in tables that describe the files beside them."""
+    """Records in one JSON list, in tables of separated values, and in tables that describe their companion files."""
     files = media()
     turns = [{"from": "human", "value": 'What "is" it?\n[x], {y}'}, {"from": "gpt", "value": "A bridge \U0001f600"}]
     records = [{"id": f"r{at}", "text": make.prose(at, words=9)} for at in range(6)] + [
@@ -380,26 +380,30 @@ def _record_seeds() -> list[Seed]:
             Seed(name=f"r.csv{packing and '.'}{packing}", data=rows + b"z,four,2\n" * 5, compression=packing)
             for packing in PACKINGS
         ),
-        Seed(name="im/metadata.jsonl", data=named, beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"]))),
+        Seed(
+            name="im/metadata.jsonl",
+            data=named,
+            companions=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"])),
+        ),
         Seed(
             name="im/metadata.csv",
             data=b"file_name,text\na.jpg,one\nb.jpg,two\n",
-            beside=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"])),
+            companions=(("im/a.jpg", files["p.jpg"]), ("im/b.jpg", files["p.jpg"])),
         ),
         Seed(
             name="cv/train.tsv",
             data=voices,
-            beside=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"])),
+            companions=(("cv/clips/a.wav", files["s.wav"]), ("cv/clips/b.wav", files["s.wav"])),
         ),
         Seed(
             name="lj/metadata.csv",
             data=b"L-1|one|one\nL-2|two|two\n",
-            beside=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"])),
+            companions=(("lj/wavs/L-1.wav", files["s.wav"]), ("lj/wavs/L-2.wav", files["s.wav"])),
         ),
         Seed(
             name="f/captions.txt",
             data=b'image,caption\na.jpg,"a, b"\na.jpg,c\n',
-            beside=(("f/Images/a.jpg", files["p.jpg"]),),
+            companions=(("f/Images/a.jpg", files["p.jpg"]),),
         ),
     ]
 

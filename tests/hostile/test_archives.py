@@ -146,8 +146,8 @@ def test_a_flipped_bit_in_a_checksummed_parquet_never_changes_a_text_silently(tm
     end = last_page.data_page_offset + last_page.total_compressed_size
     for number, flipped in enumerate(_flips(data[:end], 60)):
         rows = rows_of(_land(tmp_path / f"in{number}", "a.parquet", flipped + data[end:]))
-        told = {row["digest"] for row in rows if row["status"] == "ok"}
-        assert told <= whole and (told == whole or any(row["status"] == "unreadable" for row in rows)), number
+        intact = {row["digest"] for row in rows if row["status"] == "ok"}
+        assert intact <= whole and (intact == whole or any(row["status"] == "unreadable" for row in rows)), number
 
 
 @pytest.mark.parametrize("packing", ["", "gz", "zst"])
@@ -202,19 +202,19 @@ print(peak() - before)
 
 @pytest.mark.slow
 def test_a_member_of_four_gibibytes_is_streamed(tmp_path):
-    """It is just within the default limit; memory does not notice it. CRC-32, since what is looked at is the stream,
+    """It is just within the default limit; memory does not notice it. CRC-32, since what is checked is the stream,
     and SHA-256 takes longer than it."""
     (tmp_path / "in").mkdir()
     _sparse_tar(tmp_path / "in" / "s.tar", SETTINGS.max_item_bytes)
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", _SUMMING, str(tmp_path / "in")], capture_output=True, text=True, check=True
     ).stdout.split()
     zeros, buffer = 0, bytes(1 << 20)
     for _ in range(SETTINGS.max_item_bytes >> 20):
         zeros = zlib.crc32(buffer, zeros)
     assert (
-        told[:6] == ["0.mp4", f"{SETTINGS.max_item_bytes}", f"{zeros}", "1.txt", "5", f"{zlib.crc32(b'small')}"]
-        and int(told[6]) < 64
+        printed[:6] == ["0.mp4", f"{SETTINGS.max_item_bytes}", f"{zeros}", "1.txt", "5", f"{zlib.crc32(b'small')}"]
+        and int(printed[6]) < 64
     )
 
 

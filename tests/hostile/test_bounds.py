@@ -14,10 +14,10 @@ import pytest
 
 from mmlake import sources
 from mmlake.errors import UnreadableItem
-from mmlake.formats import http_bodies, texts
+from mmlake.formats import http_responses, texts
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.columnar.weights import weight_of
-from mmlake.formats.json_lines import lines_of
+from mmlake.formats.texts import lines_of
 from mmlake.sources.excerpt import scan_first
 from mmlake.sources.records.cells import limits_of
 from mmlake.sources.shard import revision_of
@@ -96,7 +96,7 @@ def test_paths_inside_of_cells_are_never_followed(tmp_path):
     assert [row["text_content"] for row in rows] == ["a"]
 
 
-def test_a_column_that_stands_twice_is_told(tmp_path):
+def test_a_column_that_stands_twice_is_reported(tmp_path):
     data = _file(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])).getvalue()
     assert sorted(
         (row["text_content"], row["error_code"])
@@ -125,9 +125,9 @@ def test_the_weight_of_an_array_is_that_of_its_values_in_python(array, least):
 def test_a_record_of_very_many_values_is_refused_before_it_is_parsed(fill):
     settings = sources.SourceSettings(max_json_values=1000)
     data = json.dumps({"text": "a"})[:-1].encode() + f', "x": [{",".join([fill] * 1100)}]}}'.encode()
-    with pytest.raises(UnreadableItem) as told:
+    with pytest.raises(UnreadableItem) as found:
         texts.parse_object(data, settings=settings)
-    assert told.value.code == 1008
+    assert found.value.code == 1008
 
 
 def test_commas_inside_of_a_text_are_no_values():
@@ -152,10 +152,10 @@ def test_a_record_is_refused_by_what_it_takes_in_memory_and_not_by_its_bytes(sta
     data = f'{{"text":"{start}{fill * ((9 << 20) // len(fill.encode()))}"}}'.encode()
     settings = sources.SourceSettings(max_decoded_bytes=7 * len(data))
     try:
-        told = texts.parse_object(data, settings=settings) and None
+        found = texts.parse_object(data, settings=settings) and None
     except UnreadableItem as error:
-        told = error.code
-    assert told == code
+        found = error.code
+    assert found == code
 
 
 def test_a_book_with_an_emoji_in_forty_megabytes_of_metadata_is_read():
@@ -164,20 +164,20 @@ def test_a_book_with_an_emoji_in_forty_megabytes_of_metadata_is_read():
 
 
 @pytest.mark.parametrize("inside, code", [(True, None), (False, 1008)])
-def test_values_count_beside_the_long_text_of_their_record_and_commas_in_it_do_not(inside, code):
+def test_values_count_with_the_long_text_of_their_record_and_commas_in_it_do_not(inside, code):
     commas = "," * 100_000 if inside else '","x":[' + ",".join("1" * 100_000) + '],"y":"'
     data = b'{"text":"' + b"a" * (9 << 20) + commas.encode() + b'"}'
     try:
-        told = texts.parse_object(data, settings=sources.SourceSettings(max_decoded_bytes=50 << 20)) and None
+        found = texts.parse_object(data, settings=sources.SourceSettings(max_decoded_bytes=50 << 20)) and None
     except UnreadableItem as error:
-        told = error.code
-    assert told == code
+        found = error.code
+    assert found == code
 
 
 def test_a_field_whose_name_is_a_book_is_refused():
-    with pytest.raises(UnreadableItem) as told:
+    with pytest.raises(UnreadableItem) as found:
         texts.parse_object(b'{"text":"a","' + b"n" * (9 << 20) + b'":1}', settings=SETTINGS)
-    assert told.value.code == 1008
+    assert found.value.code == 1008
 
 
 @pytest.mark.parametrize(
@@ -204,13 +204,14 @@ def test_a_line_is_held_once_while_its_record_is_read():
 
 def test_brotli_gives_no_more_than_there_is_room_for():
     brotli = pytest.importorskip("brotli")
-    stream = http_bodies.decoded(io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20)
+    stream = http_responses.decoded(
+        io.BytesIO(brotli.compress(bytes(3 << 20), quality=1)), ("br",), limit_bytes=4 << 20
+    )
     assert sum(len(part) for part in iter(lambda: stream.read(1 << 16), b"")) == 3 << 20
 
 
 @pytest.mark.parametrize("limit", [5, 11, 25, 40, 60])
 def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, limit):
-    from mmlake.landing import as_landing
     from mmlake.sources import ingestion
 
     for at in range(60):
@@ -220,6 +221,6 @@ def test_the_revision_of_a_part_is_that_of_the_files_that_are_read(tmp_path, lim
     assert sum(shard.num_samples or 0 for shard in shards) == min(limit, 60)
     for shard in shards:
         assert (
-            revision_of(ingestion._reading(shard, as_landing(tmp_path), settings, None).entries)
+            revision_of(ingestion.reader_of(tmp_path, settings, None, sources.SOURCES).reading_of(shard).entries)
             == shard.revision.partition("~")[0]
         )

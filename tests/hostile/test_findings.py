@@ -42,7 +42,7 @@ def test_a_member_whose_name_ends_in_a_slash_and_has_bytes_is_refused_and_the_ne
 
 
 def test_annotations_that_begin_without_a_caption_still_give_their_captions(tmp_path):
-    """The scan tells modalities by the first annotation that says anything: one that says nothing decides nothing."""
+    """The scan detects modalities by the first annotation with content: an empty one decides nothing."""
     record = {
         "images": [{"id": 1, "file_name": "1.jpg"}],
         "annotations": [{"id": 0, "image_id": 1}, {"id": 1, "image_id": 1, "caption": "a bridge"}],

@@ -44,8 +44,8 @@ def _damaged(data: bytes, number: int) -> bytes:
     return bytes(damaged)
 
 
-def test_footers_with_a_bit_changed_end_no_process_and_sound_files_beside_them_are_read(tmp_path):
-    """150 of them in one landing zone, each beside a sound one: pyarrow aborts over about one in a hundred."""
+def test_footers_with_a_bit_changed_end_no_process_and_sound_files_next_to_them_are_read(tmp_path):
+    """150 of them in one landing zone, each next to a sound one: pyarrow aborts over about one in a hundred."""
     sound, seed = parquet({"text": ["beside"]}), parquet({"text": pa.array(["a", "b", None]), "n": [1, 2, 3]})
     landing = tmp_path / "in"
     landing.mkdir()
@@ -93,6 +93,6 @@ def test_a_column_whose_name_is_no_text_is_damage_and_no_crash(tmp_path):
     assert sum(batch.num_rows for batch in rows) == 1
 
 
-def test_a_path_of_bytes_beside_a_picture_is_kept_as_metadata(tmp_path):
+def test_a_path_of_bytes_next_to_a_picture_is_kept_as_metadata(tmp_path):
     rows = rows_of(_land(tmp_path, parquet({"image": [{"bytes": media()["p.png"], "path": b"\xffa.png"}]})))
     assert [row["metadata_json"] for row in rows] == ['{"image":{"path":{"base64":"/2EucG5n"}}}']

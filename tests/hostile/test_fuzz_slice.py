@@ -38,7 +38,7 @@ def test_the_oracle_sees_a_lost_member_and_a_lost_line():
     seed = next(seed for seed in seeds() if seed.name == "u.tar")
     with tarfile.open(fileobj=io.BytesIO(seed.data)) as archive:
         names = archive.getnames()
-    told = [
+    shown = [
         {
             "digest": None,
             "error_code": None,
@@ -47,16 +47,16 @@ def test_the_oracle_sees_a_lost_member_and_a_lost_line():
         }
         for name in names
     ]
-    assert oracle.lost(seed.data, "webdataset", told) == []
-    assert len(oracle.lost(seed.data, "webdataset", told[1:])) == 1
+    assert oracle.lost(seed.data, "webdataset", shown) == []
+    assert len(oracle.lost(seed.data, "webdataset", shown[1:])) == 1
     line = [{"digest": None, "error_code": None, "sample_id": "l/1", "source_ref": '{"path":"l","member":"line:1"}'}]
     assert oracle.lost(b'{"text":"a"}\n{"text":"b"}\n', "jsonl", line) == ["line 2 of 12 bytes gave no row"]
     assert oracle.lost(b"something", "folder", []) == ["9 bytes of format folder gave no row"]
 
 
 def test_mutated_files_of_a_lance_dataset_give_rows_or_say_why(tmp_path):
-    """Beside the numbered inputs, since Lance gives its files random names. It keeps no checksums: wrong content can
-    pass, a crash cannot."""
+    """Apart from the numbered inputs, since Lance gives its files random names. It keeps no checksums: wrong
+    content can pass, a crash cannot."""
     lance = pytest.importorskip("lance")
     dataset, rng = tmp_path / "sound" / "d.lance", random.Random(1)
     lance.write_dataset(

@@ -40,13 +40,13 @@ def started(tmp_path, monkeypatch):
     """The file in which a Ghostscript on the path would write that it was started."""
     from PIL import EpsImagePlugin
 
-    told = tmp_path / "started.txt"
+    log = tmp_path / "started.txt"
     program = tmp_path / "gs"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)  # what Pillow found before
-    return told
+    return log
 
 
 @pytest.mark.parametrize("data", [EPS, _nested()], ids=["postscript", "inside another"])

@@ -59,12 +59,12 @@ def test_whatever_is_put_into_a_tar_comes_out_of_its_rows_again(members, packing
                     hashlib.sha256(sources.fetch(SourceRef.from_json(row["source_ref"]), landing=landing)).hexdigest()
                     == row["digest"]
                 )
-        told = {row["digest"] for row in rows}
+        found = {row["digest"] for row in rows}
         for name, data in members:
             plain = not name.lower().endswith((".json", ".cls", ".gz", ".id", ".index")) and not data.startswith(
                 (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
             )
-            assert hashlib.sha256(data).hexdigest() in told or not plain, name
+            assert hashlib.sha256(data).hexdigest() in found or not plain, name
 
 
 @_QUICK

@@ -172,7 +172,7 @@ def test_html_is_known_by_its_bytes_and_read_through_gzip(tmp_path):
         ("x.txt", "Wide".encode("utf-16"), "text", "text/plain"),
     ],
 )
-def test_bytes_tell_the_kind_and_the_name_only_where_they_are_silent(tmp_path, name, data, modality, content_type):
+def test_bytes_decide_the_kind_and_the_name_only_where_they_are_silent(tmp_path, name, data, modality, content_type):
     row = rows_of(land(tmp_path / "in", {name: data}))[0]
     assert (row["modality"], row["content_type"], row["status"]) == (modality, content_type, "ok")
 
@@ -195,7 +195,7 @@ def test_content_that_no_modality_takes_is_a_row_in_its_directory_s_modality(tmp
 @pytest.mark.parametrize(
     "encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1251", "shift_jis", "iso2022_jp"]
 )
-def test_texts_in_other_encodings_are_told_with_their_charset(tmp_path, encoding):
+def test_texts_in_other_encodings_are_rows_with_their_charset(tmp_path, encoding):
     text = (
         "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 4
         if encoding == "cp1251"
@@ -455,7 +455,7 @@ def test_whatever_lands_every_item_is_a_row_of_exactly_one_modality(
     rows_of(land(tmp_path_factory.mktemp("zone") / "in", files))
 
 
-def test_a_look_that_may_open_two_shards_leaves_the_others_for_the_next(tmp_path, monkeypatch):
+def test_a_scan_that_may_open_two_shards_leaves_the_others_for_the_next(tmp_path, monkeypatch):
     root = make.land(
         tmp_path,
         {f"text/{number}.jsonl": make.jsonl([make.prose(number)]) for number in range(5)}
@@ -530,7 +530,7 @@ def test_a_compressed_file_of_nothing_is_empty(tmp_path, name):
     assert [row["error_code"] for row in rows] == [1006]
 
 
-def test_archives_that_are_not_read_are_told_as_such(tmp_path):
+def test_archives_that_are_not_read_are_reported_as_such(tmp_path):
     rows = rows_of(
         land(tmp_path / "in", {"a.rar": b"Rar!\x1a\x07\x01\x00" + bytes(60), "b.7z": b"7z\xbc\xaf\x27\x1c" + bytes(60)})
     )

@@ -38,5 +38,5 @@ from mmlake.sources.licences import spdx_licence
         (None, "NOASSERTION"),
     ],
 )
-def test_known_spellings_are_told_in_spdx_and_others_are_no_assertion(spelling, expected):
+def test_known_spellings_are_spdx_ids_and_others_are_no_assertion(spelling, expected):
     assert spdx_licence(spelling) == expected

@@ -21,7 +21,7 @@ MEMBERS = {"a.png": png(1), "a.txt": b"a caption", "b.png": png(2), "c.png": png
 
 
 class Failing(LocalLanding):
-    """A landing zone whose files cannot be opened while it is told so."""
+    """A landing zone whose files cannot be opened while it is set so."""
 
     fails = True
 
@@ -51,7 +51,7 @@ def test_a_shard_that_did_not_open_gives_all_its_rows_when_it_does(tmp_path, mod
     )
 
 
-def test_a_caption_that_is_read_at_last_stands_beside_its_image(tmp_path):
+def test_a_caption_that_is_read_at_last_stands_next_to_its_image(tmp_path):
     """The image itself had not failed."""
     root, store = land(tmp_path / "in", {"a.tar": tar(MEMBERS)}), BlobStore(tmp_path / "store")
     (shard,) = sources.scan(root, settings=SETTINGS)

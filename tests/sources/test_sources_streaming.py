@@ -1,4 +1,4 @@
-"""What readers hold and open: one sample of a tar, one look at a small file."""
+"""What readers hold and open: one sample of a tar, one opening of a small file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_tar_of_many_members_takes_a_few_bytes_for_each(tmp_path):
 def test_members_of_one_sample_may_lie_apart(tmp_path):
     land(tmp_path, {"s.tar": tar({"a.jpg": JPEG, "b.jpg": png(), "c.jpg": JPEG, "a.txt": b"of a", "b.txt": b"of b"})})
     found = [
-        (item.sample_id.rpartition("/")[2], item.position, [read() for read in item.beside])
+        (item.sample_id.rpartition("/")[2], item.position, [read() for read in item.paired_texts])
         for item in items(tmp_path, "s.tar")
     ]
     assert found == [("a", 0, ["of a"]), ("a", 1, []), ("b", 0, ["of b"]), ("b", 1, []), ("c", 0, [])]
@@ -75,18 +75,18 @@ def test_members_of_one_sample_may_lie_apart(tmp_path):
 
 def test_a_tar_that_becomes_shorter_while_it_is_read_gives_no_short_members(tmp_path):
     land(tmp_path, {"s.tar": tar({f"{number}.txt": b"x" * 40_000 for number in range(5)})})
-    told = []
+    reported = []
     for number, item in enumerate(items(tmp_path, "s.tar")):
         if number == 1:
             os.truncate(tmp_path / "s.tar", 3 * 41_000)
         try:
-            told.append(item.fault.code if item.fault else len(item.content.head(1 << 20)))
+            reported.append(item.fault.code if item.fault else len(item.content.head(1 << 20)))
         except UnreadableItem as error:
-            told.append(error.code)
-    assert told[:2] == [40_000, 40_000] and set(told[2:]) <= {40_000, 1002} and told[-1] == 1002
+            reported.append(error.code)
+    assert reported[:2] == [40_000, 40_000] and set(reported[2:]) <= {40_000, 1002} and reported[-1] == 1002
 
 
-def test_a_small_file_is_looked_at_once_when_it_is_read(tmp_path):
+def test_a_small_file_is_opened_once_when_it_is_read(tmp_path):
     land(tmp_path / "in", {"d/a.jpg": JPEG, "d/a.txt": b"a caption", "d/b.txt": b"alone"})
     landing = CountedLanding(tmp_path / "in")
     (shard,) = sources.scan(landing, settings=SETTINGS)
@@ -135,8 +135,8 @@ def test_a_copy_of_a_landing_zone_opens_directories_of_its_own(tmp_path):
 @pytest.mark.parametrize("at", [70_000, 131_000])
 def test_damage_in_zstandard_is_found_in_few_steps(monkeypatch, at):
     """Byte by byte from the last good piece on, a zip of thousands of damaged members took a quarter of a minute."""
-    calls, read = [], compression._Zstd.read
-    monkeypatch.setattr(compression._Zstd, "read", lambda self, size: calls.append(size) or read(self, size))
+    calls, read = [], compression.Zstd.read
+    monkeypatch.setattr(compression.Zstd, "read", lambda self, size: calls.append(size) or read(self, size))
     words = random.Random(1).randbytes(1 << 18)
     packed = bytearray(zst(words))
     del packed[at:]

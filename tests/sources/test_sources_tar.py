@@ -48,7 +48,7 @@ def test_only_plain_tars_give_byte_ranges(tmp_path):
     assert [ref.byte_offset is None for ref in refs] == [False, True, True, True]
 
 
-def test_a_text_beside_sound_is_a_transcript_and_one_alone_a_document(tmp_path):
+def test_a_text_next_to_sound_is_a_transcript_and_one_alone_a_document(tmp_path):
     members = {
         "a.wav": wav(),
         "a.txt": b"hello",
@@ -106,7 +106,7 @@ def test_a_bad_json_member_is_a_row_and_leaves_its_sample_alone(tmp_path, bad):
     assert rows[0]["error_code"] in (1003, 1004) and rows[0]["digest"] == sha(bad) and rows[0]["modality"] == "image"
 
 
-def test_a_sample_of_metadata_alone_is_told(tmp_path):
+def test_a_sample_of_metadata_alone_is_reported(tmp_path):
     rows = rows_of(land(tmp_path / "in", {"s.tar": tar({"0.json": b'{"url":"x"}', "0.cls": b"3", "1.png": png()})}))
     assert brief(rows) == [
         ("0.json", "image", "media", 1003),
@@ -207,7 +207,7 @@ def test_names_that_are_no_utf8_stay_distinct(tmp_path):
 
 
 def test_a_tar_cut_anywhere_is_accounted(tmp_path):
-    """Every 512 boundary and the byte beside it: the whole members are rows, and one more row tells of the cut."""
+    """Every 512 boundary and the byte next to it: the whole members are rows, and one more row reports the cut."""
     data = tar({"0.png": png(1), "1.png": png(2), "2.png": png(3) + bytes(700)})
     ends, at = [], 0
     for size in (len(png(1)), len(png(2)), len(png(3)) + 700):
@@ -246,7 +246,7 @@ def test_a_flipped_bit_in_a_header_never_loses_rows_silently(tmp_path):
     [(bytes(9216), None), (b"x" * 512, 1001), (tar({"late.png": png()}), 1001)],
     ids=["padding", "rubbish", "second archive"],
 )
-def test_what_follows_the_end_mark_is_told_unless_it_is_padding(tmp_path, tail, code):
+def test_what_follows_the_end_mark_is_reported_unless_it_is_padding(tmp_path, tail, code):
     rows = rows_of(land(tmp_path / "in", {"s.tar": tar({"0.png": png()}) + tail}))
     assert [row["error_code"] for row in rows] == ([None] if code is None else [None, code])
 

@@ -87,7 +87,7 @@ def test_files_of_a_mac_do_not_make_one_sample_of_a_folder(tmp_path: Path) -> No
     ]
 
 
-def test_solaris_records_are_heeded(tmp_path: Path) -> None:
+def test_solaris_records_are_obeyed(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "s.tar", "w", format=tarfile.PAX_FORMAT) as archive:
         _add(archive, "ö" * 80 + ".txt", b"words")
     data = bytearray((tmp_path / "s.tar").read_bytes())
@@ -187,7 +187,7 @@ def test_the_walk_gives_what_the_standard_library_gives(
 
 
 @pytest.mark.parametrize("at", [0, 100, 124, 135, 148, 154, 156, 345])
-def test_a_header_that_is_not_of_the_plainest_form_is_looked_at_by_itself(tmp_path: Path, at: int) -> None:
+def test_a_header_that_is_not_of_the_plainest_form_is_read_by_itself(tmp_path: Path, at: int) -> None:
     """A flipped byte in the third of five headers: two members, and an error that names its place."""
     with tarfile.open(tmp_path / "s.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
         for number in range(5):
@@ -200,7 +200,7 @@ def test_a_header_that_is_not_of_the_plainest_form_is_looked_at_by_itself(tmp_pa
     assert f"byte {4 * BLOCK}" in (found[2].fault or sources.rows.Fault(0, "")).reason
 
 
-def test_equal_captions_of_two_places_are_told_once(tmp_path: Path) -> None:
+def test_equal_captions_of_two_places_are_said_once(tmp_path: Path) -> None:
     class _Nowhere:
         def put(self, data: bytes, *, extension: str = "bin") -> str:
             return digest_of(data)

@@ -2,7 +2,7 @@
 answer, JSON and an Arrow stream.
 
 It imports pyarrow and nothing of this package but its own formats: it starts once per process that reads such files,
-and again after each file that ends it. A file comes as a descriptor beside the request that opens it, or its bytes are
+and again after each file that ends it. A file comes as a descriptor with the request that opens it, or its bytes are
 asked for, range by range, while a request is worked on.
 """
 
@@ -17,19 +17,12 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
-from mmlake.formats.columnar.child_source import (
-    Answer,
-    ColumnarLimits,
-    LocalFile,
-    Refused,
-    ServedFile,
-    Source,
-    limit_memory,
-)
+from mmlake.formats.columnar import child_source
+from mmlake.formats.columnar.child_source import Answer, ColumnarLimits, Refused, Source
 
 PANICKED, ABSENT = 70, 69  # exit codes: native code gave up what it was doing; Lance cannot be imported
 
@@ -50,7 +43,7 @@ class Connection:
         self._socket, self._file, self._lock = sock, sock.makefile("wb", 1 << 16), threading.Lock()
 
     def request(self) -> tuple[dict[str, Any], int | None] | None:
-        """(the next request, a file's descriptor that came beside it); None when there are no more."""
+        """(the next request, a file's descriptor that came with it); None when there are no more."""
         start, descriptors, _, _ = socket.recv_fds(self._socket, _LENGTH.size, 1)
         if not start:
             return None
@@ -163,6 +156,57 @@ def _check_names(fields: Any) -> None:
         _check_names(kind.field(at) for at in range(kind.num_fields))
 
 
+class LanceDataset:
+    """One version of a dataset, whose rows are read by their offsets in a fragment."""
+
+    def __init__(self, root: str, version: int | None, memory_bytes: int) -> None:
+        """version: None for the newest. memory_bytes: what opening it may take."""
+        import lance
+
+        child_source.limit_memory(memory_bytes)
+        dataset = lance.dataset(root, version=version)
+        self._fragments: list[Any] = dataset.get_fragments()
+        head = {"version": dataset.version, "num_fragments": len(self._fragments)}
+        self.opened = Answer({**head, "is_elsewhere": bool(dataset.base_paths())}, (), dataset.schema)
+
+    def answer(self, do: str, **request: Any) -> Answer:
+        """The answer to a request about one fragment."""
+        answers = {"fragment": self._fragment, "count": self._count, "rows": self._rows}
+        return cast(Callable[..., Answer], answers[do])(**request)
+
+    def _fragment(self, at: int) -> Answer:
+        """The fragment's number and its files, by names that are relative to the dataset."""
+        fragment = self._fragments[at]
+        paths = [f"data/{file.path}" for file in fragment.data_files()]
+        if (deletions := fragment.deletion_file()) is not None:
+            paths.append(deletions)
+        return Answer({"number": fragment.fragment_id, "paths": paths})
+
+    def _count(self, at: int) -> Answer:
+        """How many rows the fragment has, and how many it had before some were deleted."""
+        fragment = self._fragments[at]
+        return Answer({"num_rows": fragment.count_rows(), "physical_rows": fragment.physical_rows})
+
+    def _rows(
+        self, at: int, columns: list[str], offset: int, limit: int, *, buffer_bytes: int, memory_bytes: int
+    ) -> Answer:
+        """So many rows of the fragment."""
+        child_source.limit_memory(memory_bytes)
+        scanner = self._fragments[at].scanner(
+            columns=columns,
+            offset=offset,
+            limit=limit,
+            batch_size=limit,
+            batch_readahead=1,
+            io_buffer_size=buffer_bytes,
+            with_row_id=True,
+            with_row_address=True,
+            blob_handling="all_binary",
+        )
+        reader = scanner.to_reader()
+        return Answer({}, tuple(reader), reader.schema)
+
+
 def _opened(
     connection: Connection, descriptor: int | None, *, do: str, form: str, limits: list[int], **about: Any
 ) -> Source:
@@ -172,11 +216,12 @@ def _opened(
             import lance  # noqa: F401
         except ImportError:
             os._exit(ABSENT)
-        from mmlake.formats.columnar.child_lance import LanceDataset
-
         return LanceDataset(**about)
-    limit_memory(ColumnarLimits(*limits).max_decoded_bytes)
-    file = LocalFile(f"/dev/fd/{descriptor}") if descriptor is not None else ServedFile(connection.range, **about)
+    child_source.limit_memory(ColumnarLimits(*limits).max_decoded_bytes)
+    if descriptor is None:
+        file: child_source.File = child_source.ServedFile(connection.range, **about)
+    else:
+        file = child_source.LocalFile(f"/dev/fd/{descriptor}")
     if form == "parquet":
         from mmlake.formats.columnar.child_parquet import ParquetFile
 

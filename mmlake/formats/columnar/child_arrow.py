@@ -7,22 +7,15 @@ batch that it has not read: those few numbers are taken from the messages here (
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mmlake.formats.columnar.child_source import (
-    FLOOR_BYTES,
-    Answer,
-    Buffer,
-    ColumnarLimits,
-    File,
-    Refused,
-    Rows,
-    limit_memory,
-)
+from mmlake.formats.columnar import child_source
+from mmlake.formats.columnar.child_source import Answer, Buffer, ColumnarLimits, File, Refused
 
 MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
 _CONTINUES = b"\xff\xff\xff\xff"
@@ -90,7 +83,7 @@ class ArrowFile:
     """The file or stream that is open."""
 
     def __init__(self, file: File, limits: ColumnarLimits) -> None:
-        self._file, self._limits, self._rows = file, limits, Rows()
+        self._file, self._limits, self._rows = file, limits, child_source.Rows()
         mark = bytes(file.read_at(0, 8))
         if mark.startswith(_FEATHER_1):
             reason = "content is Feather of version 1, which is not read; write it as Arrow IPC (Feather of version 2)"
@@ -108,8 +101,8 @@ class ArrowFile:
         if blocks is not None and not self._is_complete(schema.body_at, blocks):
             blocks = None
         self._decoder = _Decoder(head)
-        self._parts: list[_Message | Refused] = []
-        self._numbers: list[tuple[int, int]] = []  # (kind, number among its kind) of each part
+        self._parts: list[tuple[int, int, _Message | Refused]] = []  # (kind, number among its kind, what it is)
+        self._counts = {_DICTIONARY: 0, _BATCH: 0}
         self._found = self._in_order(schema.body_at) if blocks is None else self._by_blocks(blocks)
         num_batches = None if blocks is None else sum(kind == _BATCH for kind, _ in blocks)
         self.opened = Answer({"num_batches": num_batches}, (), self._decoder.schema)
@@ -162,36 +155,26 @@ class ArrowFile:
             at = place + head_bytes + body_bytes
         return 0 <= self._stop - at <= _MAX_PADDING_BYTES
 
-    def _by_blocks(self, blocks: list[tuple[int, tuple[int, ...]]]) -> Iterator[_Message | Refused]:
-        counts = {_DICTIONARY: 0, _BATCH: 0}
+    def _by_blocks(self, blocks: list[tuple[int, tuple[int, ...]]]) -> Iterator[tuple[int, _Message | Refused]]:
         for kind, (place, head_bytes, _, body_bytes) in blocks:
-            self._numbers.append((kind, counts[kind]))
-            counts[kind] += 1
             try:
                 head = self._head(place)
                 found = _parsed(head, place + len(head)) if head is not None else None
                 if found is None or (found.kind, len(found.head), found.body_bytes) != (kind, head_bytes, body_bytes):
                     raise Refused(1001, "its message is not the one that the footer says")
-                yield found
+                yield kind, found
             except Refused as error:
-                yield error
+                yield kind, error
 
-    def _in_order(self, at: int) -> Iterator[_Message | Refused]:
+    def _in_order(self, at: int) -> Iterator[tuple[int, _Message | Refused]]:
         """Raises Refused behind the last whole one where the stream ends before its end or cannot be followed
         further."""
-        counts = {_DICTIONARY: 0, _BATCH: 0}
         while self._stop is None or at < self._stop:
             head = self._head(at)
             if head is None:
                 break
             found = _parsed(head, at + len(head))
-            kind = found.kind if found.kind in counts else _BATCH
-            self._numbers.append((kind, counts[kind]))
-            if found.kind in counts:
-                counts[kind] += 1
-                yield found
-            else:
-                yield Refused(1001, f"a message of kind {found.kind} is neither a dictionary nor a record batch")
+            yield found.kind, found
             at = found.body_at + found.body_bytes
             if found.body_bytes and not len(self._file.read_at(at - 1, 1)):
                 raise Refused(1002, "the file stops within a message")
@@ -220,27 +203,30 @@ class ArrowFile:
         if not 0 < size <= _MAX_HEAD_BYTES:
             code = 1001 if size < 0 else 1008
             raise Refused(code, f"message_bytes={size} not in [0, {_MAX_HEAD_BYTES}] at byte {at}")
-        head = bytes(self._file.read_at(at, start_bytes + size))
-        if len(head) < start_bytes + size:
-            raise Refused(1002, f"the file stops at byte {at + len(head)}, within a message")
-        return head
+        return bytes(self._whole(at, start_bytes + size))
 
-    def _body(self, message: _Message) -> Buffer:
-        body = self._file.read_at(message.body_at, message.body_bytes)
-        if len(body) < message.body_bytes:
-            raise Refused(1002, f"the file stops at byte {message.body_at + len(body)}, within a message")
-        return body
+    def _whole(self, at: int, size_bytes: int) -> Buffer:
+        """So many bytes of a message. Raises Refused where the file stops before."""
+        found = self._file.read_at(at, size_bytes)
+        if len(found) < size_bytes:
+            raise Refused(1002, f"the file stops at byte {at + len(found)}, within a message")
+        return found
 
     def _part(self, at: int) -> dict[str, Any]:
         """What is said of the part with this number. Dictionaries are loaded as they are passed."""
         while len(self._parts) <= at:
-            found = next(self._found, None)
+            kind, found = next(self._found, (0, None))
             if found is None:
                 return {"is_end": True}
-            self._parts.append(found)
-            if isinstance(found, _Message) and found.kind == _DICTIONARY:
-                self._parts[-1] = self._added(found)
-        found, (kind, number) = self._parts[at], self._numbers[at]
+            number = self._counts.get(kind, self._counts[_BATCH])
+            if kind in self._counts:
+                self._counts[kind] += 1
+            else:
+                found = Refused(1001, f"a message of kind {kind} is neither a dictionary nor a record batch")
+            self._parts.append((kind, number, found))
+            if isinstance(found, _Message) and kind == _DICTIONARY:
+                self._parts[-1] = kind, number, self._added(found)
+        kind, number, found = self._parts[at]
         about = {"is_dictionary": kind == _DICTIONARY, "number": number}
         if isinstance(found, Refused):
             return {**about, "num_rows": 0, "broken": [found.code, found.reason]}
@@ -248,7 +234,7 @@ class ArrowFile:
 
     def _added(self, message: _Message) -> _Message | Refused:
         try:
-            body = self._body(message)
+            body = self._whole(message.body_at, message.body_bytes)
             self._check(message, message.num_rows and 1)
             self._decoder.add(message.head, body)
         except Refused as error:
@@ -260,29 +246,25 @@ class ArrowFile:
     def _check(self, message: _Message, num_rows: int, decoded_bytes: int = 0) -> int:
         """What the part may come to as values. Raises Refused where it comes to more."""
         in_file = message.body_bytes + len(message.head) + self._decoder.dictionary_bytes
-        limit_bytes = max(FLOOR_BYTES, in_file * self._limits.max_expansion)
+        limit_bytes = max(child_source.FLOOR_BYTES, in_file * self._limits.max_expansion)
         if (decoded := decoded_bytes + num_rows * _ROW_BYTES) > limit_bytes:
-            raise Refused(
-                1008, f"decoded_bytes={decoded} not in [0, {limit_bytes}] for {message.body_bytes} bytes in the file"
-            )
+            reason = f"decoded_bytes={decoded} not in [0, {limit_bytes}] for {message.body_bytes} bytes in the file"
+            raise Refused(1008, reason)
         return limit_bytes
 
     def _batch(self, part: int, offset: int, limit: int, is_careful: bool) -> Answer:
         """Rows of a record batch from that one on. limit, is_careful: not needed, since it is decoded as a whole."""
         self._part(part)
-        message = self._parts[part]
+        _, _, message = self._parts[part]
         if isinstance(message, Refused):
             raise message
         answer = self._rows.take(offset, (part,), self._decoded(message), self._limits.batch_bytes)
-        in_file = message.body_bytes + len(message.head) + self._decoder.dictionary_bytes
-        return answer._replace(
-            head={**answer.head, "limit_bytes": max(FLOOR_BYTES, in_file * self._limits.max_expansion)}
-        )
+        return answer._replace(head={**answer.head, "limit_bytes": self._check(message, 0)})
 
     def _decoded(self, message: _Message) -> Iterator[pa.RecordBatch]:
         self._check(message, message.num_rows)
-        body = self._body(message)
-        limit_memory(self._limits.max_decoded_bytes + 2 * self._limits.batch_bytes)
+        body = self._whole(message.body_at, message.body_bytes)
+        child_source.limit_memory(self._limits.max_decoded_bytes + 2 * self._limits.batch_bytes)
         batch = self._decoder.batch(message, body)
         if message.is_compressed:
             self._check(message, message.num_rows, batch.get_total_buffer_size())
@@ -333,10 +315,8 @@ def _is_extended(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid"
 
 
-class _Feed:
+class _Feed(io.RawIOBase):
     """The messages as a file that Arrow reads from, without copies of large ones."""
-
-    closed = False
 
     def __init__(self, parts: list[Buffer]) -> None:
         self.parts = parts
@@ -344,13 +324,7 @@ class _Feed:
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.parts = []
-
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         return bytes(self.read_buffer(size))
 
     def read_buffer(self, size: int) -> Buffer:
@@ -359,9 +333,6 @@ class _Feed:
             del self.parts[0]
         if not self.parts:
             return b""
-        part = self.parts[0]
-        data, rest = part[:size], part[size:]
-        self.parts[0] = rest
-        if not len(rest):
-            del self.parts[0]
+        data, rest = self.parts[0][:size], self.parts[0][size:]
+        self.parts[:1] = [rest] if len(rest) else []
         return data if len(data) == size or not self.parts else bytes(data) + bytes(self.read_buffer(size - len(data)))

@@ -12,16 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mmlake.formats.columnar.child_source import (
-    FLOOR_BYTES,
-    SLICE_ROWS,
-    Answer,
-    ColumnarLimits,
-    File,
-    Refused,
-    Rows,
-    limit_memory,
-)
+from mmlake.formats.columnar import child_source
+from mmlake.formats.columnar.child_source import SLICE_ROWS, Answer, ColumnarLimits, File, Refused
 from mmlake.formats.columnar.weights import weight_of
 
 # a footer takes up to 34 times as much in memory (100,000 columns); a thousand columns in fifty row groups are 5 MB
@@ -45,7 +37,7 @@ class ParquetFile:
         self._native, self._limits, self._size_bytes = file.native, limits, size_bytes
         self._is_local = isinstance(file.native, pa.MemoryMappedFile)
         self._file = pq.ParquetFile(self._native, page_checksum_verification=True)
-        self._rows = Rows()
+        self._rows = child_source.Rows()
         about: pq.FileMetaData = self._file.metadata
         groups = [max(0, about.row_group(at).num_rows) for at in range(about.num_row_groups)]
         self.opened = Answer({"num_rows": about.num_rows, "groups": groups}, (), self._file.schema_arrow)
@@ -72,15 +64,13 @@ class ParquetFile:
         if elsewhere := [column.path_in_schema for column in columns if column.file_path]:
             raise Refused(1007, f"the columns {elsewhere[:12]} lie in another file")
         stored = sum(max(0, column.total_compressed_size) for column in columns)
-        limit_bytes = max(FLOOR_BYTES, min(stored, self._size_bytes) * self._limits.max_expansion)
-        decoded = about.num_rows * _ROW_BYTES + sum(
-            max(column.total_uncompressed_size, column.num_values * _LEVEL_BYTES) for column in columns
-        )
+        limit_bytes = max(child_source.FLOOR_BYTES, min(stored, self._size_bytes) * self._limits.max_expansion)
+        sizes = (max(column.total_uncompressed_size, column.num_values * _LEVEL_BYTES) for column in columns)
+        decoded = about.num_rows * _ROW_BYTES + sum(sizes)
         if decoded > limit_bytes:
             raise Refused(1008, f"decoded_bytes={decoded} not in [0, {limit_bytes}] for {stored} bytes in the file")
-        limit_memory(
-            self._limits.max_decoded_bytes + _COPIES * min(stored, self._size_bytes, self._limits.max_item_bytes)
-        )
+        copies = _COPIES * min(stored, self._size_bytes, self._limits.max_item_bytes)
+        child_source.limit_memory(self._limits.max_decoded_bytes + copies)
         average = max(about.total_byte_size, decoded) // max(1, about.num_rows)
         rows = max(1, min(limit or SLICE_ROWS, SLICE_ROWS, self._limits.batch_bytes // max(1, average)))
         references = self._referable(columns) if is_careful else []
@@ -90,18 +80,15 @@ class ParquetFile:
         """The file, read as is best for a group of that size: what is mapped lies in memory already."""
         if self._is_local and not references:
             return self._file
+        share = _READ_BYTES // max(1, num_columns)
         is_large = stored_bytes > _READ_BYTES and not self._is_local
-        options: dict[str, Any] = {}
-        if is_large:
-            share = _READ_BYTES // max(1, num_columns)
-            options["buffer_size"] = max(_MIN_BUFFER_BYTES, min(_MAX_BUFFER_BYTES, share))
         return pq.ParquetFile(
             self._native,
             metadata=self._file.metadata,
             page_checksum_verification=True,
             read_dictionary=references,
             pre_buffer=not is_large and not self._is_local,
-            **options,
+            buffer_size=max(_MIN_BUFFER_BYTES, min(_MAX_BUFFER_BYTES, share)) if is_large else 0,
         )
 
     def _referable(self, columns: list[pq.ColumnChunkMetaData]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 
 from mmlake.formats.columnar.weights import weight_of
+from mmlake.streams import Seekable
 
 FLOOR_BYTES = 64 << 20  # a row group or batch that decodes to less is read, however small it is in the file
 SLICE_ROWS = 1024  # of one answer
@@ -70,15 +71,13 @@ class LocalFile:
         return self.native.read_buffer(max(0, size_bytes))
 
 
-class ServedFile:
+class ServedFile(Seekable):
     """A file of which the parent sends what is asked for."""
-
-    closed = False
 
     def __init__(self, ask: Callable[[int, int], bytearray], size_bytes: int | None) -> None:
         """ask: gives so many bytes from a place on, fewer at the end. size_bytes: None where it is known at the end
         alone."""
-        self._ask, self.size_bytes, self._at = ask, size_bytes, 0
+        self._ask, self.size_bytes, self._size, self._at = ask, size_bytes, size_bytes or 0, 0
 
     @property
     def native(self) -> pa.NativeFile:
@@ -104,23 +103,10 @@ class ServedFile:
             if len(piece) < min(_PIECE_BYTES, offset + size_bytes - at):
                 return
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
     def close(self) -> None:
-        pass
+        """Stay open when a reader of Arrow's goes."""
 
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size_bytes or 0}[whence]
-        return self._at
-
-    def read(self, size_bytes: int) -> bytes:
+    def read(self, size_bytes: int = -1) -> bytes:
         return bytes(self.read_buffer(size_bytes))
 
     def read_buffer(self, size_bytes: int) -> Buffer:
@@ -200,6 +186,5 @@ def limit_memory(size_bytes: int) -> None:
             taken_bytes = int(statm.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         wanted = taken_bytes + size_bytes
-        resource.setrlimit(
-            resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
-        )
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

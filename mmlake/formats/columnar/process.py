@@ -31,9 +31,8 @@ from mmlake.optional import need
 
 # -I -S: nothing of the environment or of `site` is imported, which would take as long as pyarrow does
 _FLAGS = ("-I", "-S", "-W", "ignore", "-c")
-_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from mmlake.formats.columnar import child; child.main()"
-)
+_PATHS = "import json, sys; sys.path[:] = json.loads(sys.argv[1])"
+_PROGRAM = f"{_PATHS}; from mmlake.formats.columnar import child; child.main()"
 _IDLE_S = 20.0  # seconds; a child that nobody needed for so long is ended, with the 60 to 130 MB that it holds
 _MAX_IDLE = 2  # children; one per thread that reads
 _DEADLINE_S = 120.0  # seconds of waiting for one answer; it reads at most some hundred megabytes
@@ -70,7 +69,7 @@ class ChildProcess:
     def __init__(self) -> None:
         ours, its = socket.socketpair()
         paths = [str(Path(mmlake.__file__).parents[1]), *(path for path in sys.path if path)]
-        # A group of its own: an interrupt at the terminal is for us, and a child that it ends would look like damage.
+        # A group of its own: an interrupt at the terminal is for us, and a child that it ends would pass for damage.
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, *_FLAGS, _PROGRAM, json.dumps(paths)],
@@ -102,7 +101,7 @@ class ChildProcess:
         self._is_kept = True
 
     def ask(self, request: dict[str, Any], descriptor: int | None = None) -> None:
-        """Send a request, and a file beside it. That nobody reads it any more is what `answer` says."""
+        """Send a request, and a file with it. That nobody reads it any more is what `answer` says."""
         self._is_asked = True
         data = json.dumps(request).encode()
         data = len(data).to_bytes(_LENGTH_BYTES, "little") + data
@@ -168,10 +167,8 @@ class ChildProcess:
         self.end()
         if code == ABSENT:
             need("lance", extra="lance", purpose="reading a Lance dataset")
-            raise MissingExtra(
-                "reading a Lance dataset needs the library 'lance', which does not load in a process started as "
-                f"{sys.executable}; run: pip install 'mmlake[lance]'"
-            )
+            where = f"which does not load in a process started as {sys.executable}; run: pip install 'mmlake[lance]'"
+            raise MissingExtra(f"reading a Lance dataset needs the library 'lance', {where}")
         return Ended(may_pass=self._is_kept or code == -signal.SIGKILL, is_late=is_late)
 
     def end(self) -> None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from mmlake.errors import UnreadableItem
 from mmlake.formats.columnar.child_source import ColumnarLimits
 from mmlake.formats.columnar.process import CHILDREN, Answer, ChildProcess, Ended
+from mmlake.streams import read_up_to
 
 _MAX_SMALL_BYTES = 64 << 20  # of a schema
 _TRIES = 2  # where what ended the child may lie elsewhere
@@ -56,7 +57,7 @@ class _Bytes:
         """So many bytes from there on, fewer at the end."""
         if self._is_sought:
             self._stream.seek(offset)
-            return self._read(size_bytes)
+            return read_up_to(self._stream, size_bytes, part_bytes=1 << 20)
         if offset < self._at - len(self._kept):
             self._stream.close()
             self._stream, self._at, self._kept = self._open(), 0, b""
@@ -68,17 +69,10 @@ class _Bytes:
         return self._kept[start : start + size_bytes] if start >= 0 else b""
 
     def _forward(self, size_bytes: int) -> int:
-        data = self._read(size_bytes)
+        data = read_up_to(self._stream, size_bytes, part_bytes=1 << 20)
         self._kept = self._kept[-_KEPT_BYTES:] + data
         self._at += len(data)
         return len(data)
-
-    def _read(self, size_bytes: int) -> bytes:
-        parts = list[bytes]()
-        while size_bytes > 0 and (part := self._stream.read(min(size_bytes, 1 << 20))):
-            parts.append(part)
-            size_bytes -= len(part)
-        return b"".join(parts)
 
     def close(self) -> None:
         """Close the file."""
@@ -158,32 +152,30 @@ class Reader:
         raise Unread(1001, f"the file ended {self._num_ends} processes that were to read it", has_ended=True)
 
     def _once(self, request: dict[str, Any] | None, max_bytes: int, is_asked: bool) -> Answer:
-        child, serve = self._child, self._serve
+        child = self._child
         if child is None:
-            child = CHILDREN.take()
-            try:
-                child.ask(self._opening, self._source.descriptor if self._source is not None else None)
-                answer = child.answer(max_bytes=_MAX_SMALL_BYTES, serve=serve)
-            except BaseException:
-                child.end()
-                raise
+            self._child = child = CHILDREN.take()
+            descriptor = self._source.descriptor if self._source is not None else None
+            answer = self._exchange(child, self._opening, _MAX_SMALL_BYTES, descriptor)
             if "fault" in answer.head:
+                self._child = None
                 CHILDREN.give_back(child)
-                raise _fault(answer)
-            self._child = child
-            if request is None:
-                return answer
-        if request is not None and not is_asked:
-            child.ask(request)
+            if "fault" in answer.head or request is None:
+                return _sound(answer)
+        return _sound(self._exchange(child, None if is_asked else request, max_bytes))
+
+    def _exchange(
+        self, child: ChildProcess, request: dict[str, Any] | None, max_bytes: int, descriptor: int | None = None
+    ) -> Answer:
+        """The answer to the request, or where there is none, to the one that was sent before."""
         try:
-            answer = child.answer(max_bytes=max_bytes, serve=serve)
+            if request is not None:
+                child.ask(request, descriptor)
+            return child.answer(max_bytes=max_bytes, serve=self._serve)
         except BaseException:
             self._child = None
             child.end()
             raise
-        if "fault" in answer.head:
-            raise _fault(answer)
-        return answer
 
     def __enter__(self) -> Self:
         return self
@@ -200,9 +192,10 @@ class Reader:
             self._source.close()
 
 
-def _fault(answer: Answer) -> Unread:
-    code, reason = answer.head["fault"]
-    return Unread(code, reason, is_memory=bool(answer.head.get("is_memory")))
+def _sound(answer: Answer) -> Answer:
+    if "fault" in answer.head:
+        raise Unread(*answer.head["fault"], is_memory=bool(answer.head.get("is_memory")))
+    return answer
 
 
 class _FileReader(Reader):
@@ -226,11 +219,12 @@ class _FileReader(Reader):
                 head, batches = self._batches(request, max_bytes=most)
             except Unread as error:
                 num_ends += error.has_ended
-                if request["limit"] == 1 or num_ends > 1 or not (error.is_memory or error.has_ended):
-                    if error.is_memory:
-                        limit = self._limits.max_decoded_bytes
-                        reason = f"memory_bytes>{limit} not in [0, {limit}], which sources.max_decoded_bytes sets"
-                        raise Unread(1008, reason) from error
+                is_last = request["limit"] == 1 or num_ends > 1 or not (error.is_memory or error.has_ended)
+                if is_last and error.is_memory:
+                    limit = self._limits.max_decoded_bytes
+                    reason = f"memory_bytes>{limit} not in [0, {limit}], which sources.max_decoded_bytes sets"
+                    raise Unread(1008, reason) from error
+                if is_last:
                     raise
                 # fewer rows at a time, and lists as references, take less
                 request = {**request, "limit": 1 if request["limit"] else _FEW_ROWS, "is_careful": True}
@@ -334,14 +328,8 @@ class LanceReader(Reader):
     """An open version of a Lance dataset."""
 
     def __init__(self, root: Path, version: int | None, memory_bytes: int) -> None:
-        opening: dict[str, Any] = {
-            "form": "lance",
-            "limits": [],
-            "root": str(root),
-            "version": version,
-            "memory_bytes": memory_bytes,
-        }
-        super().__init__(opening, None)
+        about = {"root": str(root), "version": version, "memory_bytes": memory_bytes}
+        super().__init__({"form": "lance", "limits": [], **about}, None)
         self._opening["version"] = self.head["version"]  # another may come to be the latest
 
     def fragment(self, at: int) -> Fragment:

@@ -1,4 +1,4 @@
-"""What rows of Arrow arrays take as Python values, told before they are made: a few bytes of a run or a dictionary
+"""What rows of Arrow arrays take as Python values, estimated before they are made: a few bytes of a run or a dictionary
 may be gigabytes of objects."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 _NUMBER_BYTES = 40  # a number and its place in a list
 _TEXT_BYTES = 64  # an empty string or bytes, and its place
 _DICT_BYTES = 240  # a dict of a few names
-_BEYOND = 1 << 50  # of rows that share their values: only one alone is told what it takes
+_BEYOND = 1 << 50  # of rows that share their values: only one alone is estimated
 
 
 def weight_of(array: pa.Array) -> int:
@@ -26,18 +26,15 @@ def weight_of(array: pa.Array) -> int:
         return _DICT_BYTES * len(array) + sum(weight_of(child) for child in array.flatten())
     if pa.types.is_map(kind):
         start, stop = int(array.offsets[0].as_py()), int(array.offsets[-1].as_py())
-        return (
-            _TEXT_BYTES * (len(array) + stop - start)
-            + weight_of(array.keys.slice(start, stop - start))
-            + weight_of(array.items.slice(start, stop - start))
-        )
+        parts = (part.slice(start, stop - start) for part in (array.keys, array.items))
+        return _TEXT_BYTES * (len(array) + stop - start) + sum(map(weight_of, parts))
     if pa.types.is_union(kind):
         return _of_union(array)
     if (pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)) and _is_overlapping(array):
         return _BEYOND
     if pa.types.is_nested(kind):
         return _TEXT_BYTES * len(array) + weight_of(array.flatten())
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+    if _is_view(kind):
         return _TEXT_BYTES * len(array) + _viewed_bytes(array)
     if _has_lengths(kind):
         return _TEXT_BYTES * len(array) + int(pc.sum(pc.binary_length(array)).as_py() or 0)
@@ -46,12 +43,7 @@ def weight_of(array: pa.Array) -> int:
 
 def _of_references(array: pa.DictionaryArray) -> int:
     kind = array.dictionary.type
-    if (
-        pa.types.is_nested(kind)
-        or isinstance(kind, pa.BaseExtensionType)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary_view(kind)
-    ):
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or _is_view(kind):
         used = pc.take(array.dictionary, array.indices) if len(array) == 1 else None
         return _BEYOND if used is None else weight_of(used)
     if not _has_lengths(kind):
@@ -99,19 +91,14 @@ def _is_overlapping(array: pa.ListViewArray) -> bool:
 def _viewed_bytes(array: pa.Array) -> int:
     """The bytes of all texts of an array of views: the length stands first in each view (Arrow columnar format, 16
     bytes each)."""
-    views = (
-        np.frombuffer(array.buffers()[1], np.int32)
-        .reshape(-1, 4)[array.offset : array.offset + len(array), 0]
-        .astype(np.int64)
-    )
-    return int(np.maximum(views, 0)[array.is_valid().to_numpy(zero_copy_only=False)].sum())
+    lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
+    return int(np.maximum(lengths.astype(np.int64), 0)[array.is_valid().to_numpy(zero_copy_only=False)].sum())
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def _has_lengths(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
+    texts, binaries = (pa.types.is_string, pa.types.is_large_string), (pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in (*texts, *binaries, pa.types.is_fixed_size_binary))

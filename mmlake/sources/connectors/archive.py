@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 import numpy as np
@@ -23,7 +24,25 @@ from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.companion import Companion
 from mmlake.sources.samples.shard_samples import Samples, record_endings
 
-REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
+_REPEATED: Final = {"duplicate_member": True}  # what the row of a member says whose name the archive had before
+
+
+def connector(
+    open_samples: Callable[[Reading], AbstractContextManager[Samples]],
+) -> tuple[Callable[[Reading], tuple[str, ...]], Callable[[Reading], Iterator[RawItem]]]:
+    """(modalities, items) of the shards whose samples are opened so, as the table of connectors asks for them."""
+
+    def modalities(reading: Reading) -> tuple[str, ...]:
+        """The modalities that the rows have, exactly; members are read as far as that takes."""
+        with open_samples(reading) as samples:
+            return samples.modalities
+
+    def items(reading: Reading) -> Iterator[RawItem]:
+        """The shard's rows. Their bytes can be read until the next item is taken."""
+        with open_samples(reading) as samples:
+            yield from samples.items()
+
+    return modalities, items
 
 
 class Archive:
@@ -70,6 +89,12 @@ class Archive:
         self.order = by_first(np.frombuffer(self._stems, np.int64))
         self.repeated = _repeated(np.frombuffer(self._names, np.int64), self.name_at)
 
+    def mark(self, at: int, member: Member) -> None:
+        """Give a member whose name meets others the label that no other has."""
+        if at in self.repeated:
+            member.label, is_repeated = self.repeated[at]
+            member.notes = _REPEATED if is_repeated else member.notes
+
     def fail(self, error: UnreadableItem) -> None:
         """Note a fault of the archive, which has a row of its own."""
         member = printable(error.member) if isinstance(error, CutMember) else None
@@ -83,7 +108,7 @@ class Archive:
         wanted: Collection[str] | None = None,
     ) -> Samples:
         """The samples of the members that are not left out. wanted: labels of members, with what locators have behind
-        them; only samples that they may be in, as far as these can be told apart."""
+        them; only samples that they may be in, as far as these can be distinguished."""
         is_mixed, order = self._is_mixed(left_out), self.order
         if not self.may_hold_transcripts:
             if wanted is not None and not is_mixed:
@@ -127,7 +152,7 @@ class Archive:
         """The members of the samples that members with these labels may be in."""
         stems = {hash(stem_of(name)) for one in wanted for name in (one, one.partition("#")[0])}
         # Labels are names but for those that could meet or that tables cannot hold: where one of these is wanted, all
-        # are looked through.
+        # are read.
         is_odd = any("%" in one or "\\" in one or not one.isascii() for one in wanted)
         order = range(len(self._stems)) if self.order is None else self.order
         return [at for at in order if is_odd or self._stems[at] in stems]

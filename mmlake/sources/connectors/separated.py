@@ -12,7 +12,7 @@ from typing import IO
 
 from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff
-from mmlake.formats.utf16 import UTF_16, decoded_head
+from mmlake.formats.charsets import UTF_16, decoded_head
 from mmlake.sources.companions.siblings import Siblings
 from mmlake.sources.names import SampleNames
 from mmlake.sources.raw_items import Content, RawItem, Reading

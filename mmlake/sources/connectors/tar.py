@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import tempfile
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -26,9 +25,9 @@ from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats import sniff
 from mmlake.formats.compression import compression_of, expanded
 from mmlake.formats.tar import LONG, SHORT, Run, TarMember, walk
-from mmlake.sources.connectors.archive import REPEATED, Archive, labels_of, stems_of
+from mmlake.sources.connectors.archive import Archive, connector, labels_of, stems_of
 from mmlake.sources.names import label_of, stem_of
-from mmlake.sources.raw_items import Content, Member, RawItem, Reading
+from mmlake.sources.raw_items import Member, Reading
 from mmlake.sources.samples.shard_samples import Samples
 from mmlake.streams import Slice, Window
 
@@ -49,18 +48,6 @@ _MARGIN_STEMS = 256
 _MARGIN_BYTES = 64 << 20
 
 
-def modalities(reading: Reading) -> tuple[str, ...]:
-    """The modalities that the rows have, exactly: headers are walked, bodies are skipped."""
-    with _samples(reading) as samples:
-        return samples.modalities
-
-
-def items(reading: Reading) -> Iterator[RawItem]:
-    """The shard's rows. Their bytes can be read until the next item is taken."""
-    with _samples(reading) as samples:
-        yield from samples.items()
-
-
 @contextmanager
 def _samples(reading: Reading) -> Iterator[Samples]:
     with reading.open() as file:
@@ -68,9 +55,7 @@ def _samples(reading: Reading) -> Iterator[Samples]:
         file.seek(0)
         compression = None if sniff.is_tar_header(head) else compression_of(head)
         if not head:
-            content = Content(reading.open)
-            fault = reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=content)
-            yield Samples(lambda: iter(()), reading, faults=[fault])
+            yield Samples(lambda: iter(()), reading, faults=[reading.empty()])
         elif compression is None:
             yield _first_samples(lambda reach: _Tar(file, reading, is_ranged=True, reach=reach), reading)
         else:
@@ -80,6 +65,9 @@ def _samples(reading: Reading) -> Iterator[Samples]:
             ):
                 expansion = _Expansion(stream, spool)
                 yield _first_samples(lambda reach: _expanded_tar(expansion, reading, reach), reading)
+
+
+modalities, items = connector(_samples)
 
 
 def _first_samples(list_members: Callable[[Reach | None], _Tar], reading: Reading) -> Samples:
@@ -131,7 +119,7 @@ class Reach:
                 behind = len(self._seen) - self._limit
                 if behind == 0:
                     self._margin_at = offset
-                # One sample behind the limit is whole as well, so that the last one before it is told to be.
+                # One sample behind the limit is whole as well, so that the last one before it is known to be.
                 if behind > 0 and (behind > self._margin_stems or offset - self._margin_at > self._margin_bytes):
                     return within
                 self._seen.add(stem)
@@ -217,7 +205,7 @@ class _Tar(Archive):
     def _keep(self, run: Run) -> None:
         """Keep the places, names and kinds of the members."""
         names, first = _names_of(run), len(self._offsets)
-        self._called.add(names, run.names)
+        self._called.add(names)
         self._offsets.extend(run.offsets)
         self._sizes.extend(run.sizes)
         self._kinds.extend(map(sniff.prefix_number, run.heads))
@@ -252,8 +240,7 @@ class _Tar(Archive):
             # no header of a link stands before its bytes
             member.start, member.is_range = offsets[at], is_ranged and at not in links
             if at in repeated:
-                member.label, is_repeated = repeated[at]
-                member.notes = REPEATED if is_repeated else member.notes
+                self.mark(at, member)
             if number >= 0 and size <= max_bytes:  # its first bytes were seen when it was listed
                 yield member.classify(sniff.PREFIX_KINDS[number])
             else:
@@ -295,60 +282,39 @@ _Named = tuple[int, str, str, str]  # a member's number, name, stem, and name in
 
 
 class _Names:
-    """The names of all members, those of a run in one object."""
+    """The names of all members, many in one object."""
 
     def __init__(self) -> None:
-        # number of the first member of each run, its names with a zero between each two
-        self._starts, self._texts = array("q"), list[str]()
-        self._waiting = list[str]()  # single names that are to be joined
+        self._texts, self._waiting = list[str](), list[str]()  # _JOINED_NAMES each, a zero between two; the last ones
         self._odd = dict[int, str]()  # names that hold a zero themselves
-        self._size = 0
-        self._first, self._open = 0, list[str]()  # of the run that was asked for last
+        self._which, self._open = -1, list[str]()  # the text that was asked for last, and its names
 
-    def add(self, names: list[str], joined: str) -> None:
-        """More names, and the same in one text."""
-        if len(names) > 1:
-            self._join()
-            self._starts.append(self._size)
-            self._texts.append(joined)
-        else:
-            if "\0" in joined:
-                self._odd[self._size] = joined
-            self._waiting.append("" if "\0" in joined else joined)
-        self._size += len(names)
-        if len(self._waiting) == _JOINED_NAMES:
-            self._join()
-
-    def _join(self) -> None:
-        if self._waiting:
-            self._starts.append(self._size - len(self._waiting))
-            self._texts.append("\0".join(self._waiting))
-            self._waiting = []
+    def add(self, names: list[str]) -> None:
+        """More names."""
+        if len(names) == 1 and "\0" in names[0]:
+            self._odd[len(self._texts) * _JOINED_NAMES + len(self._waiting)] = names[0]
+            names = [""]
+        self._waiting += names
+        while len(self._waiting) >= _JOINED_NAMES:
+            self._texts.append("\0".join(self._waiting[:_JOINED_NAMES]))
+            del self._waiting[:_JOINED_NAMES]
 
     def all(self) -> Iterator[_Named]:
         """Every member, in their order."""
-        self._join()
-        for start, joined in zip(self._starts, self._texts, strict=True):
+        texts = [*self._texts, "\0".join(self._waiting)] if self._waiting else self._texts
+        for start, joined in zip(count(step=_JOINED_NAMES), texts, strict=False):
             names = joined.split("\0")
             if self._odd:
                 names = [name or self._odd.get(at, "") for at, name in enumerate(names, start)]
-            yield from zip(
-                range(start, start + len(names)),
-                names,
-                stems_of(names, joined),
-                labels_of(names, joined),
-                strict=True,
-            )
+            yield from zip(count(start), names, stems_of(names, joined), labels_of(names, joined), strict=False)
 
     def named(self, at: int) -> _Named:
         """The member of that number."""
-        found = at - self._first
-        if not 0 <= found < len(self._open):
-            self._join()
-            which = bisect_right(self._starts, at) - 1
-            self._first, self._open = self._starts[which], self._texts[which].split("\0")
-            found = at - self._first
-        name = self._open[found] or self._odd.get(at, "")
+        which, place = divmod(at, _JOINED_NAMES)
+        if which != self._which:
+            self._which = which
+            self._open = self._texts[which].split("\0") if which < len(self._texts) else self._waiting
+        name = self._open[place] or self._odd.get(at, "")
         return at, name, stem_of(name), label_of(name)
 
 

@@ -209,12 +209,12 @@ def _rows(
     for position, item in enumerate(rows):
         role = "caption" if item.modality == "image" else "transcript"
         chosen = [one for one in captions if one.role == role] or captions
-        beside = (
+        paired_texts = (
             tuple(reader_of(one.content.read().decode()) for one in chosen if one.content)
             if item.role == "media" and item.fault is None
             else ()
         )
-        yield item.replace(position=position, metadata=metadata, beside=beside)
+        yield item.replace(position=position, metadata=metadata, paired_texts=paired_texts)
 
 
 def _in_order(parts: list[interleaved.Part], rows: list[RawItem], metadata: dict[str, Any]) -> Iterator[RawItem]:

@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from mmlake.download.classification import HEAD_BYTES, classify
 from mmlake.errors import Fault, UnreadableItem
 from mmlake.formats.http_responses import kept_headers
-from mmlake.formats.warc import Damage, Record, records
-from mmlake.formats.warc_payloads import Payload
+from mmlake.formats.warc import Damage, Payload, Record, records
 from mmlake.records import SourceRef
 from mmlake.sources import shard as shards
 from mmlake.sources.first_samples import first_samples
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import Content, RawItem, Reading
+from mmlake.sources.raw_items import EMPTY, Content, RawItem, Reading
 
 _LOG = logging.getLogger("mmlake.sources")
 _CONTENT = ("response", "resource", "conversion", "revisit")
@@ -155,7 +154,7 @@ def _content_item(payload: Payload, item: RawItem, reading: Reading) -> RawItem:
         named = found.content_type or payload.content_type[:80] or "of no declared type"
         return item.replace(fault=Fault(1005, f"content is {named}, which no modality takes"))
     if not head:
-        return item.replace(fault=Fault(1006, "size_bytes=0 not in [1, inf)"))
+        return item.replace(fault=EMPTY)
     return item.replace(charset=found.charset)
 
 

@@ -25,9 +25,9 @@ from mmlake.sources.companions.archives import member_of
 from mmlake.sources.companions.coco import ZipAnnotations
 from mmlake.sources.companions.placement import MAX_ANNOTATIONS
 from mmlake.sources.companions.places import holds_images, may_be_annotations
-from mmlake.sources.connectors.archive import REPEATED, Archive
+from mmlake.sources.connectors.archive import Archive, connector
 from mmlake.sources.names import label_of, stem_of
-from mmlake.sources.raw_items import Content, Member, RawItem, Reading
+from mmlake.sources.raw_items import Member, RawItem, Reading
 from mmlake.sources.samples.shard_samples import Samples
 from mmlake.streams import Window, read_up_to
 
@@ -70,18 +70,6 @@ def claims(head: bytes, name: str) -> bool:
     )
 
 
-def modalities(reading: Reading) -> tuple[str, ...]:
-    """The modalities that the shard's rows have, exactly: the first bytes of every member are read."""
-    with _samples(reading) as samples:
-        return samples.modalities
-
-
-def items(reading: Reading) -> Iterator[RawItem]:
-    """The shard's rows. Their bytes can be read until the next item is taken."""
-    with _samples(reading) as samples:
-        yield from samples.items()
-
-
 def some(reading: Reading, members: Collection[str]) -> Iterator[RawItem]:
     """The rows whose locators name these members, and perhaps others, without reading samples that have none of
     them."""
@@ -100,6 +88,9 @@ def _samples(reading: Reading) -> Iterator[Samples]:
     with reading.open() as file:
         archive = _Zip(file, reading)
         yield _with_coco(archive, archive.coco())
+
+
+modalities, items = connector(_samples)
 
 
 def _with_coco(archive: _Zip, coco: ZipAnnotations | None, *, wanted: Collection[str] | None = None) -> Samples:
@@ -123,8 +114,7 @@ class _Zip(Archive):
         if self._window.size_bytes:
             self._list()
         else:
-            content = Content(reading.open)
-            self.faults = [reading.fault(1006, "size_bytes=0 not in [1, inf)", modality="text", content=content)]
+            self.faults = [reading.empty()]
         self.settle()
 
     def name_at(self, at: int) -> str:
@@ -229,11 +219,9 @@ class _Zip(Archive):
     def members(self, order: Iterable[int] | None, *, is_listed: bool) -> Iterator[Member]:
         for at in range(len(self._places)) if order is None else order:
             entry = self._entry(at)
-            label, is_repeated = self.repeated[at] if at in self.repeated else (label_of(entry.name), False)
-            member = _ZipMember(
-                entry.name, stem_of(entry.name), entry.size_bytes, self.reading.path, label, (self._file, entry)
-            )
-            member.notes = REPEATED if is_repeated else member.notes
+            name, path = entry.name, self.reading.path
+            member = _ZipMember(name, stem_of(name), entry.size_bytes, path, label_of(name), (self._file, entry))
+            self.mark(at, member)
             yield self._classified(at, member, entry)
             if is_listed:
                 member.forget()

@@ -126,7 +126,7 @@ def _in_order(placed: list[RawItem], rows: list[RawItem], found: list[TextField]
     for position, item in [*((item.position, item) for item in placed), *enumerate(rows, behind)]:
         words = captions if item.modality == "image" else transcripts
         is_medium = item.role == "media" and item.fault is None
-        yield item.replace(position=position, beside=tuple(map(raw_items.reader_of, words)) if is_medium else ())
+        yield item.replace(position=position, paired_texts=tuple(map(raw_items.reader_of, words)) if is_medium else ())
 
 
 class _Medium(NamedTuple):

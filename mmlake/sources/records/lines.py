@@ -14,8 +14,8 @@ from mmlake.formats import texts
 from mmlake.formats.columnar.readers import ParquetReader
 from mmlake.formats.compression import MARK_BYTES, SUFFIXES, compression_of, expanded, expanded_head
 from mmlake.formats.json_elements import elements_of
-from mmlake.formats.json_lines import lines_of
 from mmlake.formats.sniff import HEAD_BYTES, extension_of, is_textual
+from mmlake.formats.texts import lines_of
 from mmlake.sources.raw_items import Opener, Reading
 from mmlake.sources.records.cells import group_cells, limits_of, metadata_of
 from mmlake.sources.records.separated_values import cells_by_name

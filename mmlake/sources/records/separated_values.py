@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import IO, Final, Literal
 
 from mmlake.errors import Fault, UnreadableItem
-from mmlake.formats.json_lines import lines_of
-from mmlake.formats.utf16 import as_utf_8
+from mmlake.formats.charsets import as_utf_8
+from mmlake.formats.texts import lines_of
 from mmlake.sources.settings import SourceSettings
 
 _QUOTING: Final[dict[bool, Literal[0, 3]]] = {True: csv.QUOTE_MINIMAL, False: csv.QUOTE_NONE}

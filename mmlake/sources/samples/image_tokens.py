@@ -11,8 +11,8 @@ from typing import Any
 from mmlake.sources.raw_items import Member
 from mmlake.sources.settings import SourceSettings
 
-# beside `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
-_MEDIA_LISTS = ("audios", "videos")
+# next to `texts` and `images`: where sound and films stand in an interleaved sample that this library wrote
+MEDIA_LISTS = ("audios", "videos")
 
 
 class Pictures:
@@ -53,6 +53,8 @@ class Tokens:
     ) -> None:
         """bases_of: what the names of these members begin with before the position."""
         self._members, self._bases_of, self._shard, self._settings = members, bases_of, shard, settings
+        # images, and what nothing shows to be something else, by their names; made when first asked for
+        self._named_so: dict[str, Member] | None = None
 
     @cached_property
     def _bases(self) -> set[str]:
@@ -69,7 +71,10 @@ class Tokens:
         """
         settings = self._settings
         if isinstance(token, str) and token:
-            if (found := self._listed(token) or self._own.get(token) or self._named(token)) is not None:
+            if self._named_so is None:
+                listed = (member for member in reversed(self._members) if member.modality in ("image", None))
+                self._named_so = {member.name: member for member in listed}
+            if (found := self._named_so.get(token) or self._own.get(token) or self._named(token)) is not None:
                 return found
             if any(token.startswith(f"{base}.{position}.") for base in self._bases):
                 return None
@@ -80,8 +85,8 @@ class Tokens:
             return found
         if "" in self._own:
             return self._own[""]
-        beside = fields.get(settings.images_field)
-        in_list = (self._named(one) for one in beside) if isinstance(beside, list) else iter(())
+        others = fields.get(settings.images_field)
+        in_list = (self._named(one) for one in others) if isinstance(others, list) else iter(())
         return next((one for one in in_list if one is not None), None) or (
             self._shard.called(fields.get(settings.sample_id_field)) if settings.sample_id_field else None
         )
@@ -94,13 +99,6 @@ class Tokens:
                 posixpath.normpath(posixpath.join(self._members[0].stem.rpartition("/")[0], name))
             )
         return found
-
-    def _listed(self, name: str) -> Member | None:
-        """The member of exactly that name: an image, or what nothing tells to be something else."""
-        for member in self._members:
-            if member.name == name and member.modality in ("image", None):
-                return member
-        return None
 
     @cached_property
     def _own(self) -> dict[str, Member]:
@@ -118,7 +116,7 @@ class Tokens:
     def media_lists(self, fields: Mapping[str, Any]) -> list[str]:
         """Which of the lists `audios` and `videos` name members at their positions, as the writer of interleaved
         rows leaves them."""
-        return [name for name in _MEDIA_LISTS if name in fields and self._are_places(fields[name])]
+        return [name for name in MEDIA_LISTS if name in fields and self._are_places(fields[name])]
 
     def _are_places(self, tokens: Any) -> bool:
         if not isinstance(tokens, list) or not any(tokens):

@@ -8,25 +8,26 @@ One sample is in memory at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from operator import attrgetter
 
-from mmlake.errors import Fault, UnreadableItem
+from mmlake.errors import UnreadableItem
 from mmlake.formats import sniff, texts
 from mmlake.formats.texts import printable
 from mmlake.sources import shard as shards
 from mmlake.sources.names import SampleNames
-from mmlake.sources.raw_items import ARCHIVES, NOTHING, InnerTable, Member, RawItem, Reading, home_of_unknown
+from mmlake.sources.raw_items import InnerTable, Member, RawItem, Reading, home_of_unknown, spellings
+from mmlake.sources.records.fields import may_hold_texts
 from mmlake.sources.samples.companion import Companion
-from mmlake.sources.samples.image_tokens import Pictures, separated
-from mmlake.sources.samples.plain import PlainSamples
-from mmlake.sources.samples.sample import Sample
+from mmlake.sources.samples.image_tokens import MEDIA_LISTS, Pictures, separated
+from mmlake.sources.samples.sample import Sample, Shape
 from mmlake.sources.settings import SourceSettings
 
 _NO_PICTURES = Pictures()
-# of members of archives that may be tables, and of those that may be beside other members of their stem
+_MAX_SHAPES = 1024  # sets of fields that are kept for the records of one shard
+# of members of archives that may be tables, and of those that may be tables where their stem has other members
 TABLE_EXTENSIONS = frozenset(("parquet", "arrow", "arrows", "feather", "ipc", "jsonl", "ndjson", "json", "csv", "tsv"))
 _SOCIABLE = TABLE_EXTENSIONS - {"json"}
 
@@ -56,9 +57,15 @@ class Samples:
         is_archive: whether members that are tables are read as such; those of a directory are shards of their own.
         """
         self._groups, self._reading, self._faults, self.companions = groups, reading, list(faults), companions
+        self.settings = reading.settings
+        self._shapes: dict[tuple[str, ...], Shape] = {}
         self._names: SampleNames | None = None  # where records name their samples
         self._num_named = 0
         self._extensions = record_endings(reading.settings)
+        # whether a member describes its sample
+        self.is_json: Callable[[Member], bool] = self._ends_as_record
+        if self._extensions == (".json",):
+            self.is_json = attrgetter("is_json")
         self.pictures, self._num_claimed, self._is_archive = _NO_PICTURES, 0, is_archive
         # whether a sample whose rows were given lacks what its record names, or has nothing but a record
         self.is_lacking = False
@@ -105,7 +112,7 @@ class Samples:
 
     def _lists(self, member: Member) -> bool:
         """Whether the record lists texts or images."""
-        settings = self._reading.settings
+        settings = self.settings
         try:
             assert member.content is not None
             fields = texts.parse_object(member.content.head(settings.max_text_bytes), settings=settings)
@@ -135,7 +142,7 @@ class Samples:
             claimed = {
                 id(member)
                 for group in described
-                for member in Sample(self, self._reading, group, ()).listed_images()
+                for member in Sample(self, group, ()).listed_images()
                 if id(member) not in known
             }
             self._num_claimed = len(claimed)
@@ -160,10 +167,7 @@ class Samples:
         self._num_named += 1
         return self._names.of(next(usable, printable(stem)), self._num_named)
 
-    def is_json(self, member: Member) -> bool:
-        """Whether the member describes its sample."""
-        if self._extensions == (".json",):
-            return member.is_json
+    def _ends_as_record(self, member: Member) -> bool:
         # An extension of a person's choice says nothing to `sniff`.
         return (
             member.name.lower().endswith(self._extensions)
@@ -186,25 +190,17 @@ class Samples:
         """The id of a sample that is called by its stem."""
         return f"{self._reading.key}/{stem if stem.isascii() else printable(stem)}"
 
-    def file(
-        self, member: Member, sample_id: str, *, metadata: Mapping[str, Any] = NOTHING, licence: str | None = None
-    ) -> RawItem:
-        """The row of a member by itself: a medium, or a document."""
-        kind, modality = member.kind, member.modality or self.modality(member)
-        return RawItem(
-            modality=modality,
-            ref=member.locate(""),
-            sample_id=sample_id,
-            role="document" if modality == "text" else "media",
-            content_type=None if kind is None else kind.content_type,
-            extension="bin" if kind is None else kind.extension,
-            content=member.content,
-            metadata=metadata,
-            own=member.notes,
-            licence=licence,
-            fault=_unknown(member) if member.fault is None and member.modality is None else member.fault,
-            size_bytes=member.size_bytes,
-        )
+    def shape_of(self, names: tuple[str, ...]) -> Shape:
+        """The shape of a record with fields of these names; the records of a shard have few."""
+        shape = self._shapes.get(names)
+        if shape is None:
+            (licences,) = spellings(names, self.settings.licence_fields)
+            shape = Shape(
+                may_hold_texts(names, settings=self.settings), any(map(names.__contains__, MEDIA_LISTS)), licences
+            )
+            if len(self._shapes) < _MAX_SHAPES:
+                self._shapes[names] = shape
+        return shape
 
     @property
     def home(self) -> str:
@@ -216,13 +212,11 @@ class Samples:
         return any(
             item.modality == "text"
             for member in described
-            for item in Sample(self, self._reading, [member], self.companions).json_texts()
+            for item in Sample(self, [member], self.companions).json_texts()
         )
 
     def items(self) -> Iterator[RawItem]:
         """The rows of all samples, then the faults of the shard."""
-        settings, is_described = self._reading.settings, bool(self.companions)
-        plain = PlainSamples(self, settings)
         for group in self._groups():
             if self._is_archive and may_be_tables(group):
                 tables, group = self._tables_apart(group)
@@ -230,20 +224,7 @@ class Samples:
                     yield from table.items()
                 if not group:
                     continue
-            member = group[0]
-            if not is_described and (found := plain.of(group)) is not None:
-                yield from found
-            elif (
-                len(group) == 1
-                and not is_described
-                and not settings.sample_id_field
-                and not member.is_label
-                and not self.is_json(member)
-            ):
-                # as `Sample` would have it, for directories and tars of single files
-                yield self.file(member, self.id_of(member.stem))
-            else:
-                yield from Sample(self, self._reading, group, self.companions).items()
+            yield from Sample(self, group, self.companions).items()
         for companion in self.companions:
             yield from companion.rest()
         for fault in self._faults:
@@ -252,7 +233,7 @@ class Samples:
 
 
 def may_be_tables(group: list[Member]) -> bool:
-    """Whether one of the members is called like a table, and nothing beside it says that it is none. Every sample of
+    """Whether one of the members is called like a table, and nothing next to it says that it is none. Every sample of
     every archive asks."""
     extensions = TABLE_EXTENSIONS if len(group) == 1 else _SOCIABLE
     for member in group:  # noqa: SIM110 - a generator takes twice as long
@@ -270,15 +251,3 @@ def _named_modality(name: str | None) -> str | None:
     """The modality of a member that the archive ends in, as its name has it; None where there is none."""
     kind = sniff.kind_of(b"", name) if name else None
     return None if kind is None else kind.modality
-
-
-def _unknown(member: Member) -> Fault:
-    content_type = member.kind.content_type if member.kind else None
-    if content_type in ARCHIVES:
-        return Fault(1012, f"content is {content_type}, an archive that is not read as one; unpack it")
-    reason = (
-        f"content is {content_type}, which no modality takes"
-        if content_type
-        else f"neither the first {sniff.HEAD_BYTES} bytes nor the extension {member.extension!r} tell a type"
-    )
-    return Fault(1005, reason)

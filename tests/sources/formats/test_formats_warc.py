@@ -1,4 +1,4 @@
-"""WARC crawls: every record is a row or part of the crawl's own story; damage costs one row; nobody's wish is passed
+"""WARC crawls: every record is a row or part of the crawl's own story; damage costs one row; nobody's opt-out is passed
 over."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_the_records_with_content_are_rows_in_every_packing(tmp_path, name):
     ]
 
 
-def test_what_tells_of_the_crawl_is_counted(tmp_path, caplog):
+def test_what_describes_the_crawl_is_counted(tmp_path, caplog):
     land(tmp_path / "in", {"a.warc": b"".join(crawl())})
     (shard,) = sources.scan(tmp_path / "in", settings=SETTINGS)
     with caplog.at_level(logging.INFO, logger="mmlake.sources"):
@@ -162,7 +162,7 @@ def test_a_body_that_explodes_is_a_row_and_takes_no_memory(tmp_path):
         ("text/plain; charset=rot13", b"abc", "abc", None),
     ],
 )
-def test_the_declared_charset_is_heard_where_the_bytes_do_not_say_otherwise(
+def test_the_declared_charset_is_obeyed_where_the_bytes_do_not_say_otherwise(
     tmp_path, content_type, body, text, charset
 ):
     (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(body, headers=(f"Content-Type: {content_type}",))}))
@@ -235,7 +235,7 @@ def test_a_record_without_usable_content_is_a_row(tmp_path, made, code):
     assert [row["error_code"] for row in rows] == [code, None]
 
 
-WISHES = [
+OPT_OUTS = [
     (("X-Robots-Tag: noindex, noai",), PAGE),
     (("X-Robots-Tag: mmlake: noai",), PAGE),
     (("tdm-reservation: 1",), PAGE),
@@ -243,7 +243,7 @@ WISHES = [
     ((), b'<html><head><meta name="tdm-reservation" content="1"></head><body>text</body></html>'),
     (("X-Robots-Tag: noimageai",), png(3)),
 ]
-NO_WISHES = [
+NO_OPT_OUTS = [
     (("X-Robots-Tag: noindex",), PAGE),
     (("X-Robots-Tag: otherbot: noai",), PAGE),
     (("X-Robots-Tag: noimageai",), PAGE),
@@ -252,14 +252,14 @@ NO_WISHES = [
 ]
 
 
-@pytest.mark.parametrize("headers, body", WISHES)
-def test_a_publisher_who_asks_not_to_be_used_is_heard_and_nothing_is_kept(tmp_path, headers, body):
+@pytest.mark.parametrize("headers, body", OPT_OUTS)
+def test_a_publisher_who_asks_not_to_be_used_is_obeyed_and_nothing_is_kept(tmp_path, headers, body):
     (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(body, headers=headers)}))
     assert (row["error_code"], row["digest"], row["text_content"]) == (1108, None, None)
 
 
-@pytest.mark.parametrize("headers, body", NO_WISHES)
-def test_other_wishes_change_nothing(tmp_path, headers, body):
+@pytest.mark.parametrize("headers, body", NO_OPT_OUTS)
+def test_other_requests_change_nothing(tmp_path, headers, body):
     (row,) = rows_of(land(tmp_path / "in", {"a.warc": response(body, headers=headers)}))
     assert (row["error_code"], row["digest"]) == (None, sha(body))
 
@@ -304,7 +304,7 @@ def test_a_wrong_length_costs_one_record_and_the_next_is_found(tmp_path, length)
     assert [row["error_code"] for row in sorted(rows, key=lambda row: row["item_id"])] == [None, 1003, None, None]
 
 
-def test_a_length_that_leads_to_another_record_swallows_it_but_its_digest_tells(tmp_path):
+def test_a_length_that_leads_to_another_record_swallows_it_but_its_digest_shows_it(tmp_path):
     inner = response(png(4))
     block = b"HTTP/1.1 200 OK\r\n\r\n" + PAGE
     wrong = record("response", block, length=len(block) + 4 + len(inner) - 4, WARC_Block_Digest=base32(block))

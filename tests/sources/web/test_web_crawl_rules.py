@@ -17,8 +17,8 @@ import pytest
 
 from mmlake import sources
 from mmlake.download import fetcher, url_checks
-from mmlake.download.host_limits import HostLimiter
-from mmlake.download.opt_out import opt_out_of
+from mmlake.download.classification import opt_out_of
+from mmlake.download.fetcher import HostLimiter
 from mmlake.error_codes import TRANSIENT_CODES
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.remote.networks import Networks

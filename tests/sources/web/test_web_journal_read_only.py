@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mmlake.download.journal import Journal
-from mmlake.download.read_only_database import is_writable
+from mmlake.download.journal import Journal, is_writable
 from mmlake.download.results import DownloadResult
 from tests.sources.source_builders import SETTINGS, png, sha
 from tests.sources.web.site import downloads_at, listed, rows_of_lists
@@ -109,7 +108,7 @@ import os, sys
 from pathlib import Path
 from mmlake.download.results import DownloadResult
 from mmlake.download.journal import Journal
-from mmlake.download.read_only_database import is_writable
+from mmlake.download.journal import is_writable
 Journal(Path(sys.argv[1])).record([DownloadResult(url=sys.argv[2], digest="0" * 64)], rules="m", policy="p", now_s=0.0)
 os._exit(9)
 """

@@ -19,7 +19,7 @@ from tests.sources.zips.zips_made import Made, made
 GOOD = Made(b"good.txt", b"good words")
 
 
-def told(tmp_path, data, **limits):
+def reported(tmp_path, data, **limits):
     """(error code or None, reason) of each row of the archive."""
     rows = rows_of(land(tmp_path / "in", {"s.zip": data}), settings=sources.SourceSettings(**limits))
     return [(row["error_code"], row["materialize_error"]) for row in rows]
@@ -66,7 +66,7 @@ def told(tmp_path, data, **limits):
     ],
 )
 def test_a_bad_member_is_one_row_and_the_others_stand(tmp_path, bad, code, words):
-    found = told(tmp_path, made(bad, GOOD))
+    found = reported(tmp_path, made(bad, GOOD))
     assert [one for one, _ in found] == [code, None] and words in found[0][1]
 
 
@@ -83,21 +83,21 @@ def test_members_that_share_their_bytes_are_refused(tmp_path):
     before them."""
     kernel = Made(b"0.txt", b"x" * 1000, method=8)
     one = made(kernel, Made(b"0.txt", b"x" * 1000, method=8, at=0), GOOD)
-    assert [code for code, _ in told(tmp_path / "same", one)] == [1007, 1007, None]
+    assert [code for code, _ in reported(tmp_path / "same", one)] == [1007, 1007, None]
     inner = made(Made(b"1.txt", b"y" * 50))
     inner = inner[: inner.index(b"PK\1\2")]
     quoted = made(Made(b"0.txt", inner), Made(b"1.txt", b"y" * 50, at=30 + 5), GOOD)
-    assert [code for code, _ in told(tmp_path / "quoted", quoted)] == [1007, 1007, None]
+    assert [code for code, _ in reported(tmp_path / "quoted", quoted)] == [1007, 1007, None]
 
 
 def test_a_bomb_is_refused_by_what_it_says_of_itself_and_by_what_it_does(tmp_path):
     bomb = Made(b"b.txt", bytes(1 << 20), method=8)
-    assert [code for code, _ in told(tmp_path / "item", made(bomb, GOOD), max_item_bytes=1 << 19)] == [1008, None]
+    assert [code for code, _ in reported(tmp_path / "item", made(bomb, GOOD), max_item_bytes=1 << 19)] == [1008, None]
     many = [Made(b"%d.txt" % at, bytes(1 << 16), method=8) for at in range(8)]
-    found = told(tmp_path / "shard", made(*many), max_shard_bytes=1 << 18)
+    found = reported(tmp_path / "shard", made(*many), max_shard_bytes=1 << 18)
     assert [code for code, _ in found] == [None] * 4 + [1008] * 4 and str(1 << 18) in found[-1][1]
     lie = Made(b"b.txt", bytes(1 << 20), method=8, size=10)
-    assert [code for code, _ in told(tmp_path / "lie", made(lie, GOOD))] == [1010, None]
+    assert [code for code, _ in reported(tmp_path / "lie", made(lie, GOOD))] == [1010, None]
 
 
 def test_what_a_lie_of_a_size_expands_to_is_not_read_on(tmp_path):
@@ -105,7 +105,7 @@ def test_what_a_lie_of_a_size_expands_to_is_not_read_on(tmp_path):
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = b"".join(packer.compress(bytes(1 << 20)) for _ in range(256)) + packer.flush()
     for at, size in enumerate((100, 1 << 17)):
-        found = told(tmp_path / str(at), made(Made(b"b.bin", b"", method=8, packed=packed, size=size), GOOD))
+        found = reported(tmp_path / str(at), made(Made(b"b.bin", b"", method=8, packed=packed, size=size), GOOD))
         assert [code for code, _ in found] == [1010, None] and f"is not {size}" in found[0][1]
 
 
@@ -126,7 +126,7 @@ def test_an_archive_without_its_directory_keeps_its_whole_members(tmp_path, meth
 
 def test_a_streamed_archive_without_its_directory_says_where_reading_ends(tmp_path):
     data = streamed({"a.txt": b"first", "b.txt": b"second"})
-    found = told(tmp_path, data[: data.index(b"PK\1\2")])
+    found = reported(tmp_path, data[: data.index(b"PK\1\2")])
     assert [code for code, _ in found] == [1002, 1002] and "stands behind its bytes" in found[1][1]
 
 
@@ -142,12 +142,12 @@ def test_a_streamed_archive_without_its_directory_says_where_reading_ends(tmp_pa
     ],
 )
 def test_an_end_record_that_lies_is_a_row_and_the_members_are_read(tmp_path, end, tail, code):
-    found = told(tmp_path, made(Made(b"a.txt", b"first"), GOOD, end=end, tail=tail))
+    found = reported(tmp_path, made(Made(b"a.txt", b"first"), GOOD, end=end, tail=tail))
     assert sorted(str(one) for one, _ in found) == [str(code), "None", "None"]
 
 
 def test_an_offset_that_lies_is_made_good(tmp_path):
-    assert told(tmp_path, made(Made(b"a.txt", b"first"), GOOD, end={"offset": 7})) == [(None, None)] * 2
+    assert reported(tmp_path, made(Made(b"a.txt", b"first"), GOOD, end={"offset": 7})) == [(None, None)] * 2
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
@@ -165,9 +165,9 @@ def test_a_flipped_bit_never_changes_or_loses_a_member_silently(tmp_path, method
 
 
 def test_a_first_entry_that_leads_nowhere_is_one_row_also_behind_other_bytes(tmp_path):
-    """Where offsets are short of the bytes before the archive, the first entry is what tells."""
+    """Where offsets are short of the bytes before the archive, the first entry decides."""
     data = b"stub" * 9 + made(Made(b"a.txt", b"first", at=0xFFFFFFF0), GOOD)
-    assert [code for code, _ in told(tmp_path, data)] == [1001, None]
+    assert [code for code, _ in reported(tmp_path, data)] == [1001, None]
 
 
 def test_noise_behind_the_mark_of_a_zip_is_rows_and_no_exception(tmp_path):

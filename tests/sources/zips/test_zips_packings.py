@@ -51,7 +51,7 @@ def test_packed_lines_files_and_members_count_as_what_they_hold(tmp_path, packin
 
 
 @pytest.mark.parametrize("packing", PACK)
-def test_packed_annotations_are_told_of_their_images(tmp_path, packing):
+def test_packed_annotations_describe_their_images(tmp_path, packing):
     files = coco()
     for name in [name for name in files if name.endswith(".json")]:
         files[f"{name}.{packing}"] = PACK[packing](files.pop(name))

@@ -45,7 +45,7 @@ def equal_but_for_the_place(rows, others):
 @pytest.mark.parametrize("method", [STORED, DEFLATED, BZIP2, LZMA])
 @pytest.mark.parametrize("name", ["u.tar", "p.tar", "speech.tar"])
 def test_a_zip_gives_the_rows_of_a_tar_of_the_same_files(tmp_path, method, name):
-    """The file is called the same in both, so that keys are equal; content tells the format."""
+    """The file is called the same in both, so that keys are equal; content decides the format."""
     seed = next(seed for seed in seeds() if seed.name == name)
     rows = rows_of(land(tmp_path / "zip" / "in", {"s.data": zipped(seed.members, method)}))
     assert len(rows) > 1 and equal_but_for_the_place(
@@ -184,7 +184,7 @@ def test_names_are_utf_8_where_they_are_and_code_page_437_where_not(tmp_path, sp
 
 
 def test_a_film_without_pictures_is_sound_in_a_packed_member_too(tmp_path):
-    """What a container holds is told from its boxes, which lie anywhere in it."""
+    """What a container holds follows from its boxes, which lie anywhere in it."""
     padded = mp4(b"soun") + bytes(200_000)
     rows = rows_of(land(tmp_path / "in", {"s.zip": zipped({"a.mp4": padded, "b.mp4": mp4(b"vide") + bytes(200_000)})}))
     assert [row["modality"] for row in rows] == ["audio", "video"]

@@ -1,20 +1,22 @@
-"""Plain samples are a shortcut: their rows are those of the long way, whatever a sample holds."""
+"""Samples of random members, odd ones among them: their rows do not depend on what they are packed in."""
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tarfile
+import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake import rows, sources
-from mmlake.sources.samples.plain import PlainSamples
+from mmlake.records import SourceRef
 from mmlake.store import BlobStore
 
 _JPEG, _PNG, _TIFF, _WAV = (
@@ -115,38 +117,33 @@ def _tar(path: Path, members: list[tuple[str, bytes]], form: int) -> None:
             archive.addfile(info, io.BytesIO(data))
 
 
-def _all(landing: Path, given: sources.SourceSettings, root: Path) -> list[pa.Table]:
-    """Everything that both readers make of the landing zone."""
+def _zip(path: Path, members: list[tuple[str, bytes]]) -> None:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+        warnings.simplefilter("ignore")  # a name may stand twice
+        for name, data in members:
+            archive.writestr(zipfile.ZipInfo(name), data)
+
+
+def _rows(path: Path, given: sources.SourceSettings) -> list[list[dict[str, Any]]]:
+    """Everything that both readers make of the shard, without the name of its file and the ranges in it."""
     found = []
-    for shard in sources.scan(landing, settings=given):
+    for shard in sources.scan(path.parent, settings=given):
         for materialize in ("never", "read"):
-            found += [
-                batch.table
-                for batch in rows.read_rows(
-                    shard, landing=landing, settings=given, materialize=materialize, not_a_list="report"
-                )
-            ]  # type: ignore[arg-type]
-        found += [
-            sources.ingest(shard, modality, landing=landing, store=BlobStore(root), settings=given)
-            for modality in shard.modalities
-        ]
+            options: dict[str, Any] = {"settings": given, "materialize": materialize, "not_a_list": "report"}
+            batches = list(rows.read_rows(shard, landing=path.parent, **options))
+            found.append([row for batch in batches for row in batch.table.to_pylist()])
+        for modality in shard.modalities:
+            store = BlobStore(path.parent.parent / "blobs")
+            table = sources.ingest(shard, modality, landing=path.parent, store=store, settings=given)
+            found.append(table.to_pylist())
+    for row in (row for table in found for row in table):
+        for name in ("item_id", "sample_id", "source_file"):
+            row[name] = row[name].replace(path.name, "s") if row.get(name) else None
+        if row.get("source_ref"):
+            row["source_ref"] = SourceRef.from_json(row["source_ref"])._replace(
+                path="s", byte_offset=None, byte_size=None
+            )
     return found
-
-
-def _both(landing: Path, given: sources.SourceSettings, root: Path) -> tuple[list[pa.Table], list[pa.Table], int]:
-    """(tables with the shortcut, tables without, samples that took it)."""
-    taken, of = [], PlainSamples.of
-
-    def counted(self: PlainSamples, members: Any) -> Any:
-        found = of(self, members)
-        taken.append(found is not None)
-        return found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PlainSamples, "of", counted)
-        short = _all(landing, given, root / "short")
-        patch.setattr(PlainSamples, "of", lambda self, members: None)
-        return short, _all(landing, given, root / "long"), sum(taken)
 
 
 @settings(max_examples=100)
@@ -154,33 +151,32 @@ def _both(landing: Path, given: sources.SourceSettings, root: Path) -> tuple[lis
     members=_members(),
     form=st.sampled_from([tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]),
     named=st.booleans(),
-    is_tar=st.booleans(),
     texts_field=st.sampled_from(["texts", "captions"]),
 )
-def test_the_shortcut_gives_the_rows_of_the_long_way(
+def test_a_tar_a_compressed_tar_and_a_zip_give_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory,
     members: list[tuple[str, bytes]],
     form: int,
     named: bool,
-    is_tar: bool,
     texts_field: str,
 ) -> None:
-    root = tmp_path_factory.mktemp("plain")
-    (root / "zone" / "d").mkdir(parents=True)
-    if is_tar:
-        _tar(root / "zone" / "s.tar", members, form)
-    else:
-        for name, data in members:
-            (root / "zone" / name).write_bytes(data)
-    short, long, _ = _both(
-        root / "zone",
-        sources.SourceSettings(sample_id_field="sample_id" if named else "", texts_field=texts_field),
-        root,
-    )
-    assert len(short) == len(long)
-    for one, other in zip(short, long, strict=True):
-        assert one.schema.equals(other.schema)
-        assert one.to_pylist() == other.to_pylist()
+    given = sources.SourceSettings(sample_id_field="sample_id" if named else "", texts_field=texts_field)
+    root = tmp_path_factory.mktemp("samples")
+    paths = [root / kind / f"s.{kind}" for kind in ("tar", "tgz", "zip")]
+    for path in paths:
+        path.parent.mkdir()
+    _tar(paths[0], members, form)
+    paths[1].write_bytes(gzip.compress(paths[0].read_bytes()))
+    _zip(paths[2], members)
+    first, *others = (_rows(path, given) for path in paths)
+    assert [first] * 2 == others
+
+
+def _in_tar(tmp_path: Path, members: list[tuple[str, bytes]], **given: Any) -> list[dict[str, Any]]:
+    """The rows of all items of a tar with these members."""
+    (tmp_path / "zone").mkdir()
+    _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
+    return _rows(tmp_path / "zone" / "s.tar", sources.SourceSettings(**given))[0]
 
 
 @pytest.mark.parametrize(
@@ -193,12 +189,10 @@ def test_the_shortcut_gives_the_rows_of_the_long_way(
         ([("a.txt", b"a document")], 1),
     ],
 )
-def test_common_samples_take_the_shortcut(tmp_path: Path, members: list[tuple[str, bytes]], num_rows: int) -> None:
-    (tmp_path / "zone").mkdir()
-    _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
-    short, long, num_taken = _both(tmp_path / "zone", sources.SourceSettings(), tmp_path)
-    assert short == long and short[0].num_rows == num_rows
-    assert num_taken == 2 + (len(short) - 2)  # each reading of each kind, and each modality
+def test_a_common_sample_has_a_row_per_item_and_one_of_its_fields(
+    tmp_path: Path, members: list[tuple[str, bytes]], num_rows: int
+) -> None:
+    assert len(_in_tar(tmp_path, members)) == num_rows
 
 
 @pytest.mark.parametrize(
@@ -214,23 +208,17 @@ def test_common_samples_take_the_shortcut(tmp_path: Path, members: list[tuple[st
         [("a.jpg", _JPEG), ("a.json", b'{"url": ')],
     ],
 )
-def test_odd_samples_take_the_long_way(tmp_path: Path, members: list[tuple[str, bytes]]) -> None:
-    (tmp_path / "zone").mkdir()
-    _tar(tmp_path / "zone" / "s.tar", members, tarfile.USTAR_FORMAT)
-    short, long, num_taken = _both(tmp_path / "zone", sources.SourceSettings(), tmp_path)
-    assert short == long and num_taken == 0
+def test_an_odd_sample_in_a_zip_has_the_rows_of_a_tar(tmp_path: Path, members: list[tuple[str, bytes]]) -> None:
+    (tmp_path / "zips").mkdir()
+    _zip(tmp_path / "zips" / "s.zip", members)
+    in_zip = _rows(tmp_path / "zips" / "s.zip", sources.SourceSettings())
+    assert _in_tar(tmp_path, members) == in_zip[0] != []
 
 
-def test_texts_with_positions_are_not_told_again_as_texts_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "zone").mkdir()
-    _tar(
-        tmp_path / "zone" / "s.tar",
-        [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"], "transcript": "three"}')],
-        tarfile.USTAR_FORMAT,
-    )
-    short, long, _ = _both(tmp_path / "zone", sources.SourceSettings(texts_field="captions"), tmp_path)
-    assert short == long
-    assert [text for text in short[0].column("text_content").to_pylist() if text is not None] == ["one", "two", "three"]
+def test_texts_with_positions_are_no_texts_of_their_own_again(tmp_path: Path) -> None:
+    members = [("a.jpg", _JPEG), ("a.json", b'{"captions": ["one", "two"], "transcript": "three"}')]
+    found = _in_tar(tmp_path, members, texts_field="captions")
+    assert [row["text_content"] for row in found if row["text_content"] is not None] == ["one", "two", "three"]
 
 
 def test_a_picture_gets_all_captions_and_a_recording_its_first_transcript(tmp_path: Path) -> None:
