@@ -56,11 +56,10 @@ DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
 }
 AUTO: Final = {
     "txt": "text",
-    "caption.txt": "text",
-    "transcript.txt": "text",
     "md": "text",
     "html": "text",
-    "json": "json",
+    "json": "json",  # what describes the sample
+    "data.json": "bytes",  # what a source had as JSON, whole or not
     "jpg": "image",
     "png": "image",
     "webp": "image",
@@ -69,12 +68,11 @@ AUTO: Final = {
 
 
 def decoders(choice: str | Mapping[str, str]) -> dict[str, Callable[[bytes], Any]]:
-    """Extension -> decoder. choice: "bytes" (none), "auto" (by extension), or a mapping of extensions to names of
-    DECODERS."""
+    """Ending -> decoder. choice: "bytes" (none), "auto" (AUTO), or a mapping of endings to names of DECODERS."""
     if isinstance(choice, str):
         if choice not in ("bytes", "auto"):
             raise SettingsError(
-                f"decode is {choice!r}, expected 'bytes', 'auto' or a mapping of extensions to {sorted(DECODERS)}"
+                f"decode is {choice!r}, expected 'bytes', 'auto' or a mapping of endings to {sorted(DECODERS)}"
             )
         choice = AUTO if choice == "auto" else {}
     if strangers := sorted(str(name) for name in choice.values() if name not in DECODERS):
@@ -83,3 +81,10 @@ def decoders(choice: str | Mapping[str, str]) -> dict[str, Callable[[bytes], Any
             "code, from bytes"
         )
     return {ending: DECODERS[name] for ending, name in choice.items()}
+
+
+def decoded(ending: str, data: bytes, by_ending: Mapping[str, Callable[[bytes], Any]]) -> Any:
+    """The member as the decoder of its ending gives it, else as that of what follows the last dot: `jpg` also decodes
+    `001.jpg`. Bytes where neither has one."""
+    decode = by_ending.get(ending) or by_ending.get(ending.rpartition(".")[2])
+    return data if decode is None else decode(data)

@@ -18,7 +18,7 @@ from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.records import digest_of
 
 VERIFY = ("fast", "members", "full")
-_SCHEMA = "mmlake.shards/1"
+_SCHEMA = "mmlake.shards/2"
 _TEXTS = ("name", "modality", "sha256", "idx_sha256")
 _NUMBERS = ("size_bytes", "num_samples", "num_members", "idx_bytes")
 
@@ -74,10 +74,10 @@ class OpenShard:
         table = _index_table(directory, entry)
         self.keys: list[str] = table["key"].to_pylist()
         self.weights: np.ndarray = table["weight"].to_numpy()
-        lists = {name: table[name].combine_chunks() for name in ("extensions", "offsets", "sizes", "crc32s")}
+        lists = {name: table[name].combine_chunks() for name in ("endings", "offsets", "sizes", "crc32s")}
         self._bounds: list[int] = lists["offsets"].offsets.to_pylist() if table.num_rows else [0]
-        self._extensions, self._offsets, self._sizes, self._crc32s = (
-            lists[name].flatten().to_pylist() for name in ("extensions", "offsets", "sizes", "crc32s")
+        self._endings, self._offsets, self._sizes, self._crc32s = (
+            lists[name].flatten().to_pylist() for name in ("endings", "offsets", "sizes", "crc32s")
         )
         if len(self._offsets) != entry.num_members or any(
             offset < 512 or offset + size > entry.size_bytes
@@ -89,17 +89,17 @@ class OpenShard:
             raise ShardCorrupt(f"{entry.name}.tar does not hash to {entry.sha256[:12]}; fetch or write the shard again")
 
     def members(self, number: int) -> dict[str, bytes]:
-        """The members of the sample by extension. Raises ShardCorrupt where a checked member's bytes changed."""
+        """The members of the sample by ending. Raises ShardCorrupt where a checked member's bytes changed."""
         found = {}
         for place in range(self._bounds[number], self._bounds[number + 1]):
             offset = self._offsets[place]
             data = self._map[offset : offset + self._sizes[place]]
             if self._check_members and zlib.crc32(data) != self._crc32s[place]:
                 raise ShardCorrupt(
-                    f"{self.entry.name}.tar: member {self.keys[number]}.{self._extensions[place]} at byte "
+                    f"{self.entry.name}.tar: member {self.keys[number]}.{self._endings[place]} at byte "
                     f"{offset} changed; fetch or write the shard again"
                 )
-            found[self._extensions[place]] = data
+            found[self._endings[place]] = data
         return found
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
-from mmlake.loader.decode import decoders
+from mmlake.loader.decode import decoded, decoders
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.shard import OpenShard, checked_mode, entries
 
@@ -101,7 +101,7 @@ class ShardStream:
                 yield sample
 
     def sample(self, number: int) -> dict[str, Any]:
-        """The sample of that number in index order: `__key__`, `__weight__`, and its members by extension. Raises
+        """The sample of that number in index order: `__key__`, `__weight__`, and its members by ending. Raises
         ShardCorrupt."""
         if not 0 <= number < self.num_samples:
             raise IndexError(f"sample {number} of {self.num_samples}")
@@ -112,7 +112,7 @@ class ShardStream:
         if self._weights:
             sample["__weight__"] = float(shard.weights[within])
         for ending, data in shard.members(within).items():
-            sample[ending] = self._decoders[ending](data) if ending in self._decoders else data
+            sample[ending] = decoded(ending, data, self._decoders) if self._decoders else data
         return sample
 
     def weights(self) -> np.ndarray:

@@ -1,14 +1,15 @@
-"""Training shards: a version's items as WebDataset tar files with an index and checksums.
+"""Training shards: a version's samples as WebDataset tar files with an index and checksums.
 
-Enters: the item table of a version and the blob store. Leaves: tar files, one index per tar, and `index.json`, the
+Enters: the samples of a version and the blob store. Leaves: tar files, one index per tar, and `index.json`, the
 commit marker.
 """
 
 from __future__ import annotations
 
 from mmlake.shards.index import ShardEntry, ShardIndex
+from mmlake.shards.samples import SAMPLES_READ
 from mmlake.shards.settings import ShardSettings
 from mmlake.shards.verify import verify_shards
 from mmlake.shards.write import write_shards
 
-__all__ = ["ShardEntry", "ShardIndex", "ShardSettings", "verify_shards", "write_shards"]
+__all__ = ["SAMPLES_READ", "ShardEntry", "ShardIndex", "ShardSettings", "verify_shards", "write_shards"]

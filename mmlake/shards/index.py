@@ -1,6 +1,6 @@
 """The indexes that stand next to the tar files.
 
-<name>.idx    Arrow IPC: a row per sample (key, weight, and per member its extension, offset, size and CRC-32)
+<name>.idx    Arrow IPC: a row per sample (key, weight, and per member its ending, offset, size and CRC-32)
 index.json    a line of facts per shard (sizes, SHA-256, counts); written last: a folder without it is not a finished
               set of shards
 """
@@ -18,13 +18,13 @@ from mmlake.errors import ShardCorrupt
 from mmlake.formats.tar_writer import Member
 from mmlake.records import canonical_json, digest_of
 
-SCHEMA = "mmlake.shards/1"
+SCHEMA = "mmlake.shards/2"
 INDEX_NAME = "index.json"
 IDX = pa.schema(
     [
         pa.field("key", pa.string(), nullable=False),
         pa.field("weight", pa.float32(), nullable=False),
-        pa.field("extensions", pa.list_(pa.string()), nullable=False),
+        pa.field("endings", pa.list_(pa.string()), nullable=False),
         pa.field("offsets", pa.list_(pa.int64()), nullable=False),
         pa.field("sizes", pa.list_(pa.int64()), nullable=False),
         pa.field("crc32s", pa.list_(pa.uint32()), nullable=False),
@@ -38,6 +38,7 @@ class ShardEntry:
 
     name: str  # without extension: <name>.tar, <name>.idx
     modality: str
+    endings: list[str] | None  # of the members of every sample, in order; None where samples differ: interleaved
     size_bytes: int  # of the tar
     sha256: str  # of the tar
     num_samples: int
@@ -53,8 +54,7 @@ class ShardIndex:
 
     directory: Path
     manifest_id: str
-    # distinct digests of the version that the shards hold: those that lead samples and the texts next to them
-    num_items: int
+    num_items: int  # distinct digests of the parts of all samples
     shards: tuple[ShardEntry, ...]
 
     @property
@@ -108,7 +108,7 @@ def idx_bytes(samples: list[tuple[str, float, list[Member]]], facts: dict[str, A
     columns = {
         "key": [key for key, _, _ in samples],
         "weight": [weight for _, weight, _ in samples],
-        "extensions": [[member.name.partition(".")[2] for member in members] for _, _, members in samples],
+        "endings": [[member.name.partition(".")[2] for member in members] for _, _, members in samples],
         "offsets": [[member.offset for member in members] for _, _, members in samples],
         "sizes": [[member.size_bytes for member in members] for _, _, members in samples],
         "crc32s": [[member.crc32 for member in members] for _, _, members in samples],

@@ -1,147 +1,124 @@
-"""Which samples go into which shard: a function of the item table and the settings alone, so that a broken-off run
+"""Which samples go into which shard: a function of the samples table and the settings alone, so that a broken-off run
 is taken up again."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mmlake.errors import SettingsError
+from mmlake.errors import ContractBroken, SettingsError
 from mmlake.formats.tar import BLOCK
-from mmlake.records import canonical_json, digest_of
+from mmlake.records import LEADING_ROLES, canonical_json, digest_of
+from mmlake.shards.layout import INTERLEAVED, Kind, member_endings
+from mmlake.shards.samples import SampleRows, part_column, part_kinds
 from mmlake.shards.settings import ShardSettings
 
-COLUMNS = ("digest", "modality", "role", "content_type", "size_bytes", "weight", "licences", "sources", "sample_ids")
-_FORMAT = 1  # counted up when the bytes of a shard change for the same items
-_JSON_BYTES = 2048  # what a sample's JSON member takes at most, as a rule
-_COMPANION_ROLES = ("caption", "transcript")
-_EXTENSIONS = {
-    "image/jpeg": "jpg",
-    "image/png": "png",
-    "image/webp": "webp",
-    "image/gif": "gif",
-    "image/tiff": "tiff",
-    "image/bmp": "bmp",
-    "video/mp4": "mp4",
-    "video/webm": "webm",
-    "video/x-matroska": "mkv",
-    "video/quicktime": "mov",
-    "video/x-msvideo": "avi",
-    "video/mp2t": "ts",
-    "video/mpeg": "mpg",
-    "audio/flac": "flac",
-    "audio/x-flac": "flac",
-    "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/ogg": "ogg",
-    "audio/mp4": "m4a",
-    "audio/aac": "aac",
-    "text/plain": "txt",
-    "text/html": "html",
-    "text/markdown": "md",
-    "application/json": "data.json",  # plain `json` is the sample's own description
-    "text/vtt": "vtt",
-    "application/x-subrip": "srt",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One training sample: an item and the texts that came next to it."""
-
-    row: dict[str, Any]
-    texts: tuple[tuple[str, str], ...] = ()  # (role, digest), sorted
-
-    @property
-    def key(self) -> str:
-        """The digest of the sample's item: unique, free of dots, and short enough for any tar."""
-        return str(self.row["digest"])
-
-    @property
-    def digests(self) -> list[str]:
-        """Every item of the version that the sample holds."""
-        return [self.key, *(digest for _, digest in self.texts)]
+_FORMAT = 2  # counted up when the bytes of a shard change for the same samples
+_JSON_BYTES = 2048  # what a sample's JSON member takes at most, as a rule, without fields, ids, parts and texts
+_PART_JSON_BYTES = 400  # what a part adds to it, without fields and text
 
 
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """The samples of one tar file, in order."""
+    """The samples of one tar file."""
 
     name: str  # without extension
     modality: str
-    samples: list[Sample] = field(repr=False)
-    digest: str = ""
-
-
-def extension(content_type: str | None) -> str:
-    """The member extension of a content type; `bin` for types that are not in the list, so that nothing executable
-    ever gets a name of its own."""
-    return _EXTENSIONS.get((content_type or "").partition(";")[0].strip().lower(), "bin")
+    endings: list[str] | None  # of the members of every sample, in order; None where samples differ: interleaved
+    rows: np.ndarray = field(repr=False)  # int64, increasing: numbers of the samples in `SampleRows`
+    digest: str
 
 
 def plan(
-    items: pa.Table, *, modalities: Sequence[str], manifest_id: str, settings: ShardSettings, normalized: bool
+    samples: SampleRows, *, modalities: Sequence[str], manifest_id: str, settings: ShardSettings, normalized: bool
 ) -> list[ShardPlan]:
-    """Every shard of the version, by modality in the given order and then by digest. Every item is in at least one
-    sample, and leads exactly one unless it is a caption or transcript that stands next to a media item. Raises
-    SettingsError for an item of another modality."""
-    if unknown := sorted(set(items.column("modality").to_pylist()) - set(modalities)):
-        raise SettingsError(
-            f"version {manifest_id[:12]} holds items of the modality {unknown[0]!r}, expected one of "
-            f"{', '.join(modalities)}; open the lake with the tables that it was built with"
-        )
-    shards = []
-    samples = _samples(items)
-    for modality in modalities:
-        mine = [sample for sample in samples if sample.row["modality"] == modality]
-        for number, part in enumerate(_cut(mine, settings)):
+    """Every shard of the version, by modality in the given order, interleaved last, then by the endings of the members,
+    then by sample. Every sample is in exactly one. Raises SettingsError for a sample of another modality,
+    ContractBroken for one that no part leads."""
+    order = list(dict.fromkeys([*modalities, INTERLEAVED]))
+    groups, sizes = _groups(samples, order, normalized=normalized, manifest_id=manifest_id)
+    shards: list[ShardPlan] = []
+    numbers = dict.fromkeys(order, 0)
+    for place, group_endings in sorted(groups):
+        modality, rows = order[place], np.array(groups[place, group_endings], dtype=np.int64)
+        endings = [*group_endings, "json"] if group_endings else None
+        for first, last in _cuts(sizes[rows], settings):
             facts = {
                 "format": _FORMAT,
                 "manifest": manifest_id,
                 "normalized": normalized,
-                "samples": [[sample.row, sample.texts] for sample in part],
+                "endings": endings,
+                "samples": samples.columns(rows[first:last]),
             }
-            shards.append(
-                ShardPlan(f"{modality}-{number:06d}", modality, part, digest_of(canonical_json(facts).encode()))
-            )
+            digest = digest_of(canonical_json(facts).encode("utf-8", "replace"))
+            shards.append(ShardPlan(f"{modality}-{numbers[modality]:06d}", modality, endings, rows[first:last], digest))
+            numbers[modality] += 1
     return shards
 
 
-def _samples(items: pa.Table) -> list[Sample]:
-    rows = items.select(list(COLUMNS)).sort_by("digest").to_pylist()
-    companions: dict[str, dict[str, str]] = {}  # sample id -> role -> digest
-    for row in rows:
-        if row["role"] in _COMPANION_ROLES:
-            for sample_id in row["sample_ids"] or []:
-                companions.setdefault(sample_id, {}).setdefault(row["role"], row["digest"])
-    leading = [_with_texts(row, companions) for row in rows if row["role"] not in _COMPANION_ROLES]
-    taken = {digest for sample in leading for _, digest in sample.texts}
-    alone = [Sample(row) for row in rows if row["role"] in _COMPANION_ROLES and row["digest"] not in taken]
-    return sorted(leading + alone, key=lambda sample: sample.key)
+def _groups(
+    samples: SampleRows, order: list[str], *, normalized: bool, manifest_id: str
+) -> tuple[dict[tuple[int, tuple[str, ...]], array[int]], np.ndarray]:
+    """((place of the modality, endings) -> numbers of the samples, bytes of every sample as a rule). Endings are empty
+    for interleaved samples, of which each has its own."""
+    groups: dict[tuple[int, tuple[str, ...]], array[int]] = {}
+    places, first, sizes = {modality: place for place, modality in enumerate(order)}, 0, [np.zeros(0, np.int64)]
+    for batch in samples.batches:
+        modalities = batch.column("modality").to_pylist()
+        for within, (modality, kinds) in enumerate(zip(modalities, part_kinds(batch), strict=True)):
+            if modality not in places:
+                raise SettingsError(
+                    f"version {manifest_id[:12]} holds samples of the modality {modality!r}, expected one of "
+                    f"{', '.join(order)}; open the lake with the tables that it was built with"
+                )
+            endings = () if modality == INTERLEAVED else _endings(kinds, normalized=normalized)
+            if endings is None:
+                raise ContractBroken(
+                    f"sample {batch.column('sample')[within].as_py()[:12]} ({modality}) has parts "
+                    f"{[role for role, _, _ in kinds]}, expected one of {' or '.join(LEADING_ROLES)}; publish the "
+                    "version again"
+                )
+            groups.setdefault((places[modality], endings), array("q")).append(first + within)
+        first += batch.num_rows
+        sizes.append(_sizes(batch))
+    return groups, np.concatenate(sizes)
 
 
-def _with_texts(row: dict[str, Any], companions: dict[str, dict[str, str]]) -> Sample:
-    """The media item with the texts of its first sample that has any."""
-    if row["role"] == "media":
-        for sample_id in sorted(row["sample_ids"] or []):
-            if sample_id in companions:
-                return Sample(row, tuple(sorted(companions[sample_id].items())))
-    return Sample(row)
+def _endings(kinds: tuple[Kind, ...], *, normalized: bool) -> tuple[str, ...] | None:
+    return tuple(member_endings(kinds, is_interleaved=False, is_normalized=normalized).values()) or None
 
 
-def _cut(samples: list[Sample], settings: ShardSettings) -> Iterator[list[Sample]]:
-    part: list[Sample] = []
-    total = 0
-    for sample in samples:
-        size = sample.row["size_bytes"] + _JSON_BYTES + 3 * BLOCK * (1 + len(sample.texts))
-        if part and (total + size > settings.shard_bytes or len(part) >= settings.max_samples):
-            yield part
-            part, total = [], 0
-        part.append(sample)
-        total += size
-    if part:
-        yield part
+def _sizes(batch: pa.RecordBatch) -> np.ndarray:
+    """Bytes that each sample takes in a tar, as a rule: members with their headers, and what the JSON member repeats;
+    int64 of shape (num_samples,)."""
+    count, parts = batch.num_rows, batch.column("parts")
+    leads = pc.is_in(part_column(batch, "role"), value_set=pa.array(LEADING_ROLES)).to_numpy(zero_copy_only=False)
+    sizes = part_column(batch, "size_bytes").to_numpy() * np.where(leads, 1, 2) + 2 * BLOCK + _PART_JSON_BYTES
+    sizes += _lengths(part_column(batch, "fields_json"))
+    ids = batch.column("sample_ids")
+    of_parts = np.bincount(pc.list_parent_indices(parts).to_numpy(), sizes, count)
+    of_ids = np.bincount(pc.list_parent_indices(ids).to_numpy(), _lengths(ids.flatten()) + 3, count)
+    fixed = _lengths(batch.column("fields_json")) + _JSON_BYTES + 2 * BLOCK
+    total: np.ndarray = (of_parts + of_ids + fixed).astype(np.int64)
+    return total
+
+
+def _lengths(texts: pa.Array) -> np.ndarray:
+    lengths: np.ndarray = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+    return lengths.astype(np.int64)
+
+
+def _cuts(sizes: np.ndarray, settings: ShardSettings) -> Iterator[tuple[int, int]]:
+    """(first, end) of each shard over samples of these sizes; a sample that is larger than a shard has its own."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + settings.shard_bytes, "right"))
+        last = min(max(last, first + 1), first + settings.max_samples)
+        yield first, last
+        first = last

@@ -54,10 +54,13 @@ def _check(directory: Path, entry: ShardEntry) -> None:
     if digest_of(data) != entry.idx_sha256:
         raise ShardCorrupt(f"{idx.name} does not hash to {entry.idx_sha256[:12]}; write the shards again")
     table, _ = read_idx(data)
+    rows = table.to_pylist()
+    if entry.endings is not None and any(row["endings"] != entry.endings for row in rows):
+        raise ShardCorrupt(f"{idx.name} has samples without the members {entry.endings}; write the shards again")
     expected = [
-        (f"{row['key']}.{extension}", offset, size)
-        for row in table.to_pylist()
-        for extension, offset, size in zip(row["extensions"], row["offsets"], row["sizes"], strict=True)
+        (f"{row['key']}.{ending}", offset, size)
+        for row in rows
+        for ending, offset, size in zip(row["endings"], row["offsets"], row["sizes"], strict=True)
     ]
     with tar.open("rb") as file:
         found = list(written_members(file))

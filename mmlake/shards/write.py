@@ -1,4 +1,4 @@
-"""A version's items written as shards. Order on disk: tar (aside, synced, renamed) -> its .idx -> index.json.
+"""A version's samples written as shards. Order on disk: tar (aside, synced, renamed) -> its .idx -> index.json.
 
 A run that was broken off is taken up again: a shard whose .idx names the same plan and whose bytes still hash to it is
 kept.
@@ -7,6 +7,7 @@ kept.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,18 +19,23 @@ from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import Member, TarWriter
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
-from mmlake.records import canonical_json, digest_of, is_digest
+from mmlake.records import LEADING_ROLES, canonical_json, digest_of, is_digest
 from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_bytes, read_idx
-from mmlake.shards.plan import Sample, ShardPlan, extension, plan
+from mmlake.shards.layout import INTERLEAVED, member_endings
+from mmlake.shards.plan import ShardPlan, plan
+from mmlake.shards.samples import SampleRows
 from mmlake.shards.settings import DEFAULTS, ShardSettings
 from mmlake.store import PACKED_BELOW_BYTES, Blobs, sync_directory, write_atomically
 
 _OURS = (".tar", ".idx", ".part")
+# what the sample's JSON member repeats of its row
+_FACTS = ("sample", "modality", "weight", "sources", "licences", "sample_ids", "num_occurrences")
+_PART_FACTS = ("position", "role", "modality", "digest", "content_type", "size_bytes")
 Texts = Callable[[str], str | None]  # digest of a text item -> its normalized text, or None for "take the blob"
 
 
 def write_shards(
-    items: pa.Table,
+    samples: pa.Table,
     *,
     store: Blobs,
     out: str | Path,
@@ -42,25 +48,24 @@ def write_shards(
     """The finished shards under out/<manifest id>/; equal arguments give equal tar bytes, and what is already there and
     sound is kept.
 
-    items: the columns of `plan.COLUMNS`. modalities: those of the lake, in whose order shards stand. texts: normalized
-    text for text items, instead of their raw bytes. Raises BlobMissing, BlobCorrupt (a version promises its bytes: a
-    lost one is no row, it is a fault), LakeLocked.
+    samples: SAMPLES_READ. modalities: those of the lake, in whose order shards stand, interleaved ones last. texts:
+    normalized text for text items, instead of their raw bytes. Raises BlobMissing, BlobCorrupt (a version promises its
+    bytes: a lost one is no row, it is a fault), ContractBroken, LakeLocked.
     """
     if not is_digest(manifest_id):
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")
-    directory = Path(out) / manifest_id
-    shards = plan(
-        items, modalities=modalities, manifest_id=manifest_id, settings=settings, normalized=texts is not None
-    )
+    directory, rows = Path(out) / manifest_id, SampleRows(samples)
+    shards = plan(rows, modalities=modalities, manifest_id=manifest_id, settings=settings, normalized=texts is not None)
     with exclusive_lock(directory / "writer.lock", what=f"the directory of training shards {directory}"):
         _uncommit_unless(directory, shards)
         entries = []
         for shard in shards:
-            entry = _finished(directory, shard) or _write(directory, shard, store, texts, manifest_id)
+            entry = _finished(directory, shard) or _write(directory, shard, rows, store, texts, manifest_id)
             entries.append(entry)
-            advance(len(shard.samples))
-        held = {digest for shard in shards for sample in shard.samples for digest in sample.digests}
-        index = ShardIndex(directory=directory, manifest_id=manifest_id, num_items=len(held), shards=tuple(entries))
+            advance(len(shard.rows))
+        index = ShardIndex(
+            directory=directory, manifest_id=manifest_id, num_items=rows.num_digests(), shards=tuple(entries)
+        )
         _remove_others(directory, index)
         text = index.to_json().encode()
         if not (directory / INDEX_NAME).exists() or (directory / INDEX_NAME).read_bytes() != text:
@@ -91,14 +96,17 @@ def _finished(directory: Path, shard: ShardPlan) -> ShardEntry | None:
         return None
 
 
-def _write(directory: Path, shard: ShardPlan, store: Blobs, texts: Texts | None, manifest_id: str) -> ShardEntry:
+def _write(
+    directory: Path, shard: ShardPlan, rows: SampleRows, store: Blobs, texts: Texts | None, manifest_id: str
+) -> ShardEntry:
     part, target = directory / f"{shard.name}.tar.part", directory / f"{shard.name}.tar"
     samples: list[tuple[str, float, list[Member]]] = []
     try:
         with part.open("wb", buffering=0) as file:
             tar = TarWriter(file)
-            for sample in shard.samples:
-                samples.append((sample.key, sample.row["weight"], _add(tar, sample, store, texts)))
+            for batch in rows.taken(shard.rows):
+                for row in batch.to_pylist():
+                    samples.append((row["sample"], row["weight"], _add(tar, row, store, texts)))
             sha256 = tar.finish()
             os.fsync(file.fileno())
         os.replace(part, target)
@@ -119,29 +127,43 @@ def _write(directory: Path, shard: ShardPlan, store: Blobs, texts: Texts | None,
     return _entry(shard, facts, data)
 
 
-def _add(tar: TarWriter, sample: Sample, store: Blobs, texts: Texts | None) -> list[Member]:
-    """The members of one sample: the item, the texts next to it, and the JSON that describes both."""
-    row = sample.row
-    if row["modality"] == "text":
-        members = [_add_text(tar, sample.key, extension(row["content_type"]), row["digest"], store, texts)]
-    else:
-        members = [_add_blob(tar, f"{sample.key}.{extension(row['content_type'])}", row["digest"], store)]
-    for role, digest in sample.texts:
-        members.append(_add_text(tar, sample.key, f"{role}.txt", digest, store, texts))
-    companion_texts = [_text_of(digest, store, texts) for _, digest in sample.texts]
-    facts: dict[str, Any] = dict(row) | {
-        "text": "\n".join(companion_texts) if companion_texts else None,
-        "texts": dict(sample.texts),
+def _add(tar: TarWriter, row: dict[str, Any], store: Blobs, texts: Texts | None) -> list[Member]:
+    """The members of one sample: its parts, and the JSON that describes them."""
+    key, parts = row["sample"], row["parts"]
+    endings = member_endings(
+        tuple((part["role"], part["modality"], part["content_type"]) for part in parts),
+        is_interleaved=row["modality"] == INTERLEAVED,
+        is_normalized=texts is not None,
+    )
+    members = []
+    for number, ending in endings.items():
+        name, digest = f"{key}.{ending}", parts[number]["digest"]
+        is_text = parts[number]["modality"] == "text"
+        members.append(_add_text(tar, name, digest, store, texts) if is_text else _add_blob(tar, name, digest, store))
+    described = [_described(part, endings.get(number), store, texts) for number, part in enumerate(parts)]
+    facts: dict[str, Any] = {name: row[name] for name in _FACTS}
+    facts["fields"] = json.loads(row["fields_json"] or "{}")
+    for role in ("caption", "transcript"):
+        facts[f"{role}s"] = [part["text"] for part in described if part["role"] == role]
+    facts["parts"] = described
+    return [*members, tar.add(f"{key}.json", canonical_json(facts).encode("utf-8", "replace"))]
+
+
+def _described(part: dict[str, Any], ending: str | None, store: Blobs, texts: Texts | None) -> dict[str, Any]:
+    """What the JSON member says of a part. The text of a leading part is in its member, and not a second time here."""
+    is_repeated = part["modality"] == "text" and part["role"] not in LEADING_ROLES
+    return {name: part[name] for name in _PART_FACTS} | {
+        "member": ending,
+        "text": _text_of(part["digest"], store, texts) if is_repeated else None,
+        "fields": json.loads(part["fields_json"] or "null"),
     }
-    return [*members, tar.add(f"{sample.key}.json", canonical_json(facts).encode("utf-8", "replace"))]
 
 
-def _add_text(tar: TarWriter, key: str, ending: str, digest: str, store: Blobs, texts: Texts | None) -> Member:
+def _add_text(tar: TarWriter, name: str, digest: str, store: Blobs, texts: Texts | None) -> Member:
     normalized = texts(digest) if texts is not None else None
     if normalized is None:
-        return _add_blob(tar, f"{key}.{ending}", digest, store)
-    name = ending if ending.endswith("txt") else "txt"  # normalized text is plain, whatever the blob was
-    return tar.add(f"{key}.{name}", normalized.encode("utf-8", "replace"))
+        return _add_blob(tar, name, digest, store)
+    return tar.add(name, normalized.encode("utf-8", "replace"))
 
 
 def _text_of(digest: str, store: Blobs, texts: Texts | None) -> str:
@@ -162,6 +184,7 @@ def _entry(shard: ShardPlan, facts: dict[str, Any], data: bytes) -> ShardEntry:
     return ShardEntry(
         name=shard.name,
         modality=shard.modality,
+        endings=shard.endings,
         sha256=facts["sha256"],
         idx_bytes=len(data),
         idx_sha256=digest_of(data),

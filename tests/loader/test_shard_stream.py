@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from mmlake.loader import DECODERS, Permutation, ShardStream
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardSettings, write_shards
 from mmlake.store import BlobStore
+from tests.made_samples import part, sample, samples_table, text
 
 COUNT = 53
 
@@ -27,18 +27,8 @@ def rows_of(store: BlobStore) -> list[dict]:
     rng = random.Random(0)
     rows = []
     for number in range(COUNT):
-        data, kind = rng.randbytes(200), ("image", "media", "image/jpeg")
-        if number % 5 == 0:
-            data, kind = f"words {number}".encode(), ("text", "document", "text/plain")
-        facts = {
-            "digest": store.put(data),
-            "size_bytes": len(data),
-            "weight": 0.5 if number % 2 else 1.0,
-            "licences": ["MIT"],
-            "sources": ["news"],
-            "sample_ids": [f"s/{number}"],
-        }
-        rows.append(facts | dict(zip(("modality", "role", "content_type"), kind, strict=True)))
+        words = text(store, f"words {number}") if number % 5 == 0 else None
+        rows.append(sample([words or part(store, rng.randbytes(200))], weight=0.5 if number % 2 else 1.0))
     return rows
 
 
@@ -47,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("shards")
     store = BlobStore(root / "blobs")
     return write_shards(
-        pa.Table.from_pylist(rows_of(store)),
+        samples_table(rows_of(store)),
         store=store,
         out=root,
         manifest_id="cd" * 32,
@@ -276,7 +266,7 @@ def test_an_unfinished_folder_is_refused(copy) -> None:
         "",
         "{}",
         '{"schema":"x","manifest":"m","shards":[]}',
-        '{"schema":"mmlake.shards/1","manifest":"m","shards":[{"name":"../x"}]}',
+        '{"schema":"mmlake.shards/2","manifest":"m","shards":[{"name":"../x"}]}',
     ],
 )
 def test_a_damaged_index_is_refused(copy, text: str) -> None:

@@ -10,47 +10,41 @@ import sys
 import tarfile
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from mmlake.errors import BlobCorrupt, BlobMissing, LakeLocked, SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import TarWriter, header
 from mmlake.locks import exclusive_lock
 from mmlake.modalities import MODALITIES
-from mmlake.records import digest_of
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
 from mmlake.shards.verify import written_members
 from mmlake.store import BlobStore
 from tests.blobs import file_of
+from tests.made_samples import part, sample, samples_table
 
 MANIFEST = "ab" * 32
 SMALL = ShardSettings(shard_bytes=12_000)
 
 
-def put(store: BlobStore, data: bytes, **fields) -> dict:
-    base = {
-        "digest": store.put(data),
-        "modality": "image",
-        "role": "media",
-        "content_type": "image/jpeg",
-        "size_bytes": len(data),
-        "weight": 1.0,
-    }
-    return base | {"licences": ["MIT"], "sources": ["news"], "sample_ids": [f"s/{digest_of(data)[:6]}"]} | fields
-
-
-def caption(store: BlobStore, text: str, sample: str, role: str = "caption") -> dict:
-    return put(store, text.encode(), modality="text", role=role, content_type="text/plain", sample_ids=[sample])
+def put(store: BlobStore, data: bytes, *, weight: float = 1.0, **facts) -> dict:
+    """A sample of one part."""
+    return sample([part(store, data, **facts)], weight=weight)
 
 
 def pictures(store: BlobStore, count: int) -> list[dict]:
+    """Samples of a picture each, in the order of their names."""
     rng = random.Random(0)
-    return [put(store, rng.randbytes(rng.randrange(1, 3000)), weight=0.5) for _ in range(count)]
+    made = [put(store, rng.randbytes(rng.randrange(1, 3000)), weight=0.5) for _ in range(count)]
+    return sorted(made, key=lambda row: row["sample"])
+
+
+def digest(row: dict) -> str:
+    return row["parts"][0]["digest"]
 
 
 def write(rows: list[dict], store: BlobStore, out: Path, **fields) -> ShardIndex:
     return write_shards(
-        pa.Table.from_pylist(rows),
+        samples_table(rows),
         store=store,
         out=out,
         manifest_id=MANIFEST,
@@ -76,15 +70,16 @@ def store(tmp_path) -> BlobStore:
     return BlobStore(tmp_path / "blobs")
 
 
-def test_every_item_leads_one_sample_with_its_bytes_and_its_facts(store, tmp_path) -> None:
+def test_every_sample_has_its_bytes_and_its_facts(store, tmp_path) -> None:
     rows = pictures(store, 20)
     index = write(rows, store, tmp_path)
     members = tar_members(index)
-    assert index.num_samples == 20 == len(members) / 2
+    assert index.num_samples == index.num_items == 20 == len(members) / 2
     for row in rows:
-        assert members[f"{row['digest']}.jpg"] == store.read(row["digest"])
-        facts = json.loads(members[f"{row['digest']}.json"])
-        assert {name: facts[name] for name in row} == row
+        assert members[f"{row['sample']}.jpg"] == store.read(digest(row))
+        facts = json.loads(members[f"{row['sample']}.json"])
+        same = ("sample", "modality", "weight", "sources", "licences", "sample_ids", "num_occurrences")
+        assert {name: facts[name] for name in same} == {name: row[name] for name in same}
 
 
 def test_shards_keep_their_target_size_and_sample_bound(store, tmp_path) -> None:
@@ -94,34 +89,19 @@ def test_shards_keep_their_target_size_and_sample_bound(store, tmp_path) -> None
     assert [shard.num_samples for shard in index.shards] == [7, 7, 6]
 
 
-def test_a_caption_stands_next_to_its_picture_and_not_alone(store, tmp_path) -> None:
-    rows = [
-        put(store, b"picture", sample_ids=["s/1"]),
-        caption(store, "a red fox", "s/1"),
-        caption(store, "lost words", "s/2"),
-    ]
-    members = tar_members(index := write(rows, store, tmp_path))
-    assert (index.num_items, index.num_samples) == (3, 2)
-    key, lost = rows[0]["digest"], rows[2]["digest"]
-    assert sorted(members) == sorted([f"{key}.jpg", f"{key}.caption.txt", f"{key}.json", f"{lost}.txt", f"{lost}.json"])
-    assert json.loads(members[f"{key}.json"])["text"] == members[f"{key}.caption.txt"].decode() == "a red fox"
-
-
 def test_normalized_text_replaces_the_raw_blob(store, tmp_path) -> None:
     row = put(store, b"<p>words</p>", modality="text", role="document", content_type="text/html")
-    assert tar_members(write([row], store, tmp_path / "a"))[f"{row['digest']}.html"] == b"<p>words</p>"
-    assert (
-        tar_members(write([row], store, tmp_path / "b", texts=lambda digest: "words"))[f"{row['digest']}.txt"]
-        == b"words"
-    )
+    assert tar_members(write([row], store, tmp_path / "a"))[f"{row['sample']}.html"] == b"<p>words</p>"
+    normalized = tar_members(write([row], store, tmp_path / "b", texts=lambda digest: "words"))
+    assert normalized[f"{row['sample']}.txt"] == b"words"
 
 
 def test_unknown_content_never_gets_an_executable_extension(store, tmp_path) -> None:
     row = put(store, b"x", content_type="application/x-python-pickle")
-    assert f"{row['digest']}.bin" in tar_members(write([row], store, tmp_path))
+    assert f"{row['sample']}.bin" in tar_members(write([row], store, tmp_path))
 
 
-def test_tar_bytes_depend_on_the_items_alone(store, tmp_path) -> None:
+def test_tar_bytes_depend_on_the_samples_alone(store, tmp_path) -> None:
     rows = pictures(store, 20)
     one = write(rows, store, tmp_path / "one")
     other = write(rows[::-1], store, tmp_path / "other")
@@ -170,7 +150,7 @@ print(json.dumps({key: hashlib.sha256(data).hexdigest() for key, data in blobs.i
 
 def test_webdataset_reads_the_shards(store, tmp_path) -> None:
     """The real library, in a process of its own, because its secure mode is read at import."""
-    rows = [*pictures(store, 6), caption(store, "words", "nowhere")]
+    rows = [*pictures(store, 6), put(store, b"words", modality="text", role="document")]
     index = write(rows, store, tmp_path)
     urls = [str(index.directory / f"{shard.name}.tar") for shard in index.shards]
     run = subprocess.run(
@@ -180,13 +160,12 @@ def test_webdataset_reads_the_shards(store, tmp_path) -> None:
         text=True,
         check=True,
     )
-    assert json.loads(run.stdout) == {row["digest"]: row["digest"] for row in rows}
+    assert json.loads(run.stdout) == {row["sample"]: digest(row) for row in rows}
 
 
-def test_a_version_without_items_is_a_finished_set(store, tmp_path) -> None:
-    empty = pa.Table.from_pylist(pictures(store, 1)).slice(0, 0)
-    index = write_shards(empty, store=store, out=tmp_path, manifest_id=MANIFEST, modalities=tuple(MODALITIES))
-    assert (index.num_samples, verify_shards(index.directory)) == (0, [])
+def test_a_version_without_samples_is_a_finished_set(store, tmp_path) -> None:
+    index = write([], store, tmp_path)
+    assert (index.num_samples, index.num_items, verify_shards(index.directory)) == (0, 0, [])
 
 
 def test_a_second_run_writes_nothing(store, tmp_path) -> None:
@@ -216,7 +195,7 @@ def test_other_settings_replace_the_shards_and_leave_no_remains(store, tmp_path)
 
 def test_a_missing_blob_stops_the_writing(store, tmp_path) -> None:
     rows = pictures(store, 3)
-    store.remove(rows[1]["digest"])
+    store.remove(digest(rows[1]))
     with pytest.raises(BlobMissing):
         write(rows, store, tmp_path)
     assert not (tmp_path / MANIFEST / "index.json").exists()
@@ -227,7 +206,7 @@ def test_a_missing_blob_stops_the_writing(store, tmp_path) -> None:
 )
 def test_a_corrupt_blob_never_reaches_a_shard(store, tmp_path, damage) -> None:
     row = put(store, b"a picture of a fox")
-    file_of(store, row["digest"]).write_bytes(damage(b"a picture of a fox"))
+    file_of(store, digest(row)).write_bytes(damage(b"a picture of a fox"))
     with pytest.raises(BlobCorrupt):
         write([row], store, tmp_path)
     assert list((tmp_path / MANIFEST).glob("*.tar*")) == []
@@ -237,7 +216,7 @@ def test_a_corrupt_blob_never_reaches_a_shard(store, tmp_path, damage) -> None:
 def test_a_manifest_id_that_is_no_digest_is_refused(store, tmp_path, manifest_id: str) -> None:
     with pytest.raises(SettingsError):
         write_shards(
-            pa.Table.from_pylist(pictures(store, 1)),
+            samples_table(pictures(store, 1)),
             store=store,
             out=tmp_path,
             manifest_id=manifest_id,
@@ -282,7 +261,7 @@ def test_missing_and_extra_files_are_distinguished(store, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"schema":"mmlake.shards/1","manifest":"x","num_samples":5,"shards":[]}', "\x00"]
+    "text", ["", "[]", "{}", '{"schema":"mmlake.shards/2","manifest":"x","num_samples":5,"shards":[]}', "\x00"]
 )
 def test_a_damaged_index_is_one_problem(tmp_path, text: str) -> None:
     (tmp_path / "index.json").write_text(text)
