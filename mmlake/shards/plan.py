@@ -53,9 +53,9 @@ def plan(
                 "manifest": manifest_id,
                 "normalized": normalized,
                 "endings": endings,
-                "samples": samples.columns(rows[first:last]),
+                "samples": samples.digests(rows[first:last]),
             }
-            digest = digest_of(canonical_json(facts).encode("utf-8", "replace"))
+            digest = digest_of(canonical_json(facts).encode())
             shards.append(ShardPlan(f"{modality}-{numbers[modality]:06d}", modality, endings, rows[first:last], digest))
             numbers[modality] += 1
     return shards
