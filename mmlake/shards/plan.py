@@ -46,7 +46,7 @@ def plan(
     numbers = dict.fromkeys(order, 0)
     for place, group_endings in sorted(groups):
         modality, rows = order[place], np.array(groups[place, group_endings], dtype=np.int64)
-        endings = [*group_endings, "json"] if group_endings else None
+        endings = list(group_endings) or None
         for first, last in _cuts(sizes[rows], settings):
             facts = {
                 "format": _FORMAT,
@@ -90,7 +90,8 @@ def _groups(
 
 
 def _endings(kinds: tuple[Kind, ...], *, normalized: bool) -> tuple[str, ...] | None:
-    return tuple(member_endings(kinds, is_interleaved=False, is_normalized=normalized).values()) or None
+    endings = member_endings(kinds, is_interleaved=False, is_normalized=normalized).values()
+    return (*endings, "json") if endings else None
 
 
 def _sizes(batch: pa.RecordBatch) -> np.ndarray:
