@@ -5,13 +5,15 @@ To print them anew: python -m tests.loader.test_what_a_trainer_gets
 
 from __future__ import annotations
 
+import inspect
+import random
 import re
 import struct
 import tempfile
 import zlib
 from pathlib import Path
 from pprint import pformat
-from textwrap import fill
+from textwrap import fill, indent
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,15 @@ def batch(folder: Path) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]
     return rows, samples
 
 
+def document(sample):  # texts and arrays as they follow each other
+    return [sample[part["member"]] for part in sample["json"]["parts"]]
+
+
+def collate(samples):  # pictures, each with one of its captions, drawn by chance
+    captions = [random.choice(sample["json"]["captions"]) for sample in samples]
+    return [sample["png"] for sample in samples], captions
+
+
 def printed(value: Any) -> str:
     """The sample as the page shows it: digests cut to 12 characters, arrays by their shape."""
     return _cut(pformat(_named(value), width=116, sort_dicts=False))
@@ -112,7 +123,7 @@ def rows_and_samples(tmp_path_factory) -> tuple[dict[str, dict], list[dict]]:
     return batch(tmp_path_factory.mktemp("trainer"))
 
 
-@pytest.mark.parametrize(("number", "kind"), enumerate(["text", "picture", "interleaved"]))
+@pytest.mark.parametrize(("number", "kind"), list(enumerate(["text", "picture", "interleaved"])))
 def test_the_page_shows_what_the_loader_gives(rows_and_samples, number: int, kind: str) -> None:
     rows, samples = rows_and_samples
     assert samples[number]["__key__"] == rows[kind]["sample"]
@@ -136,9 +147,26 @@ def test_a_picture_comes_with_all_of_its_captions_in_order_and_its_fields(rows_a
 
 def test_an_interleaved_document_comes_as_its_parts_in_order(rows_and_samples) -> None:
     sample = rows_and_samples[1][2]
-    before, picture, after = (sample[one["member"]] for one in sample["json"]["parts"])
+    before, picture, after = document(sample)
     assert (before, after) == ("The fox hunts at dusk.", "At dawn it rests.")
     assert picture.shape == (16, 16, 3)
+
+
+@pytest.mark.parametrize("function", [document, collate])
+def test_the_page_has_the_functions_that_are_tested_here(function: Any) -> None:
+    assert indent(inspect.getsource(function), "    ") in DOCS.read_text()
+
+
+def test_pictures_come_in_batches_with_a_caption_each(tmp_path) -> None:
+    store = BlobStore(tmp_path / "blobs")
+    rows = [made(store)["picture"] | {"sample": f"{number:064x}"} for number in range(5)]
+    table = samples_table(rows)
+    folder = write_shards(table, store=store, out=tmp_path, manifest_id="ef" * 32, modalities=("image",)).directory
+    dataset = ShardDataset(folder, modality="image", seed=7, decode="auto", batch_size=2)
+    batches = list(DataLoader(dataset, batch_size=2, num_workers=2, collate_fn=collate))
+    assert [len(pictures) for pictures, _ in batches] == [2, 2, 1]
+    assert all(one.shape == (24, 32, 3) for pictures, _ in batches for one in pictures)
+    assert {caption for _, captions in batches for caption in captions} <= set(CAPTIONS)
 
 
 if __name__ == "__main__":
