@@ -1,9 +1,9 @@
 """Write and read throughput of our shards against webdataset, in one run: CPU seconds (user + system), median of three
 rounds, ratios.
 
-    python benchmarks/shards.py [num_samples] [sample_bytes]
+    python benchmarks/shards.py [num_samples] [sample_bytes] [num_captions]
 Each competitor runs in a process of its own, in turn. `limit` is what no shard writer or reader can beat: hashing the
-bytes, or reading them.
+bytes, or reading them. The library `datasets` takes part where benchmarks/peers/datasets is an environment that has it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mmlake.store import BlobStore
 
 ROUNDS = 3
+PEER = Path(__file__).parent / "peers" / "datasets" / "bin" / "python"
 
 
 def _cpu_s() -> float:
@@ -32,56 +39,83 @@ def _blobs(root: Path) -> list[Path]:
     return sorted((root / "blobs").rglob("*.bin"))
 
 
-def prepare(root: Path, num_samples: int, sample_bytes: int) -> None:
+def prepare(root: Path, num_samples: int, sample_bytes: int, num_captions: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from mmlake.shards import SAMPLES_READ
     from mmlake.store import BlobStore
 
-    rng, store = random.Random(0), BlobStore(root / "blobs")
-    rows = []
+    rng, store, rows = random.Random(0), BlobStore(root / "blobs"), []
     for number in range(num_samples):
-        row = {
-            "digest": store.put(rng.randbytes(sample_bytes)),
-            "modality": "image",
-            "role": "media",
-            "content_type": "image/jpeg",
-            "size_bytes": sample_bytes,
-            "weight": 1.0,
-        }
-        rows.append(row | {"licences": ["MIT"], "sources": ["bench"], "sample_ids": [f"s/{number}"]})
-    (root / "rows.json").write_text(json.dumps(rows))
+        kinds = [("media", "image", "image/jpeg", rng.randbytes(sample_bytes))]
+        for caption in range(num_captions):
+            kinds.append(("caption", "text", "text/plain", f"caption {caption} of picture {number}, in words".encode()))
+        parts = [
+            {
+                "position": position,
+                "role": role,
+                "modality": modality,
+                "digest": store.put(data),
+                "content_type": content_type,
+                "size_bytes": len(data),
+                "fields_json": None,
+            }
+            for position, (role, modality, content_type, data) in enumerate(kinds)
+        ]
+        facts = {"sample": hashlib.sha256(b"%d" % number).hexdigest(), "modality": "image", "weight": 1.0}
+        facts |= {"licences": ["MIT"], "sources": ["bench"], "sample_ids": [f"s/{number}"], "num_occurrences": 1}
+        rows.append(facts | {"fields_json": json.dumps({"label": number}), "parts": parts})
+    rows.sort(key=lambda row: row["sample"])
+    pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES_READ), root / "samples.parquet")
+
+
+def _samples(root: Path) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(root / "samples.parquet")
 
 
 def write_ours(root: Path) -> float:
-    import pyarrow as pa
-
     from mmlake.modalities import MODALITIES
     from mmlake.shards import write_shards
     from mmlake.store import BlobStore
 
-    items = pa.Table.from_pylist(json.loads((root / "rows.json").read_text()))
-    out = Path(tempfile.mkdtemp(dir=root))
+    samples, store, out = _samples(root), BlobStore(root / "blobs"), Path(tempfile.mkdtemp(dir=root))
+    texts = _texts(samples, store)
     start = _cpu_s()
     index = write_shards(
-        items, store=BlobStore(root / "blobs"), out=out, manifest_id="00" * 32, modalities=tuple(MODALITIES)
+        samples, store=store, out=out, manifest_id="00" * 32, modalities=tuple(MODALITIES), texts=texts.get
     )
     used = _cpu_s() - start
     (root / "ours.txt").write_text(str(index.directory))
     return used
 
 
+def _texts(samples: pa.Table, store: BlobStore) -> dict[str, str]:
+    parts = (part for row in samples.column("parts").to_pylist() for part in row if part["modality"] == "text")
+    return {part["digest"]: store.read(part["digest"]).decode() for part in parts}
+
+
 def write_webdataset(root: Path) -> float:
     import webdataset
 
-    rows = json.loads((root / "rows.json").read_text())
-    out = Path(tempfile.mkdtemp(dir=root))
+    from mmlake.store import BlobStore
+
+    samples, out = _samples(root), Path(tempfile.mkdtemp(dir=root))
+    texts = _texts(samples, BlobStore(root / "blobs"))
     paths = {path.stem: path for path in _blobs(root)}
     start = _cpu_s()
     with webdataset.ShardWriter(
         str(out / "image-%06d.tar"), maxsize=256 << 20, encoder=False, mtime=0, verbose=0
     ) as writer:
-        for row in rows:
-            writer.write(
-                {"__key__": row["digest"], "jpg": paths[row["digest"]].read_bytes(), "json": json.dumps(row).encode()}
-            )
+        for row in samples.to_pylist():
+            medium, *captions = row["parts"]
+            for part in captions:
+                part["text"] = texts[part["digest"]]
+            members = {"caption.txt": captions[0]["text"].encode()} if captions else {}
+            data = paths[medium["digest"]].read_bytes()
+            writer.write({"__key__": row["sample"], "jpg": data, "json": json.dumps(row).encode()} | members)
     return _cpu_s() - start
 
 
@@ -103,7 +137,7 @@ def _read_stream(root: Path, *, shuffle: bool, verify: str) -> float:
     start = _cpu_s()
     count = sum(1 for _ in ShardStream((root / "ours.txt").read_text(), shuffle=shuffle, verify=verify))
     used = _cpu_s() - start
-    assert count == len(json.loads((root / "rows.json").read_text()))
+    assert count == _samples(root).num_rows
     return used
 
 
@@ -129,6 +163,19 @@ def read_webdataset(root: Path) -> float:
     return _cpu_s() - start
 
 
+def read_datasets(root: Path) -> float:
+    """Rows through the library's cache, which it writes once and would read in later runs; pictures not decoded."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import datasets
+
+    urls = sorted(str(path) for path in Path((root / "ours.txt").read_text()).glob("*.tar"))
+    datasets.disable_progress_bars()
+    start = _cpu_s()
+    loaded = datasets.load_dataset("webdataset", data_files=urls, split="train", cache_dir=tempfile.mkdtemp(dir=root))
+    sum(1 for _ in loaded.cast_column("jpg", datasets.Image(decode=False)))
+    return _cpu_s() - start
+
+
 def read_limit(root: Path) -> float:
     start, buffer = _cpu_s(), io.BytesIO()
     for path in sorted(Path((root / "ours.txt").read_text()).glob("*.tar")):
@@ -141,21 +188,24 @@ def read_limit(root: Path) -> float:
 
 CONTESTS = {
     "write": [write_ours, write_webdataset, write_limit],
-    "read": [read_ours, read_ours_shuffled, read_ours_checked, read_webdataset, read_limit],
+    "read": [read_ours, read_ours_shuffled, read_ours_checked, read_webdataset, read_datasets, read_limit],
 }
 
 
-def main(num_samples: int, sample_bytes: int) -> None:
+def main(num_samples: int, sample_bytes: int, num_captions: int = 0) -> None:
     """Print one line per competitor."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        prepare(root, num_samples, sample_bytes)
+        prepare(root, num_samples, sample_bytes, num_captions)
         for contest, competitors in CONTESTS.items():
             used: dict[str, list[float]] = {}
             for _ in range(ROUNDS):
                 for competitor in competitors:
+                    python = str(PEER) if competitor is read_datasets else sys.executable
+                    if competitor is read_datasets and not PEER.exists():
+                        continue
                     run = subprocess.run(
-                        [sys.executable, __file__, "--one", competitor.__name__, folder],
+                        [python, __file__, "--one", competitor.__name__, folder],
                         capture_output=True,
                         text=True,
                         check=True,
