@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import SchemaMismatch
+from mmlake.sample_schema import SAMPLES
 from mmlake.table_schema import TableSchema, optional, required
-
-_STRINGS = pa.list_(pa.string())
 
 ITEMS = TableSchema(
     name="items",
@@ -318,7 +317,7 @@ DEAD_LETTERS = TableSchema(
 
 TABLES: dict[str, TableSchema] = {
     schema.name: schema
-    for schema in (ITEMS, BLOBS, TRACKS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS)
+    for schema in (ITEMS, BLOBS, TRACKS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS, SAMPLES)
 }
 
 
