@@ -8,9 +8,12 @@ from mmlake_assets.factory import AUTOMATION, OWNERS
 from mmlake_resources import LakeResource
 
 UPSTREAM = [
-    dg.AssetKey([modality, name])
-    for modality in MODALITIES
-    for name in ("items", "tracks", "verdicts", "embeddings", "duplicate_clusters")
+    *(
+        dg.AssetKey([modality, name])
+        for modality in MODALITIES
+        for name in ("items", "tracks", "verdicts", "embeddings", "duplicate_clusters")
+    ),
+    dg.AssetKey("samples"),
 ]
 
 

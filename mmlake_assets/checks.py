@@ -13,7 +13,14 @@ from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.parts import Parts
-from mmlake.publish import recheck_catalog, recheck_dead_letters, recheck_manifest, recheck_shards, version_names
+from mmlake.publish import (
+    recheck_catalog,
+    recheck_dead_letters,
+    recheck_manifest,
+    recheck_samples,
+    recheck_shards,
+    version_names,
+)
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
@@ -62,6 +69,17 @@ def rule_checks(row: Modality) -> dg.AssetChecksDefinition:
             )
 
     return _rules
+
+
+@dg.asset_check(
+    asset="samples",
+    name="contract",
+    blocking=True,
+    description="Every item of every shard is in one sample, once.",
+)
+def samples_contract(lake: LakeResource) -> dg.AssetCheckResult:
+    """Items in, parts out."""
+    return _result(lambda: recheck_samples(lake.open()))
 
 
 @dg.asset_check(
@@ -125,6 +143,7 @@ def checks(parts: Parts) -> list[dg.AssetChecksDefinition]:
             for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
         ),
         *(rule_checks(parts.modality(modality)) for modality in MODALITIES),
+        samples_contract,
         catalog_contract,
         dead_letters_contract,
         version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),

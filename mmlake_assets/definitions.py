@@ -21,6 +21,7 @@ from mmlake_assets import (
     preprocess,
     provenance,
     quality,
+    samples,
     sensors,
     shards,
     sources,
@@ -30,7 +31,21 @@ from mmlake_assets import (
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 # data order
-STAGES = (sources, store, preprocess, quality, dedup, embed, catalog, versions, shards, evaluate, costs, provenance)
+STAGES = (
+    sources,
+    store,
+    preprocess,
+    quality,
+    dedup,
+    embed,
+    samples,
+    catalog,
+    versions,
+    shards,
+    evaluate,
+    costs,
+    provenance,
+)
 
 
 def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:

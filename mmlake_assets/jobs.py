@@ -29,8 +29,8 @@ CORPUS_JOBS = {
 }
 CATALOG_JOB = dg.define_asset_job(
     "lake_catalog",
-    dg.AssetSelection.assets("catalog", "dead_letters"),
-    description="The one table over all modalities, and the table of what failed.",
+    dg.AssetSelection.assets("samples", "catalog", "dead_letters"),
+    description="The samples of all shards, the one table over all modalities, and the table of what failed.",
 )
 VERSION_JOB = dg.define_asset_job(
     "publish_version",

@@ -16,7 +16,13 @@ from mmlake.errors import MmlakeError, SettingsError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
-from mmlake.publish import catalog_is_current, dead_letters_are_current, needs_version, version_is_complete
+from mmlake.publish import (
+    catalog_is_current,
+    dead_letters_are_current,
+    needs_version,
+    samples_are_current,
+    version_is_complete,
+)
 from mmlake.registry import Listing
 from mmlake.remote import open_files
 from mmlake.steps import CORPUS_STEPS, ROW_STEPS
@@ -27,6 +33,8 @@ from mmlake_resources import CudaExecutorResource, LakeResource
 
 Phase = Callable[[str, int], None]  # called with the name of what begins and how many tables it will make
 
+# whether each table over all modalities is up to date
+_OF_ALL = (samples_are_current, catalog_is_current, dead_letters_are_current)
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _RANGE_START, _RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
@@ -85,7 +93,9 @@ def run_lake(
                 phase(f"{modality}: duplicates", len(CORPUS_STEPS))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
         _refuse_failures(ran.listing)
-        if not (catalog_is_current(opened) and dead_letters_are_current(opened)):
+        if not all(
+            is_current(opened) for is_current in (samples_are_current, catalog_is_current, dead_letters_are_current)
+        ):
             phase("catalog", 1)
             runner.run(jobs.CATALOG_JOB.name, {})
         if before_versions is not None:

@@ -16,6 +16,7 @@ from mmlake.publish.dead_letters import (
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
 from mmlake.publish.rechecks import recheck_catalog, recheck_manifest, recheck_shards
 from mmlake.publish.results import read_result
+from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
 from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
 from mmlake.publish.version_names import next_version, recipe_of, version_names
 
@@ -33,11 +34,15 @@ __all__ = [
     "recheck_catalog",
     "recheck_dead_letters",
     "recheck_manifest",
+    "recheck_samples",
     "recheck_shards",
     "recipe_of",
     "run_version_step",
+    "samples_are_current",
+    "scan_samples",
     "update_catalog",
     "update_dead_letters",
+    "update_samples",
     "version_is_complete",
     "version_names",
 ]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mmlake.samples.assembly import COLUMNS, INTERLEAVED, assemble
+from mmlake.samples.assembly import COLUMNS, INTERLEAVED, assemble, check_samples
 
-__all__ = ["COLUMNS", "INTERLEAVED", "assemble"]
+__all__ = ["COLUMNS", "INTERLEAVED", "assemble", "check_samples"]

@@ -40,7 +40,7 @@ def assemble(items: Sequence[pa.Table]) -> pa.Table:
         return schemas.empty(SAMPLES)
     occurrences = _Occurrences.of(_in_order(rows))
     samples = _distinct(occurrences)
-    _check(rows, samples)
+    check_samples([rows], samples)
     return schemas.conform(SAMPLES, samples)
 
 
@@ -153,25 +153,34 @@ def _licences(samples: np.ndarray, licences: pa.Array, num_samples: int) -> pa.A
     return _lists(bounds, _only(pairs, "licence"), SAMPLES.arrow.field("licences").type)
 
 
-def _check(items: pa.Table, samples: pa.Table) -> None:
-    """Raises ContractBroken where the parts of all occurrences are not the items, each once."""
-    occurrences = samples["num_occurrences"].to_numpy()
-    parts = int((occurrences.astype(np.int64) * pc.list_value_length(samples["parts"]).to_numpy()).sum())
-    held = pc.count_distinct(pc.struct_field(pc.list_flatten(samples["parts"]), "item_id")).as_py()
+def check_samples(items: Sequence[pa.Table], samples: pa.Table) -> int:
+    """The number of items, each of which is in exactly one occurrence of one sample. Raises ContractBroken."""
+    rows = pa.concat_tables([table.select(["item_id", "sample_id"]) for table in items])
+    occurrences, parts = samples["num_occurrences"].to_numpy(), pc.list_flatten(samples["parts"])
+    named = int((occurrences.astype(np.int64) * pc.list_value_length(samples["parts"]).to_numpy()).sum())
+    in_parts = pc.struct_field(parts, "item_id")
     ids = pc.list_flatten(samples["sample_ids"])
-    problems = {
-        "parts": (items.num_rows, parts),
-        "different items": (pc.count_distinct(items["item_id"]).as_py(), items.num_rows),
-        "different parts": (len(pc.list_flatten(samples["parts"])), held),
-        "sample ids": (pc.count_distinct(items["sample_id"]).as_py(), len(ids)),
+    counts = {
+        "items in parts": (rows.num_rows, named),
+        "different items": (rows.num_rows, pc.count_distinct(rows["item_id"]).as_py()),
+        "known items in parts": (
+            len(parts),
+            pc.sum(pc.is_in(pc.unique(in_parts), value_set=rows["item_id"].combine_chunks())).as_py() or 0,
+        ),
+        "sample ids": (
+            pc.count_distinct(rows["sample_id"]).as_py(),
+            pc.sum(pc.is_in(pc.unique(ids), value_set=rows["sample_id"].combine_chunks())).as_py() or 0,
+        ),
         "occurrences": (len(ids), int(occurrences.sum())),
     }
-    if wrong := {name: counts for name, counts in problems.items() if counts[0] != counts[1]}:
-        name, (expected, actual) = next(iter(wrong.items()))
-        raise ContractBroken(
-            f"items -> samples: {expected} {name} expected, {actual} found, in {items['sample_id'][0].as_py()!r} and "
-            "others of its shard; correct the stage, its table was not written"
-        )
+    for name, (expected, found) in counts.items():
+        if expected != found:
+            raise ContractBroken(
+                f"items -> samples: {expected} {name} expected, {found} found, in the shard of "
+                f"{(rows['item_id'][0].as_py() if rows.num_rows else 'no item')!r}; correct the stage, or materialize "
+                "samples again where the table was changed"
+            )
+    return int(rows.num_rows)
 
 
 def _only(table: pa.Table, name: str) -> pa.Array:

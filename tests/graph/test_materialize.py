@@ -91,8 +91,8 @@ def test_all_checks_pass(done) -> None:
             assert record.event.asset_check_evaluation.passed, key
 
 
-def test_the_contracts_of_catalog_manifest_and_shards_were_checked_in_the_run_and_passed(done) -> None:
-    for name in ("catalog", "manifest", "training_shards"):
+def test_the_contracts_of_samples_catalog_manifest_and_shards_were_checked_in_the_run_and_passed(done) -> None:
+    for name in ("samples", "catalog", "manifest", "training_shards"):
         record = done.instance.event_log_storage.get_asset_check_execution_history(
             dg.AssetCheckKey(dg.AssetKey(name), "contract"), limit=1
         )[0]
@@ -131,6 +131,7 @@ def test_the_plain_pipeline_ends_at_the_same_manifests(done, tmp_path: Path) -> 
     lake = Lake(tmp_path / "plain", landing=done.lake.landing)
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
+    publish.update_samples(lake)
     publish.update_catalog(lake)
     for recipe in ("everything", "curated"):
         publish_version(lake, publish.needs_version(lake, recipe)[0])
@@ -173,6 +174,7 @@ def test_a_run_killed_between_any_two_tables_converges_to_the_same_manifest(
             pipeline.run_tables(lake)
         except KeyboardInterrupt:
             continue
+    publish.update_samples(lake)
     publish.update_catalog(lake)
     for recipe in ("everything", "curated"):
         publish_version(lake, publish.needs_version(lake, recipe)[0])

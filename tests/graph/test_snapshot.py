@@ -17,6 +17,7 @@ DATA_ORDER = [
     "quality",
     "dedup",
     "embed",
+    "samples",
     "catalog",
     "versions",
     "shards",
@@ -78,6 +79,7 @@ def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
         for key in resolved.get_all_asset_keys()
         if "contract" in {check.name for check in resolved.get(key).check_keys}
     } >= {
+        "samples",
         "catalog",
         "manifest",
         "training_shards",

@@ -150,7 +150,7 @@ def test_no_items_are_no_samples_and_only_named_columns_are_read() -> None:
 
 
 def test_an_item_in_two_tables_is_refused() -> None:
-    with pytest.raises(ContractBroken, match="different items"):
+    with pytest.raises(ContractBroken, match="different items expected"):
         assemble([table(item(0, "a", A)), table(item(0, "a", A))])
 
 

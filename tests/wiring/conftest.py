@@ -37,6 +37,8 @@ class Site:
         """The lake once tables and catalog are up to date."""
         self.tables(**sections)
         lake = self.lake(**sections)
+        if not publish.samples_are_current(lake):
+            publish.update_samples(lake)
         if not publish.catalog_is_current(lake):
             publish.update_catalog(lake)
         return lake

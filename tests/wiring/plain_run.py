@@ -31,6 +31,8 @@ def run_all(root: Path, landing: Path) -> None:
     lake = Lake(root, landing=landing)
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
+    if not publish.samples_are_current(lake):
+        publish.update_samples(lake)
     if not publish.catalog_is_current(lake):
         publish.update_catalog(lake)
     for recipe in ("everything", "curated"):

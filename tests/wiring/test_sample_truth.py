@@ -25,6 +25,7 @@ def whole(small, tmp_path_factory) -> tuple[Lake, sample.Truth]:
     lake = Lake(tmp_path_factory.mktemp("whole") / "lake", landing=corpus / "landing")
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
+    publish.update_samples(lake)
     publish.update_catalog(lake)
     pin_sample_probes(lake, truth)
     for recipe in RECIPES:

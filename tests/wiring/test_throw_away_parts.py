@@ -40,6 +40,7 @@ def lake(tmp_path_factory) -> Lake:
     lake = Lake(base / "lake", landing=base / "landing", parts=throw_away.parts())
     pipeline.refresh(lake)
     pipeline.run_tables(lake)
+    publish.update_samples(lake)
     publish.update_catalog(lake)
     name, _ = publish.needs_version(lake, "curated")
     publish_version(lake, name)
