@@ -87,8 +87,11 @@ FiltersOption = Annotated[
 KeepInvalidOption = Annotated[
     bool, typer.Option("--keep-invalid", help="Keep rows of unknown modalities and at impossible positions.")
 ]
-RepeatsOption = Annotated[
-    bool, typer.Option("--repeats", help="With a version: write an item each time that it occurs, not once.")
+DistinctOption = Annotated[
+    bool,
+    typer.Option(
+        "--distinct", help="Of a lake: write each digest once, in the first sample that has it; others lose that part."
+    ),
 ]
 CompressionOption = Annotated[str, typer.Option("--compression", help="Parquet: snappy, zstd, gzip or none.")]
 RowGroupRowsOption = Annotated[int, typer.Option("--row-group-rows", help="Parquet: rows of a row group.")]
@@ -114,7 +117,7 @@ def rows(
     on_error: OnErrorOption = "error",
     filters: FiltersOption = None,
     keep_invalid: KeepInvalidOption = False,
-    repeats: RepeatsOption = False,
+    distinct: DistinctOption = False,
     compression: CompressionOption = "snappy",
     row_group_rows: RowGroupRowsOption = 16_384,
     samples_per_file: SamplesPerFileOption = 100_000,
@@ -147,10 +150,12 @@ def rows(
     )
     lists = _lists(fields, per_image_fields, per_text_fields)
     if landing:
+        if distinct:
+            raise SettingsError("--distinct compares digests, which a lake has; leave it out, or --landing")
         is_read = materialize != "never"
         source = _of_landing(landing, version, shard, lists, settings, with_bytes=is_read, batch_bytes=how.part_bytes)
     else:
-        source = _of_lake(lake, version, shard, lists, settings, repeats=repeats)
+        source = _of_lake(lake, version, shard, lists, settings, distinct=distinct)
     tree = Settings.load(settings)
     with _bar(source.num_shards, quiet=as_json) as bars:
         done = _export(source, out, bars, to=to, chosen=chosen, moment=materialize, how=how, tree=tree, lists=lists)
@@ -219,7 +224,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _of_lake(
-    root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, repeats: bool
+    root: Path, version: str, shards: list[str] | None, lists: dict[str, Any], settings: Path | None, *, distinct: bool
 ) -> _Source:
     from mmlake.rows.lake_rows import lake_rows, lake_shards
     from mmlake.rows.materialize import Places
@@ -244,7 +249,7 @@ def _of_lake(
 
     def batches(advance: Callable[[int], None]) -> Iterator[RowBatch]:
         return lake_rows(
-            opened.tables, shards=chosen, digests=digests, is_repeating=repeats, fields=lists["fields"], advance=advance
+            opened.tables, shards=chosen, digests=digests, is_distinct=distinct, fields=lists["fields"], advance=advance
         )
 
     return _Source(batches, Places(store=opened.store, settings=opened.settings.sources), len(chosen), about)

@@ -46,7 +46,7 @@ def update_samples(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
     """The stamp that stands for the samples of all shards. Made are those of shards whose items changed, removed those
     of shards that have none any more. Raises ContractBroken where an item is in no sample or in two.
 
-    advance: told of the items of each shard that is made.
+    advance: called with the number of items of each shard that is made.
     """
     started, inputs, spent = Stopwatch(), samples_inputs(lake), [0.0, 0.0]
     items = _items(lake)

@@ -39,15 +39,15 @@ def lake_rows(
     *,
     shards: Sequence[str] | None = None,
     digests: Collection[str] | None = None,
-    is_repeating: bool = False,
+    is_distinct: bool = False,
     fields: Sequence[str] | None = None,
     advance: Advance = silent,
 ) -> Iterator[RowBatch]:
     """The rows of the shards in order, a few thousand whole samples at a time.
 
-    advance: called for each shard. digests: only items of these; each comes once, in the first shard that has it,
-    unless `is_repeating`: a version holds an item once however often it occurs. fields: those of `metadata_json` that
-    become columns, the others are left out; None keeps the JSON.
+    advance: called for each shard. digests: only items of these; None for all. is_distinct: each digest comes once, in
+    the first sample that has it, and what else has it loses that part; else every sample has all of its parts. fields:
+    those of `metadata_json` that become columns, the others are left out; None keeps the JSON.
     Raises SettingsError for a shard without tables and for a field with the name of a reserved column.
     """
     known = lake_shards(tables)
@@ -59,10 +59,11 @@ def lake_rows(
     if taken := sorted(set(fields or ()) & RESERVED):
         raise SettingsError(f"field {taken[0]!r} has the name of a column that every batch has; leave it out")
     wanted = None if digests is None else pa.array(sorted(digests), pa.string())
+    given: pa.Array | None = pa.array([], pa.string()) if is_distinct else None
     for shard in known if shards is None else list(dict.fromkeys(shards)):
         batch = RowBatch(_with_metadata(_items(tables, shard), fields), source_files=(shard,), name="lake")
-        if wanted is not None:
-            keep, wanted = _admitted(batch.to_arrow(), wanted, is_repeating=is_repeating)
+        if wanted is not None or given is not None:
+            keep, given = _admitted(batch.to_arrow(), wanted, given)
             batch = filter_rows(batch, keep)
         if batch.num_rows:
             yield from cut(batch, max_samples=_BATCH_SAMPLES, max_bytes=_BATCH_BYTES)
@@ -81,19 +82,20 @@ def _items(tables: Tables, shard: str) -> pa.Table:
     return by_sample(align(table.take(order), SCHEMA))[0]
 
 
-def _admitted(table: pa.Table, wanted: pa.Array, *, is_repeating: bool) -> tuple[np.ndarray, pa.Array]:
-    """(which rows are wanted, metadata rows included; what is still wanted)."""
-    keep = as_mask(pc.is_in(table["digest"], value_set=wanted), table.num_rows)
-    if not is_repeating:
-        rows = np.flatnonzero(keep)
-        found = table["digest"].take(pa.array(rows)).combine_chunks()
-        keep[
-            np.delete(
-                rows, np.unique(found.dictionary_encode().indices.to_numpy(zero_copy_only=False), return_index=True)[1]
-            )
-        ] = False
-        wanted = wanted.filter(pc.invert(pc.is_in(wanted, value_set=found)))
-    return keep | ~content_mask(table), wanted
+def _admitted(table: pa.Table, wanted: pa.Array | None, given: pa.Array | None) -> tuple[np.ndarray, pa.Array | None]:
+    """(which rows stay, metadata rows included; the digests that have been given so far). wanted: None for all. given:
+    None where a digest may come again."""
+    digests, metadata = table["digest"], ~content_mask(table)
+    keep = np.ones(table.num_rows, bool) if wanted is None else as_mask(pc.is_in(digests, wanted), table.num_rows)
+    keep &= ~metadata
+    if given is not None:
+        keep &= ~as_mask(pc.is_in(digests, given), table.num_rows)
+        rows = np.flatnonzero(keep & as_mask(pc.is_valid(digests), table.num_rows))
+        found = digests.take(pa.array(rows)).combine_chunks()
+        numbers = found.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        keep[np.delete(rows, np.unique(numbers, return_index=True)[1])] = False
+        given = pa.concat_arrays([given, found.unique()])
+    return keep | metadata, given
 
 
 def _with_metadata(table: pa.Table, fields: Sequence[str] | None) -> pa.Table:

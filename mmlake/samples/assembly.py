@@ -94,8 +94,10 @@ def _names(rows: pa.Table, bounds: np.ndarray, fields: pa.Array, own: pa.Array) 
     for first in range(0, len(fields), _NAMES_PER_BATCH):
         last = min(first + _NAMES_PER_BATCH, len(fields))
         lists = pa.ListArray.from_arrays(pa.array(bounds[first : last + 1], pa.int32()), parts)
-        told = _joined('{"fields":', given.slice(first, last - first), ',"parts":[', pc.binary_join(lists, comma), "]}")
-        names += [hashlib.sha256(text.encode()).hexdigest() for text in told.to_pylist()]
+        texts = _joined(
+            '{"fields":', given.slice(first, last - first), ',"parts":[', pc.binary_join(lists, comma), "]}"
+        )
+        names += [hashlib.sha256(text.encode()).hexdigest() for text in texts.to_pylist()]
     return pa.array(names, pa.string())
 
 

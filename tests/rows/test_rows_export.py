@@ -17,7 +17,7 @@ from mmlake.errors import MmlakeError, ModelMissing, RefMissing, RowsUnreadable,
 from mmlake.lake import Lake
 from mmlake.records import canonical_json
 from mmlake.rows.lake_rows import lake_rows
-from mmlake.tables import Slot
+from mmlake.tables import Slot, Tables
 from mmlake.versions.recipe import RECIPES
 from mmlake.versions.selection import VERSION_ITEMS
 from tests import make
@@ -161,17 +161,70 @@ def test_a_lake_is_written_with_the_bytes_of_its_store(lake: Lake, run, tmp_path
     assert json.loads(Path(data["provenance"]).read_text())["writes"][0]["from"]["manifest"] is None
 
 
-def test_a_version_is_written_with_its_items_alone_each_once(lake: Lake, run, tmp_path: Path) -> None:
+def test_a_version_is_written_with_its_items_alone_each_time_that_they_occur(lake: Lake, run, tmp_path: Path) -> None:
     run("v1", "--lake", lake.root)
     content = [row for row in rows_in(tmp_path / "out").to_pylist() if row["modality"] != "metadata"]
-    assert sorted(row["digest"] for row in content) == sorted(lake.versions.items("v1")["digest"].to_pylist())
+    assert {row["digest"] for row in content} == set(lake.versions.items("v1")["digest"].to_pylist())
     assert [row["position"] for row in content if row["sample_id"] == "a.tar/k0"] == [0, 1]
+    texts = [row["text_content"] for row in content if row["sample_id"].startswith("text/")]
+    assert texts == [make.prose(9), make.prose(9), make.prose(11)]
 
 
-def test_with_repeats_an_item_is_written_each_time_that_it_occurs(lake: Lake, run, tmp_path: Path) -> None:
-    run("v1", "--lake", lake.root, "--repeats", "--shard", "text/t.jsonl")
-    content = [row["text_content"] for row in rows_in(tmp_path / "out").to_pylist() if row["modality"] == "text"]
-    assert content == [make.prose(9), make.prose(9), make.prose(11)]
+def test_a_distinct_version_has_each_item_once(lake: Lake, run, tmp_path: Path) -> None:
+    run("v1", "--lake", lake.root, "--distinct")
+    content = [row for row in rows_in(tmp_path / "out").to_pylist() if row["modality"] != "metadata"]
+    assert sorted(row["digest"] for row in content) == sorted(lake.versions.items("v1")["digest"].to_pylist())
+
+
+def test_a_distinct_lake_has_each_digest_once(lake: Lake) -> None:
+    tables = [one.to_arrow() for one in lake_rows(lake.tables, is_distinct=True)]
+    digests = [one for table in tables for one in table["digest"].drop_null().to_pylist()]
+    assert sorted(digests) == sorted(
+        {
+            one
+            for modality in ("text", "image", "audio")
+            for one in lake.tables.concat("items", modality)["digest"].to_pylist()
+        }
+    )
+
+
+def captioned(tables: Tables) -> list[tuple[str, int, str | None]]:
+    """(sample, position, digest) of two shards of pictures that share a caption, one picture lost."""
+    expected = []
+    for shard in ("one.tar", "two.tar"):
+        names = [("0", 0, f"{shard}-0"), ("0", 1, "same"), ("0", 2, "same"), ("1", 0, None), ("1", 1, "same")]
+        rows = [
+            {"item_id": f"{shard}#{at:06d}", "sample_id": f"{shard}/{sample}", "position": position, "digest": digest}
+            | ({"modality": "text", "role": "caption"} if position else {"modality": "image", "role": "media"})
+            | {"source": "news", "licence": "MIT", "size_bytes": 7, "source_ref": "{}", "status": "ok"}
+            for at, (sample, position, digest) in enumerate(names)
+        ]
+        for modality in ("text", "image"):
+            table = schemas.from_rows(schemas.ITEMS, [row for row in rows if row["modality"] == modality])
+            slot = Slot("items", modality, shard)
+            tables.write(slot, schemas.ITEMS, table, code_version="1", settings_digest="0", inputs={})
+        expected += [(f"{shard}/{sample}", position, digest) for sample, position, digest in names]
+    return expected
+
+
+def test_a_caption_of_several_pictures_is_a_part_of_each(tmp_path: Path) -> None:
+    expected = captioned(tables := Tables(tmp_path))
+    every = [one.to_arrow().select(["sample_id", "position", "digest"]) for one in lake_rows(tables)]
+    assert [tuple(row.values()) for table in every for row in table.to_pylist()] == expected
+
+
+def test_a_version_has_every_part_that_it_admits_in_every_sample(tmp_path: Path) -> None:
+    expected = captioned(tables := Tables(tmp_path))
+    found = [one.to_arrow() for one in lake_rows(tables, digests=["same", "two.tar-0"])]
+    digests = [(row["sample_id"], row["digest"]) for table in found for row in table.to_pylist()]
+    assert digests == [(sample, digest) for sample, _, digest in expected if digest in ("same", "two.tar-0")]
+
+
+def test_distinct_digests_come_once_over_all_shards(tmp_path: Path) -> None:
+    captioned(tables := Tables(tmp_path))
+    found = [one.to_arrow() for one in lake_rows(tables, is_distinct=True)]
+    digests = [row["digest"] for table in found for row in table.to_pylist()]
+    assert digests == ["one.tar-0", "same", None, "two.tar-0", None]
 
 
 def test_a_version_as_tars_is_ingested_again_with_its_fields(lake: Lake, run, tmp_path: Path) -> None:
@@ -256,6 +309,7 @@ def test_rows_are_written_per_file_as_asked(landing: Path, run) -> None:
         (["--shard", "gone"], SettingsError, "gone"),
         (["--fields", "digest"], SettingsError, "digest"),
         (["--overwrite", "--append"], SettingsError, "exclude"),
+        (["--distinct"], SettingsError, "--distinct"),
         (["v1"], SettingsError, "not both"),
     ],
 )

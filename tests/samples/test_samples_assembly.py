@@ -49,8 +49,8 @@ def test_a_picture_with_captions_of_another_table_is_one_sample_in_order() -> No
 def test_the_name_is_the_hash_of_fields_roles_and_digests() -> None:
     said = '{"n":1,"z":"é"}'
     (row,) = samples_of(item(0, "a", A, metadata_json=said), caption(1, "a", B, metadata_json=said))
-    told = f'{{"fields":{said},"parts":[["media","{A}"],["caption","{B}"]]}}'
-    assert row["sample"] == hashlib.sha256(told.encode()).hexdigest()
+    spelled = f'{{"fields":{said},"parts":[["media","{A}"],["caption","{B}"]]}}'
+    assert row["sample"] == hashlib.sha256(spelled.encode()).hexdigest()
 
 
 def test_a_name_depends_on_nothing_else() -> None:
