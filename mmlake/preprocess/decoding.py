@@ -86,6 +86,6 @@ def _words(
     cues = parse_cues(sample_text) if sample_text else []
     if not cues:
         return {}, flac is not None
-    words = aligner.words(flac, cues) if flac is not None and settings.align else []
+    words = aligner.align(flac, cues).words if flac is not None and settings.align else []
     transcript = normalize(" ".join(cue.text for cue in cues), settings=settings)
     return {"transcript": transcript, "transcript_source": "source", "words": words}, False

@@ -73,6 +73,14 @@ class PreprocessSettings:
     # whether transcripts that came with the item get word times
     max_align_s: float = 60.0
     # longest stretch aligned at once; longer recordings need cue times (SRT, VTT), which split them
+    min_transcript_match: float = 0.5
+    # confidence below which a transcript gets no word times: right texts reach it in 86 to 100 %, wrong ones in 0 to
+    # 3 % (benchmarks/README.md)
+    min_known_fraction: float = 0.7
+    # letters in words that the dictionary has; below it a disagreement may be another language (French prose has .6),
+    # and is not held against the transcript
+    min_judged_phones: int = 8
+    # two or three short words; below it agreement and disagreement are chance
     align_noise_floor: float = 5.0
     # 16-bit steps, standard deviation; on digital silence the aligner's start error grows from 10 ms to half a second
     seed: int = 0
