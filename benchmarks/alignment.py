@@ -24,7 +24,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from mmlake.preprocess import PreprocessSettings, agreement
+from mmlake.preprocess import AlignSettings, agreement
 from mmlake.preprocess.align import Aligner
 from mmlake.preprocess.subtitles import Cue
 from mmlake.sample import voices
@@ -175,7 +175,7 @@ class Features:
     """The numbers that a transcript is judged by; the sound of each recording is decoded once."""
 
     def __init__(self) -> None:
-        self.aligner = Aligner(PreprocessSettings())
+        self.aligner = Aligner(AlignSettings())
         self._phones: dict[int, object] = {}
 
     def __call__(self, samples: np.ndarray, text: str) -> list[agreement.Agreement]:
@@ -249,7 +249,7 @@ def distinguished(name: str, spoken: Sequence[Spoken], known_wrong: Sequence[Spo
 
 def word_errors(name: str, spoken: Sequence[Spoken], change: Callable[[str], str]) -> None:
     """Prints how far the starts of words are off, and what it costs."""
-    aligner = Aligner(PreprocessSettings())
+    aligner = Aligner(AlignSettings())
     aligner.align(flac(spoken[0].samples), [Cue("load the model")])
     errors, duration_s, started = [], 0.0, time.process_time()
     num_aligned = 0
@@ -299,7 +299,7 @@ def main() -> None:
         distinguished(name, spoken)
     if given.speech:
         distinguished(given.speech.name, *recorded(given.speech, given.wrong))
-    aligner = Aligner(PreprocessSettings())
+    aligner = Aligner(AlignSettings())
     tunes = [
         aligner.align(flac(music(seed)), [Cue(one.text)]) for seed in range(50, 60) for one in measured["clean"][::6]
     ]

@@ -106,13 +106,21 @@ _WORD = pa.struct(
         required("word", pa.string()),
         required("start_s", pa.float64()),
         required("end_s", pa.float64()),
-        optional("score", pa.float32(), "the aligner's confidence, where it gives one"),
+        required("score", pa.float32(), "0..1; 0 where the times are those of a cue, spread over its words"),
+    ]
+)
+_CUE = pa.struct(
+    [
+        required("text", pa.string()),
+        required("start_s", pa.float64()),
+        required("end_s", pa.float64()),
+        optional("score", pa.float32(), "a recognizer's confidence, 0..1"),
     ]
 )
 
 TRACKS = TableSchema(
     name="tracks",
-    version=1,
+    version=2,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -158,7 +166,9 @@ TRACKS = TableSchema(
             ),
             required("transcript_source", pa.string(), "source, asr:<name>@<revision>, or none"),
             required(
-                "words", pa.list_(_WORD), "word times by forced alignment of the transcript; empty where there is none"
+                "cues",
+                pa.list_(_CUE),
+                "the transcript's own times: lines of subtitles, words of a recognizer; empty for plain text",
             ),
         ]
     ),
@@ -173,6 +183,32 @@ def _failing(none_made: str) -> list[pa.Field]:
         optional("error", pa.string(), "reason, where status is unreadable"),
     ]
 
+
+ALIGNMENTS = TableSchema(
+    name="alignments",
+    version=1,
+    key=("digest", "transcript_digest"),
+    arrow=pa.schema(
+        [
+            required("digest", pa.string(), "the recording or film"),
+            required("transcript_digest", pa.string(), "SHA-256 of the transcript in UTF-8"),
+            required("method", pa.string(), "what laid the words: phone-agreement, or the recognizer that wrote them"),
+            required("revision", pa.string(), "of the method's code"),
+            required(
+                "status",
+                pa.string(),
+                "ok; flagged where the transcript does not match or cannot be laid on the sound; unreadable where "
+                "the alignment failed",
+            ),
+            optional("error_code", pa.int32(), "key of the error catalogue, where status is not ok"),
+            optional("error", pa.string(), "reason, where status is not ok"),
+            optional(
+                "confidence", pa.float64(), "that the sound says the transcript, 0..1; null where it cannot be judged"
+            ),
+            required("words", pa.list_(_WORD), "in order of time; empty where the transcript does not match"),
+        ]
+    ),
+)
 
 MEASURES = TableSchema(
     name="measures",
@@ -318,7 +354,7 @@ DEAD_LETTERS = TableSchema(
 
 TABLES: dict[str, TableSchema] = {
     schema.name: schema
-    for schema in (ITEMS, BLOBS, TRACKS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS)
+    for schema in (ITEMS, BLOBS, TRACKS, ALIGNMENTS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS)
 }
 
 

@@ -19,7 +19,7 @@ from mmlake.pipeline import refresh, stale_corpus, stale_shards
 from mmlake.publish import catalog_is_current, dead_letters_are_current, needs_version, version_is_complete
 from mmlake.registry import Listing
 from mmlake.remote import open_files
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import EXIT_CODE, GPU_BACKFILL_SHARDS
 from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, row_key
@@ -72,7 +72,7 @@ def run_lake(
             # the order of arrival, in which a range run counts
             order = instance.get_dynamic_partitions(SHARD_SETS[modality])
             for first, last, count in stale_ranges(order, set(stale_shards(opened, modality)) - ran.listing.unseen):
-                phase(f"{modality}: shards", count * len(ROW_STEPS))
+                phase(f"{modality}: shards", count * len(row_steps(MODALITIES[modality])))
                 runner.run(
                     jobs.ROW_JOBS[modality].name,
                     {

@@ -19,7 +19,7 @@ _WINDOW = 14  # phones, about a second of speech: a stretch that a wrong text sh
 _WORST = 0.9  # quantile of the windows: the largest one grows with the length of the text
 # confidence = logistic(bias + weights * (agreement, cost of the worst stretches, share of unclaimed speech)); fitted by
 # benchmarks/alignment.py --fit on synthesized speech, and measured on others (benchmarks/README.md)
-_BIAS, _WEIGHTS = 11.09, (14.55, -20.33, -39.07)
+_BIAS, _WEIGHTS = 8.66, (16.05, -18.75, -20.15)
 # (openness, backness) of vowels
 _VOWELS = {
     "AA": (0.0, 2.0),

@@ -17,7 +17,7 @@ import numpy as np
 
 from mmlake.preprocess import agreement
 from mmlake.preprocess.pronunciation import Spoken, pronounce, tokens
-from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
+from mmlake.preprocess.settings import SOUND_RATE_HZ, AlignSettings
 from mmlake.preprocess.subtitles import Cue
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _MIN_RECOGNIZED = 2  # phones; a tone or a click may pass for one
 _GUESSED = 0.5  # factor on the score of a word whose phones were guessed from its letters
 # score of a word = logistic(bias - weight * cost), cost of its own phones and of those around; fitted by
 # benchmarks/alignment.py --fit
-_SCORE_BIAS, _SCORE_WEIGHT, _OWN, _AROUND = 5.58, 12.61, 0.3, 6
+_SCORE_BIAS, _SCORE_WEIGHT, _OWN, _AROUND = 5.83, 13.33, 0.3, 6
 _WIDE = {"beam": 1e-100, "wbeam": 1e-80, "pbeam": 1e-100}  # fewer right texts fail, and completing proves nothing
 
 Word = dict[str, object]  # word, start_s, end_s, score
@@ -79,12 +79,12 @@ class _Recognized:
 class Aligner:
     """Aligns transcripts one after the other with one loaded model; each result is independent of what came before."""
 
-    def __init__(self, settings: PreprocessSettings) -> None:
+    def __init__(self, settings: AlignSettings) -> None:
         self._settings = settings
         self._aligner: Decoder | None = None
         self._phone_loop: Decoder | None = None
 
-    def __reduce__(self) -> tuple[type[Aligner], tuple[PreprocessSettings]]:
+    def __reduce__(self) -> tuple[type[Aligner], tuple[AlignSettings]]:
         """For another process: the settings, from which the models are loaded there."""
         return Aligner, (self._settings,)
 
@@ -97,10 +97,10 @@ class Aligner:
             if not stretches:
                 return Alignment(code=IMPOSSIBLE, reason="num_words=0 within the sound not in [1, inf)")
             longest_s = max(stretch.end_s - stretch.start_s for stretch in stretches)
-            if not _MIN_SPEECH_S <= longest_s <= self._settings.max_align_s:
+            if not _MIN_SPEECH_S <= longest_s <= self._settings.max_stretch_s:
                 return Alignment(
                     code=IMPOSSIBLE,
-                    reason=f"stretch_s={longest_s:.6g} s not in [{_MIN_SPEECH_S:g}, {self._settings.max_align_s:g}]",
+                    reason=f"stretch_s={longest_s:.6g} s not in [{_MIN_SPEECH_S:g}, {self._settings.max_stretch_s:g}]",
                 )
             samples = [_samples(sound, stretch) for stretch in stretches]
         recognized = [self._recognize(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
@@ -137,7 +137,7 @@ class Aligner:
             if (
                 last
                 and start_s - _end_s(last) <= _CUE_GAP_S
-                and end_s - _start_s(last) <= self._settings.max_align_s / 2
+                and end_s - _start_s(last) <= self._settings.max_stretch_s / 2
             ):
                 last.append(timed)
             else:
@@ -211,7 +211,7 @@ class Aligner:
 
     def _run(self, decoder: Decoder, samples: np.ndarray) -> list[tuple[str, float, float]] | None:
         """(name, start, end) of what the decoder finds, from the start of the samples; None where it finds nothing."""
-        noise = np.random.default_rng(self._settings.seed).normal(0.0, self._settings.align_noise_floor, len(samples))
+        noise = np.random.default_rng(self._settings.seed).normal(0.0, self._settings.noise_floor, len(samples))
         audible = np.clip(np.rint(samples + noise), -32768, 32767).astype("<i2")
         decoder.reinit_feat()  # forget the running means of the item before
         decoder.start_utt()

@@ -11,6 +11,7 @@ from mmlake.publish.dead_letters import (
     dead_letters_are_current,
     read_dead_letters,
     recheck_dead_letters,
+    table_of,
     update_dead_letters,
 )
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
@@ -36,6 +37,7 @@ __all__ = [
     "recheck_shards",
     "recipe_of",
     "run_version_step",
+    "table_of",
     "update_catalog",
     "update_dead_letters",
     "version_is_complete",

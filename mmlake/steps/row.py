@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas, sources
 from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
+from mmlake.modalities import MODALITIES, Modality
 from mmlake.records import LEADING_ROLES, ROLES, signed
 from mmlake.steps.step import Job, Step
 from mmlake.table_schema import TableSchema
@@ -146,6 +146,29 @@ def _check_tracks(job: Job, tracks: pa.Table) -> int:
     )
 
 
+def _alignments(job: Job) -> pa.Table:
+    return _alignments_of(job, job.read("tracks"))
+
+
+def _retry_alignments(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return _retried(schemas.ALIGNMENTS, found, wanted, _alignments_of(job, _among(job.read("tracks"), wanted)))
+
+
+def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
+    assert job.row.aligner is not None
+    return job.row.aligner(
+        tracks, store=job.lake.store, settings=job.lake.settings.align, runner=job.runner, advance=job.advance
+    )
+
+
+def _check_alignments(job: Job, found: pa.Table) -> int:
+    border = f"{job.modality}/alignments[{job.shard}]"
+    contracts.failures_explained(border, found.filter(pc.not_equal(found.column("status"), "flagged")))
+    transcribed = contracts.made(job.read("tracks", ["digest", "status", "transcript"]))
+    transcribed = transcribed.filter(pc.is_valid(transcribed.column("transcript")))
+    return contracts.same_keys(border, contracts.digests(transcribed), found.column("digest").to_pylist())
+
+
 def _measures(job: Job) -> pa.Table:
     return _measures_of(job, job.read("tracks"))
 
@@ -158,6 +181,7 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
     return quality.measure(
         tracks,
         job.row.measurements,
+        alignments=None if job.row.aligner is None else job.read("alignments", ["digest", "confidence"]),
         scorers=job.row.scorers,
         store=job.lake.store,
         runner=job.runner,
@@ -308,7 +332,7 @@ ROW_STEPS: dict[str, Step] = {
             name="tracks",
             stage="preprocess",
             schema=schemas.TRACKS,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=_tracks,
             remake=_retry_tracks,
@@ -317,18 +341,35 @@ ROW_STEPS: dict[str, Step] = {
             settings=("preprocess",),
             kinds=("ffmpeg",),
             description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, the "
-            "transcript with word times, normalized text. What cannot be decoded is a row with its code.",
+            "transcript, normalized text. What cannot be decoded is a row with its code.",
+        ),
+        Step(
+            name="alignments",
+            stage="preprocess",
+            schema=schemas.ALIGNMENTS,
+            code_version="1",
+            in_workers=True,
+            make=_alignments,
+            remake=_retry_alignments,
+            check=_check_alignments,
+            inputs=("tracks",),
+            column="aligner",
+            settings=("align",),
+            kinds=("pocketsphinx",),
+            description="Transcripts laid on their sound: how sure it is that they match, and the times of words. One "
+            "that does not match has no times, but a code and a reason.",
         ),
         Step(
             name="measures",
             stage="quality",
             schema=schemas.MEASURES,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=_measures,
             remake=_retry_measures,
             check=_check_measures,
-            inputs=("tracks",),
+            inputs=("tracks", "alignments"),
+            input_columns={"alignments": "aligner"},
             settings=(),
             parts=_measuring,
             kinds=("numpy",),
@@ -386,3 +427,8 @@ ROW_STEPS: dict[str, Step] = {
         ),
     )
 }
+
+
+def row_steps(row: Modality) -> list[Step]:
+    """The steps that the modality has, in data order."""
+    return [step for step in ROW_STEPS.values() if step.is_for(row)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def numbers(phones: str) -> list[int]:
 def plain_distance(left: list[int], right: list[int]) -> float:
     """Wagner and Fischer 1974, without vectors."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def upto(row: int, column: int) -> float:
         if not row or not column:
             return row * agreement._MISSING + column * agreement._EXTRA

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from speech import SENTENCES, auc, flac, melody, speech, with_noise
 
-from mmlake.preprocess import PreprocessSettings
-from mmlake.preprocess.align import IMPOSSIBLE, MISMATCH, Alignment, Aligner
+from mmlake.preprocess import AlignSettings
+from mmlake.preprocess.align import IMPOSSIBLE, MISMATCH, Aligner, Alignment
 from mmlake.preprocess.subtitles import Cue
 from mmlake.sample import voices
 
 TOLERANCE_S = 0.15  # half a syllable
-ALIGNER = Aligner(PreprocessSettings())
+ALIGNER = Aligner(AlignSettings())
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_every_word_has_a_score_and_wrong_words_a_lower_one(spoken):
     right, wrong = [], []
     for samples, text, other in zip(spoken, SENTENCES, exchanged(2), strict=True):
         words = [*text.split()[:-3], *other.split()[-3:]]
-        found = Aligner(PreprocessSettings(min_transcript_match=0.0)).align(flac(samples), [Cue(" ".join(words))]).words
+        found = Aligner(AlignSettings(min_transcript_match=0.0)).align(flac(samples), [Cue(" ".join(words))]).words
         assert all(0.0 <= word["score"] <= 1.0 for word in found)
         right += [word["score"] / max(one["score"] for one in found) for word in found[:-3]]
         wrong += [word["score"] / max(one["score"] for one in found) for word in found[-3:]]
@@ -182,7 +182,7 @@ def test_a_word_or_two_are_too_few_to_be_called_wrong(spoken):
 
 
 def test_sound_longer_than_the_cap_is_not_aligned_at_once(spoken):
-    found = Aligner(PreprocessSettings(max_align_s=1.0)).align(flac(spoken[0]), [Cue(SENTENCES[0])])
+    found = Aligner(AlignSettings(max_stretch_s=1.0)).align(flac(spoken[0]), [Cue(SENTENCES[0])])
     assert (found.words, found.code) == ([], IMPOSSIBLE)
     assert (
         found.reason is not None and found.reason.startswith("stretch_s=") and found.reason.endswith("not in [0.1, 1]")
@@ -197,8 +197,8 @@ def test_what_has_no_word_within_the_sound_says_so(spoken, cues):
 
 
 def test_the_result_does_not_depend_on_what_was_aligned_before(spoken):
-    fresh = Aligner(PreprocessSettings()).align(flac(spoken[1]), [Cue(SENTENCES[1])])
-    used = Aligner(PreprocessSettings())
+    fresh = Aligner(AlignSettings()).align(flac(spoken[1]), [Cue(SENTENCES[1])])
+    used = Aligner(AlignSettings())
     used.align(flac(spoken[0]), [Cue(SENTENCES[0].replace("sailor", "kazootian"))])
     used.align(flac(NO_SPEECH["noise"]), [Cue("something else entirely")])
     assert used.align(flac(spoken[1]), [Cue(SENTENCES[1])]) == fresh

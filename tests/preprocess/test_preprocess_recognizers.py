@@ -55,7 +55,7 @@ class FakeWhisper:
         return iter([types.SimpleNamespace(words=[word])]), None
 
 
-def test_a_recognizer_fills_transcript_source_and_words(monkeypatch, tmp_path):
+def test_a_recognizer_fills_transcript_source_and_cues(monkeypatch, tmp_path):
     (tmp_path / "model.bin").touch()
     monkeypatch.setattr(recognize_module, "need", lambda *_, **__: types.SimpleNamespace(WhisperModel=FakeWhisper))
     columns = SpeechRecognizer(PreprocessSettings(recognizer="faster-whisper", recognizer_model=str(tmp_path))).columns(
@@ -63,7 +63,7 @@ def test_a_recognizer_fills_transcript_source_and_words(monkeypatch, tmp_path):
     )
     assert columns["transcript"] == "heard2"
     assert columns["transcript_source"] == f"asr:faster-whisper@{tmp_path.name}"
-    assert columns["words"] == [{"word": "heard2", "start_s": 0.5, "end_s": 0.75, "score": 0.9}]
+    assert columns["cues"] == [{"text": "heard2", "start_s": 0.5, "end_s": 0.75, "score": 0.9}]
 
 
 def test_every_recognizer_row_says_what_it_is():
