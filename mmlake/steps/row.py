@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas
+from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.records import LEADING_ROLES, ROLES, signed
@@ -72,7 +73,11 @@ def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
 
 def _check_alignments(job: Job, found: pa.Table) -> int:
     border = f"{job.modality}/alignments[{job.shard}]"
-    contracts.failures_explained(border, found.filter(pc.not_equal(found.column("status"), "flagged")))
+    flagged = pc.equal(found.column("status"), "flagged")
+    contracts.failures_explained(border, found.filter(pc.invert(flagged)))
+    doubted = found.filter(flagged)
+    if doubted.column("error_code").null_count or doubted.column("error").null_count:
+        raise ContractBroken(f"{border}: flagged rows have no code or no reason; correct the stage")
     transcribed = contracts.made(job.read("tracks", ["digest", "status", "transcript"]))
     transcribed = transcribed.filter(pc.is_valid(transcribed.column("transcript")))
     return contracts.same_keys(border, contracts.digests(transcribed), found.column("digest").to_pylist())
