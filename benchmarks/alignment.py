@@ -264,9 +264,8 @@ def word_errors(name: str, spoken: Sequence[Spoken], change: Callable[[str], str
             ]
     cpu = (time.process_time() - started) / duration_s
     quantiles = " ".join(f"{value * 1000:.0f}" for value in np.percentile(errors, [50, 90, 99]))
-    print(
-        f"{name:32} {num_aligned} of {len(spoken)} aligned, {num_compared} compared, ms at 50/90/99 %: {quantiles}; {cpu:.3f} CPU s per s"
-    )
+    counts = f"{num_aligned} of {len(spoken)} aligned, {num_compared} compared"
+    print(f"{name:32} {counts}, ms at 50/90/99 %: {quantiles}; {cpu:.3f} CPU s per s")
 
 
 def misspelled(text: str) -> str:
