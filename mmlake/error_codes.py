@@ -302,6 +302,30 @@ _ENTRIES = (
         is_transient=True,
     ),
     ErrorCode(
+        code=3201,
+        name="transcript_mismatch",
+        severity="P1",
+        what="The transcript does not match: the sound does not say it, says more or something else, or holds no "
+        "speech. Its words have no times.",
+        fix="Compare the transcript with the recording; the medium itself is fine.",
+    ),
+    ErrorCode(
+        code=3202,
+        name="alignment_impossible",
+        severity="P2",
+        what="The transcript can be neither confirmed nor doubted: it is hardly English, very short, too long without "
+        "cue times, without words, or has no sound.",
+        fix="Give long recordings subtitles (SRT, VTT); for other languages nothing can be done yet.",
+    ),
+    ErrorCode(
+        code=3203,
+        name="alignment_failed",
+        severity="P2",
+        what="The transcript could not be laid on its sound although both were decoded before.",
+        fix="Try again with `mmlake retry`; search the log of the alignments step for the item's digest.",
+        is_transient=True,
+    ),
+    ErrorCode(
         code=5001,
         name="fingerprint_failed",
         severity="P1",

@@ -7,10 +7,13 @@ row of theirs serves several modalities.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from mmlake.dedup import Tier, tiers_of
-from mmlake.preprocess import AUDIO_DECODER, IMAGE_DECODER, TEXT_DECODER, VIDEO_DECODER, Decoder
+from mmlake.preprocess import AUDIO_DECODER, IMAGE_DECODER, TEXT_DECODER, VIDEO_DECODER, Decoder, alignments
 from mmlake.quality import (
     AUDIO_MEASUREMENTS,
     AUDIO_RULES,
@@ -33,6 +36,8 @@ class Modality:
     name: str
     description: str
     decoder: Decoder  # preprocess: an item's bytes to columns of `tracks`
+    # preprocess: tracks to `alignments`, transcripts laid on their sound; None where nothing is spoken
+    aligner: Callable[..., pa.Table] | None = None
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
@@ -70,6 +75,7 @@ MODALITIES: dict[str, Modality] = {
             name="video",
             description="moving pictures, with or without sound",
             decoder=VIDEO_DECODER,
+            aligner=alignments,
             measurements=VIDEO_MEASUREMENTS,
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
@@ -80,6 +86,7 @@ MODALITIES: dict[str, Modality] = {
             name="audio",
             description="sound files",
             decoder=AUDIO_DECODER,
+            aligner=alignments,
             measurements=AUDIO_MEASUREMENTS,
             rules=AUDIO_RULES,
             tiers=tiers_of("audio"),

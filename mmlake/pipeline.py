@@ -17,7 +17,7 @@ from mmlake.progress import Advance, silent
 from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Made, is_current, run_shards, run_step
+from mmlake.steps import CORPUS_STEPS, Made, is_current, row_steps, run_shards, run_step
 
 _LOG = logging.getLogger("mmlake.pipeline")
 
@@ -135,7 +135,7 @@ def stale_shards(lake: Lake, modality: str) -> list[str]:
     return [
         shard
         for shard in lake.registry.keys(modality)
-        if not all(is_current(step, lake, modality, shard) for step in ROW_STEPS.values())
+        if not all(is_current(step, lake, modality, shard) for step in row_steps(lake.parts.modality(modality)))
     ]
 
 
@@ -153,7 +153,7 @@ def run_tables(lake: Lake, *, modalities: Sequence[str] | None = None, advance: 
     made = 0
     for modality in modalities if modalities is not None else lake.parts.modalities:
         shards = lake.registry.keys(modality)
-        for step in ROW_STEPS.values():
+        for step in row_steps(lake.parts.modality(modality)):
             failed: list[MmlakeError | OSError] = []
             for _, done in run_shards(step, lake, modality, shards, advance=advance):
                 if isinstance(done, Made):

@@ -13,9 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake import track_schemas
 from mmlake.errors import SchemaMismatch
 from mmlake.sample_schema import SAMPLES
 from mmlake.table_schema import TableSchema, optional, required
+
+_STRINGS = pa.list_(pa.string())
+TRACKS, ALIGNMENTS = track_schemas.TRACKS, track_schemas.ALIGNMENTS
 
 ITEMS = TableSchema(
     name="items",
@@ -69,96 +73,6 @@ BLOBS = TableSchema(
             required("num_occurrences", pa.int32(), "rows of this partition's items that hold these bytes"),
             required("status", pa.string(), "ok, or unreadable where the store lost the bytes"),
             optional("error_code", pa.int32()),
-        ]
-    ),
-)
-
-_KEYFRAME = pa.struct(
-    [
-        required("time_s", pa.float64()),
-        required("digest", pa.string(), "a JPEG blob"),
-        required("shot", pa.int32(), "index into shots"),
-    ]
-)
-_SHOT = pa.struct(
-    [
-        required("start_s", pa.float64()),
-        required("end_s", pa.float64()),
-        required("transition", pa.string(), "how it begins: start, cut, fade, dissolve"),
-    ]
-)
-_SIGNAL = pa.struct(
-    [
-        required("time_s", pa.float32()),
-        required("luma", pa.float32(), "mean, 0..255"),
-        required("luma_std", pa.float32(), "standard deviation over the frame, 0..128"),
-        required("sharpness", pa.float32(), "variance of the Laplacian on the luma plane at the analysis size"),
-        required(
-            "change",
-            pa.float32(),
-            "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first",
-        ),
-    ]
-)
-_WORD = pa.struct(
-    [
-        required("word", pa.string()),
-        required("start_s", pa.float64()),
-        required("end_s", pa.float64()),
-        optional("score", pa.float32(), "the aligner's confidence, where it gives one"),
-    ]
-)
-
-TRACKS = TableSchema(
-    name="tracks",
-    version=1,
-    key=("digest",),
-    arrow=pa.schema(
-        [
-            required("digest", pa.string()),
-            required("modality", pa.string()),
-            required("role", pa.string()),
-            required("status", pa.string(), "ok or unreadable"),
-            optional("error_code", pa.int32()),
-            optional("error", pa.string(), "reason, where status is unreadable"),
-            optional("content_type", pa.string()),
-            required("size_bytes", pa.int64()),
-            optional(
-                "text",
-                pa.large_string(),
-                "normalized text: NFC, one newline kind, markup and boilerplate of HTML removed",
-            ),
-            optional("num_chars", pa.int64()),
-            optional("num_words", pa.int64()),
-            optional("width_px", pa.int32(), "after orientation is applied"),
-            optional("height_px", pa.int32(), "after orientation is applied"),
-            optional("orientation", pa.int32(), "EXIF 1..8; 1 where none is given"),
-            optional(
-                "num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"
-            ),
-            optional("duration_s", pa.float64(), "of the decoded stream"),
-            optional("container_duration_s", pa.float64(), "what the header claims"),
-            optional("frame_rate", pa.float64(), "average, frames per second"),
-            optional("video_codec", pa.string()),
-            optional("audio_codec", pa.string()),
-            optional("sample_rate_hz", pa.int32(), "of the source"),
-            optional("num_channels", pa.int32(), "of the source"),
-            optional("num_decode_errors", pa.int32(), "packets that did not decode"),
-            optional(
-                "audio_digest",
-                pa.string(),
-                "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence",
-            ),
-            required("shots", pa.list_(_SHOT)),
-            required("keyframes", pa.list_(_KEYFRAME)),
-            required("signals", pa.list_(_SIGNAL), "video: one per analysed frame"),
-            optional(
-                "transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"
-            ),
-            required("transcript_source", pa.string(), "source, asr:<name>@<revision>, or none"),
-            required(
-                "words", pa.list_(_WORD), "word times by forced alignment of the transcript; empty where there is none"
-            ),
         ]
     ),
 )
@@ -317,7 +231,19 @@ DEAD_LETTERS = TableSchema(
 
 TABLES: dict[str, TableSchema] = {
     schema.name: schema
-    for schema in (ITEMS, BLOBS, TRACKS, MEASURES, VERDICTS, FINGERPRINTS, PAIRS, EMBEDDINGS, CLUSTERS, SAMPLES)
+    for schema in (
+        ITEMS,
+        BLOBS,
+        TRACKS,
+        ALIGNMENTS,
+        MEASURES,
+        VERDICTS,
+        FINGERPRINTS,
+        PAIRS,
+        EMBEDDINGS,
+        CLUSTERS,
+        SAMPLES,
+    )  # fmt: skip
 }
 
 

@@ -21,7 +21,7 @@ from mmlake.publish import (
     recheck_shards,
     version_names,
 )
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, Step, recheck
+from mmlake.steps import CORPUS_STEPS, Step, recheck, row_steps
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
 
@@ -140,7 +140,7 @@ def checks(parts: Parts) -> list[dg.AssetChecksDefinition]:
         *(
             contract_check(step, modality)
             for modality in MODALITIES
-            for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
+            for step in (*row_steps(MODALITIES[modality]), *CORPUS_STEPS.values())
         ),
         *(rule_checks(parts.modality(modality)) for modality in MODALITIES),
         samples_contract,

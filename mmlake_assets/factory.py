@@ -12,6 +12,7 @@ import dagster as dg
 
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
 from mmlake.publish import VersionStep, run_version_step
 from mmlake.steps import Made, Step, run_shards, run_step
 from mmlake_assets import events, page
@@ -43,7 +44,7 @@ def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     @dg.asset(
         **_common(step, modality),
         partitions_def=ROWS[modality],
-        deps=[dg.AssetKey([modality, name]) for name in step.inputs],
+        deps=[dg.AssetKey([modality, name]) for name in step.inputs_of(MODALITIES[modality])],
         backfill_policy=dg.BackfillPolicy.multi_run(GPU_BACKFILL_SHARDS if step.gpu else BACKFILL_SHARDS),
     )
     def _row(
@@ -97,7 +98,7 @@ def materialize_rows(
             exit_codes.add(done.exit_code if isinstance(done, MmlakeError) else MmlakeError.exit_code)
     if not failed:
         yield dg.MaterializeResult(metadata={"partitions": len(made)})
-    upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs}
+    upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs_of(MODALITIES[modality])}
     pointers = events.pointers_for(context.instance, upstream.values(), list(made))
     for partition, result in made.items():
         versions = {key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()}

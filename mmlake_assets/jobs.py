@@ -4,7 +4,7 @@ process."""
 import dagster as dg
 
 from mmlake.modalities import MODALITIES
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+from mmlake.steps import CORPUS_STEPS, row_steps
 
 
 def _selection(modality: str, names: list[str]) -> dg.AssetSelection:
@@ -14,7 +14,7 @@ def _selection(modality: str, names: list[str]) -> dg.AssetSelection:
 ROW_JOBS = {
     modality: dg.define_asset_job(
         f"{modality}_rows",
-        _selection(modality, list(ROW_STEPS)),
+        _selection(modality, [step.name for step in row_steps(MODALITIES[modality])]),
         description=f"Every row table of {modality} shards, from items to embeddings.",
     )
     for modality in MODALITIES

@@ -25,7 +25,7 @@ from mmlake.publish import (
 )
 from mmlake.registry import Listing
 from mmlake.remote import open_files
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake_assets import definitions, jobs
 from mmlake_assets.factory import EXIT_CODE, GPU_BACKFILL_SHARDS
 from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, row_key
@@ -80,7 +80,7 @@ def run_lake(
             # the order of arrival, in which a range run counts
             order = instance.get_dynamic_partitions(SHARD_SETS[modality])
             for first, last, count in stale_ranges(order, set(stale_shards(opened, modality)) - ran.listing.unseen):
-                phase(f"{modality}: shards", count * len(ROW_STEPS))
+                phase(f"{modality}: shards", count * len(row_steps(MODALITIES[modality])))
                 runner.run(
                     jobs.ROW_JOBS[modality].name,
                     {

@@ -10,8 +10,9 @@ import time
 
 import dagster as dg
 
+from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh
-from mmlake.steps import ROW_STEPS, is_current
+from mmlake.steps import ROW_STEPS, is_current, row_steps
 from mmlake_assets.partitions import SHARD_SETS, SHARDS, row_key
 from mmlake_resources import LakeResource
 
@@ -29,7 +30,7 @@ STATUS = (
 def _row_keys(modality: str) -> list[dg.AssetKey]:
     """Every asset that a changed shard goes through. They are one run: were it the items alone, automation would ask
     for the rest and for the catalog at once."""
-    return [dg.AssetKey([modality, name]) for name in ROW_STEPS]
+    return [dg.AssetKey([modality, step.name]) for step in row_steps(MODALITIES[modality])]
 
 
 @dg.sensor(

@@ -19,6 +19,7 @@ _ORDER = (
     "items",
     "blobs",
     "tracks",
+    "alignments",
     "measures",
     "verdicts",
     "fingerprints",

@@ -1,4 +1,5 @@
-"""Tracks: what a decoder can say about each distinct blob of a partition, in one pass over its bytes.
+"""Tracks: what a decoder can say about each distinct blob of a partition, in one pass over its bytes; and alignments:
+transcripts laid on their sound.
 
 Enters: items and the store. Leaves: the TRACKS table, and in the store the keyframes (JPEG) and mono 16 kHz sound
 (FLAC) made on the way.
@@ -7,6 +8,7 @@ Nothing is judged here but whether an item can be decoded at all.
 
 from __future__ import annotations
 
+from mmlake.preprocess.alignments import alignments
 from mmlake.preprocess.decoding import (
     AUDIO_DECODER,
     IMAGE_DECODER,
@@ -16,7 +18,7 @@ from mmlake.preprocess.decoding import (
     Decoder,
     Encoded,
 )
-from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.settings import AlignSettings, PreprocessSettings
 from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
 from mmlake.preprocess.tracks import tracks
 
@@ -26,10 +28,12 @@ __all__ = [
     "RECOGNIZERS",
     "TEXT_DECODER",
     "VIDEO_DECODER",
+    "AlignSettings",
     "Decoded",
     "Decoder",
     "Encoded",
     "PreprocessSettings",
     "Recognizer",
+    "alignments",
     "tracks",
 ]

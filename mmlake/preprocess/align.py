@@ -1,116 +1,346 @@
-"""Word times of known words: forced alignment of a transcript with its sound (pocketsphinx, US English).
+"""Word times of known words, and whether they are the words of the sound at all (pocketsphinx, US English).
 
-Words that the aligner's dictionary lacks, or a transcript that does not fit the sound, give no word times; nothing is
-guessed, except that cue times of a subtitle spread over the cue's words where the cue cannot be aligned (their score is
-null either way).
+Enters: mono 16 kHz sound and its transcript. Leaves: a confidence, and words with times and scores, or the reason why
+there are none. A forced alignment completes on many wrong texts, and on tones; so the phones that a phone loop finds in
+the sound are compared with those of the transcript first (`agreement.py`), and a transcript that disagrees gets no
+times.
 """
 
 from __future__ import annotations
 
 import io
-import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmlake.preprocess.settings import SOUND_RATE_HZ, PreprocessSettings
+from mmlake.preprocess import agreement
+from mmlake.preprocess.pronunciation import Spoken, pronounce, tokens
+from mmlake.preprocess.settings import SOUND_RATE_HZ, AlignSettings
 from mmlake.preprocess.subtitles import Cue
 
 if TYPE_CHECKING:
     import soundfile
     from pocketsphinx import Decoder
 
-_FRAMES_PER_S = 100  # of the aligner
+METHOD, REVISION = "phone-agreement", "1"  # of the rows; the revision counts up where the same input gives other rows
+MISMATCH, IMPOSSIBLE = 3201, 3202
+_FRAMES_PER_S = 100  # of the recognizer
 _CUE_MARGIN_S = 0.2  # subtitles appear a little after speech and vanish a little before its end
+_CUE_GAP_S = 1.0  # cues that follow each other sooner are one stretch: their edges are rarely exact
+_SPEECH_NOISE = "+SPN+"  # of the model: speech of unknown phones, for words whose letters are not Latin
+_ANY = ("T", "AH") * 2
 _MIN_SPEECH_S = 0.1
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_MIN_SPEECH_FRACTION = 0.5  # of what is not silence; speech at 10 dB has .78 and more, noise .1 to .3
+_MIN_RECOGNIZED = 2  # phones; a tone or a click may pass for one
+_GUESSED = 0.5  # factor on the score of a word whose phones were guessed from its letters
+# score of a word = logistic(bias - weight * cost), cost of its own phones and of those around; fitted by
+# benchmarks/alignment.py --fit
+_SCORE_BIAS, _SCORE_WEIGHT, _OWN, _AROUND = 5.83, 13.33, 0.3, 6
+_WIDE = {"beam": 1e-100, "wbeam": 1e-80, "pbeam": 1e-100}  # fewer right texts fail, and completing proves nothing
 
 Word = dict[str, object]  # word, start_s, end_s, score
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alignment:
+    """One transcript laid on its sound."""
+
+    confidence: float | None = None  # that the sound says the transcript, 0..1; None where that cannot be judged
+    words: list[Word] = field(default_factory=list)
+    code: int | None = None  # of the error catalogue, where there are no word times or they are only those of cues
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """One piece of sound with what is said in it."""
+
+    cues: list[Cue]  # one without times for a whole recording
+    start_s: float
+    end_s: float
+    spoken: list[Spoken]
+
+    @property
+    def expected(self) -> list[int]:
+        return [agreement.number(phone, is_guess=not word.is_known) for word in self.spoken for phone in _phones(word)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Recognized:
+    """What the phone loop finds in a stretch."""
+
+    phones: list[int]  # indices into agreement.PHONES
+    times_s: list[tuple[float, float]]
+    noise_s: float  # neither a phone nor silence
+
+
 class Aligner:
-    """Aligns transcripts one after the other with one loaded dictionary; each result is independent of what came
-    before."""
+    """Aligns transcripts one after the other with one loaded model; each result is independent of what came before."""
 
-    def __init__(self, settings: PreprocessSettings) -> None:
+    def __init__(self, settings: AlignSettings) -> None:
         self._settings = settings
-        self._decoder: Decoder | None = None
+        self._aligner: Decoder | None = None
+        self._phone_loop: Decoder | None = None
 
-    def __reduce__(self) -> tuple[type[Aligner], tuple[PreprocessSettings]]:
-        """For another process: the settings, from which the dictionary is loaded there."""
+    def __reduce__(self) -> tuple[type[Aligner], tuple[AlignSettings]]:
+        """For another process: the settings, from which the models are loaded there."""
         return Aligner, (self._settings,)
 
-    def words(self, flac: bytes, cues: list[Cue]) -> list[Word]:
-        """The words of the cues with their times; empty where they cannot be had."""
+    def align(self, flac: bytes, cues: Sequence[Cue]) -> Alignment:
+        """The words of the cues with their times, in order of time, or the reason why there are none."""
         import soundfile
 
         with soundfile.SoundFile(io.BytesIO(flac)) as sound:
-            duration_s = sound.frames / sound.samplerate
-            if len(cues) == 1 and cues[0].start_s is None:
-                return self._stretch(sound, cues[0].text, 0.0, duration_s) or []
-            words: list[Word] = []
-            for cue in cues:
-                start_s, end_s = min(cue.start_s or 0.0, duration_s), min(cue.end_s or 0.0, duration_s)
-                if end_s - start_s <= 0:
-                    continue  # the subtitles run on after the sound has ended
-                found = self._stretch(
-                    sound, cue.text, max(0.0, start_s - _CUE_MARGIN_S), min(duration_s, end_s + _CUE_MARGIN_S)
+            stretches = self._stretches(cues, sound.frames / sound.samplerate)
+            if not stretches:
+                return Alignment(code=IMPOSSIBLE, reason="num_words=0 within the sound not in [1, inf)")
+            longest_s = max(stretch.end_s - stretch.start_s for stretch in stretches)
+            if not _MIN_SPEECH_S <= longest_s <= self._settings.max_stretch_s:
+                return Alignment(
+                    code=IMPOSSIBLE,
+                    reason=f"stretch_s={longest_s:.6g} s not in [{_MIN_SPEECH_S:g}, {self._settings.max_stretch_s:g}]",
                 )
-                words += found or _spread(cue.text, start_s, end_s)
-            return sorted(words, key=lambda word: (word["start_s"], word["end_s"]))
+            samples = [_samples(sound, stretch) for stretch in stretches]
+        recognized = [self._recognize(part, stretch) for part, stretch in zip(samples, stretches, strict=True)]
+        if (reason := _no_speech(recognized)) is not None:
+            return Alignment(confidence=0.0, code=MISMATCH, reason=reason)
+        found = [
+            agreement.compare(stretch.expected, sounds.phones, np.random.default_rng(self._settings.seed))
+            for stretch, sounds in zip(stretches, recognized, strict=True)
+        ]
+        confidence = agreement.confidence(found)
+        if confidence < self._settings.min_transcript_match:
+            if (doubt := self._not_judged(stretches)) is not None:
+                return Alignment(words=_spread(stretches), code=IMPOSSIBLE, reason=doubt)
+            return Alignment(confidence=confidence, code=MISMATCH, reason=self._mismatch(confidence, found))
+        words: list[Word] = []
+        for part, stretch, sounds, match in zip(samples, stretches, recognized, found, strict=True):
+            scores = _scores(stretch.spoken, match, confidence)
+            times = self._forced(part, stretch) or _traced(stretch, sounds, match)
+            words += [
+                {"word": word.word, "start_s": start_s, "end_s": end_s, "score": score}
+                for word, (start_s, end_s), score in zip(stretch.spoken, times, scores, strict=True)
+            ]
+        return Alignment(confidence=confidence, words=sorted(words, key=lambda word: (word["start_s"], word["end_s"])))
 
-    def _stretch(self, sound: soundfile.SoundFile, text: str, start_s: float, end_s: float) -> list[Word] | None:
-        """Words of one stretch of sound, or None where it is too long, too short, or does not align."""
-        tokens = _TOKEN.findall(text)
-        if not tokens or not _MIN_SPEECH_S <= end_s - start_s <= self._settings.max_align_s:
-            return None
-        sound.seek(round(start_s * SOUND_RATE_HZ))
-        samples = sound.read(round((end_s - start_s) * SOUND_RATE_HZ), dtype="int16")
-        return self._align(samples, tokens, start_s)
-
-    def _align(self, samples: np.ndarray, tokens: list[str], start_s: float) -> list[Word] | None:
-        decoder = self._ready()
-        spellings = [token.lower().replace("’", "'") for token in tokens]
-        if any(not spelling.isascii() or decoder.lookup_word(spelling) is None for spelling in spellings):
-            return None
-        noise = np.random.default_rng(self._settings.seed).normal(0.0, self._settings.align_noise_floor, len(samples))
-        audible = np.clip(np.rint(samples + noise), -32768, 32767).astype("<i2")
-        try:
-            decoder.reinit_feat()  # forget the running means of the item before
-            decoder.set_align_text(" ".join(spellings))
-            decoder.start_utt()
-            decoder.process_raw(audible.tobytes(), full_utt=True)
-            decoder.end_utt()
-        except RuntimeError:
-            self._decoder = None  # its state is unknown after a failure
-            return None
-        if decoder.hyp() is None:
-            return None
-        spoken = [segment for segment in decoder.seg() if not segment.word.startswith(("<", "[", "++"))]
-        if [segment.word.partition("(")[0] for segment in spoken] != spellings:
-            return None
-        times = ((segment.start_frame / _FRAMES_PER_S, (segment.end_frame + 1) / _FRAMES_PER_S) for segment in spoken)
+    def _stretches(self, cues: Sequence[Cue], duration_s: float) -> list[_Stretch]:
+        """The cues within the sound, those that follow each other closely in one stretch."""
+        groups: list[list[Cue]] = []
+        for cue in cues:
+            start_s, end_s = (0.0, duration_s) if cue.start_s is None else _within(cue, duration_s)
+            if end_s <= start_s or not tokens(cue.text):
+                continue  # the subtitles run on after the sound has ended
+            last = groups[-1] if groups else None
+            timed = cue if cue.start_s is None else Cue(cue.text, start_s, end_s)
+            if (
+                last
+                and start_s - _end_s(last) <= _CUE_GAP_S
+                and end_s - _start_s(last) <= self._settings.max_stretch_s / 2
+            ):
+                last.append(timed)
+            else:
+                groups.append([timed])
+        lookup = self._model().lookup_word
         return [
-            {"word": token, "start_s": start_s + begin, "end_s": start_s + end, "score": None}
-            for token, (begin, end) in zip(tokens, times, strict=True)
+            _Stretch(
+                group,
+                max(0.0, _start_s(group) - _CUE_MARGIN_S),
+                min(duration_s, _end_s(group) + _CUE_MARGIN_S) if group[0].end_s is not None else duration_s,
+                [word for cue in group for word in pronounce(cue.text, lookup)],
+            )
+            for group in groups
         ]
 
-    def _ready(self) -> Decoder:
-        if self._decoder is None:
+    def _recognize(self, samples: np.ndarray, stretch: _Stretch) -> _Recognized:
+        """The phones of one stretch; those of the margins, which are the neighbours' words, are left out."""
+        from pocketsphinx import Config, get_model_path
+
+        if self._phone_loop is None:
+            from pocketsphinx import Decoder
+
+            self._phone_loop = Decoder(
+                Config(
+                    **_COMMON,
+                    allphone=get_model_path("en-us/en-us-phone.lm.bin"),
+                    dict=None,
+                    lw=2.0,
+                    pip=0.3,
+                    beam=1e-20,
+                    pbeam=1e-20,
+                )
+            )
+        segments = self._run(self._phone_loop, samples) or []
+        margin_s = 0.0 if stretch.cues[0].start_s is None else _CUE_MARGIN_S / 2
+        low_s, high_s = stretch.start_s + margin_s, stretch.end_s - margin_s
+        phones, times_s, noise_s = [], [], 0.0
+        for name, begin_s, end_s in segments:
+            if name.startswith("+"):
+                noise_s += end_s - begin_s
+            elif name in agreement.NUMBER and low_s <= stretch.start_s + (begin_s + end_s) / 2 <= high_s:
+                phones.append(agreement.NUMBER[name])
+                times_s.append((stretch.start_s + begin_s, stretch.start_s + end_s))
+        return _Recognized(phones, times_s, noise_s)
+
+    def _forced(self, samples: np.ndarray, stretch: _Stretch) -> list[tuple[float, float]] | None:
+        """(start, end) of each word by forced alignment, or None where it does not complete."""
+        decoder = self._model()
+        names = []
+        for word in stretch.spoken:
+            name = word.word.lower().replace("’", "'")
+            if not word.is_known or decoder.lookup_word(name) is None:
+                phones = word.phones or (_SPEECH_NOISE,)
+                name = "=" + "_".join(phones)  # the same for the same phones, whatever was aligned before
+                if decoder.lookup_word(name) is None:
+                    decoder.add_word(name, " ".join(phones), True)
+            names.append(name)
+        try:
+            decoder.set_align_text(" ".join(names))
+            segments = self._run(decoder, samples)
+        except RuntimeError:
+            segments = None
+            self._aligner = None  # its state is unknown after a failure
+        spoken = [segment for segment in segments or [] if not segment[0].startswith(("<", "[", "++"))]
+        if [name.partition("(")[0] for name, _, _ in spoken] != names:
+            return None
+        times = [(stretch.start_s + begin_s, stretch.start_s + end_s) for _, begin_s, end_s in spoken]
+        return _bridged(
+            [time if word.phones else None for word, time in zip(stretch.spoken, times, strict=True)], stretch
+        )
+
+    def _run(self, decoder: Decoder, samples: np.ndarray) -> list[tuple[str, float, float]] | None:
+        """(name, start, end) of what the decoder finds, from the start of the samples; None where it finds nothing."""
+        noise = np.random.default_rng(self._settings.seed).normal(0.0, self._settings.noise_floor, len(samples))
+        audible = np.clip(np.rint(samples + noise), -32768, 32767).astype("<i2")
+        decoder.reinit_feat()  # forget the running means of the item before
+        decoder.start_utt()
+        decoder.process_raw(audible.tobytes(), full_utt=True)
+        decoder.end_utt()
+        if decoder.hyp() is None:
+            return None
+        return [
+            (segment.word, segment.start_frame / _FRAMES_PER_S, (segment.end_frame + 1) / _FRAMES_PER_S)
+            for segment in decoder.seg()
+        ]
+
+    def _model(self) -> Decoder:
+        if self._aligner is None:
             from pocketsphinx import Config, Decoder
 
-            self._decoder = Decoder(
-                Config(lm=None, samprate=float(SOUND_RATE_HZ), bestpath=False, cmn="batch", loglevel="FATAL")
-            )
-        return self._decoder
+            self._aligner = Decoder(Config(**_COMMON, **_WIDE, bestpath=False))
+        return self._aligner
+
+    def _not_judged(self, stretches: Sequence[_Stretch]) -> str | None:
+        """Why a disagreement says nothing: the text is hardly English, or too short."""
+        words = [word for stretch in stretches for word in stretch.spoken]
+        known = sum(len(word.word) for word in words if word.is_known) / sum(len(word.word) for word in words)
+        if known < self._settings.min_known_fraction:
+            return f"known_fraction={known:.3g} not in [{self._settings.min_known_fraction:g}, 1]"
+        num_phones = sum(len(word.phones) for word in words)
+        if num_phones < self._settings.min_judged_phones:
+            return f"num_phones={num_phones} not in [{self._settings.min_judged_phones}, inf)"
+        return None
+
+    def _mismatch(self, confidence: float, found: Sequence[agreement.Agreement]) -> str:
+        agreed, worst, unclaimed = agreement.features([match for match in found if len(match.cost_E)])
+        return (
+            f"transcript_match={confidence:.3g} not in [{self._settings.min_transcript_match:g}, 1] "
+            f"(agreement={agreed:.2f}, cost of the worst stretches={worst:.2f}, unclaimed speech={unclaimed:.2f})"
+        )
 
 
-def _spread(text: str, start_s: float, end_s: float) -> list[Word]:
-    """The cue's words side by side over its time, each as wide as it is long."""
-    tokens = _TOKEN.findall(text)
-    edges = np.cumsum([0, *(len(token) + 1 for token in tokens)])
-    at = start_s + edges / max(1, edges[-1]) * (end_s - start_s)
-    return [
-        {"word": token, "start_s": float(begin), "end_s": float(end), "score": None}
-        for token, begin, end in zip(tokens, at, at[1:], strict=False)
-    ]
+_COMMON = {"lm": None, "samprate": float(SOUND_RATE_HZ), "cmn": "batch", "loglevel": "FATAL"}
+
+
+def _phones(word: Spoken) -> tuple[str, ...]:
+    """The phones that are expected of the word; of one in foreign letters, two syllables of any kind."""
+    return word.phones or _ANY
+
+
+def _within(cue: Cue, duration_s: float) -> tuple[float, float]:
+    return min(cue.start_s or 0.0, duration_s), min(cue.end_s or 0.0, duration_s)
+
+
+def _start_s(cues: Sequence[Cue]) -> float:
+    return min(cue.start_s or 0.0 for cue in cues)
+
+
+def _end_s(cues: Sequence[Cue]) -> float:
+    return max(cue.end_s or 0.0 for cue in cues)
+
+
+def _samples(sound: soundfile.SoundFile, stretch: _Stretch) -> np.ndarray:
+    sound.seek(round(stretch.start_s * SOUND_RATE_HZ))
+    read: np.ndarray = sound.read(round((stretch.end_s - stretch.start_s) * SOUND_RATE_HZ), dtype="int16")
+    return read
+
+
+def _no_speech(recognized: Sequence[_Recognized]) -> str | None:
+    """Why the sound is none that words can be laid on."""
+    num_phones = sum(len(part.phones) for part in recognized)
+    if num_phones < _MIN_RECOGNIZED:
+        return f"no speech: num_phones={num_phones} not in [{_MIN_RECOGNIZED}, inf)"
+    speech_s = sum(end_s - start_s for part in recognized for start_s, end_s in part.times_s)
+    fraction = speech_s / (speech_s + sum(part.noise_s for part in recognized))
+    if fraction < _MIN_SPEECH_FRACTION:
+        return f"no speech: speech_fraction={fraction:.3g} not in [{_MIN_SPEECH_FRACTION:g}, 1]"
+    return None
+
+
+def _scores(spoken: Sequence[Spoken], match: agreement.Agreement, confidence: float) -> list[float]:
+    """Of each word: how well its own phones and those around it agree, times the confidence of the whole."""
+    total = np.concatenate([[0.0], np.cumsum(match.cost_E)])
+    scores, at = [], 0
+    for word in spoken:
+        stop = at + len(_phones(word))
+        low, high = max(0, at - _AROUND), min(len(match.cost_E), stop + _AROUND)
+        around = (total[high] - total[low]) / max(1, high - low)
+        own = (total[stop] - total[at]) / len(_phones(word))
+        score = 1 / (1 + np.exp(_SCORE_WEIGHT * (_OWN * own + (1 - _OWN) * around) - _SCORE_BIAS))
+        scores.append(float(score) * confidence * (1.0 if word.is_known else _GUESSED))
+        at = stop
+    return scores
+
+
+def _traced(stretch: _Stretch, sounds: _Recognized, match: agreement.Agreement) -> list[tuple[float, float]]:
+    """(start, end) of each word by the recognized phones that it was matched with."""
+    bounds: list[tuple[float, float] | None] = []
+    at = 0
+    for word in stretch.spoken:
+        own = [index for index in match.at_E[at : at + len(_phones(word))] if index >= 0]
+        bounds.append((sounds.times_s[own[0]][0], sounds.times_s[own[-1]][1]) if own else None)
+        at += len(_phones(word))
+    return _bridged(bounds, stretch)
+
+
+def _bridged(bounds: Sequence[tuple[float, float] | None], stretch: _Stretch) -> list[tuple[float, float]]:
+    """The bounds, with those that are missing side by side between their neighbours."""
+    times: list[tuple[float, float]] = []
+    for index, bound in enumerate(bounds):
+        if bound is not None:
+            times.append(bound)
+            continue
+        before_s = times[-1][1] if times else stretch.start_s
+        left = next((later for later in range(index, len(bounds)) if bounds[later] is not None), len(bounds))
+        after = bounds[left] if left < len(bounds) else None
+        after_s = after[0] if after is not None else stretch.end_s
+        times.append((before_s, before_s + max(0.0, after_s - before_s) / (left - index)))
+    return times
+
+
+def _spread(stretches: Sequence[_Stretch]) -> list[Word]:
+    """The words of cues side by side over the cue's time, each as wide as it is long, with score 0: they are the
+    source's times, not ours."""
+    words: list[Word] = []
+    for cue in (cue for stretch in stretches for cue in stretch.cues):
+        if cue.start_s is None or cue.end_s is None:
+            continue
+        found = tokens(cue.text)
+        edges = np.cumsum([0, *(len(token) + 1 for token in found)])
+        at = cue.start_s + edges / max(1, edges[-1]) * (cue.end_s - cue.start_s)
+        words += [
+            {"word": token, "start_s": float(begin), "end_s": float(end), "score": 0.0}
+            for token, begin, end in zip(found, at, at[1:], strict=False)
+        ]
+    return sorted(words, key=lambda word: (word["start_s"], word["end_s"]))

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mmlake.preprocess.align import Aligner
 from mmlake.preprocess.audio import audio_track
 from mmlake.preprocess.image import image_track
 from mmlake.preprocess.keyframes import Keyframe
@@ -36,40 +35,40 @@ class Decoded:
     columns: dict[str, object]
     keyframes: tuple[Keyframe, ...] = ()
     flac: bytes | None = None  # mono 16 kHz
-    needs_transcript: bool = False  # there is sound, and the source gave no words
+    needs_transcript: bool = False  # the source gave no words; speech is recognized where there is sound
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decoder:
     """How items of one modality are decoded."""
 
-    # (item, settings=, aligner=) -> what decoding gave; raises UnreadableItem, and whatever a library raises
+    # (item, settings=) -> what decoding gave; raises UnreadableItem, and whatever a library raises
     kernel: Callable[..., Decoded]
     in_memory: bool = False  # whether the kernel takes bytes; a file otherwise
 
     def kernel_with(self, settings: PreprocessSettings) -> Callable[[Encoded], Decoded]:
         """The kernel for these settings."""
-        return functools.partial(self.kernel, settings=settings, aligner=Aligner(settings))
+        return functools.partial(self.kernel, settings=settings)
 
 
-def _text(item: Encoded, *, settings: PreprocessSettings, aligner: Aligner) -> Decoded:
+def _text(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     return Decoded(text_track(item.data, item.content_type, settings=settings))
 
 
-def _image(item: Encoded, *, settings: PreprocessSettings, aligner: Aligner) -> Decoded:
+def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     return Decoded(image_track(item.data, settings=settings))
 
 
-def _audio(item: Encoded, *, settings: PreprocessSettings, aligner: Aligner) -> Decoded:
+def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     columns, flac = audio_track(item.path, settings=settings)
-    words, needs_transcript = _words(flac, item.sample_text, settings=settings, aligner=aligner)
-    return Decoded(columns | words, flac=flac, needs_transcript=needs_transcript)
+    transcript = _transcript(item.sample_text, settings=settings)
+    return Decoded(columns | transcript, flac=flac, needs_transcript=not transcript)
 
 
-def _video(item: Encoded, *, settings: PreprocessSettings, aligner: Aligner) -> Decoded:
+def _video(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     film = video_track(item.path, settings=settings)
-    words, needs_transcript = _words(film.flac, item.sample_text, settings=settings, aligner=aligner)
-    return Decoded(film.columns | words, tuple(film.keyframes), film.flac, needs_transcript)
+    transcript = _transcript(item.sample_text, settings=settings)
+    return Decoded(film.columns | transcript, tuple(film.keyframes), film.flac, needs_transcript=not transcript)
 
 
 TEXT_DECODER = Decoder(kernel=_text, in_memory=True)
@@ -78,14 +77,13 @@ VIDEO_DECODER = Decoder(kernel=_video)
 AUDIO_DECODER = Decoder(kernel=_audio)
 
 
-def _words(
-    flac: bytes | None, sample_text: str | None, *, settings: PreprocessSettings, aligner: Aligner
-) -> tuple[dict[str, object], bool]:
-    """(transcript, transcript_source and words as far as the source gave a transcript, whether one is to be
-    recognized)."""
+def _transcript(sample_text: str | None, *, settings: PreprocessSettings) -> dict[str, object]:
+    """transcript, transcript_source and cues as far as the source gave a transcript; else nothing."""
     cues = parse_cues(sample_text) if sample_text else []
     if not cues:
-        return {}, flac is not None
-    words = aligner.words(flac, cues) if flac is not None and settings.align else []
-    transcript = normalize(" ".join(cue.text for cue in cues), settings=settings)
-    return {"transcript": transcript, "transcript_source": "source", "words": words}, False
+        return {}
+    return {
+        "transcript": normalize(" ".join(cue.text for cue in cues), settings=settings),
+        "transcript_source": "source",
+        "cues": [asdict(cue) for cue in cues if cue.start_s is not None],
+    }

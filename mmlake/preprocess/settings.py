@@ -1,4 +1,4 @@
-"""Settings of the preprocess stage."""
+"""Settings of the preprocess stage: of decoding, and of laying transcripts on their sound."""
 
 from __future__ import annotations
 
@@ -69,14 +69,6 @@ class PreprocessSettings:
     # of packets; a broadcast recording has some, a damaged file many
     max_gap_s: float = 600.0
     # a jump of the sound's time stamps above this is a broken clock, not a gap to be filled with silence
-    align: bool = True
-    # whether transcripts that came with the item get word times
-    max_align_s: float = 60.0
-    # longest stretch aligned at once; longer recordings need cue times (SRT, VTT), which split them
-    align_noise_floor: float = 5.0
-    # 16-bit steps, standard deviation; on digital silence the aligner's start error grows from 10 ms to half a second
-    seed: int = 0
-    # of the noise floor
     recognizer: str = "none"
     # row of RECOGNIZERS for items without a transcript; no honest recognizer ships weights, so the default is to have
     # no transcript and say so
@@ -97,7 +89,6 @@ class PreprocessSettings:
             "analysis_rate_hz",
             "max_keyframes",
             "keyframe_side_px",
-            "max_align_s",
         ):
             if getattr(self, name) <= 0:
                 raise SettingsError(f"preprocess.{name}={getattr(self, name)} must be above 0; correct the setting")
@@ -111,3 +102,32 @@ class PreprocessSettings:
                 f"preprocess.analysis_side_px={self.analysis_side_px} is below the 48 px that shot boundaries are "
                 "found on; set 48 or more"
             )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlignSettings:
+    """How transcripts are laid on their sound: a section of its own, so that a change decodes nothing again."""
+
+    enabled: bool = True
+    # whether transcripts get a confidence and word times
+    max_stretch_s: float = 60.0
+    # longest stretch aligned at once; longer recordings need cue times (SRT, VTT), which split them
+    min_transcript_match: float = 0.5
+    # confidence below which a transcript gets no word times (benchmarks/README.md has what passes)
+    min_known_fraction: float = 0.7
+    # letters in words that the dictionary has; below it a disagreement may be another language (French prose has .6),
+    # and is not held against the transcript
+    min_judged_phones: int = 8
+    # two or three short words; below it agreement and disagreement are chance
+    noise_floor: float = 5.0
+    # 16-bit steps, standard deviation; on digital silence the aligner's start error grows from 10 ms to half a second
+    seed: int = 0
+    # of the noise floor, and of the random orders that agreement is compared with
+
+    def __post_init__(self) -> None:
+        """Refuse what no run could use."""
+        if self.max_stretch_s <= 0:
+            raise SettingsError(f"align.max_stretch_s={self.max_stretch_s} must be above 0; correct the setting")
+        for name in ("min_transcript_match", "min_known_fraction"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SettingsError(f"align.{name}={getattr(self, name)} must lie in 0..1; correct the setting")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,9 @@ import numpy as np
 from mmlake.errors import ModelMissing, SettingsError
 from mmlake.optional import need
 from mmlake.preprocess.settings import PreprocessSettings
+from mmlake.preprocess.subtitles import Cue
 
-Words = list[dict[str, object]]  # word, start_s, end_s, score
+Words = list[Cue]
 Transcribe = Callable[[np.ndarray], Words]  # float32 mono 16 kHz in [-1, 1], shape (num_samples,)
 
 
@@ -48,12 +49,7 @@ def _load_faster_whisper(settings: PreprocessSettings) -> Transcribe:
             samples, word_timestamps=True, vad_filter=True, temperature=0.0, condition_on_previous_text=False
         )
         return [
-            {
-                "word": word.word.strip(),
-                "start_s": float(word.start),
-                "end_s": float(word.end),
-                "score": float(word.probability),
-            }
+            Cue(word.word.strip(), float(word.start), float(word.end), float(word.probability))
             for segment in segments
             for word in segment.words or ()
             if word.word.strip()
@@ -86,7 +82,7 @@ class SpeechRecognizer:
         self._transcribe: Transcribe | None = None
 
     def columns(self, flac: bytes) -> dict[str, object]:
-        """transcript, transcript_source and words; empty where no recognizer is chosen. Raises MissingExtra,
+        """transcript, transcript_source and cues; empty where no recognizer is chosen. Raises MissingExtra,
         ModelMissing."""
         if self._row.load is None:
             return {}
@@ -98,7 +94,7 @@ class SpeechRecognizer:
         words = self._transcribe(samples)
         source = f"asr:{self._row.name}@{Path(self._settings.recognizer_model).name or 'unnamed'}"
         return {
-            "transcript": " ".join(str(word["word"]) for word in words),
+            "transcript": " ".join(word.text for word in words),
             "transcript_source": source,
-            "words": words,
+            "cues": [asdict(word) for word in words],
         }

@@ -14,11 +14,12 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """One line of subtitles; times are None where the transcript has none."""
+    """One line of subtitles, or one word of a recognizer; times are None where the transcript has none."""
 
     text: str
     start_s: float | None = None
     end_s: float | None = None
+    score: float | None = None  # the recognizer's confidence, 0..1
 
 
 def is_subtitles(text: str) -> bool:

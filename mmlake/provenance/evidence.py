@@ -57,6 +57,7 @@ _ROW_TABLES: dict[str, list[str]] = {
         "audio_digest",
         "transcript_source",
     ],
+    "alignments": ["digest", "method", "revision", "status", "error_code", "error", "confidence"],
     "measures": ["digest", "measure", "value", "status", "error_code", "error"],
     "verdicts": ["digest", "status", "severity", "error_code", "rule", "reason", "weight", "findings"],
     "fingerprints": ["digest", "method", "status", "error_code", "error"],

@@ -21,7 +21,7 @@ Manifests = Sequence[Mapping[str, Any]] | Callable[[Digest], Sequence[Mapping[st
 
 _PREFIX = re.compile(r"[0-9a-f]{4,64}")
 _MAX_PAIRS = 50  # pairs of a digest that are listed, closest first
-_RESULTS = ("measures", "fingerprints", "embeddings")
+_RESULTS = ("alignments", "measures", "fingerprints", "embeddings")
 
 
 def why(
@@ -222,6 +222,9 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
             length = [f"{row['duration_s']:.2f} s"] if row["duration_s"] is not None else []
             words = [f"{row['num_words']} words"] if row["num_words"] is not None else []
             return ", ".join([row["status"], *size, *length, *words, *([row["error"]] if row["error"] else [])])
+        case "alignments":
+            sure = "not judged" if row["confidence"] is None else f"confidence {row['confidence']:.2f}"
+            return f"{sure}, {row['status']}" + (f": {row['error']} ({row['error_code']})" if row["error"] else "")
         case "measures":
             return f"{len(rows)} measures"
         case "verdicts":

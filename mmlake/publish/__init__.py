@@ -11,6 +11,7 @@ from mmlake.publish.dead_letters import (
     dead_letters_are_current,
     read_dead_letters,
     recheck_dead_letters,
+    table_of,
     update_dead_letters,
 )
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
@@ -40,6 +41,7 @@ __all__ = [
     "run_version_step",
     "samples_are_current",
     "scan_samples",
+    "table_of",
     "update_catalog",
     "update_dead_letters",
     "update_samples",

@@ -23,12 +23,12 @@ _STAGES = {
     "items": "sources",
     "blobs": "store",
     "tracks": "preprocess",
+    "alignments": "preprocess",
     "measures": "quality",
     "fingerprints": "dedup",
     "embeddings": "embed",
 }
-_LAST = ("fingerprints", "embeddings")  # nothing follows from their failures
-_TABLE_OF = {stage: table for table, stage in _STAGES.items()}
+_LAST = ("alignments", "fingerprints", "embeddings")  # nothing follows from their failures
 
 
 def _inputs(lake: Lake) -> dict[str, str]:
@@ -77,6 +77,11 @@ def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = 
     )
 
 
+def table_of(letter: dict[str, Any]) -> str:
+    """The stage table that the dead letter was read from."""
+    return str(letter["letter"]).split("/")[1]
+
+
 class _Tries:
     """When rows were tried again. The stamp of their table does not say: it is new although most rows were taken
     over, and only the last of several tries since the last update."""
@@ -89,7 +94,7 @@ class _Tries:
 
     def since(self, known: dict[str, Any], *, made_at: str) -> list[str]:
         """When the row was tried after its dead letter was written. made_at: when its table was stamped."""
-        tried = self._tried(_TABLE_OF[known["stage"]], known["modality"], known["shard"])
+        tried = self._tried(table_of(known), known["modality"], known["shard"])
         again = [
             at
             for at, keys, codes in tried

@@ -12,6 +12,7 @@ import numpy as np
 from mmlake.decoders import frames, open_media
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.transcript import TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 
 # T analysis frames, B bands, F frequency bins
 _BLOCK_SAMPLES = 1 << 16
@@ -168,6 +169,7 @@ AUDIO_MEASUREMENTS = (
         blobs=lambda track: [track["audio_digest"]],
         needs_file=True,
     ),
+    TRANSCRIPT_MEASUREMENT,
 )
 
 # noise estimate over noise power on white noise (10 seeds of 20 s, spread 0.001): what both percentiles take away
@@ -214,4 +216,5 @@ AUDIO_RULES = (
         what="The recording is shorter than a syllable.",
         fix="Join it with its neighbours, or drop it.",
     ),
+    WRONG_TRANSCRIPT,
 )

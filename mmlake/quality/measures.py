@@ -17,6 +17,7 @@ from mmlake.errors import ContractBroken
 from mmlake.progress import Advance, silent
 from mmlake.quality.measurement import Measurement, Measures, Scorer, Subject
 from mmlake.quality.rule import NUM_FAILURES, UNMEASURED
+from mmlake.quality.transcript import TRANSCRIPT_MATCH
 from mmlake.records import signed
 from mmlake.store import Blobs
 
@@ -36,6 +37,7 @@ def measure(
     measurements: Sequence[Measurement],
     *,
     store: Blobs,
+    alignments: pa.Table | None = None,
     scorers: Iterable[Scorer] = (),
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
@@ -44,10 +46,10 @@ def measure(
 
     Thresholds are not read: measures never depend on them. num_failures of an item counts the measurements that cannot
     be taken of it; it has status, code and reason of the first of them, and their measures are missing. Raises for a
-    failing machine or store, and ContractBroken where a measurement gives other measures than its row says. runner:
-    where measures are taken.
+    failing machine or store, and ContractBroken where a measurement gives other measures than its row says.
+    alignments: those of the tracks; None where nothing is spoken. runner: where measures are taken.
     """
-    decoded = tracks.filter(pc.equal(tracks.column("status"), "ok"))
+    decoded = _with_match(tracks.filter(pc.equal(tracks.column("status"), "ok")), alignments)
     advance(tracks.num_rows - decoded.num_rows)
     items = {digest: _Measured() for digest in decoded.column("digest").to_pylist()}
     taken_by = [*measurements, *(scorer.as_measurement() for scorer in scorers)]
@@ -73,6 +75,15 @@ def measure(
                     f"{sorted(measurement.measures)}; correct the row or the function"
                 )
     return _table(items)
+
+
+def _with_match(tracks: pa.Table, alignments: pa.Table | None) -> pa.Table:
+    """The tracks with how sure it is that their transcripts match; null where nobody judged."""
+    confidence: dict[str, float | None] = {}
+    if alignments is not None:
+        confidence = dict(zip(*(alignments.column(name).to_pylist() for name in ("digest", "confidence")), strict=True))
+    values = [confidence.get(digest) for digest in tracks.column("digest").to_pylist()]
+    return tracks.append_column(TRANSCRIPT_MATCH, pa.array(values, pa.float64()))
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ import numpy as np
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.rule import Rule, unmeasured
+from mmlake.quality.transcript import TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.records import Digest
 
 # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
@@ -86,6 +87,7 @@ VIDEO_MEASUREMENTS = (
         take=video_measures,
         blobs=_keyframes,
     ),
+    TRANSCRIPT_MEASUREMENT,
 )
 
 VIDEO_RULES = (
@@ -138,4 +140,5 @@ VIDEO_RULES = (
         what="The frame is smaller than a thumbnail.",
         fix="Fetch a larger rendition.",
     ),
+    WRONG_TRANSCRIPT,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mmlake.steps.corpus import CORPUS_STEPS
 from mmlake.steps.parallel import run_shards
-from mmlake.steps.row import ROW_STEPS
+from mmlake.steps.row import ROW_STEPS, row_steps
 from mmlake.steps.step import Made, Step, is_current, recheck, run_step
 
-__all__ = ["CORPUS_STEPS", "ROW_STEPS", "Made", "Step", "is_current", "recheck", "run_shards", "run_step"]
+__all__ = ["CORPUS_STEPS", "ROW_STEPS", "Made", "Step", "is_current", "recheck", "row_steps", "run_shards", "run_step"]

@@ -2,109 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas, sources
-from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
+from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas
+from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
-from mmlake.modalities import MODALITIES
+from mmlake.modalities import MODALITIES, Modality
 from mmlake.records import LEADING_ROLES, ROLES, signed
+from mmlake.steps.items import check_blobs, check_items, make_blobs, make_items, reading, retry_items
 from mmlake.steps.step import Job, Step
 from mmlake.table_schema import TableSchema
-
-
-def _items(job: Job) -> pa.Table:
-    shard = job.lake.registry.get(job.shard)
-    if not job.lake.landing.has(shard.path):
-        # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
-        raise MmlakeError(
-            f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or "
-            "scan the landing zone anew so that it counts as gone"
-        )
-    return sources.ingest(
-        shard,
-        job.modality,
-        landing=job.lake.landing,
-        store=job.lake.store,
-        settings=job.lake.settings.sources,
-        connectors=job.lake.parts.connectors,
-        advance=job.advance,
-        downloads=job.lake.downloads,
-        parsed=job.lake.parsed_files,
-    )
-
-
-def _retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    shard = job.lake.registry.get(job.shard)
-    if shard.format == sources.URL_LIST:
-        # What an address gives now may be of another modality than the row that failed; what was downloaded before is
-        # not downloaded again.
-        return _items(job)
-    return sources.reingest(
-        shard,
-        job.modality,
-        items,
-        wanted=wanted,
-        landing=job.lake.landing,
-        store=job.lake.store,
-        settings=job.lake.settings.sources,
-        connectors=job.lake.parts.connectors,
-        advance=job.advance,
-        downloads=job.lake.downloads,
-        parsed=job.lake.parsed_files,
-    )
-
-
-def _reading(lake: Lake, modality: str, shard: str) -> dict[str, str]:
-    return parts.steering([lake.parts.connectors[lake.registry.get(shard).format]])
-
-
-def _check_items(job: Job, items: pa.Table) -> int:
-    strange = items.filter(pc.not_equal(items.column("modality"), job.modality)).num_rows
-    if strange:
-        raise ContractBroken(
-            f"{job.modality}/items[{job.shard}]: {strange} rows are of another modality; correct the connector"
-        )
-    bare = items.filter(pc.and_(pc.is_null(items.column("digest")), pc.equal(items.column("status"), "ok"))).num_rows
-    if bare:
-        raise ContractBroken(
-            f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector"
-        )
-    return int(items.num_rows)
-
-
-def _blobs(job: Job) -> pa.Table:
-    rows = []
-    occurrences = Counter(job.read("items", ["digest"]).column("digest").drop_null().to_pylist())
-    for digest, count in sorted(occurrences.items()):
-        try:
-            rows.append(
-                {"digest": digest, "size_bytes": job.lake.store.size(digest), "num_occurrences": count, "status": "ok"}
-            )
-        except BlobMissing:
-            rows.append(
-                {
-                    "digest": digest,
-                    "size_bytes": 0,
-                    "num_occurrences": count,
-                    "status": "unreadable",
-                    "error_code": 2001,
-                }
-            )
-        job.advance(1)
-    return schemas.from_rows(schemas.BLOBS, rows)
-
-
-def _check_blobs(job: Job, blobs: pa.Table) -> int:
-    items = job.read("items", ["digest"])
-    contracts.same_keys(
-        f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist()
-    )
-    return int(sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count)
 
 
 def _tracks(job: Job) -> pa.Table:
@@ -146,6 +56,33 @@ def _check_tracks(job: Job, tracks: pa.Table) -> int:
     )
 
 
+def _alignments(job: Job) -> pa.Table:
+    return _alignments_of(job, job.read("tracks"))
+
+
+def _retry_alignments(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return _retried(schemas.ALIGNMENTS, found, wanted, _alignments_of(job, _among(job.read("tracks"), wanted)))
+
+
+def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
+    assert job.row.aligner is not None
+    return job.row.aligner(
+        tracks, store=job.lake.store, settings=job.lake.settings.align, runner=job.runner, advance=job.advance
+    )
+
+
+def _check_alignments(job: Job, found: pa.Table) -> int:
+    border = f"{job.modality}/alignments[{job.shard}]"
+    flagged = pc.equal(found.column("status"), "flagged")
+    contracts.failures_explained(border, found.filter(pc.invert(flagged)))
+    doubted = found.filter(flagged)
+    if doubted.column("error_code").null_count or doubted.column("error").null_count:
+        raise ContractBroken(f"{border}: flagged rows have no code or no reason; correct the stage")
+    transcribed = contracts.made(job.read("tracks", ["digest", "status", "transcript"]))
+    transcribed = transcribed.filter(pc.is_valid(transcribed.column("transcript")))
+    return contracts.same_keys(border, contracts.digests(transcribed), found.column("digest").to_pylist())
+
+
 def _measures(job: Job) -> pa.Table:
     return _measures_of(job, job.read("tracks"))
 
@@ -158,6 +95,7 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
     return quality.measure(
         tracks,
         job.row.measurements,
+        alignments=None if job.row.aligner is None else job.read("alignments", ["digest", "confidence"]),
         scorers=job.row.scorers,
         store=job.lake.store,
         runner=job.runner,
@@ -282,11 +220,11 @@ ROW_STEPS: dict[str, Step] = {
             stage="sources",
             schema=schemas.ITEMS,
             code_version="4",
-            make=_items,
-            remake=_retry_items,
-            check=_check_items,
+            make=make_items,
+            remake=retry_items,
+            check=check_items,
             settings=("sources",),
-            parts=_reading,
+            parts=reading,
             kinds=("parquet",),
             description="One row per item that the shard holds, readable or not, with licence, source and locator; the "
             "bytes are in the store.",
@@ -296,8 +234,8 @@ ROW_STEPS: dict[str, Step] = {
             stage="store",
             schema=schemas.BLOBS,
             code_version="1",
-            make=_blobs,
-            check=_check_blobs,
+            make=make_blobs,
+            check=check_blobs,
             inputs=("items",),
             kinds=("parquet",),
             unit="blobs",
@@ -308,7 +246,7 @@ ROW_STEPS: dict[str, Step] = {
             name="tracks",
             stage="preprocess",
             schema=schemas.TRACKS,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=_tracks,
             remake=_retry_tracks,
@@ -317,18 +255,35 @@ ROW_STEPS: dict[str, Step] = {
             settings=("preprocess",),
             kinds=("ffmpeg",),
             description="What decoding gives: size, duration, shots, keyframes, a mono 16 kHz track, the "
-            "transcript with word times, normalized text. What cannot be decoded is a row with its code.",
+            "transcript, normalized text. What cannot be decoded is a row with its code.",
+        ),
+        Step(
+            name="alignments",
+            stage="preprocess",
+            schema=schemas.ALIGNMENTS,
+            code_version="1",
+            in_workers=True,
+            make=_alignments,
+            remake=_retry_alignments,
+            check=_check_alignments,
+            inputs=("tracks",),
+            column="aligner",
+            settings=("align",),
+            kinds=("pocketsphinx",),
+            description="Transcripts laid on their sound: how sure it is that they match, and the times of words. One "
+            "that does not match has no times, but a code and a reason.",
         ),
         Step(
             name="measures",
             stage="quality",
             schema=schemas.MEASURES,
-            code_version="2",
+            code_version="3",
             in_workers=True,
             make=_measures,
             remake=_retry_measures,
             check=_check_measures,
-            inputs=("tracks",),
+            inputs=("tracks", "alignments"),
+            input_columns={"alignments": "aligner"},
             settings=(),
             parts=_measuring,
             kinds=("numpy",),
@@ -386,3 +341,8 @@ ROW_STEPS: dict[str, Step] = {
         ),
     )
 }
+
+
+def row_steps(row: Modality) -> list[Step]:
+    """The steps that the modality has, in data order."""
+    return [step for step in ROW_STEPS.values() if step.is_for(row)]

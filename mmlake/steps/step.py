@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -64,6 +64,9 @@ class Step:
     remake: Remake | None = None
     # tables of the same modality: of the same shard for row steps, of all shards for corpus steps
     inputs: tuple[str, ...] = ()
+    # a column of Modality: the step, or the input, is only there for modalities that have something in it
+    column: str | None = None
+    input_columns: Mapping[str, str] = field(default_factory=dict)
     corpus_inputs: tuple[str, ...] = ()  # tables that another corpus step made
     settings: tuple[str, ...] = ()  # sections of Settings that steer it
     # (lake, modality, shard) -> what the stamp says of the rows of parts that steer it, besides its inputs
@@ -75,6 +78,18 @@ class Step:
     in_workers: bool = False  # its items go through worker processes, so several shards at once keep all cores busy
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
+
+    def is_for(self, row: Modality) -> bool:
+        """Whether the modality has this step."""
+        return self.column is None or getattr(row, self.column) is not None
+
+    def inputs_of(self, row: Modality) -> tuple[str, ...]:
+        """The inputs that the modality has."""
+        return tuple(
+            name
+            for name in self.inputs
+            if (column := self.input_columns.get(name)) is None or getattr(row, column) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +112,7 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
             versions["web/reach"] = lake.settings.web.reach
             if turn := lake.downloads.generation(shard, modality, rules=lake.settings.sources):
                 versions["web/turn"] = str(turn)
-    for name in step.inputs:
+    for name in step.inputs_of(lake.parts.modality(modality)):
         if shard == ALL:
             versions[f"{modality}/{name}"] = joint_version(lake.tables.stamps(name, modality))
         else:

@@ -7,17 +7,11 @@ from typing import Any
 
 from mmlake import sources
 from mmlake.lake import Lake
-from mmlake.publish import dead_letters_are_current, read_dead_letters, update_dead_letters
+from mmlake.publish import dead_letters_are_current, read_dead_letters, table_of, update_dead_letters
 from mmlake.tables import Slot
 
-# stage of a letter -> the table whose rows can be tried again
-_TABLES = {
-    "sources": "items",
-    "preprocess": "tracks",
-    "quality": "measures",
-    "dedup": "fingerprints",
-    "embed": "embeddings",
-}
+# whose rows can be tried again
+_TABLES = ("items", "tracks", "alignments", "measures", "fingerprints", "embeddings")
 
 
 def failed_rows(
@@ -43,7 +37,8 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
     wanted: dict[Slot, list[str]] = {}
     known, codes, lists, count = lake.registry.known(), set[int](), set[str](), 0
     for row in rows:
-        if row["stage"] not in _TABLES:
+        table = table_of(row)
+        if table not in _TABLES:
             continue
         count += 1
         shard = known.get(row["shard"])
@@ -57,7 +52,7 @@ def request_retries(lake: Lake, rows: Iterable[dict[str, Any]]) -> int:
             if _is_all(lake, row):
                 lake.registry.reopen(row["shard"])
         for modality in modalities:
-            wanted.setdefault(Slot(_TABLES[row["stage"]], modality, row["shard"]), []).append(row["key"])
+            wanted.setdefault(Slot(table, modality, row["shard"]), []).append(row["key"])
     if codes:
         lake.downloads.forget(codes=codes, lists=lists)
     for slot, keys in wanted.items():

@@ -140,12 +140,12 @@ import json, sys
 from pathlib import Path
 from mmlake.lake import Lake
 from mmlake.settings import Settings
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, is_current
+from mmlake.steps import CORPUS_STEPS, is_current, row_steps
 lake = Lake(sys.argv[1], settings=Settings.load(Path(sys.argv[2])))
 stale = [
     (modality, step.name)
     for modality in ("text", "image")
-    for step in ROW_STEPS.values()
+    for step in row_steps(lake.parts.modality(modality))
     if not is_current(step, lake, modality, {"text": "texts/a.jsonl", "image": "pictures"}[modality])
 ]
 stale += [(m, step.name) for m in ("text", "image") for step in CORPUS_STEPS.values() if not is_current(step, lake, m)]

@@ -15,7 +15,7 @@ from mmlake.errors import MmlakeError, RemoteUnavailable
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish.version import publish_version
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS
+from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake.summary import summarize
 from mmlake.tables import Slot
 from mmlake_assets import checks, run
@@ -34,7 +34,7 @@ def test_every_table_of_every_partition_is_made(done) -> None:
     lake = done.lake
     for modality in MODALITIES:
         for shard in lake.registry.keys(modality):
-            assert all(lake.tables.has(name, modality, shard) for name in ROW_STEPS)
+            assert all(lake.tables.has(step.name, modality, shard) for step in row_steps(MODALITIES[modality]))
         assert all(lake.tables.has(name, modality) for name in CORPUS_STEPS)
     assert list(done.versions.values()) == ["everything-v001", "curated-v001"]
 
@@ -84,7 +84,7 @@ def test_all_checks_pass(done) -> None:
     for check in [
         checks.contract_check(step, modality)
         for modality in MODALITIES
-        for step in (*ROW_STEPS.values(), *CORPUS_STEPS.values())
+        for step in (*row_steps(MODALITIES[modality]), *CORPUS_STEPS.values())
     ]:
         for key in check.check_keys:
             record = done.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)[0]

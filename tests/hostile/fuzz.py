@@ -175,11 +175,11 @@ def _byte_faults(rows: list[dict[str, Any]], landing: Path, store: Any, *, follo
 def _decoded(tables: dict[str, Any], store: Any, wrong: list[str]) -> Iterator[int]:
     """The number of digests that the decoders gave a row for, per modality."""
     from mmlake.modalities import MODALITIES
-    from mmlake.preprocess import PreprocessSettings, tracks
+    from mmlake.preprocess import tracks
 
     for modality, table in tables.items():
         decoder = MODALITIES[modality].decoder
-        found = tracks(table, modality, decoder=decoder, store=store, settings=PreprocessSettings(align=False))
+        found = tracks(table, modality, decoder=decoder, store=store)
         if set(found.column("digest").to_pylist()) != {
             digest for digest in table.column("digest").to_pylist() if digest is not None
         }:

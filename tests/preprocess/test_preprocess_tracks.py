@@ -126,12 +126,12 @@ def test_a_transcript_from_the_source_is_kept_without_its_times(store):
     srt = "1\n00:00:00,100 --> 00:00:00,900\nHello <b>there</b>\n"
     row = row_of(tracks(items(store, [wav(tone(1))], "audio", sample_text=srt), "audio", store=store))
     assert (row["transcript"], row["transcript_source"]) == ("Hello there", "source")
-    assert [word["word"] for word in row["words"]] == ["Hello", "there"]
+    assert row["cues"] == [{"text": "Hello there", "start_s": 0.1, "end_s": 0.9, "score": None}]
 
 
 def test_without_a_transcript_the_row_says_so(store):
     row = row_of(tracks(items(store, [wav(tone(1))], "audio"), "audio", store=store))
-    assert (row["transcript"], row["transcript_source"], row["words"]) == (None, "none", [])
+    assert (row["transcript"], row["transcript_source"], row["cues"]) == (None, "none", [])
 
 
 def test_every_item_advances_once(store):
@@ -144,7 +144,7 @@ def test_an_empty_partition_gives_an_empty_table(store):
     assert tracks(schemas.empty(schemas.ITEMS), "audio", store=store).equals(schemas.empty(schemas.TRACKS))
 
 
-@pytest.mark.parametrize("setting", [{"max_pixels": 0}, {"analysis_side_px": 20}, {"max_align_s": -1.0}])
+@pytest.mark.parametrize("setting", [{"max_pixels": 0}, {"analysis_side_px": 20}])
 def test_settings_that_no_run_could_use_are_refused(setting):
     with pytest.raises(SettingsError, match=next(iter(setting))):
         PreprocessSettings(**setting)

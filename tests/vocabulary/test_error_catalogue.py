@@ -16,7 +16,10 @@ TREE = [one for one in vars(errors).values() if isinstance(one, type) and issubc
 THOUSANDS = {
     1: ("shard", "record", "text", "content", "file", "member", "item", "address", "host", "answer", "robots"),
     2: ("blob",),
-    3: ("undecodable", "media", "stream", "pixel", "container", "sample", "duration", "frame", "worker", "item"),
+    3: (
+        *("undecodable", "media", "stream", "pixel", "container", "sample", "duration", "frame", "worker", "item"),
+        *("transcript", "alignment"),
+    ),
     5: ("fingerprint", "embed"),
 }
 

@@ -19,7 +19,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import read_dead_letters, update_catalog, update_dead_letters
 from mmlake.publish.dead_letters import DEAD_LETTERS
-from mmlake.steps import CORPUS_STEPS, ROW_STEPS, run_step
+from mmlake.steps import CORPUS_STEPS, ROW_STEPS, row_steps, run_step
 from mmlake.store import BlobStore
 from mmlake.tables import ALL, Slot, Tables
 from tests import make
@@ -100,8 +100,14 @@ def survives(lake: Lake, slot: Slot, work: Callable[[], object], *, version: Cal
     return counted.num_calls
 
 
-@pytest.mark.parametrize("name", [*ROW_STEPS, *CORPUS_STEPS])
-@pytest.mark.parametrize("modality", MODALITIES)
+@pytest.mark.parametrize(
+    ("modality", "name"),
+    [
+        (modality, step.name)
+        for modality, row in MODALITIES.items()
+        for step in (*row_steps(row), *CORPUS_STEPS.values())
+    ],
+)
 def test_a_fault_in_a_step_raises_and_leaves_no_trace(lake, modality, name):
     step = (ROW_STEPS | CORPUS_STEPS)[name]
     shard = ALL if step.over_shards else shard_of(lake, modality)

@@ -66,7 +66,7 @@ def test_captions_of_coco_stand_next_to_their_image(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [FINEVIDEO_JSON, pa.string()], ids=["struct", "text"])
-def test_timecodes_of_finevideo_become_times_of_words(tmp_path, kind):
+def test_timecodes_of_finevideo_become_cues(tmp_path, kind):
     record = finevideo_record(
         0, [("00:00:00.100", "00:00:00.500", "Xylq zorb."), ("00:00:00.500", "00:00:00.900", "Done.")]
     )
@@ -74,9 +74,8 @@ def test_timecodes_of_finevideo_become_times_of_words(tmp_path, kind):
     _, tracks = rows(tmp_path, {"data/train-00000-of-01357.parquet": data}, "video")
     track = tracks[0]
     assert (track["status"], track["transcript"], track["transcript_source"]) == ("ok", "Xylq zorb. Done.", "source")
-    words = [(word["word"], word["start_s"], word["end_s"]) for word in track["words"]]
-    assert [word for word, _, _ in words] == ["Xylq", "zorb", "Done"]
-    assert words[0][1] == pytest.approx(0.1) and words[-1][2] <= 0.9 + 0.2 + 1e-6
+    cues = [(cue["text"], cue["start_s"], cue["end_s"]) for cue in track["cues"]]
+    assert cues == [("Xylq zorb.", pytest.approx(0.1), 0.5), ("Done.", 0.5, pytest.approx(0.9))]
 
 
 def film_with_sound() -> bytes:

@@ -1,0 +1,103 @@
+"""What the first two row steps do: a shard to items, and items to the blobs that the store has."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, parts, schemas, sources
+from mmlake.errors import BlobMissing, ContractBroken, MmlakeError
+from mmlake.lake import Lake
+from mmlake.steps.step import Job
+
+
+def make_items(job: Job) -> pa.Table:
+    shard = job.lake.registry.get(job.shard)
+    if not job.lake.landing.has(shard.path):
+        # A shard that is gone says nothing about its data, so it must not become rows that say "unreadable".
+        raise MmlakeError(
+            f"shard {job.shard} is no longer at {shard.path} in {job.lake.landing.location}; land it again, or "
+            "scan the landing zone anew so that it counts as gone"
+        )
+    return sources.ingest(
+        shard,
+        job.modality,
+        landing=job.lake.landing,
+        store=job.lake.store,
+        settings=job.lake.settings.sources,
+        connectors=job.lake.parts.connectors,
+        advance=job.advance,
+        downloads=job.lake.downloads,
+        parsed=job.lake.parsed_files,
+    )
+
+
+def retry_items(job: Job, items: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    shard = job.lake.registry.get(job.shard)
+    if shard.format == sources.URL_LIST:
+        # What an address gives now may be of another modality than the row that failed; what was downloaded before is
+        # not downloaded again.
+        return make_items(job)
+    return sources.reingest(
+        shard,
+        job.modality,
+        items,
+        wanted=wanted,
+        landing=job.lake.landing,
+        store=job.lake.store,
+        settings=job.lake.settings.sources,
+        connectors=job.lake.parts.connectors,
+        advance=job.advance,
+        downloads=job.lake.downloads,
+        parsed=job.lake.parsed_files,
+    )
+
+
+def reading(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return parts.steering([lake.parts.connectors[lake.registry.get(shard).format]])
+
+
+def check_items(job: Job, items: pa.Table) -> int:
+    strange = items.filter(pc.not_equal(items.column("modality"), job.modality)).num_rows
+    if strange:
+        raise ContractBroken(
+            f"{job.modality}/items[{job.shard}]: {strange} rows are of another modality; correct the connector"
+        )
+    bare = items.filter(pc.and_(pc.is_null(items.column("digest")), pc.equal(items.column("status"), "ok"))).num_rows
+    if bare:
+        raise ContractBroken(
+            f"{job.modality}/items[{job.shard}]: {bare} rows are ok but have no digest; correct the connector"
+        )
+    return int(items.num_rows)
+
+
+def make_blobs(job: Job) -> pa.Table:
+    rows = []
+    occurrences = Counter(job.read("items", ["digest"]).column("digest").drop_null().to_pylist())
+    for digest, count in sorted(occurrences.items()):
+        try:
+            rows.append(
+                {"digest": digest, "size_bytes": job.lake.store.size(digest), "num_occurrences": count, "status": "ok"}
+            )
+        except BlobMissing:
+            rows.append(
+                {
+                    "digest": digest,
+                    "size_bytes": 0,
+                    "num_occurrences": count,
+                    "status": "unreadable",
+                    "error_code": 2001,
+                }
+            )
+        job.advance(1)
+    return schemas.from_rows(schemas.BLOBS, rows)
+
+
+def check_blobs(job: Job, blobs: pa.Table) -> int:
+    items = job.read("items", ["digest"])
+    contracts.same_keys(
+        f"{job.modality}/blobs[{job.shard}]", contracts.digests(items), blobs.column("digest").to_pylist()
+    )
+    return int(sum(blobs.column("num_occurrences").to_pylist()) + items.column("digest").null_count)

@@ -1,0 +1,133 @@
+"""The schemas of the preprocess stage: what decoding gives, and transcripts laid on their sound."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from mmlake.table_schema import TableSchema, optional, required
+
+_KEYFRAME = pa.struct(
+    [
+        required("time_s", pa.float64()),
+        required("digest", pa.string(), "a JPEG blob"),
+        required("shot", pa.int32(), "index into shots"),
+    ]
+)
+_SHOT = pa.struct(
+    [
+        required("start_s", pa.float64()),
+        required("end_s", pa.float64()),
+        required("transition", pa.string(), "how it begins: start, cut, fade, dissolve"),
+    ]
+)
+_SIGNAL = pa.struct(
+    [
+        required("time_s", pa.float32()),
+        required("luma", pa.float32(), "mean, 0..255"),
+        required("luma_std", pa.float32(), "standard deviation over the frame, 0..128"),
+        required("sharpness", pa.float32(), "variance of the Laplacian on the luma plane at the analysis size"),
+        required(
+            "change",
+            pa.float32(),
+            "mean absolute luma difference to the frame analysed before, 0..255; 0 for the first",
+        ),
+    ]
+)
+_WORD = pa.struct(
+    [
+        required("word", pa.string()),
+        required("start_s", pa.float64()),
+        required("end_s", pa.float64()),
+        required("score", pa.float32(), "0..1; 0 where the times are those of a cue, spread over its words"),
+    ]
+)
+_CUE = pa.struct(
+    [
+        required("text", pa.string()),
+        required("start_s", pa.float64()),
+        required("end_s", pa.float64()),
+        optional("score", pa.float32(), "a recognizer's confidence, 0..1"),
+    ]
+)
+
+TRACKS = TableSchema(
+    name="tracks",
+    version=2,
+    key=("digest",),
+    arrow=pa.schema(
+        [
+            required("digest", pa.string()),
+            required("modality", pa.string()),
+            required("role", pa.string()),
+            required("status", pa.string(), "ok or unreadable"),
+            optional("error_code", pa.int32()),
+            optional("error", pa.string(), "reason, where status is unreadable"),
+            optional("content_type", pa.string()),
+            required("size_bytes", pa.int64()),
+            optional(
+                "text",
+                pa.large_string(),
+                "normalized text: NFC, one newline kind, markup and boilerplate of HTML removed",
+            ),
+            optional("num_chars", pa.int64()),
+            optional("num_words", pa.int64()),
+            optional("width_px", pa.int32(), "after orientation is applied"),
+            optional("height_px", pa.int32(), "after orientation is applied"),
+            optional("orientation", pa.int32(), "EXIF 1..8; 1 where none is given"),
+            optional(
+                "num_frames", pa.int32(), "frames of an image file (TIFF, GIF, WebP, APNG) or decoded frames of a video"
+            ),
+            optional("duration_s", pa.float64(), "of the decoded stream"),
+            optional("container_duration_s", pa.float64(), "what the header claims"),
+            optional("frame_rate", pa.float64(), "average, frames per second"),
+            optional("video_codec", pa.string()),
+            optional("audio_codec", pa.string()),
+            optional("sample_rate_hz", pa.int32(), "of the source"),
+            optional("num_channels", pa.int32(), "of the source"),
+            optional("num_decode_errors", pa.int32(), "packets that did not decode"),
+            optional(
+                "audio_digest",
+                pa.string(),
+                "blob: mono 16 kHz FLAC, sample 0 at time 0 of the item, gaps filled with silence",
+            ),
+            required("shots", pa.list_(_SHOT)),
+            required("keyframes", pa.list_(_KEYFRAME)),
+            required("signals", pa.list_(_SIGNAL), "video: one per analysed frame"),
+            optional(
+                "transcript", pa.large_string(), "plain words, where the source gave a transcript or a recognizer ran"
+            ),
+            required("transcript_source", pa.string(), "source, asr:<name>@<revision>, or none"),
+            required(
+                "cues",
+                pa.list_(_CUE),
+                "the transcript's own times: lines of subtitles, words of a recognizer; empty for plain text",
+            ),
+        ]
+    ),
+)
+
+ALIGNMENTS = TableSchema(
+    name="alignments",
+    version=1,
+    key=("digest", "transcript_digest"),
+    arrow=pa.schema(
+        [
+            required("digest", pa.string(), "the recording or film"),
+            required("transcript_digest", pa.string(), "SHA-256 of the transcript in UTF-8"),
+            required("method", pa.string(), "what laid the words: phone-agreement, or the recognizer that wrote them"),
+            required("revision", pa.string(), "of the method's code"),
+            required(
+                "status",
+                pa.string(),
+                "ok; flagged where the transcript does not match or cannot be laid on the sound; unreadable where "
+                "the alignment failed",
+            ),
+            optional("error_code", pa.int32(), "key of the error catalogue, where status is not ok"),
+            optional("error", pa.string(), "reason, where status is not ok"),
+            optional(
+                "confidence", pa.float64(), "that the sound says the transcript, 0..1; null where it cannot be judged"
+            ),
+            required("words", pa.list_(_WORD), "in order of time; empty where the transcript does not match"),
+        ]
+    ),
+)
