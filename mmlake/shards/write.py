@@ -29,8 +29,8 @@ from mmlake.store import PACKED_BELOW_BYTES, Blobs, sync_directory, write_atomic
 
 _OURS = (".tar", ".idx", ".part")
 # what the sample's JSON member repeats of its row
-_FACTS = ("sample", "modality", "weight", "sources", "licences", "sample_ids", "num_occurrences")
-_PART_FACTS = ("position", "role", "modality", "digest", "content_type", "size_bytes")
+_REPEATED = ("sample", "modality", "weight", "sources", "licences", "sample_ids", "num_occurrences")
+_PART_REPEATED = ("position", "role", "modality", "digest", "content_type", "size_bytes")
 Texts = Callable[[str], str | None]  # digest of a text item -> its normalized text, or None for "take the blob"
 
 
@@ -141,7 +141,7 @@ def _add(tar: TarWriter, row: dict[str, Any], store: Blobs, texts: Texts | None)
         is_text = parts[number]["modality"] == "text"
         members.append(_add_text(tar, name, digest, store, texts) if is_text else _add_blob(tar, name, digest, store))
     described = [_described(part, endings.get(number), store, texts) for number, part in enumerate(parts)]
-    facts: dict[str, Any] = {name: row[name] for name in _FACTS}
+    facts: dict[str, Any] = {name: row[name] for name in _REPEATED}
     facts["fields"] = json.loads(row["fields_json"] or "{}")
     for role in ("caption", "transcript"):
         facts[f"{role}s"] = [part["text"] for part in described if part["role"] == role]
@@ -152,7 +152,7 @@ def _add(tar: TarWriter, row: dict[str, Any], store: Blobs, texts: Texts | None)
 def _described(part: dict[str, Any], ending: str | None, store: Blobs, texts: Texts | None) -> dict[str, Any]:
     """What the JSON member says of a part. The text of a leading part is in its member, and not a second time here."""
     is_repeated = part["modality"] == "text" and part["role"] not in LEADING_ROLES
-    return {name: part[name] for name in _PART_FACTS} | {
+    return {name: part[name] for name in _PART_REPEATED} | {
         "member": ending,
         "text": _text_of(part["digest"], store, texts) if is_repeated else None,
         "fields": json.loads(part["fields_json"] or "null"),

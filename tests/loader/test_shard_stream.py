@@ -286,6 +286,14 @@ def test_importing_the_loader_loads_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_reading_loads_no_pandas(folder) -> None:
+    code = (
+        "import sys; from mmlake.loader import ShardStream; list(ShardStream(sys.argv[1])); "
+        "assert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+
+
 def test_the_dataset_is_a_torch_dataset_and_workers_share_its_samples(folder) -> None:
     from torch.utils.data import DataLoader, IterableDataset
 

@@ -18,11 +18,11 @@ from mmlake.shards.verify import written_members
 from mmlake.store import BlobStore
 from tests.made_samples import part, sample, samples_table, text
 
-FACTS = [
+KEYS = [
     *("captions", "fields", "licences", "modality", "num_occurrences", "parts"),
     *("sample", "sample_ids", "sources", "transcripts", "weight"),
 ]
-PART_FACTS = ["content_type", "digest", "fields", "member", "modality", "position", "role", "size_bytes", "text"]
+PART_KEYS = ["content_type", "digest", "fields", "member", "modality", "position", "role", "size_bytes", "text"]
 FIVE = ["a red fox", "a fox in snow", "an animal", "snow", "winter"]
 
 
@@ -132,8 +132,8 @@ def test_every_sample_is_described_by_the_same_keys(store, tmp_path, captioned, 
     index = write(rows, store, tmp_path)
     for row in rows:
         facts = described(index, row)
-        assert sorted(facts) == FACTS
-        assert {tuple(sorted(one)) for one in facts["parts"]} == {tuple(PART_FACTS)}
+        assert sorted(facts) == KEYS
+        assert {tuple(sorted(one)) for one in facts["parts"]} == {tuple(PART_KEYS)}
 
 
 def test_a_document_is_not_stored_twice(store, tmp_path) -> None:
