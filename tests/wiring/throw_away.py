@@ -53,7 +53,7 @@ def vertices(data: bytes) -> np.ndarray:
     return np.array([[float(one) for one in line.split()] for line in lines[2 : 2 + count]])
 
 
-def decode(item, *, settings, aligner) -> Decoded:
+def decode(item, *, settings) -> Decoded:
     """The number of vertices, in the column that has room for a count."""
     if not item.data.startswith(b"OFF\n"):
         raise UnreadableItem(3001, "first line is not OFF")
