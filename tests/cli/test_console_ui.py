@@ -149,11 +149,11 @@ def shown(lake, versions: dict[str, str]) -> str:
 def test_a_run_into_which_nothing_was_admitted_says_so_and_what_says_why(tmp_path: Path) -> None:
     site = Site(tmp_path, ["Too short.", "Short too."])
     versions = {"curated": site.publish("curated")}
-    assert "curated-v001: 0 of 2 items admitted; the report says why" in shown(site.lake(), versions)
+    assert "curated-v001: 0 of 2 samples admitted; the report says why" in shown(site.lake(), versions)
     versions["everything"] = site.publish("everything")
     lines = shown(site.lake(), versions).splitlines()
     assert [line for line in lines if "admitted" in line] == [
-        f"curated-v001: 0 of 2 items admitted; `mmlake diff everything curated-v001 --lake {site.root}` says why"
+        f"curated-v001: 0 of 2 samples admitted; `mmlake diff everything curated-v001 --lake {site.root}` says why"
     ]
 
 

@@ -18,8 +18,8 @@ from mmlake.lake import Lake
 from mmlake.records import canonical_json
 from mmlake.rows.lake_rows import lake_rows
 from mmlake.tables import Slot, Tables
+from mmlake.versions import VERSION_SAMPLES
 from mmlake.versions.recipe import RECIPES
-from mmlake.versions.selection import VERSION_ITEMS
 from tests import make
 
 
@@ -78,13 +78,16 @@ def lake(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     chosen: dict[str, dict] = {}
     for row in items.to_pylist():
         if row["text_content"] != "An end.":
-            chosen[row["digest"]] = {name: row[name] for name in ("digest", "modality", "role", "content_type",
-            "size_bytes")} | {
-                "weight": 1.0, "status": "ok", "licences": [row["licence"]], "sources": [row["source"]],
-                "sample_ids": [row["sample_id"]],
+            part = {
+                name: row[name] for name in ("position", "role", "modality", "digest", "content_type", "size_bytes")
+            }
+            chosen[row["digest"]] = {
+                "sample": row["digest"], "lead": row["digest"], "modality": row["modality"], "weight": 1.0,
+                "sources": [row["source"]], "licences": [row["licence"]], "sample_ids": [row["sample_id"]],
+                "num_occurrences": 1, "parts": [{name: row[name] for name in names}],
             }  # fmt: skip
     made.versions.build(
-        pa.Table.from_pylist(list(chosen.values()), schema=VERSION_ITEMS),
+        pa.Table.from_pylist(list(chosen.values()), schema=VERSION_SAMPLES),
         recipe=RECIPES["everything"],
         settings_digest="0",
         encoders={},

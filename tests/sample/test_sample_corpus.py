@@ -32,6 +32,13 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
+def texts_of(record: dict) -> list[tuple[str, str]]:
+    """(JSON pointer, text) of the texts in a record that are items of their own."""
+    lists = [(f"/{name}/{at}", text) for name in ("captions", "texts") for at, text in enumerate(record.get(name, ()))]
+    found = [("/caption", record.get("caption")), *lists]
+    return [(pointer, text) for pointer, text in found if text is not None]
+
+
 def member_bytes(landing: Path) -> dict[tuple[str, str], bytes]:
     """(shard, member) -> bytes of every item in the whole shards, read with the standard library."""
     found: dict[tuple[str, str], bytes] = {}
@@ -48,8 +55,11 @@ def member_bytes(landing: Path) -> dict[tuple[str, str], bytes]:
                 for member in archive.getmembers():
                     data = archive.extractfile(member).read()
                     found[shard, member.name] = data
-                    if name != member.name and member.name.endswith(".json") and "caption" in json.loads(data):
-                        found[shard, f"{member.name}#/caption"] = json.loads(data)["caption"].encode()
+                    if member.name.endswith(".json"):
+                        found |= {
+                            (shard, f"{member.name}#{pointer}"): text.encode()
+                            for pointer, text in texts_of(json.loads(data))
+                        }
         elif ".jsonl" in name:
             raw = path.read_bytes()
             lines = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()

@@ -12,7 +12,7 @@ from mmlake.errors import LakeLocked, SettingsError
 from mmlake.lake import Lake
 from mmlake.upkeep import collect, usage
 from mmlake.upkeep.references import is_named, marks_of, referenced
-from mmlake.versions import RECIPES, VERSION_ITEMS
+from mmlake.versions import RECIPES, VERSION_SAMPLES
 from tests import make
 
 STRAY = b"nobody asked for these bytes"
@@ -164,7 +164,7 @@ def test_usage_counts_each_blob_once_and_says_whose_it_is_alone(own) -> None:
 def test_usage_reports_a_version_that_nothing_came_into(tmp_path) -> None:
     lake = Lake(tmp_path / "lake")
     lake.versions.build(
-        VERSION_ITEMS.empty_table(), recipe=RECIPES["curated"], settings_digest="", encoders={}, name="curated-v001"
+        VERSION_SAMPLES.empty_table(), recipe=RECIPES["curated"], settings_digest="", encoders={}, name="curated-v001"
     )
     assert [(share.name, share.num_items, share.num_blobs, share.size_bytes) for share in usage(lake).versions] == [
         ("curated-v001", 0, 0, 0)

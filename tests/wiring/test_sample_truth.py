@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
 from mmlake import pipeline, publish, sample
@@ -14,6 +14,7 @@ from mmlake.publish.version import publish_version
 from mmlake.records import ADMITTED
 from mmlake.summary import summarize
 from mmlake.truth import compare_with_truth, pin_sample_probes
+from mmlake.truth_samples import compare_samples
 
 RECIPES = ("everything", "curated")
 
@@ -102,8 +103,37 @@ def test_a_version_holds_or_excludes_every_catalog_row_once(whole, recipe) -> No
     lake, _ = whole
     name = publish.needs_version(lake, recipe)[0]
     held, left_out = lake.versions.items(name), lake.versions.excluded(name)
-    digests = pa.concat_arrays(held.column("digest").chunks + left_out.column("digest").chunks).to_pylist()
-    assert Counter(digests) == Counter(lake.catalog.read(["digest"]).column("digest").to_pylist())
+    digests = {*held.column("digest").to_pylist(), *left_out.column("digest").to_pylist()} - {None}
+    assert digests == set(lake.catalog.read(["digest"]).column("digest").to_pylist())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_version_holds_or_excludes_every_part_of_every_sample_once(whole, recipe) -> None:
+    lake, _ = whole
+    name = publish.needs_version(lake, recipe)[0]
+    held = Counter(
+        (row["sample"], part["position"], part["digest"])
+        for row in lake.versions.samples(name).to_pylist()
+        for part in row["parts"]
+    )
+    planted = Counter(
+        (row["sample"], part["digest"])
+        for row in {row["sample"]: row for _, table in publish.scan_samples(lake) for row in table.to_pylist()}.values()
+        for part in row["parts"]
+    )
+    left_out = Counter((row["sample"], row["digest"]) for row in lake.versions.excluded(name).to_pylist())
+    assert Counter((sample, digest) for sample, _, digest in held.elements()) + left_out == planted
+
+
+@pytest.mark.slow
+def test_every_planted_sample_reaches_a_batch_whole(whole) -> None:
+    lake, truth = whole
+    found = compare_samples(lake, truth, publish.needs_version(lake, "curated")[0])
+    assert (found.lost, found.num_in_batches) == ([], len(truth.samples))
+    damaged = replace(truth, samples=(replace(truth.samples[0], parts=truth.samples[0].parts[::-1]),))
+    lost = compare_samples(lake, damaged, publish.needs_version(lake, "curated")[0]).lost
+    assert [one["lost"].partition(":")[0] for one in lost] == ["the table of samples"]
 
 
 @pytest.mark.slow
