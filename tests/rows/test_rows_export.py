@@ -78,9 +78,7 @@ def lake(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     chosen: dict[str, dict] = {}
     for row in items.to_pylist():
         if row["text_content"] != "An end.":
-            part = {
-                name: row[name] for name in ("position", "role", "modality", "digest", "content_type", "size_bytes")
-            }
+            names = ("position", "role", "modality", "digest", "content_type", "size_bytes")
             chosen[row["digest"]] = {
                 "sample": row["digest"], "lead": row["digest"], "modality": row["modality"], "weight": 1.0,
                 "sources": [row["source"]], "licences": [row["licence"]], "sample_ids": [row["sample_id"]],

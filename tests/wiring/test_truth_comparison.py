@@ -49,7 +49,7 @@ def duplicate(tier: str, *digests: str, occurrences: int | None = None) -> Dupli
 
 TRUTH = Truth(
     seed=1, scale=1.0, speech="formant", items=tuple(item(number, digest) for number, digest in enumerate(ROWS)),
-    lookalikes=(), shots={}, sentences={}, probes=(), companions=(),
+    lookalikes=(), shots={}, sentences={}, probes=(), samples=(), companions=(),
     duplicates=(duplicate("exact", A, occurrences=2), duplicate("near", A, B, C), duplicate("semantic", D, F)),
 )  # fmt: skip
 
