@@ -22,7 +22,7 @@ from mmlake.lake import Lake
 from mmlake.landing import HubLanding
 from mmlake.pipeline import refresh, run_tables
 from mmlake.progress import silent
-from mmlake.publish import update_catalog, version_outputs
+from mmlake.publish import update_catalog, update_samples, version_outputs
 from mmlake.remote.backoff import Retries
 from mmlake.remote.settings import RemoteSettings
 from mmlake.sources import SourceSettings, ingest, read, scan
@@ -88,6 +88,7 @@ def test_a_version_names_the_revision_and_the_limit_that_it_was_made_from(hub: H
     lake = Lake(tmp_path / "lake", landing=ADDRESS, limit=3)
     refresh(lake)
     run_tables(lake)
+    update_samples(lake)
     update_catalog(lake)
     made_from = {"location": f"{ADDRESS}@{sha}", "revision": sha, "limit": 3}
     assert version_outputs.manifest(lake, "everything-v001", silent).document["landing"] == made_from
