@@ -97,6 +97,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     made, sounds = lake.versions.read(version), audio_tracks(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     data = ReportData(title=f"mmlake {version}", subtitle=made.recipe.description, version=made.id)
+    data.samples_in_version = made.num_samples
     data.refs = [
         name for name, id_ in [*lake.versions.branches().items(), *lake.versions.tags().items()] if id_ == made.id
     ]
@@ -206,6 +207,8 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
     tiers = Counter(row["tier"] for row in mine if row["tier"])
     no_bytes = one.num_rows - one.duplicates["exact"] - len(mine)
     readable, admitted = len(mine) - statuses["unreadable"], sum(statuses[name] for name in ADMITTED)
+    lost = {f"{tier} duplicates": count for tier, count in sorted(tiers.items())}
+    num_held = sum(row["digest"] in held for row in mine)
     return [
         FlowStep(
             name="items",
@@ -217,9 +220,9 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
         FlowStep(
             name="clusters",
             num_rows=admitted,
-            lost={f"{tier} duplicates": count for tier, count in sorted(tiers.items())},
+            lost=lost | {"out with their sample": max(0, admitted - sum(lost.values()) - num_held)},
         ),
-        FlowStep(name="version", num_rows=sum(row["digest"] in held for row in mine)),
+        FlowStep(name="version", num_rows=num_held),
     ]
 
 

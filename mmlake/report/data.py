@@ -151,6 +151,7 @@ class ReportData:
     rules: list[RuleCount] = field(default_factory=list)
     tiers: list[TierCount] = field(default_factory=list)
     clusters: list[DuplicateCluster] = field(default_factory=list)
+    samples_in_version: int | None = None
     samples: list[Example] = field(default_factory=list)  # admitted items, to inspect and listen to
     maps: list[EmbeddingMap] = field(default_factory=list)
     probe_scores: list[dict[str, Any]] = field(default_factory=list)  # summarize(...).to_pylist()

@@ -252,7 +252,9 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
             )
         )
     if total["num_in_version"] is not None:
-        figures.append(("items in version", f"{total['num_in_version']:,}", ", ".join(data.refs)))
+        if data.samples_in_version is not None:
+            figures.append(("samples in version", f"{data.samples_in_version:,}", ", ".join(data.refs)))
+        figures.append(("items in version", f"{total['num_in_version']:,}", "distinct parts of its samples"))
     if data.decision:
         figures.append(
             (
