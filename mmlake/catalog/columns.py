@@ -88,7 +88,7 @@ def _recast(cells: pa.StructArray, struct: pa.StructType) -> pa.StructArray:
 
 def sound_vectors(table: Any, names: list[str], modalities: list[str]) -> pa.Table:
     """Digest and vectors under these names of the modalities' rows that hash to what was written: what a row keeps of
-    an encoder that the lake no longer uses. A damaged row keeps none, since nothing could tell later."""
+    an encoder that the lake no longer uses. A damaged row keeps none, since its new hash would hide the damage."""
     among = ", ".join(f"'{modality}'" for modality in modalities)
     some = " OR ".join(f"{name} IS NOT NULL" for name in names)
     kept = []

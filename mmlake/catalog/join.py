@@ -113,8 +113,8 @@ def rows(
     for name, numbers in _measured(measures, digests, sorted(measure_columns)).items():
         table = table.append_column(name, numbers)
     if source_fields is not None:
-        told = metadata_column(item["metadata_json"].to_pylist(), source_fields, max_chars=settings.text_chars)
-        table = table.append_column(METADATA, told)
+        cells = metadata_column(item["metadata_json"].to_pylist(), source_fields, max_chars=settings.text_chars)
+        table = table.append_column(METADATA, cells)
     for name, vectors in _vectors(embeddings, digests).items():
         table = table.append_column(name, vectors)
     return table
