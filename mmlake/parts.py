@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from mmlake.catalog import is_taken
 from mmlake.dedup import Tier
 from mmlake.embed import ENCODERS, Encoder, encoder_for
 from mmlake.error_codes import CODES
@@ -19,11 +20,14 @@ from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.plugins import Plugin, load
 from mmlake.quality import Measurement, Rule, Scorer, rules_digest
+from mmlake.quality.rule import NUM_FAILURES
+from mmlake.records import signed
 from mmlake.schemas import TRACKS
 from mmlake.settings import Settings
 from mmlake.sources import SOURCES, Connector, Connectors
 
 PLUGIN_CODES = range(9000, 10_000)  # error codes of rules that plugins bring; the catalogue ends below
+_OF_TRACKS = ("width_px", "height_px", "duration_s", "num_words")  # numbers that the catalog takes from the tracks
 Row = Rule | Measurement | Scorer | Tier | Encoder | Connector
 _R = TypeVar("_R", Rule, Measurement, Scorer, Tier, Encoder, Connector)
 
@@ -83,6 +87,22 @@ def steering(rows: Iterable[Row]) -> dict[str, str]:
     return {f"plugins/{name}": version for name, _, version in (one.partition("==") for one in signatures)}
 
 
+def measure_columns(modality: Modality) -> list[str]:
+    """The measures of the modality that are columns of the catalog, by name; those that the catalog takes from the
+    track, as the measurement does, are there already. Raises SettingsError for a name that means something else."""
+    names = {NUM_FAILURES}
+    for one in (*modality.measurements, *(scorer.as_measurement() for scorer in modality.scorers)):
+        for name in one.measures:
+            if not is_taken(name):
+                names.add(name)
+            elif name not in _OF_TRACKS or name not in one.columns:
+                raise SettingsError(
+                    f"measure {name!r} of {signed(one.name, one.plugin)!r} has the name of the catalog's column "
+                    f"{name!r}, which holds something else; rename the measure"
+                )
+    return sorted(names)
+
+
 def rule_versions(rules: Sequence[Rule]) -> dict[str, str]:
     """What a stamp says of the rules that plugins bring: their version, and a digest, since a bound that was moved
     without a new version shall judge again as well."""
@@ -122,6 +142,8 @@ def _with(plugin: Plugin, parts: Parts) -> Parts:
         for name, before in parts.modalities.items()
     }
     _check_rules(plugin, modalities)
+    for modality in modalities.values():
+        measure_columns(modality)
     return Parts(
         modalities=modalities,
         encoders={**parts.encoders, **{row.name: row for row in encoders}},

@@ -89,13 +89,15 @@ def _failing(none_made: str) -> list[pa.Field]:
 
 MEASURES = TableSchema(
     name="measures",
-    version=2,
+    version=3,
     key=("digest", "measure"),
     arrow=pa.schema(
         [
             required("digest", pa.string()),
             required("measure", pa.string(), "its unit is in the name"),
             optional("value", pa.float64(), "null where it makes no sense on this item"),
+            required("producer", pa.string(), "measurement or scorer that took it, with its plugin where it has one"),
+            required("revision", pa.string(), "of the code or weights that took it"),
             *_failing("measures of the item cannot be taken: its row num_failures says how many and why"),
         ]
     ),

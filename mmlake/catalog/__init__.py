@@ -7,7 +7,18 @@ writer.
 from __future__ import annotations
 
 from mmlake.catalog.catalog import Catalog
+from mmlake.catalog.columns import is_taken
 from mmlake.catalog.join import CATALOG_SCHEMA, NOT_JUDGED, rows, vector_column
 from mmlake.catalog.settings import CatalogSettings
+from mmlake.catalog.source_fields import FieldTypes
 
-__all__ = ["CATALOG_SCHEMA", "NOT_JUDGED", "Catalog", "CatalogSettings", "rows", "vector_column"]
+__all__ = [
+    "CATALOG_SCHEMA",
+    "NOT_JUDGED",
+    "Catalog",
+    "CatalogSettings",
+    "FieldTypes",
+    "is_taken",
+    "rows",
+    "vector_column",
+]

@@ -10,7 +10,7 @@ modality, stays.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
@@ -20,15 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.catalog import columns as stored_columns
 from mmlake.catalog import search as searching
-from mmlake.catalog.join import CATALOG_SCHEMA
+from mmlake.catalog.columns import STORED
+from mmlake.catalog.hashes import row_hashes
+from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
 from mmlake.errors import ContractBroken, SchemaMismatch, SettingsError
 from mmlake.locks import exclusive_lock
-from mmlake.records import STATUSES, canonical_json, is_digest
+from mmlake.records import STATUSES, is_digest
 
 _TABLE = "catalog"
-_STORED = CATALOG_SCHEMA.append(pa.field("row_hash", pa.string(), nullable=False))
 _KEY_MARK = b"lance-schema:unenforced-primary-key:position"
 _BATCH_ROWS = 4_096
 _DELETE_BATCH = 500  # digests per IN list
@@ -44,14 +46,15 @@ class Catalog:
 
     def upsert(self, rows: pa.Table) -> dict[str, int]:
         """Counts of rows inserted, updated and unchanged. New digests are appended, changed ones replaced whole; equal
-        rows write nothing.
+        rows write nothing. A replaced row keeps its vectors of the encoders that the rows have no column of.
 
         Raises LakeLocked, SchemaMismatch, ContractBroken (a null or repeated digest), SettingsError (another dimension
         for a known encoder).
         """
         rows = _checked(rows)
         with self._writing():
-            table = _widen(self._open_to_write(), rows)
+            table = self._widened(rows)
+            rows = _hashed(_with_old_vectors(table, rows))
             stored = _columns(table, ["digest", "row_hash", "modality", "status"])
             new, changed = _split(rows, stored, self._modalities)
             for start in range(0, changed.num_rows, self.settings.merge_rows):
@@ -149,7 +152,7 @@ class Catalog:
         return (
             []
             if table is None
-            else sorted(name.removeprefix("vector_") for name in table.schema.names if name.startswith("vector_"))
+            else sorted(name.removeprefix("vector_") for name in table.schema.names if is_vector(name))
         )
 
     def compact(self) -> None:
@@ -158,7 +161,7 @@ class Catalog:
         with self._writing():
             if (table := self._open()) is None:
                 return
-            for name in (name for name in table.schema.names if name.startswith("vector_")):
+            for name in (name for name in table.schema.names if is_vector(name)):
                 if (
                     not _has_index(table, name)
                     and table.count_rows(f"{name} IS NOT NULL") >= self.settings.vector_index_rows
@@ -215,11 +218,20 @@ class Catalog:
     def _open_to_write(self) -> Any:
         table = self._open()
         if table is None:
-            table = self._connect().create_table(_TABLE, schema=_STORED)
+            table = self._connect().create_table(_TABLE, schema=STORED)
         # also where the first writer died between the two steps
         if _KEY_MARK not in (table.schema.field("digest").metadata or {}):
             table.set_unenforced_primary_key("digest")
         return table
+
+    def _widened(self, rows: pa.Table) -> Any:
+        """The table with room for all that the rows hold."""
+        table = stored_columns.grown(self._open_to_write(), rows)
+        if not stored_columns.must_retype(table, rows):
+            return table
+        anew = stored_columns.retyped(table, rows.schema.field(METADATA).type)
+        self._connect().create_table(_TABLE, data=anew, schema=anew.schema, mode="overwrite")
+        return self._open_to_write()
 
     def _connect(self) -> Any:
         import lancedb
@@ -227,63 +239,39 @@ class Catalog:
         return lancedb.connect(str(self.root))
 
 
-def row_hashes(rows: pa.Table) -> list[str]:
-    """SHA-256 of each row's content. Nulls are left out, so a new column changes only the rows that have a value in
-    it."""
-    plain = rows.select([name for name in rows.column_names if name != "row_hash" and not name.startswith("vector_")])
-    vectors = {
-        name: list(_vector_bytes(rows[name])) for name in sorted(rows.column_names) if name.startswith("vector_")
-    }
-    hashes = []
-    for index, row in enumerate(_dicts(plain)):
-        hasher = hashlib.sha256(
-            canonical_json({name: value for name, value in row.items() if value is not None}).encode(
-                "utf-8", "surrogatepass"
-            )
-        )
-        for name, values in vectors.items():
-            if (data := values[index]) is not None:
-                hasher.update(f"\n{name}:".encode())
-                hasher.update(data)
-        hashes.append(hasher.hexdigest())
-    return hashes
-
-
-def _dicts(table: pa.Table) -> Iterator[dict[str, Any]]:
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        yield from batch.to_pylist()
-
-
-def _vector_bytes(column: pa.ChunkedArray) -> Iterator[bytes | None]:
-    for chunk in column.chunks:
-        matrix_ND = (
-            pc.fill_null(chunk.flatten(), 0.0)
-            .to_numpy(zero_copy_only=False)
-            .astype("<f4")
-            .reshape(-1, chunk.type.list_size)
-        )
-        present, position = chunk.is_valid().to_pylist(), 0
-        for valid in present:  # flatten() leaves null vectors out
-            yield matrix_ND[position].tobytes() if valid else None
-            position += int(valid)
-
-
 def _checked(rows: pa.Table) -> pa.Table:
-    """The rows with their hashes, in the order of the stored schema."""
+    """The rows with their columns in order: those of every lake, measures, source fields, vectors."""
     if missing := [name for name in CATALOG_SCHEMA.names if name not in rows.column_names]:
         raise SchemaMismatch(f"catalog rows lack the columns {missing}; make them with `catalog.rows`")
-    vectors = [name for name in rows.column_names if name.startswith("vector_")]
-    if unknown := set(rows.column_names) - set(CATALOG_SCHEMA.names) - set(vectors) - {"row_hash"}:
+    measures = sorted(field.name for field in rows.schema if stored_columns.is_measure(field))
+    own = measures + [name for name in rows.column_names if name == METADATA]
+    own += sorted(name for name in rows.column_names if is_vector(name))
+    if unknown := set(rows.column_names) - set(CATALOG_SCHEMA.names) - set(own) - {"row_hash"}:
         raise SchemaMismatch(f"catalog rows have the unknown columns {sorted(unknown)}; make them with `catalog.rows`")
     if rows["digest"].null_count or pc.count_distinct(rows["digest"]).as_py() != rows.num_rows:
         raise ContractBroken(
             f"catalog rows: {rows.num_rows} rows hold {pc.count_distinct(rows['digest']).as_py()} distinct "
             f"digests and {rows['digest'].null_count} nulls; pass each digest once"
         )
-    rows = rows.select(CATALOG_SCHEMA.names + sorted(vectors)).cast(
-        pa.schema(list(CATALOG_SCHEMA) + [rows.schema.field(name) for name in sorted(vectors)])
+    return rows.select(CATALOG_SCHEMA.names + own).cast(
+        pa.schema(list(CATALOG_SCHEMA) + [rows.schema.field(name) for name in own])
     )
-    return rows.append_column(_STORED.field("row_hash"), pa.array(row_hashes(rows), pa.string()))
+
+
+def _hashed(rows: pa.Table) -> pa.Table:
+    return rows.append_column(STORED.field("row_hash"), pa.array(row_hashes(rows), pa.string()))
+
+
+def _with_old_vectors(table: Any, rows: pa.Table) -> pa.Table:
+    """The rows with what the table holds of encoders that made none of their vectors."""
+    old = [name for name in table.schema.names if is_vector(name) and name not in rows.column_names]
+    if not old or not rows.num_rows:
+        return rows
+    kept = stored_columns.sound_vectors(table, old, sorted(set(rows["modality"].to_pylist())))
+    place = pc.index_in(rows["digest"], value_set=kept["digest"].combine_chunks())
+    for name in old if kept.num_rows else []:
+        rows = rows.append_column(name, kept[name].combine_chunks().take(place))
+    return rows
 
 
 def _split(rows: pa.Table, stored: pa.Table, modalities: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -292,11 +280,8 @@ def _split(rows: pa.Table, stored: pa.Table, modalities: Sequence[str]) -> tuple
     new = rows.filter(pc.is_null(place))
     known, before = rows.filter(pc.is_valid(place)), stored.take(pc.drop_null(place))
     wins = []
-    for row, old in zip(
-        _dicts(known.select(["modality", "status", "row_hash"])),
-        _dicts(before.select(["modality", "status", "row_hash"])),
-        strict=True,
-    ):
+    compared = ["modality", "status", "row_hash"]
+    for row, old in zip(known.select(compared).to_pylist(), before.select(compared).to_pylist(), strict=True):
         stays = row["modality"] != old["modality"] and _preference(old, modalities) < _preference(row, modalities)
         wins.append(row["row_hash"] != old["row_hash"] and not stays)
     return new, known.filter(pa.array(wins, pa.bool_()))
@@ -305,20 +290,6 @@ def _split(rows: pa.Table, stored: pa.Table, modalities: Sequence[str]) -> tuple
 def _preference(row: dict[str, Any], modalities: Sequence[str]) -> tuple[int, int]:
     name = row["modality"]  # one that no table has any more gives way
     return STATUSES.index(row["status"]), modalities.index(name) if name in modalities else len(modalities)
-
-
-def _widen(table: Any, rows: pa.Table) -> Any:
-    """The table with a column for every vector of the rows; adding one rewrites nothing."""
-    for name in (name for name in rows.column_names if name.startswith("vector_")):
-        kind = rows.schema.field(name).type
-        if name not in table.schema.names:
-            table.add_columns(pa.field(name, pa.list_(pa.float32(), kind.list_size)))
-        elif table.schema.field(name).type.list_size != kind.list_size:
-            raise SettingsError(
-                f"column '{name}' holds {table.schema.field(name).type.list_size} dimensions, the rows bring "
-                f"{kind.list_size}; give the new revision of the encoder another name"
-            )
-    return table
 
 
 def _as_stored(rows: pa.Table, schema: pa.Schema) -> pa.Table:

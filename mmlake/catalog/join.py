@@ -8,6 +8,7 @@ smallest shard (where the table has a `shard` column), then the remaining column
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.catalog.settings import DEFAULTS, CatalogSettings
+from mmlake.catalog.source_fields import metadata_column
 from mmlake.contracts import made
 from mmlake.error_codes import CODES
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.records import ADMITTED, STATUSES
 
 NOT_JUDGED = "not_judged"  # the rule of rows that no verdict covers yet: visible, and kept out of every version
+METADATA = "metadata"  # the column of the source's own fields
 _STRINGS = pa.list_(pa.string())
 CATALOG_SCHEMA = pa.schema(
     [
@@ -61,6 +64,11 @@ def vector_column(encoder: str) -> str:
     return "vector_" + re.sub(r"[^a-z0-9]+", "_", encoder.lower()).strip("_")
 
 
+def is_vector(column: str) -> bool:
+    """Whether the catalog column holds an encoder's vectors."""
+    return column.startswith("vector_")
+
+
 def rows(
     items: pa.Table,
     tracks: pa.Table,
@@ -69,11 +77,16 @@ def rows(
     embeddings: pa.Table,
     *,
     modality: str,
+    measures: pa.Table | None = None,
+    measure_columns: Iterable[str] = (),
+    source_fields: pa.StructType | None = None,
     settings: CatalogSettings = DEFAULTS,
 ) -> pa.Table:
-    """One row per distinct digest of the items, sorted by digest: CATALOG_SCHEMA and one vector column per encoder, in
-    order of their names.
+    """One row per distinct digest of the items, sorted by digest: CATALOG_SCHEMA, the measures by name, `metadata`
+    where there are source fields, and one vector column per encoder, in order of their names.
 
+    measures: digest, measure and value; of the measures named by `measure_columns`, each is a column. An item that
+    several partitions measured has the smallest number.
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
@@ -97,6 +110,11 @@ def rows(
         {field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA},
         schema=CATALOG_SCHEMA,
     )
+    for name, numbers in _measured(measures, digests, sorted(measure_columns)).items():
+        table = table.append_column(name, numbers)
+    if source_fields is not None:
+        cells = metadata_column(item["metadata_json"].to_pylist(), source_fields, max_chars=settings.text_chars)
+        table = table.append_column(METADATA, cells)
     for name, vectors in _vectors(embeddings, digests).items():
         table = table.append_column(name, vectors)
     return table
@@ -237,6 +255,17 @@ def _pictures(track: pa.Table, digests: pa.Array, modality: str) -> dict[str, pa
         digests if modality == "image" else pa.array([frame[0] if frame else None for frame in frames], pa.string())
     )
     return {"keyframe_digests": pa.array(frames, _STRINGS), "preview_digest": previews}
+
+
+def _measured(measures: pa.Table | None, digests: pa.Array, names: list[str]) -> dict[str, pa.Array]:
+    """A column per measure, null where the item has none of that name."""
+    columns = {name: pa.nulls(len(digests), pa.float64()) for name in names}
+    if measures is None:
+        return columns
+    for name in names:
+        mine = measures.filter(pc.equal(measures["measure"], name)).group_by("digest").aggregate([("value", "min")])
+        columns[name] = _finite(_aligned(mine, digests, "value_min"))
+    return columns
 
 
 def _vectors(embeddings: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mmlake.catalog.join import CATALOG_SCHEMA, vector_column
+from mmlake.catalog.join import CATALOG_SCHEMA, METADATA, is_vector, vector_column
 from mmlake.errors import SettingsError
 
 _FUSION_K = 60  # Cormack, Clarke, Buettcher 2009: the constant of reciprocal rank fusion
@@ -31,12 +31,21 @@ class Query:
 
 def no_rows() -> pa.Table:
     """A search result without rows."""
-    return _result_schema(CATALOG_SCHEMA.names).empty_table()
+    return _result_schema(CATALOG_SCHEMA).empty_table()
 
 
 def readable(table: Any) -> list[str]:
     """The columns that a person reads: all but vectors and the row hash."""
-    return [name for name in table.schema.names if not name.startswith("vector_") and name != "row_hash"]
+    return [name for name in table.schema.names if not is_vector(name) and name != "row_hash"]
+
+
+def filterable(table: Any) -> list[str]:
+    """What a condition may name, the source fields behind the columns."""
+    columns = [name for name in readable(table) if name != METADATA]
+    fields = table.schema.field(METADATA).type if METADATA in table.schema.names else ()
+    return columns + [
+        f"{METADATA}.{field.name if field.name.isidentifier() else f'`{field.name}`'}" for field in fields
+    ]
 
 
 def run(table: Any, query: Query) -> pa.Table:
@@ -55,7 +64,7 @@ def run(table: Any, query: Query) -> pa.Table:
         return _by_filter(table, where, query.limit)
     rows = {row["digest"]: row for side in sides for row in side}
     scores = _fused(sides) if len(sides) == 2 else {row["digest"]: row["_similarity"] for row in sides[0]}
-    return _ranked(rows, scores, query.limit, readable(table))
+    return _ranked(rows, scores, query.limit, _shape(table))
 
 
 def checked(table: Any, where: str | None) -> str | None:
@@ -70,7 +79,7 @@ def checked(table: Any, where: str | None) -> str | None:
         try:
             table.search().where(spelling).limit(1).explain_plan()
         except (RuntimeError, ValueError):
-            names = ", ".join(name for name in readable(table))
+            names = ", ".join(filterable(table))
             raise SettingsError(
                 f"the filter {where[:200]!r} is not a SQL condition over the catalog; its columns are {names}; "
                 "text stands in single quotes"
@@ -80,7 +89,7 @@ def checked(table: Any, where: str | None) -> str | None:
 
 def encoder_column(table: Any, encoder: str | None) -> str:
     """The vector column of the encoder; the only one there is, where no encoder is named."""
-    columns: list[str] = [name for name in table.schema.names if name.startswith("vector_")]
+    columns: list[str] = [name for name in table.schema.names if is_vector(name)]
     if encoder is None and len(columns) == 1:
         return str(columns[0])
     known = ", ".join(name.removeprefix("vector_") for name in sorted(columns)) or "none"
@@ -126,11 +135,11 @@ def _by_filter(table: Any, where: str | None, limit: int) -> pa.Table:
     search = table.search().select(["digest"])
     digests = sorted((search.where(where) if where else search).limit(None).to_arrow()["digest"].to_pylist())[:limit]
     if not digests:
-        return _result_schema(readable(table)).empty_table()
+        return _result_schema(_shape(table)).empty_table()
     among = "digest IN (" + ", ".join(f"'{digest}'" for digest in digests) + ")"
     found = table.search().select(readable(table)).where(among).limit(None).to_arrow().to_pylist()
     rows = {row["digest"]: row for row in found}
-    return _table([_shown(rows[digest], None) for digest in digests], readable(table))
+    return _table([_shown(rows[digest], None) for digest in digests], _shape(table))
 
 
 def _best_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -145,9 +154,9 @@ def _fused(sides: list[list[dict[str, Any]]]) -> dict[str, float]:
     return scores
 
 
-def _ranked(rows: dict[str, dict[str, Any]], scores: dict[str, float], limit: int, columns: list[str]) -> pa.Table:
+def _ranked(rows: dict[str, dict[str, Any]], scores: dict[str, float], limit: int, shape: pa.Schema) -> pa.Table:
     best = sorted(scores, key=lambda digest: (-scores[digest], digest))[:limit]
-    return _table([_shown(rows[digest], scores[digest]) for digest in best], columns)
+    return _table([_shown(rows[digest], scores[digest]) for digest in best], shape)
 
 
 def _shown(row: dict[str, Any], score: float | None) -> dict[str, Any]:
@@ -155,12 +164,15 @@ def _shown(row: dict[str, Any], score: float | None) -> dict[str, Any]:
     return row | {"cluster_score": row["score"], "score": score}
 
 
-def _result_schema(columns: list[str]) -> pa.Schema:
-    fields = [CATALOG_SCHEMA.field(name) for name in columns]
+def _shape(table: Any) -> pa.Schema:
+    return pa.schema([table.schema.field(name).with_metadata({}) for name in readable(table)])
+
+
+def _result_schema(shape: pa.Schema) -> pa.Schema:
     return pa.schema(
-        [pa.field("cluster_score", field.type) if field.name == "score" else field for field in fields] + [_SCORE]
+        [pa.field("cluster_score", field.type) if field.name == "score" else field for field in shape] + [_SCORE]
     )
 
 
-def _table(rows: list[dict[str, Any]], columns: list[str]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=_result_schema(columns))
+def _table(rows: list[dict[str, Any]], shape: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=_result_schema(shape))

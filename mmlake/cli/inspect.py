@@ -45,7 +45,9 @@ def search(
     where: Annotated[
         str | None,
         typer.Option(
-            "--where", help="SQL condition over catalog columns, such as \"status = 'ok' AND duration_s > 5\"."
+            "--where",
+            help="SQL condition over columns, measures and source fields of the catalog, such as "
+            "\"status = 'ok' AND snr_db > 10\".",
         ),
     ] = None,
     modality: Annotated[str | None, typer.Option("--modality", help="Only text, image, video or audio.")] = None,
@@ -60,7 +62,7 @@ def search(
     """Search the catalog by words (full text and meaning), by example, by SQL, or by all of these together.
 
     Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`,
-    `mmlake search --where "status = 'quarantined'"`
+    `mmlake search --where "snr_db > 10"`, `mmlake search --where "metadata.label = 'cat'"`
     """
     opened = open_lake(lake, settings)
     rows = _search(

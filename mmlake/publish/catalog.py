@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+
+import pyarrow as pa
+
 from mmlake import catalog, contracts
 from mmlake.lake import Lake
+from mmlake.parts import measure_columns
 from mmlake.progress import Advance, silent
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 SLOT = Slot("catalog", "all")
 _ROW_TABLES = ("items", "tracks", "verdicts", "embeddings")
+_LOG = logging.getLogger(__name__)
 
 
 def catalog_inputs(lake: Lake) -> dict[str, str]:
     """Data versions of everything that the catalog is joined from."""
     inputs = {}
     for modality in lake.parts.modalities:
-        for table in _ROW_TABLES:
+        for table in (*_ROW_TABLES, "measures"):
             inputs[f"{modality}/{table}"] = joint_version(lake.tables.stamps(table, modality))
         clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
         inputs[f"{modality}/duplicate_clusters"] = clusters.data_version if clusters else ""
@@ -34,7 +40,8 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
     where one is missing or too many."""
     started = Stopwatch()
     inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
-    for modality in lake.parts.modalities:
+    fields, left_out = _source_fields(lake)
+    for modality, row in lake.parts.modalities.items():
         items, tracks, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
         rows = catalog.rows(
             items,
@@ -43,6 +50,9 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
             lake.tables.read(Slot("duplicate_clusters", modality)),
             embeddings,
             modality=modality,
+            measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
+            measure_columns=measure_columns(row),
+            source_fields=fields,
         )
         contracts.same_keys(
             f"{modality}: items -> catalog", contracts.digests(items), rows.column("digest").to_pylist()
@@ -51,6 +61,7 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
             counts[name] = counts.get(name, 0) + count
         expected |= set(rows.column("digest").to_pylist())
         advance(rows.num_rows)
+    counts["source_fields_left_out"] = left_out
     counts["removed"] = lake.catalog.remove_absent(expected)
     lake.catalog.compact()
     held = lake.catalog.read(["digest"]).column("digest").to_pylist()
@@ -69,3 +80,16 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         **started.fields(),
     )
     return lake.tables.mark(SLOT, stamp)
+
+
+def _source_fields(lake: Lake) -> tuple[pa.StructType | None, int]:
+    """The source fields of all items that have bytes, with one type over the lake, and how many are left out."""
+    types = catalog.FieldTypes()
+    for modality in lake.parts.modalities:
+        for _, items in lake.tables.scan("items", modality, columns=["digest", "metadata_json"]):
+            types.add(items.filter(items.column("digest").is_valid()).column("metadata_json").to_pylist())
+    struct, left_out = types.struct()
+    if left_out:
+        kept = 0 if struct is None else struct.num_fields
+        _LOG.info("catalog: %d source fields are columns, %d are left out (docs/catalog.md)", kept, left_out)
+    return struct, left_out

@@ -49,6 +49,7 @@ class Measurement:
     take: Callable[[Subject], Measures]  # at module level: worker processes import it by its name
     blobs: Callable[[Track], list[Digest]] = no_blobs  # what is read whole
     needs_file: bool = False  # whether the item's own bytes are wanted as a local file
+    revision: str = "1"  # of the function; counted up when it gives other numbers, which makes the measures stale
     plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
 
     @contextmanager
@@ -83,6 +84,7 @@ class Scorer:
             take=partial(_scored, self.load, self.name),
             blobs=self.blobs,
             needs_file=self.needs_file,
+            revision=self.revision,
             plugin=self.plugin,
         )
 

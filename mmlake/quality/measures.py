@@ -22,6 +22,7 @@ from mmlake.records import signed
 from mmlake.store import Blobs
 
 _SLICE_ROWS = 256  # tracks held as Python objects at once
+_COUNTED = ("measures", "1")  # producer and revision of the number of failures: this step
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class _Measured:
     """What became of one item."""
 
     measures: Measures = field(default_factory=dict)
+    takers: list[tuple[str, str]] = field(default_factory=list)  # (producer, revision) of each measure
     failures: list[Failure] = field(default_factory=list)
 
 
@@ -69,6 +71,7 @@ def measure(
                 items[track["digest"]].failures.append(made)
             elif made.keys() == set(measurement.measures):
                 items[track["digest"]].measures |= made
+                items[track["digest"]].takers += [(name, measurement.revision)] * len(made)
             else:
                 raise ContractBroken(
                     f"measurement {name!r} gave {sorted(made)} for {track['digest']}, its row says "
@@ -104,16 +107,20 @@ def _table(items: dict[str, _Measured]) -> pa.Table:
     digests: list[str] = []
     names: list[str] = []
     values: list[float | None] = []
+    takers: list[tuple[str, str]] = []
     failures: list[Failure | None] = []
     for digest, item in items.items():
         digests += [digest] * (1 + len(item.measures))
         names += [NUM_FAILURES, *item.measures]
         values += [float(len(item.failures)), *item.measures.values()]
+        takers += [_COUNTED, *item.takers]
         failures += [item.failures[0] if item.failures else None, *[None] * len(item.measures)]
     columns: dict[str, Sequence[Any]] = {
         "digest": digests,
         "measure": names,
         "value": values,
+        "producer": [producer for producer, _ in takers],
+        "revision": [revision for _, revision in takers],
         **contracts.failure_columns(failures),
     }
     return schemas.conform(schemas.MEASURES, schemas.from_columns(schemas.MEASURES, columns))

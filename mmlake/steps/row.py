@@ -105,7 +105,8 @@ def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
 
 def _measuring(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     row = lake.parts.modality(modality)
-    revisions = {f"scorers/{one.name}": one.revision for one in row.scorers}
+    revisions = {f"measurements/{one.name}": one.revision for one in row.measurements}
+    revisions |= {f"scorers/{one.name}": one.revision for one in row.scorers}
     return parts.steering([*row.measurements, *row.scorers]) | revisions
 
 

@@ -248,10 +248,11 @@ def test_a_cut_off_upsert_converges_when_run_again(tmp_path, monkeypatch) -> Non
     """Whatever step a writer dies in, readers see whole rows and the next run completes the table."""
     table = simple("x", "y", vectors={"x": [1.0, 0.0]})
     (whole := Catalog(tmp_path / "whole")).upsert(table)
-    for step in ("_widen", "_columns", "_as_stored", "_index_text"):
+    steps = ("columns.grown", "catalog._with_old_vectors", "catalog._columns", "catalog._as_stored")
+    for step in (*steps, "catalog._index_text"):
         catalog = Catalog(tmp_path / step)
         with monkeypatch.context() as patch:
-            patch.setattr(f"mmlake.catalog.catalog.{step}", _dies)
+            patch.setattr(f"mmlake.catalog.{step}", _dies)
             with pytest.raises(KeyboardInterrupt):
                 catalog.upsert(table)
         catalog.upsert(table)

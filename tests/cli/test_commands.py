@@ -94,6 +94,16 @@ def test_search_by_sql_filters(lake: Path) -> None:
     assert [row["rule"] for row in rows] == ["text_too_short"]
 
 
+def test_search_by_a_measure_needs_no_words_and_shows_its_number(lake: Path) -> None:
+    rows = read("search", "--where", "min_side_px >= 1", "--lake", lake)
+    assert rows and all(row["min_side_px"] >= 1 and row["modality"] in ("image", "video") for row in rows)
+
+
+def test_a_wrong_column_is_answered_with_those_there_are(lake: Path) -> None:
+    with pytest.raises(SettingsError, match="its columns are digest, .*snr_db"):
+        call("search", "--where", "sharpness > 1", "--lake", lake)
+
+
 def test_a_search_for_nothing_says_what_to_give(lake: Path) -> None:
     with pytest.raises(MmlakeError, match="--like FILE"):
         call("search", "--lake", lake)

@@ -87,8 +87,15 @@ def lake(root: Path) -> Tables:
         tables,
         Slot("measures", "image", "s1"),
         [
-            {"digest": BLURRED, "measure": "sharpness", "value": 3.0, "status": "ok"},
-            {"digest": BLURRED, "measure": "entropy_bits", "value": None, "status": "ok"},
+            {"digest": BLURRED, "measure": "sharpness", "value": 3.0, "status": "ok", "producer": "p", "revision": "1"},
+            {
+                "digest": BLURRED,
+                "measure": "entropy_bits",
+                "value": None,
+                "status": "ok",
+                "producer": "p",
+                "revision": "1",
+            },
         ],
     )
     finding = {"rule": "blurred", "severity": "P1", "error_code": 4203, "reason": "sharpness=3 not in [20, inf)"}

@@ -19,12 +19,13 @@ DIGEST = "a" * 64
 RULES = {name: row.rules for name, row in MODALITIES.items()}
 ALL_RULES = [rule for rules in RULES.values() for rule in rules]
 TEXT = MODALITIES["text"].measurements
+MADE = {"status": "ok", "producer": "p", "revision": "1"}
 
 
 def measured(**values: float | None) -> pa.Table:
     return schemas.from_rows(
         schemas.MEASURES,
-        [{"digest": DIGEST, "measure": name, "value": value, "status": "ok"} for name, value in values.items()],
+        [{"digest": DIGEST, "measure": name, "value": value} | MADE for name, value in values.items()],
     )
 
 

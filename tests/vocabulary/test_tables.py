@@ -29,6 +29,7 @@ def rows(count: int, *, value: float = 1.5) -> pa.Table:
         MEASURES,
         [
             {"digest": digest_of(number.to_bytes(4, "big")), "measure": "min_side_px", "value": value, "status": "ok"}
+            | {"producer": "image", "revision": "1"}
             for number in range(count)
         ],
     )
@@ -125,7 +126,7 @@ def test_columns_are_read_in_the_order_asked_for(tables) -> None:
 
 def test_a_column_that_the_table_does_not_have_is_named(tables) -> None:
     tables.write(SLOT, MEASURES, rows(5), **MADE)
-    with pytest.raises(SchemaMismatch, match=r"image/measures.* has no columns \['unit'\] .schema v2.; re-materialize"):
+    with pytest.raises(SchemaMismatch, match=r"image/measures.* has no columns \['unit'\] .schema v3.; re-materialize"):
         tables.read(SLOT, columns=["digest", "unit"])
 
 
@@ -160,7 +161,8 @@ def test_rows_that_share_a_key_are_refused_with_counts(tables) -> None:
 
 
 def test_half_a_key_may_repeat(tables) -> None:
-    table = from_rows(MEASURES, [{"digest": "d", "measure": name, "status": "ok"} for name in "ab"])
+    taken = {"status": "ok", "producer": "p", "revision": "1"}
+    table = from_rows(MEASURES, [{"digest": "d", "measure": name} | taken for name in "ab"])
     assert tables.write(SLOT, MEASURES, table, **MADE).num_rows == 2
 
 

@@ -65,6 +65,12 @@ def test_wrong_rows_are_refused_with_plugin_row_and_expectation(case):
         assemble([acme(**rows)])
 
 
+def test_a_measure_with_the_name_of_a_catalog_column_is_refused_with_both():
+    plugin = Plugin(name="cluster", version="2", scorers=(replace(SCORE, name="cluster_size"),))
+    with pytest.raises(SettingsError, match=r"'cluster_size' of 'cluster_size \(cluster==2\)'.* column 'cluster_size'"):
+        assemble([plugin])
+
+
 @pytest.mark.parametrize(("name", "version"), [("Acme", "1"), ("acme-x", "1"), ("acme", ""), ("acme", "1 0")])
 def test_a_plugin_that_rows_could_not_name_is_refused(name, version):
     with pytest.raises(SettingsError, match="a plugin has the (name|version)"):
