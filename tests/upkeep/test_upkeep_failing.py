@@ -13,6 +13,7 @@ from mmlake.retries import Retries
 from mmlake.steps import ROW_STEPS, is_current, run_step
 from mmlake.tables import Slot
 from mmlake.upkeep import failed_rows, repair_blobs, request_retries
+from tests.stamp_clock import Clock
 
 
 def test_every_unreadable_row_is_a_letter_and_nothing_else(done) -> None:
@@ -64,22 +65,6 @@ def test_a_retry_reads_the_failed_row_and_no_other(own, monkeypatch: pytest.Monk
     assert lake.tables.read(slot).equals(before)
     assert made.stamp.data_version == lake.tables.stamp(slot).data_version
     assert is_current(ROW_STEPS["items"], lake, slot.modality, slot.shard)
-
-
-class Clock:
-    """Stamps of one minute after another, in a year that no test sees."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.minute = 0
-        monkeypatch.setattr("mmlake.tables.Stopwatch.fields", self.fields)
-
-    def fields(self, **spent: float) -> dict[str, object]:
-        self.minute += 1
-        return {"seconds": 0.0, "cpu_seconds": 0.0, "written_at": self.now}
-
-    @property
-    def now(self) -> str:
-        return f"2099-01-01T00:{self.minute:02d}:00+00:00"
 
 
 def test_a_second_failure_is_counted_and_the_first_is_remembered(own, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from mmlake.publish.dead_letters import recheck_dead_letters
 from mmlake.tables import Slot
 from mmlake.upkeep import failed_rows, request_retries
 from tests import make
+from tests.stamp_clock import Clock
 
 VICTIM = make.picture(1)
 SLOT = Slot("fingerprints", "image", "image/a.tar")
@@ -109,6 +110,7 @@ def test_an_item_that_fails_in_two_tiers_is_a_row_of_each_and_one_letter_that_on
 
 
 def test_a_try_that_fails_in_both_tiers_again_is_one_attempt(tmp_path, monkeypatch):
+    Clock(monkeypatch)
     monkeypatch.setattr(image, "fingerprint", fails(image.fingerprint, ValueError("torn")))
     lake = lake_of(tmp_path, second=fails(sizes, ValueError("torn")))
     run(lake)
