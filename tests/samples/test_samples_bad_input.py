@@ -43,6 +43,17 @@ def test_a_caption_without_a_picture_is_a_sample_that_nothing_leads(files: dict[
     assert [sample["modality"] for sample in found.samples] == [None, "image"][: len(found.samples)]
 
 
+def test_dialogues_about_a_picture_are_its_captions_and_one_without_is_a_document(tmp_path: Path) -> None:
+    records = [
+        *dialogue(1, "A bus."),
+        *dialogue(2, "White."),
+        {"id": "q3", "conversations": dialogue(3, "No.")[0]["conversations"]},
+    ]
+    found = landed(tmp_path, {"p/mix.json": packed(records), "p/0.png": png(0)})
+    kinds = sorted((sample["modality"], [part["role"] for part in sample["parts"]]) for sample in found.samples)
+    assert kinds == [("image", ["media", "caption", "caption"]), ("text", ["document"])]
+
+
 @pytest.mark.parametrize(
     "files",
     [

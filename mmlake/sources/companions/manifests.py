@@ -73,11 +73,12 @@ class Manifest(FileTable):
         return self.entry in placement.companions_of(directory)
 
     def texts(self, fields: dict[str, Any], present: set[str]) -> list[TextField]:
-        """The texts of a record; where it has no other, its dialogue, also next to media: that is what it was written
-        for."""
+        """The texts of a record; where it has no other, its dialogue: next to media it says something of them, as a
+        caption does, and is a document else."""
         found = super().texts(fields, present)
         dialogue = dialogue_of(fields, settings=self.reading.settings) if not found else None
-        return [TextField(dialogue[0], None, dialogue[1], "document", is_kept=True)] if dialogue is not None else found
+        role = "caption" if present else "document"
+        return [TextField(dialogue[0], None, dialogue[1], role, is_kept=True)] if dialogue is not None else found
 
     def is_outside(self, path: str) -> bool:
         """As for every such file; besides, paths with the letter of a drive."""

@@ -73,10 +73,10 @@ def test_a_picture_has_the_dialogues_of_all_of_its_records(tmp_path, place, name
     assert sorted(described(rows)) == sorted(
         [
             (f"d/{place}coco/train2017/000000033471", "image", "media", None, f"{first}\n{second}"),
-            (f"d/{place}coco/train2017/000000033471", "text", "document", None, first),
-            (f"d/{place}coco/train2017/000000033471", "text", "document", None, second),
+            (f"d/{place}coco/train2017/000000033471", "text", "caption", None, first),
+            (f"d/{place}coco/train2017/000000033471", "text", "caption", None, second),
             (f"d/{place}gqa/images/2", "image", "media", None, third),
-            (f"d/{place}gqa/images/2", "text", "document", None, third),
+            (f"d/{place}gqa/images/2", "text", "caption", None, third),
             (f"d/{name}/wgByO4Y_0", "text", "document", None, "human: Write a poem.\n\ngpt: Roses are red."),
         ]
     )
