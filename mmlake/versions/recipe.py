@@ -49,10 +49,16 @@ class Recipe:
                 raise SettingsError(f"recipe '{self.name}': {field} holds {strangers}, expected some of {list(known)}")
 
     @property
+    def judges(self) -> bool:
+        """Whether verdicts change what the version holds."""
+        return self.weighted or set(self.statuses) != set(STATUSES[:-1])
+
+    @property
     def sections(self) -> tuple[str, ...]:
         """Sections of the settings that verdicts and duplicates depend on, where the recipe reads them."""
-        judges = self.weighted or set(self.statuses) != set(STATUSES[:-1])
-        return (("quality",) if judges else ()) + (("dedup",) if {"near", "semantic"} & set(self.drop_tiers) else ())
+        return (("quality",) if self.judges else ()) + (
+            ("dedup",) if {"near", "semantic"} & set(self.drop_tiers) else ()
+        )
 
     def denied_licence(self, licences: Sequence[str]) -> str | None:
         """The first licence, by name, that keeps an item out; None where all are admitted. An item without any

@@ -60,6 +60,8 @@ EXCLUDED = pa.schema(
 CATALOG_COLUMNS = (
     "digest", "modality", "status", "rule", "reason", "weight", "licences", "sources", "tier", "survivor",
 )  # fmt: skip
+# a finding of sound and film that says nothing of them, but of the transcript next to them
+WRONG_TRANSCRIPT = "wrong_transcript"
 MISSING, NO_LEAD, EXACT = "part:missing", "sample:no_lead", "tier:exact"
 
 
@@ -89,6 +91,8 @@ def select(
     at_P = known.places(parts)
     causes_P, details_P = _causes(parts, at_P, known, recipe)
     leads_P = _is_in(parts["role"], LEADING_ROLES)
+    if recipe.judges:
+        _mask_wrong_transcripts(parts, leads_P, at_P, known, causes_P, details_P)
     kept_P = np.array([cause is None for cause in causes_P], dtype=bool)
     outs = _Outs(samples, parts, leads_P, kept_P, causes_P, details_P)
     outs.without_lead()
@@ -214,6 +218,26 @@ def _causes(
         causes.append(cause)
         details.append(detail)
     return causes, details
+
+
+def _mask_wrong_transcripts(
+    parts: _Parts,
+    leads_P: np.ndarray,
+    at_P: np.ndarray,
+    known: _Known,
+    causes_P: list[str | None],
+    details_P: list[str | None],
+) -> None:
+    """Give transcripts whose medium was found to say something else that finding as their cause."""
+    rules, reasons = known.rows["rule"], known.rows["reason"]
+    wrong_C = pc.fill_null(pc.equal(rules, WRONG_TRANSCRIPT), False).to_numpy()
+    doubting_P = leads_P & (at_P >= 0)
+    doubting_P[doubting_P] = wrong_C[at_P[doubting_P]]
+    doubts = {int(parts.owner_P[at]): int(at_P[at]) for at in np.flatnonzero(doubting_P)}
+    if doubts:
+        for at in np.flatnonzero(_is_in(parts["role"], ("transcript",))).tolist():
+            if causes_P[at] is None and (lead := doubts.get(int(parts.owner_P[at]))) is not None:
+                causes_P[at], details_P[at] = f"rule:{WRONG_TRANSCRIPT}", reasons[lead].as_py()
 
 
 class _Outs:

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmlake.errors import ContractBroken
+from mmlake.modalities import MODALITIES
 from mmlake.versions import RECIPES
+from mmlake.versions.selection import WRONG_TRANSCRIPT
 from tests.versions.sample_rows import CURATED, caption, catalog_row, chosen, many, name, part, picture, sample
 
 
@@ -51,6 +53,26 @@ def test_a_part_that_fails_is_masked_and_its_sample_stays(fields: dict, cause: s
     assert kept(selection) == [[name(1), name(2), name(4)]]
     assert out(selection) == [(name(3), cause, False)]
     assert [one["position"] for one in selection.samples["parts"][0].as_py()] == [0, 1, 3]
+
+
+def test_a_transcript_that_its_sound_does_not_say_is_masked_and_the_sound_stays() -> None:
+    rule = {"status": "flagged", "rule": WRONG_TRANSCRIPT, "reason": "transcript_match=0.03", "weight": 0.5}
+    rows = [catalog_row(1, modality="audio", **rule), catalog_row(2), catalog_row(3, modality="audio"), catalog_row(4)]
+    sound = {"modality": "audio", "content_type": "audio/flac"}
+    said = {"role": "transcript"}
+    samples = [sample(picture(n, **sound), part(n + 1, **said), caption(4)) for n in (1, 3)]
+    selection = chosen(rows, samples)
+    assert kept(selection) == sorted([[name(1), name(4)], [name(3), name(4), name(4)]])
+    (row,) = selection.excluded.to_pylist()
+    assert (row["digest"], row["cause"], row["detail"], row["is_whole"]) == (
+        name(2), "rule:wrong_transcript", "transcript_match=0.03", False,
+    )  # fmt: skip
+    assert chosen(rows, samples, RECIPES["everything"]).excluded.num_rows == 0
+
+
+def test_the_rule_that_masks_transcripts_is_one_of_sound_and_of_film() -> None:
+    for modality in ("audio", "video"):
+        assert WRONG_TRANSCRIPT in {rule.name for rule in MODALITIES[modality].rules}
 
 
 def test_a_caption_is_no_duplicate_whatever_the_catalog_says_of_its_text() -> None:
