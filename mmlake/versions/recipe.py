@@ -56,9 +56,9 @@ class Recipe:
     @property
     def sections(self) -> tuple[str, ...]:
         """Sections of the settings that verdicts and duplicates depend on, where the recipe reads them."""
-        return (("quality",) if self.judges else ()) + (
-            ("dedup",) if {"near", "semantic"} & set(self.drop_tiers) else ()
-        )
+        # what aligning finds of a transcript is judged as well
+        judged = ("align", "quality") if self.judges else ()
+        return judged + (("dedup",) if {"near", "semantic"} & set(self.drop_tiers) else ())
 
     def denied_licence(self, licences: Sequence[str]) -> str | None:
         """The first licence, by name, that keeps an item out; None where all are admitted. An item without any

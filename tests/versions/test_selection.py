@@ -150,6 +150,12 @@ def test_everything_does_not_depend_on_verdicts() -> None:
     assert both[0].excluded.num_rows == both[1].excluded.num_rows == 0
 
 
+def test_a_version_names_the_settings_that_its_recipe_depends_on_and_no_others() -> None:
+    assert RECIPES["everything"].sections == ()
+    assert RECIPES["curated"].sections == ("align", "quality", "dedup")
+    assert replace(CURATED, drop_tiers=("exact",)).sections == ("align", "quality")
+
+
 def test_a_digest_twice_in_the_catalog_breaks_the_contract() -> None:
     with pytest.raises(ContractBroken, match="twice"):
         chosen([catalog_row(1), catalog_row(1)])
