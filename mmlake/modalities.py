@@ -13,7 +13,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mmlake.dedup import Tier, tiers_of
-from mmlake.preprocess import AUDIO_DECODER, IMAGE_DECODER, TEXT_DECODER, VIDEO_DECODER, Decoder, alignments
+from mmlake.preprocess import (
+    AUDIO_DECODER,
+    FILM_SPLITTER,
+    IMAGE_DECODER,
+    RECORDING_SPLITTER,
+    TEXT_DECODER,
+    VIDEO_DECODER,
+    Decoder,
+    Splitter,
+    alignments,
+)
 from mmlake.quality import (
     AUDIO_MEASUREMENTS,
     AUDIO_RULES,
@@ -38,6 +48,8 @@ class Modality:
     decoder: Decoder  # preprocess: an item's bytes to columns of `tracks`
     # preprocess: tracks to `alignments`, transcripts laid on their sound; None where nothing is spoken
     aligner: Callable[..., pa.Table] | None = None
+    # preprocess: how long items are cut to `units`; None where every item is one
+    splitter: Splitter | None = None
     measurements: tuple[Measurement, ...]  # quality: the numbers that rules judge
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
@@ -76,6 +88,7 @@ MODALITIES: dict[str, Modality] = {
             description="moving pictures, with or without sound",
             decoder=VIDEO_DECODER,
             aligner=alignments,
+            splitter=FILM_SPLITTER,
             measurements=VIDEO_MEASUREMENTS,
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
@@ -87,6 +100,7 @@ MODALITIES: dict[str, Modality] = {
             description="sound files",
             decoder=AUDIO_DECODER,
             aligner=alignments,
+            splitter=RECORDING_SPLITTER,
             measurements=AUDIO_MEASUREMENTS,
             rules=AUDIO_RULES,
             tiers=tiers_of("audio"),

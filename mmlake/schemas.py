@@ -2,7 +2,7 @@
 
 What a schema says is checked on every write; what rows must fulfil between two tables is in `contracts.py`.
 Units are in the column name, and in the field metadata where a name cannot carry them.
-Every table but `items` has one row per distinct digest of its partition (or several where `key` has more columns).
+Every table from `units` on has one row per distinct unit (or several where `key` has more columns).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mmlake.sample_schema import SAMPLES
 from mmlake.table_schema import TableSchema, optional, required
 
 _STRINGS = pa.list_(pa.string())
-TRACKS, ALIGNMENTS = track_schemas.TRACKS, track_schemas.ALIGNMENTS
+TRACKS, ALIGNMENTS, UNITS = track_schemas.TRACKS, track_schemas.ALIGNMENTS, track_schemas.UNITS
 
 ITEMS = TableSchema(
     name="items",
@@ -238,6 +238,7 @@ TABLES: dict[str, TableSchema] = {
         BLOBS,
         TRACKS,
         ALIGNMENTS,
+        UNITS,
         MEASURES,
         VERDICTS,
         FINGERPRINTS,

@@ -22,7 +22,7 @@ from mmlake.embed import EmbedSettings
 from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
 from mmlake.plugins import PluginSettings
-from mmlake.preprocess import AlignSettings, PreprocessSettings
+from mmlake.preprocess import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.quality import QualitySettings
 from mmlake.records import canonical_json, digest_of
 from mmlake.remote.settings import RemoteSettings
@@ -38,6 +38,7 @@ class Settings:
     sources: SourceSettings = field(default_factory=SourceSettings)
     preprocess: PreprocessSettings = field(default_factory=PreprocessSettings)
     align: AlignSettings = field(default_factory=AlignSettings)
+    units: UnitSettings = field(default_factory=UnitSettings)
     quality: QualitySettings = field(default_factory=QualitySettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)
     embed: EmbedSettings = field(default_factory=EmbedSettings)

@@ -1,4 +1,4 @@
-"""The schemas of the preprocess stage: what decoding gives, and transcripts laid on their sound."""
+"""The schemas of the preprocess stage: what decoding gives, transcripts laid on their sound, units."""
 
 from __future__ import annotations
 
@@ -128,6 +128,36 @@ ALIGNMENTS = TableSchema(
                 "confidence", pa.float64(), "that the sound says the transcript, 0..1; null where it cannot be judged"
             ),
             required("words", pa.list_(_WORD), "in order of time; empty where the transcript does not match"),
+        ]
+    ),
+)
+
+UNITS = TableSchema(
+    name="units",
+    version=1,
+    key=("parent_digest", "position"),
+    arrow=pa.schema(
+        [
+            required(
+                "digest",
+                pa.string(),
+                "names the unit: the item's own where it is whole, else SHA-256 of canonical JSON {axis, end, kind, "
+                "parent, producer, start}",
+            ),
+            required("parent_digest", pa.string(), "the item that holds it"),
+            required("position", pa.int32(), "order within the item, from 0, gaps included"),
+            required("kind", pa.string(), "whole; clip, a span of a film; segment, a span of a recording; gap"),
+            optional("gap", pa.string(), "why it is no unit: silence, static or too_short; null for units"),
+            optional("axis", pa.string(), "us, microseconds from the item's beginning; null for texts and pictures"),
+            optional("start", pa.int64(), "on the axis"),
+            optional("end", pa.int64(), "on the axis; the next one starts here"),
+            optional("start_frame", pa.int32(), "spans of films: the first frame, in the order of showing, from 0"),
+            optional("end_frame", pa.int32(), "spans of films: the frame behind the last"),
+            required("producer", pa.string(), "what cut it, name@revision; whole where nothing did"),
+            required("role", pa.string()),
+            required("status", pa.string(), "ok or unreadable"),
+            optional("error_code", pa.int32(), "key of the error catalogue, where status is unreadable"),
+            optional("error", pa.string(), "reason, where status is unreadable"),
         ]
     ),
 )

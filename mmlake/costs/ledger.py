@@ -20,6 +20,7 @@ _ORDER = (
     "blobs",
     "tracks",
     "alignments",
+    "units",
     "measures",
     "verdicts",
     "fingerprints",

@@ -18,22 +18,33 @@ from mmlake.preprocess.decoding import (
     Decoder,
     Encoded,
 )
-from mmlake.preprocess.settings import AlignSettings, PreprocessSettings
+from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
 from mmlake.preprocess.tracks import tracks
+from mmlake.preprocess.unit_tracks import GAP, WHOLE, unit_tracks
+from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, check_tiling, units
 
 __all__ = [
     "AUDIO_DECODER",
+    "FILM_SPLITTER",
+    "GAP",
     "IMAGE_DECODER",
     "RECOGNIZERS",
+    "RECORDING_SPLITTER",
     "TEXT_DECODER",
     "VIDEO_DECODER",
+    "WHOLE",
     "AlignSettings",
     "Decoded",
     "Decoder",
     "Encoded",
     "PreprocessSettings",
     "Recognizer",
+    "Splitter",
+    "UnitSettings",
     "alignments",
+    "check_tiling",
     "tracks",
+    "unit_tracks",
+    "units",
 ]

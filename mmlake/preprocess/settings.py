@@ -131,3 +131,13 @@ class AlignSettings:
         for name in ("min_transcript_match", "min_known_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SettingsError(f"align.{name}={getattr(self, name)} must lie in 0..1; correct the setting")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitSettings:
+    """How long recordings and films are cut to units."""
+
+    whole_up_to_s: float = 30.0
+    # items of at most this length are one unit
+    max_span_s: float = 30.0
+    # longest span: what recognizers and video encoders take at once

@@ -24,6 +24,7 @@ _STAGES = {
     "blobs": "store",
     "tracks": "preprocess",
     "alignments": "preprocess",
+    "units": "preprocess",
     "measures": "quality",
     "fingerprints": "dedup",
     "embeddings": "embed",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import contracts, dedup, schemas, sources
+from mmlake import contracts, dedup, preprocess, schemas, sources
 from mmlake.lake import Lake
 from mmlake.records import LEADING_ROLES
 from mmlake.sources.shard import DEFAULT_PRIORITY
@@ -42,6 +43,7 @@ def _semantic(job: Job) -> pa.Table:
         settings=job.lake.settings.dedup,
         advance=job.advance,
     )
+    pairs = _of_different_items(job, pairs)
     if not pairs.num_rows:
         return pairs
     return dedup.without_template_siblings(
@@ -49,6 +51,17 @@ def _semantic(job: Job) -> pa.Table:
         job.lake.tables.concat("fingerprints", job.modality, columns=["digest", "method", "hashes"]),
         settings=job.lake.settings.dedup,
     )
+
+
+def _of_different_items(job: Job, pairs: pa.Table) -> pa.Table:
+    """The pairs without those of two spans of one item: one speaker in one room is near itself in every vector, and
+    says something else each time. What is truly said twice has a near pair."""
+    units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest"])
+    parents = [
+        units["parent_digest"].take(pc.index_in(pairs[side], value_set=units["digest"].combine_chunks()))
+        for side in ("left", "right")
+    ]
+    return pairs.filter(pc.not_equal(*parents))
 
 
 def _bound(lake: Lake, modality: str, shard: str) -> dict[str, str]:
@@ -81,17 +94,17 @@ def _check_clusters(job: Job, clusters: pa.Table) -> int:
 
 
 def _compared(job: Job) -> list[str]:
-    """Every admitted digest that leads a sample, sorted. Captions and transcripts are no documents: one that many
+    """Every admitted unit that leads a sample, sorted. Captions and transcripts are no documents: one that many
     pictures have is no duplicate."""
     tables = job.lake.tables
     verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    tracks = tables.concat("tracks", job.modality, columns=["digest", "role"])
-    leading = pc.is_in(tracks.column("role"), value_set=pa.array(LEADING_ROLES, pa.string()))
-    return sorted(set(contracts.admitted(verdicts)) & set(contracts.digests(tracks.filter(leading))))
+    units = tables.concat("units", job.modality, columns=["digest", "role"])
+    leading = pc.is_in(units.column("role"), value_set=pa.array(LEADING_ROLES, pa.string()))
+    return sorted(set(contracts.admitted(verdicts)) & set(contracts.digests(units.filter(leading))))
 
 
 def _nodes(job: Job) -> pa.Table:
-    """Every compared digest of the modality with what decides who survives: source priority, then verdict and size,
+    """Every compared unit of the modality with what decides who survives: source priority, then verdict and size,
     then digest."""
     tables, size = job.lake.tables, job.row.size
     priorities = sources.priorities(job.lake.landing)
@@ -104,19 +117,36 @@ def _nodes(job: Job) -> pa.Table:
             occurrences[digest] = occurrences.get(digest, 0) + 1
     tracks = tables.concat("tracks", job.modality, columns=["digest", size])
     sizes = dict(zip(tracks.column("digest").to_pylist(), tracks.column(size).to_pylist(), strict=True))
+    parents = _parents(job)
     verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
     clean = set(contracts.digests(contracts.made(verdicts)))
     digests = _compared(job)
     return pa.table(
         {
             "digest": pa.array(digests, pa.string()),
-            "priority": pa.array([priority[digest] for digest in digests], pa.int32()),
+            "priority": pa.array([priority[parents[digest][0]] for digest in digests], pa.int32()),
             # The verdict comes first: a flagged item never outlives a clean one, however large it is and whatever
             # weight the settings give it.
-            "quality": pa.array([(digest in clean) + _fraction(sizes.get(digest)) for digest in digests], pa.float64()),
-            "num_occurrences": pa.array([occurrences[digest] for digest in digests], pa.int32()),
+            "quality": pa.array(
+                [(digest in clean) + _fraction(_size(*parents[digest], sizes)) for digest in digests], pa.float64()
+            ),
+            "num_occurrences": pa.array([occurrences[parents[digest][0]] for digest in digests], pa.int32()),
         }
     )
+
+
+def _parents(job: Job) -> dict[str, tuple[str, float | None]]:
+    """Unit -> (its item, its length in seconds where it is a span)."""
+    units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
+    is_whole = pc.equal(units["kind"], preprocess.WHOLE)
+    lengths = pc.if_else(is_whole, None, pc.divide(pc.subtract(units["end"], units["start"]).cast(pa.float64()), 1e6))
+    columns = (units["digest"], units["parent_digest"], lengths)
+    return {unit: (parent, length) for unit, parent, length in zip(*(c.to_pylist() for c in columns), strict=True)}
+
+
+def _size(parent: str, length_s: float | None, sizes: Mapping[str, float | None]) -> float | None:
+    """The size of a unit: only what has a duration is cut to spans."""
+    return sizes.get(parent) if length_s is None else length_s
 
 
 def _fraction(size: float | None) -> float:
@@ -141,11 +171,11 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="2",
+            code_version="3",
             over_shards=True,
             make=_near,
             check=_check_near,
-            inputs=("fingerprints", "tracks", "verdicts"),
+            inputs=("fingerprints", "units", "verdicts"),
             settings=("dedup",),
             parts=near_tiers,
             kinds=("numpy",),
@@ -157,11 +187,11 @@ CORPUS_STEPS: dict[str, Step] = {
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="4",
+            code_version="5",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,
-            inputs=("embeddings", "fingerprints", "items", "tracks", "verdicts"),
+            inputs=("embeddings", "fingerprints", "items", "tracks", "units", "verdicts"),
             corpus_inputs=("near_duplicates",),
             reads_priorities=True,
             settings=("dedup",),
@@ -174,11 +204,11 @@ CORPUS_STEPS: dict[str, Step] = {
             name="duplicate_clusters",
             stage="dedup",
             schema=schemas.CLUSTERS,
-            code_version="3",
+            code_version="4",
             over_shards=True,
             make=_clusters,
             check=_check_clusters,
-            inputs=("items", "tracks", "verdicts"),
+            inputs=("items", "tracks", "units", "verdicts"),
             corpus_inputs=("near_duplicates", "semantic_duplicates"),
             reads_priorities=True,
             settings=("dedup",),

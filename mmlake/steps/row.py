@@ -8,87 +8,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, dedup, embed, parts, preprocess, quality, schemas
-from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.records import LEADING_ROLES, ROLES, signed
 from mmlake.steps.items import check_blobs, check_items, make_blobs, make_items, reading, retry_items
+from mmlake.steps.preprocess import (
+    among,
+    check_alignments,
+    check_tracks,
+    check_units,
+    make_alignments,
+    make_tracks,
+    make_units,
+    retried,
+    retry_alignments,
+    retry_tracks,
+    retry_units,
+    unit_tracks_of,
+)
 from mmlake.steps.step import Job, Step
-from mmlake.table_schema import TableSchema
-
-
-def _tracks(job: Job) -> pa.Table:
-    return _tracks_of(job, job.read("items"))
-
-
-def _retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return _retried(schemas.TRACKS, tracks, wanted, _tracks_of(job, _among(job.read("items"), wanted)))
-
-
-def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
-    return preprocess.tracks(
-        items,
-        job.modality,
-        decoder=job.row.decoder,
-        store=job.lake.store,
-        settings=job.lake.settings.preprocess,
-        runner=job.runner,
-        advance=job.advance,
-    )
-
-
-def _among(table: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    """The rows of these digests."""
-    return table.filter(pc.is_in(table.column("digest"), value_set=pa.array(sorted(wanted), pa.string())))
-
-
-def _retried(schema: TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table) -> pa.Table:
-    """The table with the rows of these digests in place of what it said of them."""
-    tried = pc.is_in(before.column("digest"), value_set=pa.array(sorted(wanted), pa.string()))
-    return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
-
-
-def _check_tracks(job: Job, tracks: pa.Table) -> int:
-    border = f"{job.modality}/tracks[{job.shard}]"
-    contracts.failures_explained(border, tracks)
-    return contracts.same_keys(
-        border, contracts.digests(job.read("items", ["digest"])), tracks.column("digest").to_pylist()
-    )
-
-
-def _alignments(job: Job) -> pa.Table:
-    return _alignments_of(job, job.read("tracks"))
-
-
-def _retry_alignments(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return _retried(schemas.ALIGNMENTS, found, wanted, _alignments_of(job, _among(job.read("tracks"), wanted)))
-
-
-def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
-    assert job.row.aligner is not None
-    return job.row.aligner(
-        tracks, store=job.lake.store, settings=job.lake.settings.align, runner=job.runner, advance=job.advance
-    )
-
-
-def _check_alignments(job: Job, found: pa.Table) -> int:
-    border = f"{job.modality}/alignments[{job.shard}]"
-    flagged = pc.equal(found.column("status"), "flagged")
-    contracts.failures_explained(border, found.filter(pc.invert(flagged)))
-    doubted = found.filter(flagged)
-    if doubted.column("error_code").null_count or doubted.column("error").null_count:
-        raise ContractBroken(f"{border}: flagged rows have no code or no reason; correct the stage")
-    transcribed = contracts.made(job.read("tracks", ["digest", "status", "transcript"]))
-    transcribed = transcribed.filter(pc.is_valid(transcribed.column("transcript")))
-    return contracts.same_keys(border, contracts.digests(transcribed), found.column("digest").to_pylist())
 
 
 def _measures(job: Job) -> pa.Table:
-    return _measures_of(job, job.read("tracks"))
+    return _measures_of(job, unit_tracks_of(job))
 
 
 def _retry_measures(job: Job, measures: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    return _retried(schemas.MEASURES, measures, wanted, _measures_of(job, _among(job.read("tracks"), wanted)))
+    return retried(schemas.MEASURES, measures, wanted, _measures_of(job, among(unit_tracks_of(job), wanted)))
 
 
 def _measures_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -113,12 +59,11 @@ def _measuring(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 def _check_measures(job: Job, measures: pa.Table) -> int:
     border = f"{job.modality}/measures[{job.shard}]"
     contracts.failures_explained(border, measures)
-    decoded = contracts.made(job.read("tracks", ["digest", "status"]))
-    return contracts.same_keys(border, contracts.digests(decoded), contracts.digests(measures))
+    return contracts.same_keys(border, contracts.digests(contracts.made(_units(job))), contracts.digests(measures))
 
 
 def _verdicts(job: Job) -> pa.Table:
-    return quality.judge(job.read("tracks"), job.read("measures"), job.row.rules, settings=job.lake.settings.quality)
+    return quality.judge(_units(job), job.read("measures"), job.row.rules, settings=job.lake.settings.quality)
 
 
 def _judging(lake: Lake, modality: str, shard: str) -> dict[str, str]:
@@ -128,24 +73,31 @@ def _judging(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 def _check_verdicts(job: Job, verdicts: pa.Table) -> int:
     return contracts.same_keys(
         f"{job.modality}/verdicts[{job.shard}]",
-        contracts.digests(job.read("tracks", ["digest"])),
+        contracts.digests(_units(job)),
         verdicts.column("digest").to_pylist(),
     )
 
 
-def _decoded(job: Job, *, roles: Sequence[str] = ROLES) -> pa.Table:
-    """The tracks that decoded and have one of the roles, whatever their verdict is: a new threshold makes no vector."""
-    tracks = contracts.made(job.read("tracks"))
-    return tracks.filter(pc.is_in(tracks.column("role"), value_set=pa.array(roles, pa.string())))
+def _units(job: Job) -> pa.Table:
+    """The partition's units, without gaps."""
+    units = job.read("units")
+    return units.filter(pc.not_equal(units.column("kind"), preprocess.GAP))
+
+
+def _decoded(units: pa.Table, *, roles: Sequence[str] = ROLES) -> pa.Table:
+    """Those that decoded and have one of the roles, whatever their verdict is: a new threshold makes no vector. units:
+    or their tracks."""
+    made = contracts.made(units)
+    return made.filter(pc.is_in(made.column("role"), value_set=pa.array(roles, pa.string())))
 
 
 def _fingerprints(job: Job) -> pa.Table:
-    return _fingerprints_of(job, _decoded(job, roles=LEADING_ROLES))
+    return _fingerprints_of(job, _decoded(unit_tracks_of(job), roles=LEADING_ROLES))
 
 
 def _retry_fingerprints(job: Job, fingerprints: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _fingerprints_of(job, _among(_decoded(job, roles=LEADING_ROLES), wanted))
-    return _retried(schemas.FINGERPRINTS, fingerprints, wanted, again)
+    again = _fingerprints_of(job, among(_decoded(unit_tracks_of(job), roles=LEADING_ROLES), wanted))
+    return retried(schemas.FINGERPRINTS, fingerprints, wanted, again)
 
 
 def _fingerprints_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -167,12 +119,12 @@ def near_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 
 
 def _embeddings(job: Job) -> pa.Table:
-    return _embeddings_of(job, _decoded(job))
+    return _embeddings_of(job, _decoded(unit_tracks_of(job)))
 
 
 def _retry_embeddings(job: Job, embeddings: pa.Table, wanted: frozenset[str]) -> pa.Table:
-    again = _embeddings_of(job, _among(_decoded(job), wanted))
-    return _retried(schemas.EMBEDDINGS, embeddings, wanted, again)
+    again = _embeddings_of(job, among(_decoded(unit_tracks_of(job)), wanted))
+    return retried(schemas.EMBEDDINGS, embeddings, wanted, again)
 
 
 def _embeddings_of(job: Job, tracks: pa.Table) -> pa.Table:
@@ -195,11 +147,11 @@ def _encoding(lake: Lake, modality: str, shard: str) -> dict[str, str]:
 
 
 def _check_fingerprints(job: Job, fingerprints: pa.Table) -> int:
-    """Each tier accounts for every decoded item of the leading roles: another tier's rows do not make up for its
+    """Each tier accounts for every decoded unit of the leading roles: another tier's rows do not make up for its
     own."""
-    expected = contracts.digests(_decoded(job, roles=LEADING_ROLES))
+    expected = contracts.digests(_decoded(_units(job), roles=LEADING_ROLES))
     for tier in job.row.tiers:
-        border = f"{job.modality}[{job.shard}]: decoded tracks -> fingerprints of {signed(tier.method, tier.plugin)}"
+        border = f"{job.modality}[{job.shard}]: decoded units -> fingerprints of {signed(tier.method, tier.plugin)}"
         methods = pa.array([signed(method, tier.plugin) for method in tier.methods], pa.string())
         rows = fingerprints.filter(pc.is_in(fingerprints.column("method"), value_set=methods))
         contracts.failures_explained(border, rows)
@@ -208,9 +160,9 @@ def _check_fingerprints(job: Job, fingerprints: pa.Table) -> int:
 
 
 def _check_embeddings(job: Job, embeddings: pa.Table) -> int:
-    border = f"{job.modality}[{job.shard}]: decoded tracks -> embeddings"
+    border = f"{job.modality}[{job.shard}]: decoded units -> embeddings"
     contracts.failures_explained(border, embeddings, key=("digest", "encoder"))
-    return contracts.same_keys(border, contracts.digests(_decoded(job)), contracts.digests(embeddings))
+    return contracts.same_keys(border, contracts.digests(_decoded(_units(job))), contracts.digests(embeddings))
 
 
 ROW_STEPS: dict[str, Step] = {
@@ -249,9 +201,9 @@ ROW_STEPS: dict[str, Step] = {
             schema=schemas.TRACKS,
             code_version="3",
             in_workers=True,
-            make=_tracks,
-            remake=_retry_tracks,
-            check=_check_tracks,
+            make=make_tracks,
+            remake=retry_tracks,
+            check=check_tracks,
             inputs=("items",),
             settings=("preprocess",),
             kinds=("ffmpeg",),
@@ -264,9 +216,9 @@ ROW_STEPS: dict[str, Step] = {
             schema=schemas.ALIGNMENTS,
             code_version="1",
             in_workers=True,
-            make=_alignments,
-            remake=_retry_alignments,
-            check=_check_alignments,
+            make=make_alignments,
+            remake=retry_alignments,
+            check=check_alignments,
             inputs=("tracks",),
             column="aligner",
             settings=("align",),
@@ -275,21 +227,38 @@ ROW_STEPS: dict[str, Step] = {
             "that does not match has no times, but a code and a reason.",
         ),
         Step(
+            name="units",
+            stage="preprocess",
+            schema=schemas.UNITS,
+            code_version="1",
+            in_workers=True,
+            make=make_units,
+            remake=retry_units,
+            check=check_units,
+            inputs=("tracks", "alignments"),
+            input_columns={"alignments": "aligner"},
+            settings=("units",),
+            kinds=("numpy",),
+            unit="units",
+            description="What is measured, judged and chosen from here on: whole items, and the spans that long "
+            "recordings and films are cut to. Spans and named gaps add up to their item.",
+        ),
+        Step(
             name="measures",
             stage="quality",
             schema=schemas.MEASURES,
-            code_version="3",
+            code_version="4",
             in_workers=True,
             make=_measures,
             remake=_retry_measures,
             check=_check_measures,
-            inputs=("tracks", "alignments"),
+            inputs=("tracks", "units", "alignments"),
             input_columns={"alignments": "aligner"},
             settings=(),
             parts=_measuring,
             kinds=("numpy",),
             unit="measures",
-            description="The numbers that quality rules judge: one row per item and measure. An item whose "
+            description="The numbers that quality rules judge: one row per unit and measure. A unit whose "
             "measures cannot be taken is one row with its code.",
         ),
         Step(
@@ -299,11 +268,11 @@ ROW_STEPS: dict[str, Step] = {
             code_version=f"1.{quality.rules_digest({name: row.rules for name, row in MODALITIES.items()})}",
             make=_verdicts,
             check=_check_verdicts,
-            inputs=("tracks", "measures"),
+            inputs=("units", "measures"),
             settings=("quality",),
             parts=_judging,
             kinds=("parquet",),
-            description="Status, reason, severity and weight per item. A new threshold makes new verdicts and decodes "
+            description="Status, reason, severity and weight per unit. A new threshold makes new verdicts and decodes "
             "nothing.",
         ),
         Step(
@@ -315,12 +284,12 @@ ROW_STEPS: dict[str, Step] = {
             make=_fingerprints,
             remake=_retry_fingerprints,
             check=_check_fingerprints,
-            inputs=("tracks",),
+            inputs=("tracks", "units"),
             settings=dedup.FINGERPRINT_SETTINGS,
             parts=near_tiers,
             kinds=("numpy",),
             description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, "
-            "audio fingerprints. Of all decoded items that lead a sample; one of which none can be made is a row with "
+            "audio fingerprints. Of all decoded units that lead a sample; one of which none can be made is a row with "
             "its code.",
         ),
         Step(
@@ -332,13 +301,13 @@ ROW_STEPS: dict[str, Step] = {
             make=_embeddings,
             remake=_retry_embeddings,
             check=_check_embeddings,
-            inputs=("tracks",),
+            inputs=("tracks", "units"),
             settings=("embed",),
             parts=_encoding,
             kinds=("pytorch",),
             gpu=True,
-            description="One unit vector per decoded item, with the encoder and revision that made it; an item that "
-            "has none is a row with its code.",
+            description="One vector per decoded unit, with the encoder and revision that made it; a unit that has none "
+            "is a row with its code.",
         ),
     )
 }

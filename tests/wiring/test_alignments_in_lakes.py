@@ -24,7 +24,7 @@ from tests import make
 
 RIGHT = "Fresh apples and warm bread stood on the long table"
 WRONG = "Nobody remembered where the green bicycle had been left"
-SOUND_STEPS = ["items", "blobs", "tracks", "alignments", "measures", "verdicts", "fingerprints", "embeddings"]
+SOUND_STEPS = ["items", "blobs", "tracks", "alignments", "units", "measures", "verdicts", "fingerprints", "embeddings"]
 
 
 @pytest.fixture(scope="module")

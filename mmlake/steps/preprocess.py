@@ -1,0 +1,114 @@
+"""What the steps of the preprocess stage do: items to tracks, tracks to alignments, and both to units."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, preprocess, schemas
+from mmlake.errors import ContractBroken
+from mmlake.steps.step import Job
+from mmlake.table_schema import TableSchema
+
+
+def among(table: pa.Table, wanted: frozenset[str], *, column: str = "digest") -> pa.Table:
+    """The rows of these digests."""
+    return table.filter(pc.is_in(table.column(column), value_set=pa.array(sorted(wanted), pa.string())))
+
+
+def retried(
+    schema: TableSchema, before: pa.Table, wanted: frozenset[str], again: pa.Table, *, column: str = "digest"
+) -> pa.Table:
+    """The table with the rows of these digests in place of what it said of them."""
+    tried = pc.is_in(before.column(column), value_set=pa.array(sorted(wanted), pa.string()))
+    return schemas.conform(schema, pa.concat_tables([before.filter(pc.invert(tried)), again]))
+
+
+def make_tracks(job: Job) -> pa.Table:
+    return _tracks_of(job, job.read("items"))
+
+
+def retry_tracks(job: Job, tracks: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return retried(schemas.TRACKS, tracks, wanted, _tracks_of(job, among(job.read("items"), wanted)))
+
+
+def _tracks_of(job: Job, items: pa.Table) -> pa.Table:
+    return preprocess.tracks(
+        items,
+        job.modality,
+        decoder=job.row.decoder,
+        store=job.lake.store,
+        settings=job.lake.settings.preprocess,
+        runner=job.runner,
+        advance=job.advance,
+    )
+
+
+def check_tracks(job: Job, tracks: pa.Table) -> int:
+    border = f"{job.modality}/tracks[{job.shard}]"
+    contracts.failures_explained(border, tracks)
+    return contracts.same_keys(
+        border, contracts.digests(job.read("items", ["digest"])), tracks.column("digest").to_pylist()
+    )
+
+
+def make_alignments(job: Job) -> pa.Table:
+    return _alignments_of(job, job.read("tracks"))
+
+
+def retry_alignments(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    return retried(schemas.ALIGNMENTS, found, wanted, _alignments_of(job, among(job.read("tracks"), wanted)))
+
+
+def _alignments_of(job: Job, tracks: pa.Table) -> pa.Table:
+    assert job.row.aligner is not None
+    return job.row.aligner(
+        tracks, store=job.lake.store, settings=job.lake.settings.align, runner=job.runner, advance=job.advance
+    )
+
+
+def check_alignments(job: Job, found: pa.Table) -> int:
+    border = f"{job.modality}/alignments[{job.shard}]"
+    flagged = pc.equal(found.column("status"), "flagged")
+    contracts.failures_explained(border, found.filter(pc.invert(flagged)))
+    doubted = found.filter(flagged)
+    if doubted.column("error_code").null_count or doubted.column("error").null_count:
+        raise ContractBroken(f"{border}: flagged rows have no code or no reason; correct the stage")
+    transcribed = contracts.made(job.read("tracks", ["digest", "status", "transcript"]))
+    transcribed = transcribed.filter(pc.is_valid(transcribed.column("transcript")))
+    return contracts.same_keys(border, contracts.digests(transcribed), found.column("digest").to_pylist())
+
+
+def make_units(job: Job) -> pa.Table:
+    return _units_of(job, job.read("tracks"))
+
+
+def retry_units(job: Job, found: pa.Table, wanted: frozenset[str]) -> pa.Table:
+    again = _units_of(job, among(job.read("tracks"), wanted))
+    return retried(schemas.UNITS, found, wanted, again, column="parent_digest")
+
+
+def _units_of(job: Job, tracks: pa.Table) -> pa.Table:
+    return preprocess.units(
+        tracks,
+        splitter=job.row.splitter,
+        alignments=None if job.row.aligner is None else job.read("alignments"),
+        store=job.lake.store,
+        settings=job.lake.settings.units,
+        runner=job.runner,
+        advance=job.advance,
+    )
+
+
+def check_units(job: Job, found: pa.Table) -> int:
+    """The number of items, each of which is one whole unit or is tiled by spans and gaps."""
+    border = f"{job.modality}/units[{job.shard}]"
+    contracts.failures_explained(border, found)
+    tracks = job.read("tracks", ["digest", "duration_s"])
+    preprocess.check_tiling(border, tracks, found)
+    return contracts.same_keys(border, contracts.digests(tracks), contracts.digests(found, "parent_digest"))
+
+
+def unit_tracks_of(job: Job) -> pa.Table:
+    """The tracks of the partition's units."""
+    return preprocess.unit_tracks(job.read("tracks"), job.read("units"))
