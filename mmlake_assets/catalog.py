@@ -11,7 +11,7 @@ UPSTREAM = [
     *(
         dg.AssetKey([modality, name])
         for modality in MODALITIES
-        for name in ("items", "tracks", "measures", "verdicts", "embeddings", "duplicate_clusters")
+        for name in ("items", "tracks", "units", "measures", "verdicts", "embeddings", "duplicate_clusters")
     ),
     dg.AssetKey("samples"),
 ]
@@ -21,11 +21,11 @@ UPSTREAM = [
     key="catalog",
     group_name="catalog",
     deps=UPSTREAM,
-    description="One LanceDB row per distinct digest of all modalities, with verdict, measures, source fields,"
+    description="One LanceDB row per distinct unit of all modalities, with verdict, measures, source fields,"
     " duplicates and vectors; searchable by text, vector and SQL.",
     kinds={"python", "lance"},
     owners=OWNERS,
-    code_version="2",
+    code_version="3",
     automation_condition=AUTOMATION,
     pool="catalog",  # one writer: a second run waits in the queue instead of meeting the lock
 )

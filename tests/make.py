@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 _WORDS = (
     "river stone market harvest engine garden winter lantern bridge copper signal meadow harbour village printer "
@@ -124,3 +125,13 @@ def small_landing(root: Path) -> Path:
             "audio/two.wav": sound(2),
         },
     )
+
+
+def whole_units(tracks: pa.Table) -> pa.Table:
+    """The tracks as `unit_tracks` gives them where every item is one unit."""
+    from mmlake.preprocess import UNIT_TRACKS
+
+    whole = {"parent_digest": tracks["digest"], "kind": pa.repeat("whole", tracks.num_rows)}
+    columns = {name: tracks[name] for name in tracks.column_names} | whole
+    rest = {field.name: pa.nulls(tracks.num_rows, field.type) for field in UNIT_TRACKS if field.name not in columns}
+    return pa.table(columns | rest).select(UNIT_TRACKS.names).cast(UNIT_TRACKS)

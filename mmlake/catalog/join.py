@@ -28,6 +28,10 @@ _STRINGS = pa.list_(pa.string())
 CATALOG_SCHEMA = pa.schema(
     [
         pa.field("digest", pa.string(), nullable=False),
+        pa.field("parent_digest", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("span_start_s", pa.float64()),
+        pa.field("span_end_s", pa.float64()),
         pa.field("modality", pa.string(), nullable=False),
         pa.field("role", pa.string()),
         pa.field("sources", _STRINGS),
@@ -82,9 +86,10 @@ def rows(
     source_fields: pa.StructType | None = None,
     settings: CatalogSettings = DEFAULTS,
 ) -> pa.Table:
-    """One row per distinct digest of the items, sorted by digest: CATALOG_SCHEMA, the measures by name, `metadata`
+    """One row per distinct unit of the items, sorted by digest: CATALOG_SCHEMA, the measures by name, `metadata`
     where there are source fields, and one vector column per encoder, in order of their names.
 
+    tracks: those of units (`preprocess.unit_tracks`); a span has what its item has of sources and fields.
     measures: digest, measure and value; of the measures named by `measure_columns`, each is a column. An item that
     several partitions measured has the smallest number.
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
@@ -92,12 +97,16 @@ def rows(
     """
     items = items.filter(pc.is_valid(items["digest"]))
     items = items.append_column("shard", pc.replace_substring_regex(items["item_id"], r"#\d+$", ""))
+    items = _per_unit(items, tracks)
     item, track, verdict, cluster = (_one_per_digest(table) for table in (items, tracks, verdicts, clusters))
     digests = item["digest"].combine_chunks()
     for name, table in (("tracks", track), ("verdicts", verdict)):
         _no_strangers(name, table, digests, modality)
     columns = _of_items(items, digests)
     columns["digest"], columns["modality"] = digests, pa.repeat(modality, len(digests))
+    columns["parent_digest"] = pc.coalesce(_aligned(track, digests, "parent_digest"), digests)
+    columns["kind"] = pc.coalesce(_aligned(track, digests, "kind"), "whole")
+    columns |= {name: _aligned(track, digests, name) for name in ("span_start_s", "span_end_s")}
     columns["role"], columns["text"] = _aligned(item, digests, "role"), _text(item, track, digests, settings.text_chars)
     for name in ("content_type", "size_bytes"):
         columns[name] = pc.coalesce(_aligned(track, digests, name), _aligned(item, digests, name))
@@ -147,6 +156,24 @@ def _no_strangers(name: str, table: pa.Table, digests: pa.Array, modality: str) 
             f"{modality}/{name}: {len(strangers)} digests come from no item, the first is {strangers[0].as_py()}; "
             "pass the tables of the same partitions"
         )
+
+
+def _per_unit(items: pa.Table, tracks: pa.Table) -> pa.Table:
+    """The items, those that are cut to spans once for each of them."""
+    spans = tracks.filter(pc.not_equal(tracks["digest"], tracks["parent_digest"]))
+    if not spans.num_rows:
+        return items
+    units: dict[str, list[str]] = {}
+    for digest, parent in zip(*(spans[name].to_pylist() for name in ("digest", "parent_digest")), strict=True):
+        if digest not in (known := units.setdefault(parent, [])):
+            known.append(digest)
+    places, digests = [], []
+    for at, digest in enumerate(items["digest"].to_pylist()):
+        for unit in units.get(digest, (digest,)):
+            places.append(at)
+            digests.append(unit)
+    rows = items.take(pa.array(places, pa.int64()))
+    return rows.set_column(rows.column_names.index("digest"), "digest", pa.array(digests, pa.string()))
 
 
 def _aligned(table: pa.Table, digests: pa.Array, column: str) -> pa.Array:

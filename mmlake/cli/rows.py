@@ -237,7 +237,7 @@ def _of_lake(
         )
     opened = open_lake(root, settings)
     id_ = opened.versions.resolve(version) if version else None
-    digests = None if id_ is None else opened.versions.items(id_).column("digest").to_pylist()
+    digests = None if id_ is None else opened.versions.items(id_).column("parent_digest").unique().to_pylist()
     chosen = list(dict.fromkeys(shards)) if shards else lake_shards(opened.tables)
     stamps = {
         str(slot): stamp.data_version

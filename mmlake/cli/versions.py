@@ -171,7 +171,8 @@ def verify(
     opened = open_lake(lake)
     problems = opened.versions.verify(version)
     id_ = opened.versions.resolve(version)
-    for digest in opened.versions.items(id_).column("digest").to_pylist() if not problems else []:
+    blobs = [] if problems else opened.versions.items(id_).column("parent_digest").unique().to_pylist()
+    for digest in blobs:
         if (wrong := opened.store.verify(digest)) is not None:
             problems.append(f"blob {digest} is {wrong}; run `mmlake fsck`")
     if (directory := opened.shards_dir / id_).is_dir():

@@ -21,7 +21,7 @@ from mmlake.preprocess.decoding import (
 from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
 from mmlake.preprocess.tracks import tracks
-from mmlake.preprocess.unit_tracks import GAP, WHOLE, unit_tracks
+from mmlake.preprocess.unit_tracks import GAP, UNIT_TRACKS, WHOLE, unit_tracks
 from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, check_tiling, units
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "RECOGNIZERS",
     "RECORDING_SPLITTER",
     "TEXT_DECODER",
+    "UNIT_TRACKS",
     "VIDEO_DECODER",
     "WHOLE",
     "AlignSettings",

@@ -22,6 +22,7 @@ UNIT_TRACKS = pa.schema(
     [
         *TRACKS.arrow,
         pa.field("parent_digest", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
         pa.field("span_start_s", pa.float64()),  # in the item; null where the unit is whole
         pa.field("span_end_s", pa.float64()),
         pa.field("start_frame", pa.int32()),
@@ -41,6 +42,7 @@ def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     is_span = pc.and_(pc.not_equal(units["kind"], WHOLE), pc.equal(units["status"], "ok"))
     added = {
         "parent_digest": units["parent_digest"],
+        "kind": units["kind"],
         "span_start_s": pc.if_else(is_span, _seconds(units["start"]), None),
         "span_end_s": pc.if_else(is_span, _seconds(units["end"]), None),
         "start_frame": units["start_frame"],

@@ -6,15 +6,15 @@ import logging
 
 import pyarrow as pa
 
-from mmlake import catalog, contracts
+from mmlake import catalog, contracts, preprocess
 from mmlake.lake import Lake
 from mmlake.parts import measure_columns
 from mmlake.progress import Advance, silent
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "2"
+CODE_VERSION = "3"
 SLOT = Slot("catalog", "all")
-_ROW_TABLES = ("items", "tracks", "verdicts", "embeddings")
+_ROW_TABLES = ("items", "verdicts", "embeddings")
 _LOG = logging.getLogger(__name__)
 
 
@@ -22,7 +22,7 @@ def catalog_inputs(lake: Lake) -> dict[str, str]:
     """Data versions of everything that the catalog is joined from."""
     inputs = {}
     for modality in lake.parts.modalities:
-        for table in (*_ROW_TABLES, "measures"):
+        for table in (*_ROW_TABLES, "tracks", "units", "measures"):
             inputs[f"{modality}/{table}"] = joint_version(lake.tables.stamps(table, modality))
         clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
         inputs[f"{modality}/duplicate_clusters"] = clusters.data_version if clusters else ""
@@ -36,13 +36,14 @@ def catalog_is_current(lake: Lake) -> bool:
 
 
 def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
-    """The stamp of the catalog, which now holds one row per distinct digest of all items. Raises ContractBroken
+    """The stamp of the catalog, which now holds one row per distinct unit of all items. Raises ContractBroken
     where one is missing or too many."""
     started = Stopwatch()
     inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
     fields, left_out = _source_fields(lake)
     for modality, row in lake.parts.modalities.items():
-        items, tracks, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
+        items, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
+        tracks = unit_tracks_of(lake, modality)
         rows = catalog.rows(
             items,
             tracks,
@@ -55,7 +56,9 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
             source_fields=fields,
         )
         contracts.same_keys(
-            f"{modality}: items -> catalog", contracts.digests(items), rows.column("digest").to_pylist()
+            f"{modality}: units -> catalog",
+            _units(contracts.digests(items), tracks),
+            rows.column("digest").to_pylist(),
         )
         for name, count in lake.catalog.upsert(rows).items():
             counts[name] = counts.get(name, 0) + count
@@ -80,6 +83,21 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         **started.fields(),
     )
     return lake.tables.mark(SLOT, stamp)
+
+
+def unit_tracks_of(lake: Lake, modality: str) -> pa.Table:
+    """The tracks of the units of all shards; a shard that has no units yet has none."""
+    found = [preprocess.UNIT_TRACKS.empty_table()]
+    for shard in lake.tables.shards("units", modality):
+        tracks, units = (lake.tables.read(Slot(table, modality, shard)) for table in ("tracks", "units"))
+        found.append(preprocess.unit_tracks(tracks, units))
+    return pa.concat_tables(found)
+
+
+def _units(digests: list[str], tracks: pa.Table) -> set[str]:
+    """The items' units; an item that no table of units has is one."""
+    known = set(tracks["parent_digest"].to_pylist())
+    return {digest for digest in digests if digest not in known} | set(tracks["digest"].to_pylist())
 
 
 def _source_fields(lake: Lake) -> tuple[pa.StructType | None, int]:

@@ -12,6 +12,7 @@ from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.samples import scan_samples
 from mmlake.sample_schema import SAMPLES
+from mmlake.samples import bind_units
 from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.versions import CATALOG_COLUMNS, Recipe, Selection, select
 
@@ -25,15 +26,27 @@ def selected_from(lake: Lake) -> dict[str, str]:
 def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
     """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none."""
     rows = lake.catalog.read(list(CATALOG_COLUMNS))
-    samples = pa.concat_tables([schemas.empty(SAMPLES), *(part for _, part in scan_samples(lake))])
+    samples = bind_units(
+        pa.concat_tables([schemas.empty(SAMPLES), *(part for _, part in scan_samples(lake))]), _spans(lake)
+    )
     priorities = sources.priorities(lake.landing)
     selection = select(rows, samples, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
     accounted = set(held_digests(selection.samples)) | set(selection.excluded["digest"].to_pylist())
     if lost := sorted(set(rows["digest"].to_pylist()) - accounted):
         raise ContractBroken(
-            f"catalog -> {version}: {len(lost)} items are in no sample, such as {lost[0]}; materialize `samples` again"
+            f"catalog -> {version}: {len(lost)} units are in no sample, such as {lost[0]}; materialize `samples` again"
         )
     return selection
+
+
+def _spans(lake: Lake) -> pa.Table:
+    """The units of the lake that are no whole items."""
+    found = [schemas.empty(schemas.UNITS)]
+    for modality, row in lake.parts.modalities.items():
+        if row.splitter is not None:
+            for _, units in lake.tables.scan("units", modality):
+                found.append(units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array(["whole", "gap"])))))
+    return pa.concat_tables(found)
 
 
 def held_digests(samples: pa.Table) -> list[str]:

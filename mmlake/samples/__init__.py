@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from mmlake.samples.assembly import COLUMNS, assemble, check_samples
+from mmlake.samples.binding import BOUND_SAMPLES, bind_units
 
-__all__ = ["COLUMNS", "assemble", "check_samples"]
+__all__ = ["BOUND_SAMPLES", "COLUMNS", "assemble", "bind_units", "check_samples"]

@@ -51,7 +51,7 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
     yield _digests(lake.catalog.read(["digest"]), "digest")
     for version in lake.versions.versions():
         for items in lake.versions.iter_items(version):
-            yield _digests(items, "digest")
+            yield _digests(items, "parent_digest")
     if (probes := pinned_probes(lake)) is not None:
         yield [
             digest

@@ -78,7 +78,7 @@ def _versions(lake: Lake) -> dict[str, str]:
 
 def _by_version(lake: Lake) -> Iterator[tuple[str, Digest | None]]:
     for id_, known_as in _versions(lake).items():
-        yield from ((known_as, digest) for digest in lake.versions.items(id_).column("digest").to_pylist())
+        yield from ((known_as, digest) for digest in lake.versions.items(id_).column("parent_digest").to_pylist())
 
 
 def _shares(

@@ -29,6 +29,9 @@ PART = pa.struct(
         ("content_type", pa.string()),
         ("size_bytes", pa.int64()),
         ("fields_json", pa.string()),
+        ("parent_digest", pa.string()),  # the blob that holds it: the digest itself where the part is whole
+        ("start_us", pa.int64()),  # in the item, of a transcript in its recording; null where whole
+        ("end_us", pa.int64()),
     ]
 )
 VERSION_SAMPLES = pa.schema(
@@ -78,8 +81,8 @@ class Selection:
 def select(
     catalog_rows: pa.Table, samples: pa.Table, recipe: Recipe, *, priority: Callable[[str], int] = lambda source: 0
 ) -> Selection:
-    """What the recipe admits of the samples (SAMPLES, of all source shards), and what it leaves out with its first
-    cause, in the order missing, status, role, licence, tier.
+    """What the recipe admits of the samples (`samples.bind_units`, of all source shards), and what it leaves out with
+    its first cause, in the order missing, status, role, licence, tier.
 
     Samples whose kept leading parts are the same are exact duplicates: one stays, by source priority (smallest first),
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a

@@ -117,7 +117,11 @@ class VersionStore:
     def iter_samples(self, ref: str) -> Iterator[pa.Table]:
         """The version's samples in order of their names, one segment in memory at a time."""
         for segment in self.read(ref).segments:
-            yield pa.Table.from_pylist(self._segments.read(segment), schema=VERSION_SAMPLES)
+            rows = self._segments.read(segment)
+            for row in rows:
+                for part in row["parts"]:
+                    part.setdefault("parent_digest", part["digest"])  # written before items were cut to spans
+            yield pa.Table.from_pylist(rows, schema=VERSION_SAMPLES)
 
     def samples(self, ref: str) -> pa.Table:
         """The version's samples (VERSION_SAMPLES), sorted."""
@@ -129,8 +133,9 @@ class VersionStore:
             yield pa.Table.from_struct_array(pc.list_flatten(samples["parts"]))
 
     def items(self, ref: str) -> pa.Table:
-        """The distinct items of the version, sorted by digest: digest, modality, content_type, size_bytes."""
-        names = ["digest", "modality", "content_type", "size_bytes"]
+        """The distinct units of the version, sorted by digest: digest, parent_digest (the blob that holds it),
+        modality, content_type, size_bytes."""
+        names = ["digest", "parent_digest", "modality", "content_type", "size_bytes"]
         parts = [part.select(names) for part in self.iter_items(ref)]
         schema = pa.schema([(name, PART.field(name).type) for name in names])
         table = pa.concat_tables([schema.empty_table(), *parts])

@@ -13,6 +13,7 @@ from mmlake import schemas
 from mmlake.catalog import CATALOG_SCHEMA, FieldTypes, rows
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
+from mmlake.preprocess import UNIT_TRACKS
 from mmlake.records import digest_of
 
 Catalog = partial(catalogs.Catalog, modalities=tuple(MODALITIES))
@@ -42,7 +43,7 @@ def made(said: dict[str, dict], *, snr_db: dict[str, float] | None = None, vecto
     ]
     types = FieldTypes()
     types.add(row["metadata_json"] for row in items)
-    empty = [schemas.empty(schema) for schema in (schemas.TRACKS, schemas.VERDICTS, schemas.CLUSTERS)]
+    empty = [UNIT_TRACKS.empty_table(), schemas.empty(schemas.VERDICTS), schemas.empty(schemas.CLUSTERS)]
     return rows(
         schemas.from_rows(schemas.ITEMS, items),
         *empty,

@@ -13,6 +13,7 @@ from mmlake.errors import ContractBroken, LakeLocked, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.modalities import MODALITIES
 from mmlake.records import digest_of
+from tests import make
 
 Catalog = partial(catalogs.Catalog, modalities=tuple(MODALITIES))
 
@@ -66,7 +67,8 @@ def joined(items, tracks=(), verdicts=(), clusters=(), embeddings=(), *, modalit
         (items, tracks, verdicts, clusters, embeddings),
         strict=True,
     )
-    return rows(*(unstamped(schema, list(made)) for schema, made in tables), modality=modality)
+    item, track, *others = (unstamped(schema, list(made)) for schema, made in tables)
+    return rows(item, make.whole_units(track), *others, modality=modality)
 
 
 def simple(*words: str, vectors: dict[str, list[float]] | None = None, **fields) -> pa.Table:

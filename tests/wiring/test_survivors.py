@@ -27,11 +27,17 @@ def survivor(tmp_path, rows: dict[str, tuple[str, float, int | None]]) -> str:
         | {"transcript_source": "none", "width_px": width_px}
         for digest, (_, _, width_px) in rows.items()
     ]
+    units = [
+        {"digest": digest, "parent_digest": digest, "position": 0, "kind": "whole", "producer": "whole"}
+        | {"role": "media", "status": "ok"}
+        for digest in rows
+    ]
     verdicts = [{"digest": digest, "status": status, "weight": weight} for digest, (status, weight, _) in rows.items()]
     pair = {"left": LEFT, "right": RIGHT, "tier": "near", "method": "phash", "score": 0.95, "bound": 0.8}
     for name, schema, made in (
         ("items", schemas.ITEMS, items),
         ("tracks", schemas.TRACKS, tracks),
+        ("units", schemas.UNITS, units),
         ("verdicts", schemas.VERDICTS, verdicts),
         ("near_duplicates", schemas.PAIRS, [pair]),
         ("semantic_duplicates", schemas.PAIRS, []),
