@@ -24,6 +24,9 @@ _PART = pa.struct(
         ("size_bytes", pa.int64()),
         ("licence", pa.string()),
         ("fields_json", pa.string()),
+        ("parent_digest", pa.string()),
+        ("start_us", pa.int64()),
+        ("end_us", pa.int64()),
     ]
 )
 _SAMPLES = pa.schema(
@@ -69,7 +72,7 @@ def caption(number: int, **fields) -> dict:
 
 def sample(*parts: dict, **fields) -> dict:
     """A sample of these parts, in their order."""
-    ordered = [one | {"position": position} for position, one in enumerate(parts)]
+    ordered = [{"parent_digest": one["digest"]} | one | {"position": at} for at, one in enumerate(parts)]
     key = name(int.from_bytes(digest_of(repr((ordered, sorted(fields.items()))).encode())[:8].encode(), "big"))
     base = {"sample": key, "sample_ids": [f"s/{key[:8]}"], "num_occurrences": 1, "source": "news", "licences": ["MIT"]}
     return base | {"modality": None, "parts": ordered} | fields

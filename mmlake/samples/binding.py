@@ -1,0 +1,104 @@
+"""Samples of items to samples of units: a film or a recording that was cut to spans leads one sample for each of them.
+
+Enters: SAMPLES, and the spans among UNITS. Leaves: samples whose parts say which unit they are and where it lies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.records import LEADING_ROLES, canonical_json, digest_of
+from mmlake.sample_schema import PART, SAMPLES
+
+SPANNED_ROLES = ("transcript",)  # what is said in time: of a span, only what is said there
+_SPAN = [
+    pa.field("parent_digest", pa.string()),  # the blob that holds the part; null only where no bytes could be had
+    pa.field("start_us", pa.int64()),  # in the item, or in the recording that a transcript is of; null where whole
+    pa.field("end_us", pa.int64()),
+]
+BOUND_PART = pa.struct([*PART, *_SPAN])
+BOUND_SAMPLES = pa.schema(
+    [pa.field("parts", pa.list_(BOUND_PART)) if field.name == "parts" else field for field in SAMPLES.arrow]
+)
+
+
+def bind_units(samples: pa.Table, spans: pa.Table) -> pa.Table:
+    """BOUND_SAMPLES, sorted by name. A sample that a cut item leads is one sample per span, each with all other parts,
+    of a transcript what is said there; a cut part among several that lead gives its place to its spans, in order.
+
+    spans: of UNITS, those that are neither whole nor gaps; digest, parent_digest, position, start and end.
+    """
+    of_items: dict[str, list[dict[str, Any]]] = {}
+    names = ["digest", "parent_digest", "position", "start", "end"]
+    for span in spans.select(names).sort_by([("parent_digest", "ascending"), ("position", "ascending")]).to_pylist():
+        known = of_items.setdefault(span["parent_digest"], [])
+        if not known or known[-1]["digest"] != span["digest"]:  # the item may lie in several shards
+            known.append(span)
+    cut = _has_cut_part(samples, pa.array(sorted(of_items), pa.string()))
+    whole = _with_parents(samples.filter(pa.array(~cut)))
+    if not cut.any():
+        return whole
+    bound = [row for sample in samples.filter(pa.array(cut)).to_pylist() for row in _of_units(sample, of_items)]
+    return pa.concat_tables([whole, pa.Table.from_pylist(bound, BOUND_SAMPLES)]).sort_by("sample")
+
+
+def _has_cut_part(samples: pa.Table, parents: pa.Array) -> np.ndarray:
+    lists = samples["parts"].combine_chunks()
+    found = pc.is_in(pc.struct_field(pc.list_flatten(lists), "digest"), value_set=parents)
+    owners = pc.list_parent_indices(lists).filter(found)
+    cut = np.zeros(samples.num_rows, dtype=bool)
+    cut[owners.to_numpy(zero_copy_only=False)] = True
+    return cut
+
+
+def _with_parents(samples: pa.Table) -> pa.Table:
+    """The samples with whole parts."""
+    lists = samples["parts"].combine_chunks()
+    flat = pc.list_flatten(lists)
+    columns = [pc.struct_field(flat, field.name) for field in PART]
+    columns += [pc.struct_field(flat, "digest"), pa.nulls(len(flat), pa.int64()), pa.nulls(len(flat), pa.int64())]
+    parts = pa.StructArray.from_arrays(columns, fields=list(BOUND_PART))
+    lengths = np.concatenate([[0], np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))])
+    bound = pa.ListArray.from_arrays(pa.array(lengths, pa.int32()), parts)
+    return samples.set_column(samples.column_names.index("parts"), "parts", bound).cast(BOUND_SAMPLES)
+
+
+def _of_units(sample: Mapping[str, Any], of_items: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """The samples of the spans of its only leading part; else one sample with spans in the place of each cut part."""
+    parts = [part | {"parent_digest": part["digest"], "start_us": None, "end_us": None} for part in sample["parts"]]
+    leads = [part for part in parts if part["role"] in LEADING_ROLES]
+    if len(leads) == 1 and leads[0]["digest"] in of_items:
+        spans = of_items[leads[0]["digest"]]
+        total = sum(span["end"] - span["start"] for span in spans)
+        return [_renamed(sample, [_of_span(part, leads[0], span, total) for part in parts]) for span in spans]
+    placed: list[dict[str, Any]] = []
+    for part in parts:
+        spans = of_items.get(part["digest"], ()) if part["role"] in LEADING_ROLES else ()
+        total = sum(span["end"] - span["start"] for span in spans)
+        placed += [_of_span(part, part, span, total) for span in spans] or [part]
+    return [_renamed(sample, placed)]
+
+
+def _of_span(part: Mapping[str, Any], lead: Mapping[str, Any], span: Mapping[str, Any], total: int) -> dict[str, Any]:
+    """The part in the sample of that span of the lead. total: length of all spans of the lead."""
+    times = {"start_us": span["start"], "end_us": span["end"]}
+    if part is lead:
+        share = round(part["size_bytes"] * (span["end"] - span["start"]) / total)
+        return {**part, **times, "digest": span["digest"], "size_bytes": share}
+    return {**part, **times} if part["role"] in SPANNED_ROLES else dict(part)
+
+
+def _renamed(sample: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The sample with these parts, named as every sample is: by them and by its fields."""
+    named: list[list[Any]] = []
+    for part in parts:
+        own = [json.loads(part["fields_json"])] if part["fields_json"] else []
+        named.append([part["role"], part["digest"], *own])
+    facts = {"fields": json.loads(sample["fields_json"] or "{}"), "parts": named}
+    return {**sample, "sample": digest_of(canonical_json(facts).encode()), "parts": parts}
