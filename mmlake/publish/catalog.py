@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import catalog, contracts, preprocess
 from mmlake.lake import Lake
@@ -57,7 +58,7 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         )
         contracts.same_keys(
             f"{modality}: units -> catalog",
-            _units(contracts.digests(items), tracks),
+            unit_digests(lake, modality),
             rows.column("digest").to_pylist(),
         )
         for name, count in lake.catalog.upsert(rows).items():
@@ -94,10 +95,12 @@ def unit_tracks_of(lake: Lake, modality: str) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def _units(digests: list[str], tracks: pa.Table) -> set[str]:
-    """The items' units; an item that no table of units has is one."""
-    known = set(tracks["parent_digest"].to_pylist())
-    return {digest for digest in digests if digest not in known} | set(tracks["digest"].to_pylist())
+def unit_digests(lake: Lake, modality: str) -> set[str]:
+    """The units of all items; an item that no table of units has yet is one."""
+    items = set(contracts.digests(lake.tables.concat("items", modality, columns=["digest"])))
+    found = lake.tables.concat("units", modality, columns=["digest", "parent_digest", "kind"])
+    units = found.filter(pc.not_equal(found.column("kind"), preprocess.GAP))
+    return items - set(found.column("parent_digest").to_pylist()) | set(units.column("digest").to_pylist())
 
 
 def _source_fields(lake: Lake) -> tuple[pa.StructType | None, int]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from mmlake import contracts
 from mmlake.errors import ContractBroken, ShardCorrupt
 from mmlake.lake import Lake
+from mmlake.publish.catalog import unit_digests
 from mmlake.shards import ShardIndex, verify_shards
 
 
 def recheck_catalog(lake: Lake) -> int:
-    """Rows of the catalog: one per distinct digest of all items, each as it was written. Raises ContractBroken."""
+    """Rows of the catalog: one per distinct unit of all items, each as it was written. Raises ContractBroken."""
     lake.catalog.verify_unique()
-    expected = {
-        digest
-        for modality in lake.parts.modalities
-        for digest in contracts.digests(lake.tables.concat("items", modality, columns=["digest"]))
-    }
-    rows = contracts.same_keys("items -> catalog", expected, lake.catalog.read(["digest"]).column("digest").to_pylist())
+    expected = {digest for modality in lake.parts.modalities for digest in unit_digests(lake, modality)}
+    rows = contracts.same_keys("units -> catalog", expected, lake.catalog.read(["digest"]).column("digest").to_pylist())
     if problems := lake.catalog.verify():
         raise ContractBroken(
             f"catalog: {len(problems)} rows are not as they were written, such as {problems[0]}; materialize the "
