@@ -326,6 +326,22 @@ _ENTRIES = (
         is_transient=True,
     ),
     ErrorCode(
+        code=3301,
+        name="split_failed",
+        severity="P0",
+        what="A long recording or film could not be cut to spans although it was decoded before.",
+        fix="Try again with `mmlake retry`; search the log of the units step for the item's digest.",
+        is_transient=True,
+    ),
+    ErrorCode(
+        code=3302,
+        name="frames_unlisted",
+        severity="P0",
+        what="Decoding a film again shows another number of frames than its track has, so that no span can name its "
+        "frames.",
+        fix="Encode the film again, or make its track again with this version of FFmpeg.",
+    ),
+    ErrorCode(
         code=5001,
         name="fingerprint_failed",
         severity="P1",

@@ -20,9 +20,10 @@ from mmlake.preprocess.decoding import (
 )
 from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSettings
 from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
+from mmlake.preprocess.tiling import check_tiling
 from mmlake.preprocess.tracks import tracks
 from mmlake.preprocess.unit_tracks import GAP, UNIT_TRACKS, WHOLE, unit_tracks
-from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, check_tiling, units
+from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
 
 __all__ = [
     "AUDIO_DECODER",

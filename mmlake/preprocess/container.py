@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from av import AudioFrame, VideoFrame
     from av.container import InputContainer
     from av.stream import Stream
+    from av.video.stream import VideoStream
 
 _PLAYLIST_HEADS = (
     b"#extm3u",
@@ -250,3 +252,24 @@ class Decoding:
                 # only video and audio streams were asked for
                 self.num_errors += bool(frame.is_corrupt)  # type: ignore[union-attr]
                 yield frame  # type: ignore[misc]
+
+
+class FrameClock:
+    """Seconds from the container's start of the frames of one stream, taken in order of presentation."""
+
+    def __init__(self, container: InputContainer, stream: VideoStream) -> None:
+        self.origin_s = (container.start_time or 0) / 1e6
+        # frame distance where the stream gives no time stamps
+        self.spacing_s = float(1 / stream.average_rate) if stream.average_rate else 0.04
+        self._last_s = 0.0
+        self._num_frames = 0
+
+    def time_of(self, pts: int | None, time_base: Fraction | None) -> float:
+        """When the next frame is shown; without a time stamp, one frame distance after the latest so far."""
+        if pts is not None and time_base is not None:
+            time_s = float(pts * time_base) - self.origin_s
+        else:
+            time_s = self._last_s + self.spacing_s if self._num_frames else 0.0
+        self._last_s = max(self._last_s, time_s)
+        self._num_frames += 1
+        return time_s

@@ -1,4 +1,4 @@
-"""Settings of the preprocess stage: of decoding, and of laying transcripts on their sound."""
+"""Settings of the preprocess stage: of decoding, of laying transcripts on their sound, of cutting to units."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mmlake.decoders import MAX_SAMPLE_RATE_HZ, MIN_SAMPLE_RATE_HZ
 from mmlake.errors import SettingsError
 
+_MAX_UNIT_S = 86_400.0  # a day
 SOUND_RATE_HZ = 16_000  # of every extracted sound track: what recognizers, aligners and fingerprints expect
 
 
@@ -56,7 +57,10 @@ class PreprocessSettings:
     fade_max_contrast: float = 3.0
     # grey levels; standard deviation of a frame that counts as empty (faded out)
     max_keyframes: int = 64
-    # per item, so that an hour of fast cutting cannot flood the store
+    # per item, so that an hour of fast cutting cannot flood the store; long films have as many more as
+    # `keyframe_every_s` asks for
+    keyframe_every_s: float = 10.0
+    # longest time without a keyframe: the shortest clip that a long film is cut to has one
     keyframe_side_px: int = 512
     # longer side; what image encoders and the blur measure take
     keyframe_displacement: float = 24.0
@@ -88,6 +92,7 @@ class PreprocessSettings:
             "max_image_frames",
             "analysis_rate_hz",
             "max_keyframes",
+            "keyframe_every_s",
             "keyframe_side_px",
         ):
             if getattr(self, name) <= 0:
@@ -139,5 +144,51 @@ class UnitSettings:
 
     whole_up_to_s: float = 30.0
     # items of at most this length are one unit
+    min_span_s: float = 10.0
+    # shortest span, where the material allows: a stretch between two gaps may be shorter
+    target_span_s: float = 20.0
+    # what spans come near to where all borders are equally good
     max_span_s: float = 30.0
     # longest span: what recognizers and video encoders take at once
+    max_pause_s: float = 3.0
+    # a longer silence of a recording is a gap; speakers think, and turn pages, for less
+    gap_margin_s: float = 0.2
+    # of a gap that stays with the spans on both sides: breath, and the onset of soft sounds
+    max_static_s: float = 5.0
+    # a longer stretch of a film that is black or frozen, and silent, is a gap; titles stand for less
+    static_change: float = 0.2
+    # grey levels between analysed frames; below it the picture is frozen. Sensor noise has .3 and more, as each cell of
+    # the analysis averages it
+    black_luma: float = 20.0
+    # mean grey level of a black picture, as the rule `black` has it
+    black_luma_std: float = 10.0
+    # standard deviation over a black picture, as the rule `black` has it
+    min_kept_s: float = 1.0
+    # what is left between two gaps and is shorter is a gap as well
+    silence_above_noise_db: float = 6.0
+    # of the recording's own noise floor; below it there is nothing but noise
+    silence_below_loud_db: float = 35.0
+    # below the recording's own loud parts; the softest sounds of speech are 30 dB below its vowels
+
+    def __post_init__(self) -> None:
+        """Refuse what no run could use."""
+        for name in ("whole_up_to_s", "min_span_s", "max_span_s", "max_pause_s", "max_static_s"):
+            if not 0 < getattr(self, name) <= _MAX_UNIT_S:
+                raise SettingsError(
+                    f"units.{name}={getattr(self, name)} s must lie above 0 and up to {_MAX_UNIT_S:g}; correct the "
+                    "setting"
+                )
+        if not self.min_span_s <= self.target_span_s <= self.max_span_s or self.max_span_s < 2 * self.min_span_s:
+            raise SettingsError(
+                f"units.min_span_s={self.min_span_s}, target_span_s={self.target_span_s} and "
+                f"max_span_s={self.max_span_s} must grow in this order, the last at least twice the first, so that "
+                "every stretch can be cut; correct them"
+            )
+        if not 0 <= 2 * self.gap_margin_s < min(self.max_pause_s, self.max_static_s):
+            raise SettingsError(
+                f"units.gap_margin_s={self.gap_margin_s} must be at least 0 and below half of max_pause_s and "
+                "max_static_s, so that gaps are left; correct the setting"
+            )
+        for name in ("min_kept_s", "static_change", "silence_above_noise_db", "silence_below_loud_db"):
+            if getattr(self, name) < 0:
+                raise SettingsError(f"units.{name}={getattr(self, name)} must be at least 0; correct the setting")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pyarrow as pa
 from mmlake import schemas
 from mmlake.border import IN_PROCESS, Failure, Runner, attempt, map_opened
 from mmlake.error_codes import CODES
+from mmlake.preprocess.checked_file import checked_file
 from mmlake.preprocess.decoding import Decoded, Decoder, Encoded
 from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.speech_recognition import SpeechRecognizer
@@ -150,11 +150,7 @@ def _encoded(item: _Occurrences, *, store: Blobs, in_memory: bool) -> Iterator[E
     if in_memory:
         yield Encoded(item.content_type, item.sample_text, data=store.read(item.digest))
         return
-    with store.local(item.digest) as path:
-        with path.open("rb") as file:  # a large blob is its own file, which nobody else checks
-            actual = hashlib.file_digest(file, "sha256").hexdigest()
-        if actual != item.digest:
-            raise store.corrupt(item.digest, actual)
+    with checked_file(store, item.digest) as path:
         yield Encoded(item.content_type, item.sample_text, path=path)
 
 

@@ -1,39 +1,57 @@
 """The units of a partition: whole items, and the spans and gaps that long recordings and films are cut to.
 
-Enters: tracks, alignments and the store. Leaves: the UNITS table. Spans and gaps of one item tile it.
+Enters: tracks, alignments and the store. Leaves: the UNITS table. Spans and gaps of one item tile it. Sound is streamed
+for its pauses, films are read for the times of their frames; nothing is decoded to pictures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import schemas
-from mmlake.border import IN_PROCESS, Runner
-from mmlake.errors import ContractBroken
+from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
+from mmlake.preprocess.align import MISMATCH
+from mmlake.preprocess.checked_file import checked_file
+from mmlake.preprocess.frame_times import frame_times
+from mmlake.preprocess.places import Spoken, film_places, recording_places, silent_gaps, static_gaps
 from mmlake.preprocess.settings import UnitSettings
+from mmlake.preprocess.silences import Levels, levels_of, read_levels
+from mmlake.preprocess.splitting import Piece, split
+from mmlake.preprocess.tiling import TIME_AXIS, named
 from mmlake.preprocess.unit_tracks import GAP, WHOLE
+from mmlake.preprocess.utterances import of_cues, of_words
 from mmlake.progress import Advance, silent
-from mmlake.records import Digest, canonical_json, digest_of
 from mmlake.store import Blobs
 
-TIME_AXIS = "us"
+_log = logging.getLogger(__name__)
 _OF_TRACKS = ("role", "status", "error_code", "error")
+_FAILED = 3301
+_PRODUCER = "borders@1"  # counts up where the same item would be cut elsewhere
+_SIGNALS = ("time_s", "luma", "luma_std", "change")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A span or a gap of an item, on its axis."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LongItem:
+    """A recording or film that is to be cut, with what is known of it; ready for another process."""
 
-    start: int
-    end: int
-    gap: str | None = None
-    start_frame: int | None = None
-    end_frame: int | None = None
+    duration_us: int
+    sound: Path | None = None  # mono 16 kHz
+    film: Path = Path()  # the item's own bytes
+    num_frames: int = 0
+    num_errors: int = 0
+    shots: Sequence[Mapping[str, Any]] = ()
+    signals: Mapping[str, np.ndarray] = field(default_factory=dict)
+    spoken: Spoken = field(default_factory=Spoken)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +60,9 @@ class Splitter:
 
     kind: str  # of its spans
     producer: str  # name@revision
-    split: Callable[[Mapping[str, Any], UnitSettings], Sequence[Piece]]
+    # (item, settings=) -> spans and gaps; raises UnreadableItem, and whatever a library raises
+    kernel: Callable[..., Sequence[Piece]]
+    reads_film: bool = False  # whether the kernel reads the item's own bytes
 
 
 def units(
@@ -55,56 +75,136 @@ def units(
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
-    """The UNITS table of the tracks. splitter: the modality's; None where all items are whole. alignments: those of the
-    tracks; None where nothing is spoken."""
-    settings = settings or UnitSettings()
-    is_long = pc.fill_null(pc.greater(tracks["duration_s"], settings.whole_up_to_s), False)
-    rows, whole = [], _whole(tracks if splitter is None else tracks.filter(pc.invert(is_long)))
-    if splitter is not None:
-        rows = [row for track in tracks.filter(is_long).to_pylist() for row in _rows(track, splitter, settings)]
-    advance(tracks.num_rows)
-    return schemas.conform(schemas.UNITS, pa.concat_tables([whole, schemas.from_rows(schemas.UNITS, rows)]))
+    """The UNITS table of the tracks. An item that cannot be cut is one whole unit with status unreadable, a code and a
+    reason.
 
-
-def unit_digest(parent: Digest, *, kind: str, start: int, end: int, axis: str, producer: str) -> Digest:
-    """The name of a span."""
-    fields = {"axis": axis, "end": end, "kind": kind, "parent": parent, "producer": producer, "start": start}
-    return digest_of(canonical_json(fields).encode())
-
-
-def check_tiling(border: str, tracks: pa.Table, found: pa.Table) -> None:
-    """Raises ContractBroken where units and gaps of an item do not add up to it, or a name is not that of its span.
-
-    tracks: digest and duration_s.
+    splitter: the modality's; None where all items are whole. alignments: those of the tracks; None where nothing is
+    spoken. Raises only for settings, missing libraries and a failing store. runner: where items are cut.
     """
-    lengths = dict(zip(*(tracks[name].to_pylist() for name in ("digest", "duration_s")), strict=True))
-    if pc.count_distinct(found["digest"]).as_py() != found.num_rows:
-        raise ContractBroken(f"{border}: {found.num_rows} units and gaps have fewer names; correct the stage")
-    spans = found.filter(pc.not_equal(found["kind"], WHOLE)).sort_by(
-        [("parent_digest", "ascending"), ("position", "ascending")]
+    settings = settings or UnitSettings()
+    if splitter is None:
+        advance(tracks.num_rows)
+        return _whole(tracks)
+    length_s = tracks["duration_s"]
+    is_long = pc.and_(pc.greater(length_s, settings.whole_up_to_s), pc.is_finite(length_s))
+    is_long = pc.fill_null(pc.and_(is_long, pc.equal(tracks["status"], "ok")), False)
+    long, rest = tracks.filter(is_long), tracks.filter(pc.invert(is_long))
+    advance(rest.num_rows)
+    found = map_opened(
+        runner,
+        partial(splitter.kernel, settings=settings),
+        range(long.num_rows),
+        opened=partial(_opened, tracks=long, words=_words(alignments), store=store, reads_film=splitter.reads_film),
+        code=_FAILED,
+        what="the item cannot be cut to spans although it was decoded before",
+        advance=advance,
     )
-    ends: dict[str, int] = {}
-    for row in spans.to_pylist():
-        before, name = ends.get(row["parent_digest"], 0), unit_digest(row["parent_digest"], **_identity(row))
-        if row["start"] != before or row["end"] <= before or row["digest"] != name:
-            raise ContractBroken(
-                f"{border}: {row['kind']} {row['position']} of {row['parent_digest']} spans {row['start']} to "
-                f"{row['end']} us as {row['digest'][:12]}, expected one from {before} us on; correct the stage"
-            )
-        ends[row["parent_digest"]] = row["end"]
-    for parent, end in ends.items():
-        if end != (length := round(lengths[parent] * 1e6)):
-            raise ContractBroken(f"{border}: units and gaps of {parent} end at {end} us, the item at {length} us")
+    rows: list[dict[str, Any]] = []
+    num_cut = 0
+    for at, pieces in found:
+        track = {name: long[name][at].as_py() for name in ("digest", "duration_s", *_OF_TRACKS)}
+        made = _rows(track, pieces, splitter)
+        num_cut += len(made) > 1
+        rows += made
+    table = schemas.from_rows(schemas.UNITS, rows)
+    _log.info(
+        "units: %d items are whole, %d are cut to %d spans and gaps", tracks.num_rows - num_cut, num_cut, len(rows)
+    )
+    return schemas.conform(schemas.UNITS, pa.concat_tables([_whole(rest), table]))
 
 
-def _identity(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a span is named by, besides its item."""
-    return {name: row[name] for name in ("kind", "start", "end", "axis", "producer")}
+def _words(alignments: pa.Table | None) -> dict[str, list[tuple[int | None, list[dict[str, Any]]]]]:
+    """(code, words) of the alignments of each item; no words where the alignment was doubted or failed."""
+    if alignments is None:
+        return {}
+    found: dict[str, list[tuple[int | None, list[dict[str, Any]]]]] = {}
+    for row in alignments.select(["digest", "status", "error_code", "words"]).to_pylist():
+        words = row["words"] if row["status"] == "ok" else []
+        found.setdefault(row["digest"], []).append((row["error_code"], words))
+    return found
+
+
+@contextmanager
+def _opened(
+    at: int,
+    *,
+    tracks: pa.Table,
+    words: Mapping[str, list[tuple[int | None, list[dict[str, Any]]]]],
+    store: Blobs,
+    reads_film: bool,
+) -> Iterator[LongItem]:
+    """The item of this row. Raises BlobMissing, BlobCorrupt, and what a failing store raises."""
+    track = {name: tracks[name][at] for name in tracks.column_names}
+    digest, sound = track["digest"].as_py(), track["audio_digest"].as_py()
+    duration_us = round(track["duration_s"].as_py() * 1e6)
+    signals = track["signals"].values
+    with ExitStack() as stack:
+        yield LongItem(
+            duration_us=duration_us,
+            sound=None if sound is None else stack.enter_context(checked_file(store, sound)),
+            film=stack.enter_context(checked_file(store, digest)) if reads_film else Path(),
+            num_frames=track["num_frames"].as_py() or 0,
+            num_errors=track["num_decode_errors"].as_py() or 0,
+            shots=track["shots"].as_py(),
+            signals={name: pc.struct_field(signals, name).to_numpy(zero_copy_only=False) for name in _SIGNALS},
+            spoken=_spoken(track, words.get(digest, []), duration_us),
+        )
+
+
+def _spoken(
+    track: Mapping[str, pa.Scalar], aligned: Sequence[tuple[int | None, list[dict[str, Any]]]], duration_us: int
+) -> Spoken:
+    """Words where the transcript was laid on its sound; the lines of subtitles unless the sound says something else."""
+    words = [word for _, found in aligned for word in found]
+    if words:
+        return Spoken(words=of_words(words, track["transcript"].as_py() or "", duration_us=duration_us))
+    if any(code == MISMATCH for code, _ in aligned):
+        return Spoken()
+    return Spoken(lines=of_cues(track["cues"].as_py(), duration_us=duration_us))
+
+
+def split_recording(item: LongItem, *, settings: UnitSettings) -> list[Piece]:
+    """The spans and gaps of a recording."""
+    levels = _levels(item, settings)
+    if levels is None:
+        levels = levels_of(np.zeros(0), item.duration_us, settings=settings)
+    gaps = silent_gaps(levels, item.duration_us, spoken=item.spoken, settings=settings)
+    return split(item.duration_us, gaps=gaps, places=recording_places(levels, item.spoken), settings=settings)
+
+
+def split_film(item: LongItem, *, settings: UnitSettings) -> list[Piece]:
+    """The spans and gaps of a film, with their frames. Raises UnreadableItem 3302."""
+    frame_us_F = frame_times(
+        item.film,
+        num_frames=item.num_frames,
+        num_errors=item.num_errors,
+        shot_starts_s=(shot["start_s"] for shot in item.shots),
+    )
+    levels = _levels(item, settings)
+    gaps = static_gaps(item.signals, frame_us_F, item.duration_us, levels=levels, spoken=item.spoken, settings=settings)
+    places = film_places(frame_us_F, item.duration_us, shots=item.shots, levels=levels, spoken=item.spoken)
+    pieces = split(item.duration_us, gaps=gaps, places=places, settings=settings)
+    borders_us = np.array([piece.end for piece in pieces[:-1]], np.int64)
+    # a border is a frame that all earlier ones are shown before: as many come first as have an earlier time
+    frames = [0, *np.searchsorted(np.sort(frame_us_F), borders_us).tolist(), len(frame_us_F)]
+    return [
+        Piece(piece.start, piece.end, piece.gap, first, last)
+        for piece, first, last in zip(pieces, frames, frames[1:], strict=False)
+    ]
+
+
+def _levels(item: LongItem, settings: UnitSettings) -> Levels | None:
+    return None if item.sound is None else read_levels(item.sound, item.duration_us, settings=settings)
+
+
+FILM_SPLITTER = Splitter(kind="clip", producer=_PRODUCER, kernel=split_film, reads_film=True)
+RECORDING_SPLITTER = Splitter(kind="segment", producer=_PRODUCER, kernel=split_recording)
 
 
 def _whole(tracks: pa.Table) -> pa.Table:
     """Each item as one unit."""
-    length = pc.round(pc.multiply(tracks["duration_s"], 1e6)).cast(pa.int64())
+    length_s = pc.if_else(pc.is_finite(tracks["duration_s"]), tracks["duration_s"], None)
+    length = pc.round(pc.multiply(length_s, 1e6)).cast(pa.int64())
     timed = pc.is_valid(length)
     columns = {
         "digest": tracks["digest"],
@@ -118,38 +218,29 @@ def _whole(tracks: pa.Table) -> pa.Table:
         **{name: tracks[name] for name in _OF_TRACKS},
     }
     nulls = {field.name: pa.nulls(tracks.num_rows, field.type) for field in schemas.UNITS.arrow}
-    return pa.table(nulls | columns).cast(schemas.UNITS.arrow)
+    return schemas.conform(schemas.UNITS, pa.table(nulls | columns).cast(schemas.UNITS.arrow))
 
 
-def _rows(track: Mapping[str, Any], splitter: Splitter, settings: UnitSettings) -> list[dict[str, Any]]:
+def _rows(track: Mapping[str, Any], pieces: Sequence[Piece] | Failure, splitter: Splitter) -> list[dict[str, Any]]:
+    """The rows of one item that was to be cut; a single row where it is whole after all."""
+    row = {name: track[name] for name in _OF_TRACKS} | {"parent_digest": track["digest"], "axis": TIME_AXIS}
+    if isinstance(pieces, Failure) or len(pieces) == 1:
+        row |= {"digest": track["digest"], "position": 0, "kind": WHOLE, "producer": WHOLE}
+        row |= {"start": 0, "end": round(track["duration_s"] * 1e6)}
+        if isinstance(pieces, Failure):
+            row |= {"status": "unreadable", "error_code": pieces.code, "error": pieces.reason}
+        return [row]
     rows = []
-    for position, piece in enumerate(splitter.split(track, settings)):
-        row: dict[str, Any] = {
+    for position, piece in enumerate(pieces):
+        span = row | {
+            "position": position,
             "kind": splitter.kind if piece.gap is None else GAP,
+            "gap": piece.gap,
             "start": piece.start,
             "end": piece.end,
-            "axis": TIME_AXIS,
-            "producer": splitter.producer,
-        }
-        row |= {name: track[name] for name in _OF_TRACKS}
-        row |= {
-            "digest": unit_digest(track["digest"], **_identity(row)),
-            "parent_digest": track["digest"],
-            "position": position,
-            "gap": piece.gap,
             "start_frame": piece.start_frame,
             "end_frame": piece.end_frame,
+            "producer": splitter.producer,
         }
-        rows.append(row)
+        rows.append(span | {"digest": named(span)})
     return rows
-
-
-def _evenly(track: Mapping[str, Any], settings: UnitSettings) -> list[Piece]:
-    length = round(track["duration_s"] * 1e6)
-    count = -(-length // round(settings.max_span_s * 1e6))
-    borders = [length * at // count for at in range(count + 1)]
-    return [Piece(start, end) for start, end in zip(borders, borders[1:], strict=False)]
-
-
-FILM_SPLITTER = Splitter(kind="clip", producer="even@1", split=_evenly)
-RECORDING_SPLITTER = Splitter(kind="segment", producer="even@1", split=_evenly)

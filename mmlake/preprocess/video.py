@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mmlake.decoders import picture_stream
 from mmlake.errors import UnreadableItem
-from mmlake.preprocess.container import Decoding, check_complete, opened
+from mmlake.preprocess.container import Decoding, FrameClock, check_complete, opened
 from mmlake.preprocess.keyframes import Candidates, Keyframe
 from mmlake.preprocess.planes import jpeg, oriented_size, signal, small_planes
 from mmlake.preprocess.settings import PreprocessSettings
@@ -48,14 +48,10 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
             check_bounds(sound_stream, container_s, settings=settings)  # before anything is decoded
         if stream.frames > settings.max_frames:
             raise UnreadableItem(3008, f"num_frames={stream.frames} not in [1, {settings.max_frames}]")
-        origin_s = (container.start_time or 0) / 1e6
-        reader = _Reader(
-            origin_s=origin_s,
-            fallback_s=float(1 / stream.average_rate) if stream.average_rate else 0.04,
-            settings=settings,
-        )
+        clock = FrameClock(container, stream)
+        reader = _Reader(clock=clock, settings=settings)
         decoding = Decoding(container, [stream, *sounds])
-        with SoundWriter(origin_s=origin_s, settings=settings) as writer:
+        with SoundWriter(origin_s=clock.origin_s, settings=settings) as writer:
             for frame in decoding:
                 if isinstance(frame, av.VideoFrame):
                     reader.add(frame)
@@ -88,8 +84,7 @@ def video_track(path: Path, *, settings: PreprocessSettings) -> VideoDecoded:
 class _Reader:
     """Takes frames in order of presentation and remembers only small things about them."""
 
-    origin_s: float
-    fallback_s: float  # frame distance where the stream gives no time stamps
+    clock: FrameClock
     settings: PreprocessSettings
     num_frames: int = 0
     end_s: float = 0.0
@@ -113,10 +108,7 @@ class _Reader:
             )
         if self.num_frames >= self.settings.max_frames:
             raise UnreadableItem(3008, f"num_frames={self.num_frames + 1} not in [1, {self.settings.max_frames}]")
-        if frame.pts is not None and frame.time_base is not None:
-            time_s = float(frame.pts * frame.time_base) - self.origin_s
-        else:
-            time_s = self._last_s + self.fallback_s if self.num_frames else 0.0
+        time_s = self.clock.time_of(frame.pts, frame.time_base)
         if not self.num_frames:
             self._first_s, self._size, self._rotation = (
                 time_s,
@@ -144,7 +136,7 @@ class _Reader:
         length_s = (
             float(frame.duration * frame.time_base)
             if frame.duration and frame.time_base is not None
-            else self.fallback_s
+            else self.clock.spacing_s
         )
         self.end_s = max(self.end_s, time_s + length_s)
 

@@ -1,0 +1,94 @@
+"""Pauses of a recording, from the levels of its sound. The sound is streamed; what is held is one number per 10 ms.
+
+Silence is what lies near the recording's own noise and far below its own loud parts: a fixed level takes a quiet talk
+for silence and a noisy room for sound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mmlake.errors import UnreadableItem
+from mmlake.preprocess.settings import SOUND_RATE_HZ, UnitSettings
+
+# H hops
+HOP_US = 10_000
+_HOP_SAMPLES = SOUND_RATE_HZ * HOP_US // 1_000_000
+_BLOCK_HOPS = 6_000
+_LOWEST_DB = -100.0  # below the last bit of 16
+_SMOOTH_HOPS = 3  # one period of the lowest voice is longer than a hop
+_FLOOR_PERCENTILE, _LOUD_PERCENTILE = 5, 95
+_ACTIVE_DB = 6.0  # above the noise: what the loud level is taken from, so that an hour of silence does not hide a word
+_MIN_CONTRAST_DB = 10.0  # between noise and loud parts; steady noise, and tones, have no pauses
+_SILENT_DBFS = -70.0  # a recording that is never louder is silence all along
+_MAX_CONTRAST_DB = 60.0  # of speech; below it is digital silence, which says nothing of the room
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How loud a recording is, hop by hop, and what of it is silence."""
+
+    level_H: np.ndarray  # float32 dBFS, smoothed
+    is_silent_H: np.ndarray  # bool
+    loudness_H: np.ndarray  # float32, 0 where silence begins to 1 at the loud parts
+    end_us: int  # of the item; the sound may be shorter
+
+    def runs_us(self) -> np.ndarray:
+        """(start, end) of each silence in microseconds, int64, shape (num_silences, 2); what the sound is too short
+        for is one."""
+        heard_us = len(self.is_silent_H) * HOP_US
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], self.is_silent_H, [False]]).astype(np.int8)))
+        runs_us = edges.reshape(-1, 2).astype(np.int64) * HOP_US
+        if heard_us < self.end_us:
+            if len(runs_us) and runs_us[-1, 1] == heard_us:
+                runs_us[-1, 1] = self.end_us
+            else:
+                runs_us = np.concatenate([runs_us, [[heard_us, self.end_us]]])
+        return runs_us
+
+
+def read_levels(path: Path, end_us: int, *, settings: UnitSettings) -> Levels:
+    """The levels of the mono 16 kHz sound up to this time.
+
+    Raises UnreadableItem 3301 where it is other sound, and what soundfile raises where it does not decode.
+    """
+    import soundfile
+
+    num_hops = -(-end_us // HOP_US)
+    powers, at = [np.zeros(0)], 0
+    with soundfile.SoundFile(path) as sound:
+        if sound.samplerate != SOUND_RATE_HZ or sound.channels != 1:
+            raise UnreadableItem(
+                3301, f"sample_rate_hz={sound.samplerate}, num_channels={sound.channels}, expected {SOUND_RATE_HZ}, 1"
+            )
+        for block in sound.blocks(blocksize=_HOP_SAMPLES * _BLOCK_HOPS, dtype="float32"):
+            block = np.pad(block, (0, -len(block) % _HOP_SAMPLES)).reshape(-1, _HOP_SAMPLES)
+            powers.append(block.var(axis=1))  # without the offset of a cheap converter
+            at += len(block)
+            if at >= num_hops:
+                break
+    return levels_of(np.concatenate(powers)[:num_hops], end_us, settings=settings)
+
+
+def levels_of(power_H: np.ndarray, end_us: int, *, settings: UnitSettings) -> Levels:
+    """The levels of a recording whose hops have this mean power."""
+    if not len(power_H):
+        nothing = np.zeros(0, np.float32)
+        return Levels(nothing, nothing.astype(bool), nothing, end_us)
+    kernel = np.full(_SMOOTH_HOPS, 1 / _SMOOTH_HOPS)
+    smooth_H = np.convolve(np.pad(power_H, _SMOOTH_HOPS // 2, "edge"), kernel, "valid")
+    level_H = (10 * np.log10(np.maximum(smooth_H, 10 ** (_LOWEST_DB / 10)))).astype(np.float32)
+    floor = float(np.percentile(level_H, _FLOOR_PERCENTILE))
+    active = level_H[level_H > floor + _ACTIVE_DB]
+    loud = float(np.percentile(active, _LOUD_PERCENTILE)) if len(active) else floor
+    if loud < _SILENT_DBFS:
+        return Levels(level_H, np.ones(len(level_H), bool), np.zeros(len(level_H), np.float32), end_us)
+    floor = max(floor, loud - _MAX_CONTRAST_DB)
+    bound = max(floor + settings.silence_above_noise_db, loud - settings.silence_below_loud_db)
+    bound = min(bound, (floor + loud) / 2)
+    loudness_H = np.clip((level_H - bound) / max(loud - bound, 1.0), 0.0, 1.0)
+    is_silent_H = level_H < bound if loud - floor >= _MIN_CONTRAST_DB else np.zeros(len(level_H), bool)
+    return Levels(level_H, is_silent_H, loudness_H.astype(np.float32), end_us)
