@@ -213,10 +213,14 @@ def _functions(row: Row) -> Iterator[tuple[str, Callable[..., Any]]]:
     match row:
         case Measurement():
             yield "take", row.take
+            if row.take_spans is not None:
+                yield "take_spans", row.take_spans
         case Scorer():
             yield "load", row.load
         case Tier():
             yield "fingerprint", row.fingerprint
+            if row.of_spans is not None:
+                yield "of_spans", row.of_spans
         case Encoder():
             yield "loader", row.loader
 

@@ -80,6 +80,13 @@ def film(number: int, *, seconds: float = 1.0, width: int = 96, height: int = 72
     return sink.getvalue()
 
 
+def as_units(tracks: pa.Table) -> pa.Table:
+    """The tracks as those of whole units."""
+    nulls = pa.nulls(tracks.num_rows, pa.float64())
+    tracks = tracks.append_column("parent_digest", tracks["digest"])
+    return tracks.append_column("span_start_s", nulls).append_column("span_end_s", nulls)
+
+
 def tar(
     members: dict[str, bytes] | list[tuple[str, bytes]], *, format: int = tarfile.USTAR_FORMAT, padded: bool = False
 ) -> bytes:

@@ -10,7 +10,9 @@ pitch changes are not found.
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from mmlake.dedup.joins import equal_key_pairs
 from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
+from mmlake.spans import Sound, Span
 
 METHOD = "band-signs"
 RATE_HZ = 16_000
@@ -38,12 +41,20 @@ _MIN_VOTES = 2
 
 def fingerprint(data: bytes) -> dict[str, np.ndarray]:
     """Method -> hashes of an audio blob (any file that libsndfile reads). Raises UnreadableItem."""
-    import soundfile
+    return _of_sound(Sound(data))
 
-    samples, rate_hz = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+
+def span_fingerprints(path: Path, spans: Sequence[Span]) -> Iterable[dict[str, np.ndarray]]:
+    """The fingerprint of each span of the sound, in order; of a file whose samples are found without decoding it, as
+    FLAC. Raises UnreadableItem."""
+    return map(_of_sound, map(partial(Sound, path), spans))
+
+
+def _of_sound(sound: Sound) -> dict[str, np.ndarray]:
+    samples, rate_hz = sound.samples()
     if rate_hz != RATE_HZ:
         raise UnreadableItem(3001, f"sample_rate_hz={rate_hz} not in [{RATE_HZ}, {RATE_HZ}]")
-    return fingerprint_samples(samples[:, 0] if samples.shape[1] == 1 else samples.sum(axis=1) / samples.shape[1])
+    return fingerprint_samples(samples)
 
 
 def fingerprint_samples(samples: np.ndarray) -> dict[str, np.ndarray]:

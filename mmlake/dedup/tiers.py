@@ -15,19 +15,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
-from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
+from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.dedup import audio, image, semantic, text, video
 from mmlake.dedup.settings import DedupSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
+from mmlake.spans import SPAN_COLUMNS, Row, Shared, Span, by_parent, map_units, span_of
 from mmlake.store import Blobs
 
 _FINGERPRINT_FAILED = 5001
 _SLICE_ROWS = 1_024  # tracks held as Python objects at once
 Prints = dict[str, NDArray[Any]]  # method -> hashes; with "times_s" where the first method is a sequence
 Match = tuple[int, int, str, float]  # two positions, method, score
-Row = Mapping[str, Any]  # of TRACKS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,12 +37,15 @@ class Tier:
     modality: str
     method: str  # the name that its pairs carry; a variant adds a suffix
     methods: tuple[str, ...]  # rows that a fingerprint has per digest
-    columns: tuple[str, ...] = ()  # of TRACKS, besides the digest: what `opened` asks for
+    columns: tuple[str, ...] = ()  # of TRACKS: what `opened` asks for, besides digest, parent_digest and the span
     # what a fingerprint is made of, picklable, as a context: a text, bytes of the store, a local file
     opened: Callable[[Row, Blobs], AbstractContextManager[Any]]
     # a kernel (mmlake.border): the prints of what was opened, in order; raises where one cannot be made
     fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]]
     batch_rows: int = 1  # rows that the kernel is given at once; where one fails, each is tried alone
+    # a kernel for the spans of one item, in order, from what was opened for the first of them: one decode for all. A
+    # raise is the failure of the span whose turn it is. None: `opened` and `fingerprint` are asked for each span
+    of_spans: Callable[[Any, Sequence[Span], DedupSettings], Iterable[Prints]] | None = None
     pairs: Callable[..., list[Match]]
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
@@ -68,8 +71,16 @@ def _of_videos(paths: Sequence[Path], settings: DedupSettings) -> list[Prints]:
     return [video.fingerprint(path, settings=settings) for path in paths]
 
 
+def _of_video_spans(path: Path, spans: Sequence[Span], settings: DedupSettings) -> Iterable[Prints]:
+    return video.span_fingerprints(path, spans, settings=settings)
+
+
 def _of_audio(recordings: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
     return [audio.fingerprint(data) for data in recordings]
+
+
+def _of_audio_spans(path: Path, spans: Sequence[Span], settings: DedupSettings) -> Iterable[Prints]:
+    return audio.span_fingerprints(path, spans)
 
 
 def _text(row: Row, store: Blobs) -> AbstractContextManager[str]:
@@ -81,12 +92,15 @@ def _picture(row: Row, store: Blobs) -> AbstractContextManager[bytes]:
 
 
 def _film(row: Row, store: Blobs) -> AbstractContextManager[Path]:
-    return store.local(row["digest"])
+    return store.local(row["parent_digest"])
 
 
-def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes]:
+def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:
+    """The sound whole; as a file where spans of it are wanted."""
     if row["audio_digest"] is None:
         raise UnreadableItem(3003, "num_audio_tracks=0 not in [1, inf)")
+    if span_of(row) is not None:
+        return store.local(row["audio_digest"])
     return nullcontext(store.read(row["audio_digest"]))
 
 
@@ -135,6 +149,7 @@ TIERS: tuple[Tier, ...] = (
         methods=(video.METHOD, "frame-luma"),
         opened=_film,
         fingerprint=_of_videos,
+        of_spans=_of_video_spans,
         pairs=video.pairs,
         bound=lambda settings: settings.video_match,
         finds="a clip encoded again, scaled, trimmed or at another frame rate",
@@ -147,6 +162,7 @@ TIERS: tuple[Tier, ...] = (
         columns=("audio_digest",),
         opened=_recording,
         fingerprint=_of_audio,
+        of_spans=_of_audio_spans,
         pairs=audio.pairs,
         bound=lambda settings: settings.audio_match,
         finds="a recording transcoded, louder, noisier, trimmed or padded",
@@ -169,11 +185,12 @@ def fingerprint(
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
-    """FINGERPRINTS of the rows: as many per digest as the tiers have methods, with no hashes where the item says
+    """FINGERPRINTS of the rows: as many per digest as the tiers have methods, with no hashes where the unit says
     nothing.
 
-    An item of which a tier can make none has one row of that tier, under its first method, with status, code and
-    reason. Raises only for a failing machine or store. runner: where media are decoded.
+    A unit of which a tier can make none has one row of that tier, under its first method, with status, code and
+    reason. Raises only for a failing machine or store. tracks: of units, those of one item next to each other; it is
+    decoded once for all of them. runner: where media are decoded.
     """
     columns: dict[str, list[Any]] = {name: [] for name in ("digest", "method", "hashes", "times_s")}
     failures: list[Failure | None] = []
@@ -198,31 +215,45 @@ def _prints(
     tier: Tier, tracks: pa.Table, store: Blobs, settings: DedupSettings, runner: Runner
 ) -> Iterator[tuple[Row, Prints | Failure]]:
     """What became of each row, in no order that counts."""
-    what = f"no fingerprint can be made of this {tier.modality} item"
-    kernel = partial(_fingerprinted, tier.fingerprint, settings)
-
-    def attempted(batches: Iterable[list[Row]]) -> Iterator[tuple[list[Row], list[Prints] | Failure]]:
-        return map_opened(
-            runner, kernel, batches, opened=partial(_opened, tier, store), code=_FINGERPRINT_FAILED, what=what
-        )
-
-    alone: list[Row] = []
-    for rows, found in attempted(_batches(tracks.select(["digest", *tier.columns]), tier.batch_rows)):
-        if not isinstance(found, Failure):
-            yield from zip(rows, found, strict=True)
-        elif len(rows) == 1:
-            yield rows[0], found
-        else:
-            alone += rows
-    for rows, found in attempted([row] for row in alone):
-        yield rows[0], found if isinstance(found, Failure) else found[0]
+    tracks = tracks.select(list(dict.fromkeys(["digest", *SPAN_COLUMNS, *tier.columns])))
+    attempted = partial(
+        map_units, runner, code=_FINGERPRINT_FAILED, what=f"no fingerprint can be made of this {tier.modality} item"
+    )
+    if tier.of_spans is not None:
+        is_cut = pc.is_valid(tracks["span_start_s"])
+        spans, tracks = tracks.filter(is_cut), tracks.filter(pc.invert(is_cut))
+        with Shared() as shared:
+            yield from attempted(
+                partial(_cut, tier.of_spans, settings),
+                by_parent(_rows(spans)),
+                opened=partial(_parent, tier, store, shared),
+            )
+    yield from attempted(
+        partial(_fingerprinted, tier.fingerprint, settings),
+        _batches(tracks, tier.batch_rows),
+        opened=partial(_opened, tier, store),
+    )
 
 
 def _fingerprinted(
     fingerprint: Callable[[Sequence[Any], DedupSettings], list[Prints]], settings: DedupSettings, batch: Sequence[Any]
 ) -> list[Prints]:
-    """The kernel of a tier: its prints of a batch of items."""
+    """The kernel of a tier: its prints of a batch of units."""
     return fingerprint(batch, settings)
+
+
+def _cut(
+    of_spans: Callable[[Any, Sequence[Span], DedupSettings], Iterable[Prints]],
+    settings: DedupSettings,
+    batch: Sequence[tuple[Any, Span]],
+) -> Iterable[Prints]:
+    """The kernel of a tier for spans of one item, each with what was opened for all of them."""
+    return of_spans(batch[0][0], [span for _, span in batch], settings)
+
+
+def _rows(tracks: pa.Table) -> Iterator[Row]:
+    for batch in tracks.to_batches(max_chunksize=_SLICE_ROWS):
+        yield from batch.to_pylist()
 
 
 def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:
@@ -235,6 +266,12 @@ def _batches(tracks: pa.Table, size: int) -> Iterator[list[Row]]:
 def _opened(tier: Tier, store: Blobs, rows: list[Row]) -> Iterator[list[Any]]:
     with ExitStack() as stack:
         yield [stack.enter_context(tier.opened(row, store)) for row in rows]
+
+
+@contextmanager
+def _parent(tier: Tier, store: Blobs, shared: Shared, rows: list[Row]) -> Iterator[list[Any]]:
+    with shared.one(rows[0]["parent_digest"], partial(tier.opened, rows[0], store)) as item:
+        yield [(item, span_of(row)) for row in rows]
 
 
 def near_pairs(

@@ -1,4 +1,4 @@
-"""From tracks to unit vectors, and from a query to the vector that is compared with them."""
+"""From tracks of units to vectors of length 1, and from a query to the vector that is compared with them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from mmlake.embed.settings import EmbedSettings
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json, signed
+from mmlake.spans import Shared
 from mmlake.store import Blobs
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def embed(
     """EMBEDDINGS, one row per digest of tracks, vectors of unit norm.
 
     A digest that cannot be embedded has an empty vector, and status, code and reason: 5003 where it has nothing that
-    the encoder reads. Raises only for a failing machine or store. runner: where media are decoded.
+    the encoder reads. Raises only for a failing machine or store. tracks: of units, those of one item next to each
+    other, whose sound is then one local file. runner: where media are decoded.
     """
     row = encoder_for(encoder, modality, encoders)
     if not tracks.num_rows:  # a shard of which nothing was admitted need not wait for torch and a model
@@ -65,25 +67,22 @@ def embed(
     revision = signed(running.model.revision, row.plugin)
     columns: dict[str, list[Any]] = {name: [] for name in ("digest", "encoder", "revision", "dimension", "vector")}
     failures: list[Failure | None] = []
-    found = running.vectors(
-        _rows(tracks),
-        opened=partial(
+    with Shared() as shared:
+        opened = partial(
             media_of.from_track,
             modality=modality,
             reads=running.model.reads,
             store=store,
+            shared=shared,
             max_keyframes=settings.max_keyframes,
-        ),
-        runner=runner,
-        advance=advance,
-    )
-    for track, made in found:
-        vector = made if isinstance(made, Failure) else rounded(made)
-        failures.append(vector if isinstance(vector, Failure) else None)
-        numbers = np.empty(0, np.float32) if isinstance(vector, Failure) else vector
-        values = (track["digest"], encoder, revision, len(numbers), numbers)
-        for name, value in zip(columns, values, strict=True):
-            columns[name].append(value)
+        )
+        for track, made in running.vectors(_rows(tracks), opened=opened, runner=runner, advance=advance):
+            vector = made if isinstance(made, Failure) else rounded(made)
+            failures.append(vector if isinstance(vector, Failure) else None)
+            numbers = np.empty(0, np.float32) if isinstance(vector, Failure) else vector
+            values = (track["digest"], encoder, revision, len(numbers), numbers)
+            for name, value in zip(columns, values, strict=True):
+                columns[name].append(value)
     table = schemas.from_columns(schemas.EMBEDDINGS, {**columns, **contracts.failure_columns(failures)})
     return schemas.conform(schemas.EMBEDDINGS, table)
 

@@ -1,4 +1,4 @@
-"""What an encoder may read of one item, with its bytes at hand so that it may go to another process. It knows tracks
+"""What an encoder may read of one unit, with its bytes at hand so that it may go to another process. It knows tracks
 and blobs, no models."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.pictures import picture_formats
+from mmlake.spans import SPAN_COLUMNS, Shared, Sound, span_of
 from mmlake.store import Blobs
 
 if TYPE_CHECKING:
@@ -21,22 +23,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RATE_HZ = 16_000
-TRACK_COLUMNS = ["digest", "text", "transcript", "audio_digest", "keyframes", "signals"]
-READS = ("text", "pictures", "sound", "bytes")  # what an encoder may read of an item; bytes are its own
+TRACK_COLUMNS = ["digest", *SPAN_COLUMNS, "text", "transcript", "audio_digest", "keyframes", "signals"]
+READS = ("text", "pictures", "sound", "bytes")  # what an encoder may read of a unit; bytes are those of a whole item
 PICTURED = ("image", "video")  # modalities whose items have pictures
 _NOTHING = 5003
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """One item, with what its encoder reads of it. The methods raise UnreadableItem 5003 where it has nothing of the
+    """One unit, with what its encoder reads of it. The methods raise UnreadableItem 5003 where it has nothing of the
     kind."""
 
     digest: str
     modality: str
     words: str | None = None  # the text itself, or the transcript of a recording
     encoded: tuple[bytes, ...] = ()  # the picture itself, or the keyframes of a video, or the item's own bytes
-    sound: bytes | NDArray[np.float32] | None = None  # a sound file, or mono samples at 16 kHz
+    sound: Sound | NDArray[np.float32] | None = None  # a sound file or a span of one, or mono samples at 16 kHz
     # per analysed frame: luma, luma_std, change
     signals: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 3), np.float32))
 
@@ -62,22 +64,29 @@ class Media:
         """Mono samples at 16 kHz; at least one."""
         if self.sound is None:
             raise UnreadableItem(_NOTHING, "num_audio_tracks=0 not in [1, inf)")
-        return flac_samples(self.sound) if isinstance(self.sound, bytes) else self.sound
+        return samples_of(self.sound) if isinstance(self.sound, Sound) else self.sound
 
 
 @contextmanager
 def from_track(
-    row: Mapping[str, Any], modality: str, *, reads: str, store: Blobs, max_keyframes: int
+    row: Mapping[str, Any], modality: str, *, reads: str, store: Blobs, shared: Shared, max_keyframes: int
 ) -> Iterator[Media]:
-    """The item of one row of TRACKS (the columns of TRACK_COLUMNS). reads: one of READS, for what is no text. Raises
-    BlobMissing, BlobCorrupt, and what a failing store raises."""
-    digest = row["digest"]
+    """The unit of one row of unit tracks (the columns of TRACK_COLUMNS). reads: one of READS, for what is no text.
+    Raises UnreadableItem 5003 where bytes are asked for of a span, BlobMissing, BlobCorrupt, and what a failing store
+    raises."""
+    digest, span_s = row["digest"], span_of(row)
     if modality == "text" or reads == "text":
         yield Media(digest, modality, words=row["text"] if modality == "text" else row["transcript"])
     elif reads == "sound":
-        sound = None if row["audio_digest"] is None else store.read(row["audio_digest"])
-        yield Media(digest, modality, sound=sound)
+        sound = row["audio_digest"]
+        if sound is None or span_s is None:
+            yield Media(digest, modality, sound=None if sound is None else Sound(store.read(sound)))
+        else:
+            with shared.one(sound, partial(store.local, sound)) as path:
+                yield Media(digest, modality, sound=Sound(path, span_s))
     elif reads == "bytes":
+        if span_s is not None:
+            raise UnreadableItem(_NOTHING, "a span has no bytes of its own, and this encoder reads nothing else")
         yield Media(digest, modality, encoded=(store.read(digest),))
     else:
         check_pictures(modality)
@@ -109,16 +118,12 @@ def evenly(items: list[T], count: int) -> list[T]:
     return [items[at] for at in np.linspace(0, len(items) - 1, count).round().astype(int)]
 
 
-def flac_samples(data: bytes) -> NDArray[np.float32]:
-    """Mono float32 samples at 16 kHz of a sound file; other rates are resampled. Raises UnreadableItem where it
-    holds none."""
-    import soundfile
-
-    samples, rate_hz = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
-    mono = samples[:, 0] if samples.shape[1] == 1 else samples.sum(axis=1) / samples.shape[1]
-    if not len(mono):
+def samples_of(sound: Sound) -> NDArray[np.float32]:
+    """Mono float32 samples at 16 kHz; other rates are resampled. Raises UnreadableItem where there are none."""
+    samples, rate_hz = sound.samples()
+    if not len(samples):
         raise UnreadableItem(3001, "num_samples=0 not in [1, inf)")
-    return resampled(mono, rate_hz, RATE_HZ)
+    return resampled(samples, rate_hz, RATE_HZ)
 
 
 def resampled(samples: NDArray[np.float32], from_hz: int, to_hz: int) -> NDArray[np.float32]:

@@ -1,10 +1,10 @@
 """Audio: measures and rules. Levels and clipping on the source's own samples; silence and noise on the mono 16 kHz
-track."""
+track. The source is decoded once for all spans of a recording."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,13 @@ from mmlake.decoders import frames, open_media
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
+from mmlake.spans import Span
 
 # T analysis frames, B bands, F frequency bins
 _BLOCK_SAMPLES = 1 << 16
+# as where the mono track is made (mmlake/preprocess/sound.py): time stamps jitter, a lost packet is a gap, and a
+# broken clock is none
+_TOLERANCE_S, _MAX_GAP_S = 0.02, 600.0
 _CLIP_RUN = 3  # consecutive samples at the extreme; one or two are a peak that happened to touch it
 _CLIP_MIN_PEAK = 0.1  # of full scale; in a quieter file a run at the extreme is only coarse quantization
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
@@ -32,18 +36,57 @@ _MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
 
 def audio_measures(subject: Subject) -> Measures:
     """The measures of one recording; both its own samples and its mono track are decoded."""
-    import soundfile
-
     assert subject.path is not None
-    measures: Measures = {"duration_s": subject.track["duration_s"], **levels(blocks(subject.path))}
-    samples, rate_hz = soundfile.read(io.BytesIO(subject.blobs[0]), dtype="float32")
-    measures["silent_fraction"] = silent_fraction(samples, rate_hz)
-    measures["snr_db"] = snr_db(samples)
-    return measures
+    return _measures(subject, levels(blocks(subject.path)))
+
+
+def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
+    """The measures of spans of one recording, in order. Its own samples are decoded once, and of its mono track those
+    of one span at a time."""
+    path, spans = subjects[0].path, [subject.span_s for subject in subjects if subject.span_s is not None]
+    assert path is not None and len(spans) == len(subjects)
+    return map(_measures, subjects, span_levels(path, spans))
+
+
+def _measures(subject: Subject, of_source: Measures) -> Measures:
+    assert subject.sound is not None
+    samples, rate_hz = subject.sound.samples()
+    return {
+        "duration_s": subject.track["duration_s"],
+        **of_source,
+        "silent_fraction": silent_fraction(samples, rate_hz),
+        "snr_db": snr_db(samples),
+    }
 
 
 def blocks(path: Path) -> Iterator[np.ndarray]:
     """The recording in blocks of float32 samples, shape (num_samples, num_channels), full scale 1, at its own rate."""
+    return (block for _, _, block in _placed(path))
+
+
+def span_levels(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
+    """`levels` of each span of the recording, in order; their sound is decoded once. Those of a span that lies behind
+    the sound are null."""
+    at, level = 0, _Levels()
+    for rate_hz, position, block in _placed(path, from_s=spans[0][0]):
+        while at < len(spans):
+            start, end = (round(border * rate_hz) - position for border in spans[at])
+            if max(start, 0) < min(end, len(block)):
+                level.add(block[max(start, 0) : end])
+            if end > len(block):
+                break  # goes on in the next block, or begins there
+            yield level.found()
+            at, level = at + 1, _Levels()
+        if at == len(spans):
+            return
+    for _ in spans[at:]:
+        yield level.found()
+        level = _Levels()
+
+
+def _placed(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int, np.ndarray]]:
+    """(rate in Hz, number of its first sample in the recording, block) in order; what lies before `from_s` may be left
+    out."""
     import soundfile
 
     if path.suffix == ".mp3":
@@ -51,53 +94,81 @@ def blocks(path: Path) -> Iterator[np.ndarray]:
         return
     try:
         with soundfile.SoundFile(path) as sound:
-            yield from sound.blocks(blocksize=_BLOCK_SAMPLES, dtype="float32", always_2d=True)
+            position = sound.seek(int(from_s * sound.samplerate)) if from_s else 0
+            for block in sound.blocks(blocksize=_BLOCK_SAMPLES, dtype="float32", always_2d=True):
+                yield sound.samplerate, position, block
+                position += len(block)
         return
     except soundfile.LibsndfileError:
         pass  # AAC, WMA, AMR, sound inside of video containers
     yield from _decoded(path)
 
 
-def _decoded(path: Path) -> Iterator[np.ndarray]:
+def _decoded(path: Path) -> Iterator[tuple[int, int, np.ndarray]]:
     import av
 
     with open_media(path) as container:
-        planar = av.AudioResampler(format="fltp")
+        planar, position = av.AudioResampler(format="fltp"), 0
+        origin_s = (container.start_time or 0) / av.time_base
         for frame in frames(container, container.streams.audio[0]):
+            rate_hz = frame.sample_rate
+            if frame.time is not None:
+                gap = round((frame.time - origin_s) * rate_hz) - position
+                position += gap if _TOLERANCE_S * rate_hz < abs(gap) <= _MAX_GAP_S * rate_hz else 0
             for part in planar.resample(frame):
-                yield part.to_ndarray().T
+                block = part.to_ndarray().T
+                yield rate_hz, position, block
+                position += len(block)
 
 
-def levels(parts: Iterator[np.ndarray]) -> dict[str, float | None]:
+def levels(parts: Iterable[np.ndarray]) -> Measures:
     """rms_dbfs, peak_dbfs, dc_offset and clipped_fraction of the blocks; levels of digital silence are null.
 
     clipped_fraction: share of samples in runs of at least three at the file's own extreme, per channel. The extreme is
     known only at the end, so the count starts again whenever a louder block comes.
     """
-    power = total = peak = 0.0
-    count = clipped = 0
-    tail: np.ndarray | None = None
+    level = _Levels()
     for block in parts:
-        power += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
-        total += float(block.sum(dtype=np.float64))
-        count += block.size
-        highest = float(np.abs(block).max(initial=0.0))
+        level.add(block)
+    return level.found()
+
+
+@dataclass(slots=True)
+class _Levels:
+    """What `levels` knows of the blocks so far."""
+
+    power: float = 0.0
+    total: float = 0.0
+    peak: float = 0.0
+    count: int = 0
+    clipped: int = 0
+    tail: np.ndarray | None = None
+
+    def add(self, block: np.ndarray) -> None:
+        """Take the next block."""
+        self.power += float(np.einsum("ij,ij->", block, block, dtype=np.float64))
+        self.total += float(block.sum(dtype=np.float64))
+        self.count += block.size
+        highest, tail = float(np.abs(block).max(initial=0.0)), self.tail
         joined = block if tail is None or tail.shape[1] != block.shape[1] else np.concatenate([tail, block])
-        if highest > peak:
-            if peak < highest * _CLIP_NEAR:
-                clipped = 0
-            peak = highest
-        if highest >= peak * _CLIP_NEAR:
-            clipped += _clipped(joined, peak, len(joined) - len(block))
-        tail = joined[-(_CLIP_RUN - 1) :]
-    if not count:
-        return {"rms_dbfs": None, "peak_dbfs": None, "dc_offset": None, "clipped_fraction": None}
-    return {
-        "rms_dbfs": 10 * np.log10(power / count) if power else None,
-        "peak_dbfs": 20 * np.log10(peak) if peak else None,
-        "dc_offset": total / count,
-        "clipped_fraction": clipped / count if peak >= _CLIP_MIN_PEAK else 0.0,
-    }
+        if highest > self.peak:
+            if self.peak < highest * _CLIP_NEAR:
+                self.clipped = 0
+            self.peak = highest
+        if highest >= self.peak * _CLIP_NEAR:
+            self.clipped += _clipped(joined, self.peak, len(joined) - len(block))
+        self.tail = joined[-(_CLIP_RUN - 1) :]
+
+    def found(self) -> Measures:
+        """The measures of all blocks."""
+        if not self.count:
+            return {"rms_dbfs": None, "peak_dbfs": None, "dc_offset": None, "clipped_fraction": None}
+        return {
+            "rms_dbfs": 10 * np.log10(self.power / self.count) if self.power else None,
+            "peak_dbfs": 20 * np.log10(self.peak) if self.peak else None,
+            "dc_offset": self.total / self.count,
+            "clipped_fraction": self.clipped / self.count if self.peak >= _CLIP_MIN_PEAK else 0.0,
+        }
 
 
 def _clipped(block: np.ndarray, peak: float, overlap: int) -> int:
@@ -164,10 +235,11 @@ AUDIO_MEASUREMENTS = (
         name="audio",
         modalities=("audio",),
         measures=("duration_s", "rms_dbfs", "peak_dbfs", "dc_offset", "clipped_fraction", "silent_fraction", "snr_db"),
-        columns=("duration_s", "audio_digest"),
+        columns=("duration_s",),
         take=audio_measures,
-        blobs=lambda track: [track["audio_digest"]],
+        take_spans=audio_span_measures,
         needs_file=True,
+        needs_sound=True,
     ),
     TRANSCRIPT_MEASUREMENT,
 )

@@ -1,4 +1,4 @@
-"""The measures step: tracks, and blobs where a track does not hold enough, to one row per digest and measure."""
+"""The measures step: tracks of units, and blobs where a track does not hold enough, to one row per unit and measure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import contracts, schemas
-from mmlake.border import IN_PROCESS, Failure, Runner, map_opened
+from mmlake.border import IN_PROCESS, Failure, Runner
 from mmlake.errors import ContractBroken
 from mmlake.progress import Advance, silent
 from mmlake.quality.measurement import Measurement, Measures, Scorer, Subject
 from mmlake.quality.rule import NUM_FAILURES, UNMEASURED
 from mmlake.quality.transcript import TRANSCRIPT_MATCH
 from mmlake.records import signed
+from mmlake.spans import SPAN_COLUMNS, Shared, by_parent, map_units
 from mmlake.store import Blobs
 
 _SLICE_ROWS = 256  # tracks held as Python objects at once
@@ -27,7 +28,7 @@ _COUNTED = ("measures", "1")  # producer and revision of the number of failures:
 
 @dataclass(slots=True)
 class _Measured:
-    """What became of one item."""
+    """What became of one unit."""
 
     measures: Measures = field(default_factory=dict)
     takers: list[tuple[str, str]] = field(default_factory=list)  # (producer, revision) of each measure
@@ -44,48 +45,61 @@ def measure(
     runner: Runner = IN_PROCESS,
     advance: Advance = silent,
 ) -> pa.Table:
-    """The MEASURES table of the tracks that decoded; null where a measure makes no sense on an item.
+    """The MEASURES table of the units that decoded; null where a measure makes no sense on a unit.
 
-    Thresholds are not read: measures never depend on them. num_failures of an item counts the measurements that cannot
+    Thresholds are not read: measures never depend on them. num_failures of a unit counts the measurements that cannot
     be taken of it; it has status, code and reason of the first of them, and their measures are missing. Raises for a
     failing machine or store, and ContractBroken where a measurement gives other measures than its row says.
-    alignments: those of the tracks; None where nothing is spoken. runner: where measures are taken.
+    tracks: of units, those of one item next to each other; its file is opened and decoded once for all of them.
+    alignments: those of the items; None where nothing is spoken. runner: where measures are taken.
     """
     decoded = _with_match(tracks.filter(pc.equal(tracks.column("status"), "ok")), alignments)
     advance(tracks.num_rows - decoded.num_rows)
-    items = {digest: _Measured() for digest in decoded.column("digest").to_pylist()}
+    units = {digest: _Measured() for digest in decoded.column("digest").to_pylist()}
     taken_by = [*measurements, *(scorer.as_measurement() for scorer in scorers)]
     for at, measurement in enumerate(taken_by, 1):
         name = signed(measurement.name, measurement.plugin)
-        found = map_opened(
-            runner,
-            partial(_numbers, measurement.take),
-            _rows(decoded.select(list(dict.fromkeys(["digest", "role", *measurement.columns])))),
-            opened=partial(measurement.subject, store=store),
-            code=UNMEASURED,
-            what=f"measurement {name!r} cannot be taken of this item",
-            advance=advance if at == len(taken_by) else silent,
-        )
-        for track, made in found:
+        for digest, made in _taken(measurement, decoded, store, runner, f"measurement {name!r}"):
             if isinstance(made, Failure):
-                items[track["digest"]].failures.append(made)
+                units[digest].failures.append(made)
             elif made.keys() == set(measurement.measures):
-                items[track["digest"]].measures |= made
-                items[track["digest"]].takers += [(name, measurement.revision)] * len(made)
+                units[digest].measures |= made
+                units[digest].takers += [(name, measurement.revision)] * len(made)
             else:
                 raise ContractBroken(
-                    f"measurement {name!r} gave {sorted(made)} for {track['digest']}, its row says "
+                    f"measurement {name!r} gave {sorted(made)} for {digest}, its row says "
                     f"{sorted(measurement.measures)}; correct the row or the function"
                 )
-    return _table(items)
+            if at == len(taken_by):
+                advance(1)
+    return _table(units)
+
+
+def _taken(
+    measurement: Measurement, tracks: pa.Table, store: Blobs, runner: Runner, name: str
+) -> Iterator[tuple[str, Measures | Failure]]:
+    """(digest, what became of it) of every unit."""
+    of_sound = ["audio_digest"] if measurement.needs_sound else []
+    columns = dict.fromkeys(["digest", "role", *SPAN_COLUMNS, *of_sound, *measurement.columns])
+    rows = _rows(tracks.select(list(columns)))
+    with Shared() as shared:
+        found = map_units(
+            runner,
+            partial(_numbers, measurement.take, measurement.take_spans),
+            by_parent(rows) if measurement.is_by_parent else ([row] for row in rows),
+            opened=partial(measurement.subjects, store=store, shared=shared),
+            code=UNMEASURED,
+            what=f"{name} cannot be taken of this item",
+        )
+        yield from ((row["digest"], made) for row, made in found)
 
 
 def _with_match(tracks: pa.Table, alignments: pa.Table | None) -> pa.Table:
-    """The tracks with how sure it is that their transcripts match; null where nobody judged."""
+    """The tracks with how sure it is that the transcripts of their items match; null where nobody judged."""
     confidence: dict[str, float | None] = {}
     if alignments is not None:
         confidence = dict(zip(*(alignments.column(name).to_pylist() for name in ("digest", "confidence")), strict=True))
-    values = [confidence.get(digest) for digest in tracks.column("digest").to_pylist()]
+    values = [confidence.get(digest) for digest in tracks.column("parent_digest").to_pylist()]
     return tracks.append_column(TRANSCRIPT_MATCH, pa.array(values, pa.float64()))
 
 
@@ -94,27 +108,36 @@ def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
         yield from table.slice(start, _SLICE_ROWS).to_pylist()
 
 
-def _numbers(take: Callable[[Subject], Measures], subject: Subject) -> Measures:
-    """The measures, those null that are no numbers."""
+def _numbers(
+    take: Callable[[Subject], Measures],
+    take_spans: Callable[[Sequence[Subject]], Iterable[Measures]] | None,
+    subjects: Sequence[Subject],
+) -> Iterator[Measures]:
+    """The measures of units of one item, those null that are no numbers. A `map` goes on behind a raise."""
+    if take_spans is None or subjects[0].span_s is None:
+        return map(_finite, map(take, subjects))
+    return map(_finite, take_spans(subjects))
+
+
+def _finite(measures: Measures) -> Measures:
     return {
-        name: None if value is None or not math.isfinite(value) else float(value)
-        for name, value in take(subject).items()
+        name: None if value is None or not math.isfinite(value) else float(value) for name, value in measures.items()
     }
 
 
-def _table(items: dict[str, _Measured]) -> pa.Table:
-    """A row per item and measure; why measures are missing stands in the row of the number of failures."""
+def _table(units: dict[str, _Measured]) -> pa.Table:
+    """A row per unit and measure; why measures are missing stands in the row of the number of failures."""
     digests: list[str] = []
     names: list[str] = []
     values: list[float | None] = []
     takers: list[tuple[str, str]] = []
     failures: list[Failure | None] = []
-    for digest, item in items.items():
-        digests += [digest] * (1 + len(item.measures))
-        names += [NUM_FAILURES, *item.measures]
-        values += [float(len(item.failures)), *item.measures.values()]
-        takers += [_COUNTED, *item.takers]
-        failures += [item.failures[0] if item.failures else None, *[None] * len(item.measures)]
+    for digest, unit in units.items():
+        digests += [digest] * (1 + len(unit.measures))
+        names += [NUM_FAILURES, *unit.measures]
+        values += [float(len(unit.failures)), *unit.measures.values()]
+        takers += [_COUNTED, *unit.takers]
+        failures += [unit.failures[0] if unit.failures else None, *[None] * len(unit.measures)]
     columns: dict[str, Sequence[Any]] = {
         "digest": digests,
         "measure": names,

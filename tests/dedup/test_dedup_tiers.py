@@ -19,6 +19,7 @@ from mmlake.errors import ContractBroken, SettingsError
 from mmlake.modalities import MODALITIES
 from mmlake.parts import BUILT_IN
 from mmlake.store import BlobStore
+from tests import make
 
 SETTINGS = DedupSettings()
 BOUNDS = BUILT_IN.semantic_bounds
@@ -30,7 +31,7 @@ def name(text):
 
 def tracks(rows, modality):
     base = {"modality": modality, "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"}
-    return schemas.from_rows(schemas.TRACKS, [base | row for row in rows])
+    return make.as_units(schemas.from_rows(schemas.TRACKS, [base | row for row in rows]))
 
 
 def texts(*contents):
@@ -170,7 +171,10 @@ def test_an_item_that_does_not_decode_is_one_row_with_its_code_and_stops_nothing
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_an_empty_partition_gives_empty_tables(tmp_path, modality):
     table = dedup.fingerprint(
-        schemas.empty(schemas.TRACKS), MODALITIES[modality].tiers, store=BlobStore(tmp_path), settings=SETTINGS
+        make.as_units(schemas.empty(schemas.TRACKS)),
+        MODALITIES[modality].tiers,
+        store=BlobStore(tmp_path),
+        settings=SETTINGS,
     )
     assert table.num_rows == dedup.near_pairs(table, MODALITIES[modality].tiers, settings=SETTINGS).num_rows == 0
     assert dedup.semantic_pairs(schemas.empty(schemas.EMBEDDINGS), BOUNDS, settings=SETTINGS).num_rows == 0

@@ -23,6 +23,7 @@ from mmlake.embed.embedding import rounded
 from mmlake.errors import MmlakeError, SettingsError
 from mmlake.modalities import MODALITIES
 from mmlake.store import BlobStore
+from tests import make
 
 SETTINGS = EmbedSettings()
 RATE = 16_000
@@ -63,7 +64,7 @@ def flac(samples):
 
 def tracks(rows, modality):
     base = {"modality": modality, "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"}
-    return schemas.from_rows(schemas.TRACKS, [base | row for row in rows])
+    return make.as_units(schemas.from_rows(schemas.TRACKS, [base | row for row in rows]))
 
 
 def run(rows, modality, store, executor, *, encoder=None, **more):

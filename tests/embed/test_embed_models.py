@@ -16,6 +16,7 @@ from mmlake.embed import ENCODERS, EmbedSettings, ModelSource, embed, encode_tex
 from mmlake.embed.vision import pixels
 from mmlake.errors import ModelMissing
 from mmlake.store import BlobStore
+from tests import make
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -129,19 +130,11 @@ def recording(seed):
 def tracks(modality, store):
     base = {"modality": modality, "role": "media", "status": "ok", "size_bytes": 1, "transcript_source": "none"}
     digests = [store.put((recording if modality == "audio" else picture)(seed)) for seed in range(3)]
-    if modality == "image":
-        return schemas.from_rows(schemas.TRACKS, [base | {"digest": digest} for digest in digests])
-    if modality == "audio":
-        return schemas.from_rows(
-            schemas.TRACKS, [base | {"digest": digest, "audio_digest": digest} for digest in digests]
-        )
-    return schemas.from_rows(
-        schemas.TRACKS,
-        [
-            base
-            | {"digest": "a" * 64, "keyframes": [{"time_s": 0.0, "digest": digest, "shot": 0} for digest in digests]}
-        ],
-    )
+    if modality == "video":
+        rows = [{"digest": "a" * 64, "keyframes": [{"time_s": 0.0, "digest": one, "shot": 0} for one in digests]}]
+    else:
+        rows = [{"digest": digest, "audio_digest": digest} for digest in digests]
+    return make.as_units(schemas.from_rows(schemas.TRACKS, [base | row for row in rows]))
 
 
 CASES = [("clip", "image", 12), ("clip", "video", 12), ("siglip", "image", 16)]

@@ -13,6 +13,7 @@ from mmlake import schemas
 from mmlake.modalities import MODALITIES
 from mmlake.quality import QualitySettings, judge, measure
 from mmlake.store import BlobStore
+from tests import make
 
 RATE_HZ = 16_000
 
@@ -141,5 +142,5 @@ def rules_broken(row: dict[str, object], store: BlobStore) -> list[str]:
 
 
 def table_of(rows: list[dict[str, object]]) -> pa.Table:
-    """The rows as a TRACKS table."""
-    return schemas.from_rows(schemas.TRACKS, rows)
+    """The rows as tracks of whole units."""
+    return make.as_units(schemas.from_rows(schemas.TRACKS, rows))

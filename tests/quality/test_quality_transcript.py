@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from quality_media import audio_track
+from quality_media import audio_track, table_of
 
 from mmlake import schemas
 from mmlake.modalities import MODALITIES
@@ -23,7 +23,7 @@ def judged(store: BlobStore, confidence: float | None, *, has_row: bool = True) 
     row = audio_track(
         store, 0.3 * np.sin(2 * np.pi * 200 * time) * (np.sin(3 * time) > 0) + rng.normal(0, 1e-4, 32_000)
     )
-    tracks = schemas.from_rows(schemas.TRACKS, [row])
+    tracks = table_of([row])
     alignment = {
         "digest": row["digest"],
         "transcript_digest": "t",
