@@ -109,10 +109,12 @@ def encoded(
     sound: np.ndarray | None = None,
     crf: int = 26,
     index_first: bool = True,
+    preset: str = "veryfast",
 ) -> bytes:
     """The frames as an H.264 file, with AAC sound where samples are given.
 
     crf: x264's constant rate factor, larger is worse. index_first: mp4 only, whether a cut file still has its index.
+    preset: x264's, which trades size for time.
     """
     import av
 
@@ -131,7 +133,7 @@ def encoded(
             video.time_base = video.codec_context.time_base = Fraction(1, FRAME_RATE)
             video.options = {
                 "crf": str(crf),
-                "preset": "veryfast",
+                "preset": preset,
                 "flags": "+bitexact",
                 "x264-params": "threads=1:mbtree=0",
             }
