@@ -16,7 +16,7 @@ from mmlake.evaluate import Probe, ProbeSet, build_probes
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import pin_probes, pinned_probes
-from mmlake.records import ADMITTED
+from mmlake.records import ADMITTED, STATUSES
 from mmlake.summary import TIERS
 from mmlake.tables import Slot
 from mmlake.truth_units import excerpt_pairs, long_stretches
@@ -245,8 +245,7 @@ def _verdicts(lake: Lake, modality: str, shard: str) -> dict[str, dict[str, Any]
     """Digest of each item -> the best of its units' verdicts: an item is as good as what can be taken from it."""
     columns = ["digest", "status", "rule", "reason"]
     made = {
-        row["digest"]: row
-        for row in lake.tables.read(Slot("verdicts", modality, shard), columns=columns).to_pylist()
+        row["digest"]: row for row in lake.tables.read(Slot("verdicts", modality, shard), columns=columns).to_pylist()
     }
     units = lake.tables.read(Slot("units", modality, shard), columns=["digest", "parent_digest", "kind"]).to_pylist()
     best: dict[str, dict[str, Any]] = {}
