@@ -16,9 +16,10 @@ from mmlake.evaluate import Probe, ProbeSet, build_probes
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import pin_probes, pinned_probes
-from mmlake.records import ADMITTED
+from mmlake.records import ADMITTED, STATUSES
 from mmlake.summary import TIERS
 from mmlake.tables import Slot
+from mmlake.truth_units import excerpt_pairs, long_stretches
 
 if TYPE_CHECKING:
     from mmlake.sample import Truth
@@ -218,12 +219,7 @@ def _rows(lake: Lake) -> list[dict[str, Any]]:
         for shard, items in lake.tables.scan(
             "items", modality, columns=["item_id", "digest", "error_code", "materialize_error"]
         ):
-            verdicts = {
-                row["digest"]: row
-                for row in lake.tables.read(
-                    Slot("verdicts", modality, shard), columns=["digest", "status", "rule", "reason"]
-                ).to_pylist()
-            }
+            verdicts = _verdicts(lake, modality, shard)
             for item in items.to_pylist():
                 verdict = (
                     verdicts[item["digest"]]
@@ -245,6 +241,22 @@ def _rows(lake: Lake) -> list[dict[str, Any]]:
     return found
 
 
+def _verdicts(lake: Lake, modality: str, shard: str) -> dict[str, dict[str, Any]]:
+    """Digest of each item -> the best of its units' verdicts: an item is as good as what can be taken from it."""
+    columns = ["digest", "status", "rule", "reason"]
+    made = {
+        row["digest"]: row for row in lake.tables.read(Slot("verdicts", modality, shard), columns=columns).to_pylist()
+    }
+    units = lake.tables.read(Slot("units", modality, shard), columns=["digest", "parent_digest", "kind"]).to_pylist()
+    best: dict[str, dict[str, Any]] = {}
+    for unit in units:
+        if (verdict := made.get(unit["digest"])) is not None:
+            known = best.setdefault(unit["parent_digest"], verdict)
+            if STATUSES.index(verdict["status"]) < STATUSES.index(known["status"]):
+                best[unit["parent_digest"]] = verdict
+    return best
+
+
 def _rule_of(code: int | None) -> str:
     from mmlake.error_codes import CODES
 
@@ -259,6 +271,7 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
         )
         for modality in lake.parts.modalities
     }
+    stretches = long_stretches(lake, truth)
     for tier in TIERS[1:]:
         for modality in lake.parts.modalities:
             planted = {
@@ -283,7 +296,7 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
                         left in together and together[left] == together.get(right) for left, right in planted
                     ),
                     num_found=len(found_pairs),
-                    num_right=len(found_pairs & related[modality]),
+                    num_right=len(found_pairs & (related[modality] | excerpt_pairs(truth, stretches, modality))),
                 )
             )
     return made

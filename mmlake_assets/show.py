@@ -22,6 +22,7 @@ from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
 from mmlake.truth_samples import SampleTruth, compare_samples
+from mmlake.truth_units import UnitTruth, compare_units
 from mmlake.version_report import newest_report, write_version_report
 from mmlake_resources import CudaExecutorResource, LakeResource
 
@@ -39,6 +40,7 @@ class Shown:
     seconds: float
     truth: Truthful | None = None
     samples: SampleTruth | None = None  # planted samples, as the curated version holds them
+    units: UnitTruth | None = None  # planted films and recordings of minutes, likewise
     changes: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, object]:
@@ -52,16 +54,19 @@ class Shown:
             "seconds": round(self.seconds, 2),
             "truth": self.truth.to_dict() if self.truth else None,
             "planted_samples": asdict(self.samples) if self.samples else None,
+            "planted_units": asdict(self.units) if self.units else None,
         }
 
     @property
     def is_truth_met(self) -> bool:
         """Whether everything that was planted is there as it must be; false where nothing was."""
-        return self.truth is not None and self.truth.is_met and self.samples is not None and self.samples.is_met
+        planted = (self.truth, self.samples, self.units)
+        return all(one is not None and one.is_met for one in planted)
 
     def draw(self, out: Console) -> None:
         """The summary table, the truth where it is known, and which command comes next."""
-        planted = [*(self.truth.tables() if self.truth else ()), *([self.samples.drawn()] if self.samples else ())]
+        planted = [*(self.truth.tables() if self.truth else ())]
+        planted += [one.drawn() for one in (self.samples, self.units) if one is not None]
         for part in (*self.summary.tables(), *planted):
             out.print(part)
             out.print()
@@ -133,6 +138,7 @@ def run_and_show(
         summary=summary,
         truth=met,
         samples=compare_samples(lake, truth, ran.versions["curated"]) if truth else None,
+        units=compare_units(lake, truth, ran.versions["curated"]) if truth else None,
         runs=ran.runs,
         made=ran.made,
         versions=ran.versions,

@@ -9,6 +9,17 @@ from __future__ import annotations
 
 from mmlake.sample.generate import generate
 from mmlake.sample.settings import SampleSettings
-from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem, TruthSample
+from mmlake.sample.truth import Duplicate, Excerpt, LongItem, Probe, Sentence, Truth, TruthItem, TruthSample
 
-__all__ = ["Duplicate", "Probe", "SampleSettings", "Sentence", "Truth", "TruthItem", "TruthSample", "generate"]
+__all__ = [
+    "Duplicate",
+    "Excerpt",
+    "LongItem",
+    "Probe",
+    "SampleSettings",
+    "Sentence",
+    "Truth",
+    "TruthItem",
+    "TruthSample",
+    "generate",
+]

@@ -7,9 +7,10 @@ same on every run.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +35,36 @@ class _Mover:
 
 
 def shot(backdrop: np.ndarray, duration_s: float, rng: np.random.Generator) -> list[np.ndarray]:
-    """The frames of one uninterrupted take: a slow pan over the backdrop with two to four shapes on their way."""
-    frames = round(duration_s * FRAME_RATE)
-    spare = np.array([backdrop.shape[1] - WIDTH_PX, backdrop.shape[0] - HEIGHT_PX])
+    """The frames of one uninterrupted take of WIDTH_PX x HEIGHT_PX."""
+    return list(take(backdrop, round(duration_s * FRAME_RATE), rng))
+
+
+def take(
+    backdrop: np.ndarray, num_frames: int, rng: np.random.Generator, *, size_px: tuple[int, int] = (WIDTH_PX, HEIGHT_PX)
+) -> Iterator[np.ndarray]:
+    """The frames of one uninterrupted take: a slow pan over the backdrop with two to four shapes on their way.
+
+    size_px: (width, height) of the frames; the backdrop is larger.
+    """
+    width, height = size_px
+    spare = np.array([backdrop.shape[1] - width, backdrop.shape[0] - height])
     start, end = rng.uniform(0, 1, (2, 2)) * spare
-    movers = [_mover(rng) for _ in range(int(rng.integers(2, 5)))]
-    grain = rng.normal(0, 2, (HEIGHT_PX + 16, WIDTH_PX + 16, 1)).astype(np.float32)
-    film = []
-    for number in range(frames):
-        x, y = np.round(start + (end - start) * number / max(1, frames - 1)).astype(int)
-        frame = backdrop[y : y + HEIGHT_PX, x : x + WIDTH_PX].copy()
+    movers = [_mover(rng, size_px) for _ in range(int(rng.integers(2, 5)))]
+    grain = rng.normal(0, 2, (height + 16, width + 16, 1)).astype(np.float32)
+    for number in range(num_frames):
+        x, y = np.round(start + (end - start) * number / max(1, num_frames - 1)).astype(int)
+        frame = backdrop[y : y + height, x : x + width].copy()
         for mover in movers:
             _draw(frame, mover, number / FRAME_RATE)
         dx, dy = rng.integers(0, 16, 2)
-        film.append(np.clip(frame + grain[dy : dy + HEIGHT_PX, dx : dx + WIDTH_PX], 0, 255).astype(np.uint8))
-    return film
+        yield np.clip(frame + grain[dy : dy + height, dx : dx + width], 0, 255).astype(np.uint8)
 
 
-def _mover(rng: np.random.Generator) -> _Mover:
+def _mover(rng: np.random.Generator, size_px: tuple[int, int]) -> _Mover:
     return _Mover(
         kind=pick(rng, ("disc", "box", "kite")),
         colour=COLOURS[pick(rng, tuple(COLOURS))],
-        start=rng.uniform(0.1, 0.9, 2) * (WIDTH_PX, HEIGHT_PX),
+        start=rng.uniform(0.1, 0.9, 2) * size_px,
         speed=rng.uniform(35, 90, 2) * rng.choice([-1, 1], 2),
         size_px=int(rng.integers(14, 34)),
     )
@@ -65,7 +74,7 @@ def _draw(frame: np.ndarray, mover: _Mover, time_s: float) -> None:
     import cv2
 
     # Reflected at the borders: a triangle wave of the distance gone.
-    box = np.array([WIDTH_PX, HEIGHT_PX])
+    box = np.array(frame.shape[1::-1])
     x, y = (int(value) for value in box - np.abs((mover.start + mover.speed * time_s) % (2 * box) - box))
     size, dark = mover.size_px, tuple(value // 3 for value in mover.colour)
     if mover.kind == "disc":
@@ -94,19 +103,23 @@ def smaller(frames: Sequence[np.ndarray], size_px: tuple[int, int]) -> list[np.n
 
 
 def encoded(
-    frames: Sequence[np.ndarray],
+    frames: Iterable[np.ndarray],
     *,
     extension: str = "mp4",
     sound: np.ndarray | None = None,
     crf: int = 26,
     index_first: bool = True,
+    preset: str = "veryfast",
 ) -> bytes:
     """The frames as an H.264 file, with AAC sound where samples are given.
 
     crf: x264's constant rate factor, larger is worse. index_first: mp4 only, whether a cut file still has its index.
+    preset: x264's, which trades size for time.
     """
     import av
 
+    pictures = iter(frames)
+    first = next(pictures)
     # Without bitexact Matroska writes random identifiers and both write the encoder's version. One thread, since x264's
     # threads change the bits; no macroblock tree, since with AVX-512 it reads memory that nobody wrote (320x240 with
     # B-frames gave other bits in 12 of 12 runs over a used heap).
@@ -116,11 +129,11 @@ def encoded(
         path = Path(folder) / f"film.{extension}"
         with av.open(str(path), "w", format={"mp4": "mp4", "mkv": "matroska"}[extension], options=options) as container:
             video = container.add_stream("libx264", rate=FRAME_RATE)
-            video.height, video.width, video.pix_fmt = *frames[0].shape[:2], "yuv420p"
+            video.height, video.width, video.pix_fmt = *first.shape[:2], "yuv420p"
             video.time_base = video.codec_context.time_base = Fraction(1, FRAME_RATE)
             video.options = {
                 "crf": str(crf),
-                "preset": "veryfast",
+                "preset": preset,
                 "flags": "+bitexact",
                 "x264-params": "threads=1:mbtree=0",
             }
@@ -128,23 +141,29 @@ def encoded(
             if sound is not None:
                 audio = container.add_stream("aac", rate=RATE_HZ, layout="mono")
                 audio.bit_rate, audio.options = 48000, {"flags": "+bitexact"}
-            _mux_pictures(container, video, frames)
-            if audio is not None and sound is not None:
-                _mux_sound(container, audio, sound)
+            _mux(container, video, chain([first], pictures), audio, sound if sound is not None else np.empty(0))
         return path.read_bytes()
 
 
-def _mux_pictures(container: Any, stream: Any, frames: Sequence[np.ndarray]) -> None:
+def _mux(container: Any, video: Any, pictures: Iterable[np.ndarray], audio: Any, sound: np.ndarray) -> None:
+    """Pictures and sound in turn, so that a film of minutes is interleaved as a camera's is."""
     import av
 
-    for number, picture in enumerate(frames):
+    parts, at = _sound_parts(sound), 0
+    for number, picture in enumerate(pictures):
         frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
         frame.pts, frame.duration, frame.time_base = number, 1, Fraction(1, FRAME_RATE)
-        container.mux(stream.encode(frame))
-    container.mux(stream.encode(None))
+        container.mux(video.encode(frame))
+        while at * FRAME_RATE <= number * RATE_HZ and (part := next(parts, None)) is not None:
+            container.mux(audio.encode(part))
+            at += _AUDIO_FRAME
+    container.mux(video.encode(None))
+    if audio is not None:
+        for part in (*parts, None):
+            container.mux(audio.encode(part))
 
 
-def _mux_sound(container: Any, stream: Any, sound: np.ndarray) -> None:
+def _sound_parts(sound: np.ndarray) -> Iterator[Any]:
     import av
 
     for at in range(0, len(sound), _AUDIO_FRAME):
@@ -152,8 +171,7 @@ def _mux_sound(container: Any, stream: Any, sound: np.ndarray) -> None:
             np.ascontiguousarray(sound[None, at : at + _AUDIO_FRAME]), format="fltp", layout="mono"
         )
         part.sample_rate, part.pts, part.time_base = RATE_HZ, at, Fraction(1, RATE_HZ)
-        container.mux(stream.encode(part))
-    container.mux(stream.encode(None))
+        yield part
 
 
 def subtitles(sentences: Sequence[str], spans_s: Sequence[tuple[float, float]], extension: str) -> str:

@@ -15,6 +15,8 @@ from mmlake.sample.broken import lay_broken
 from mmlake.sample.chance import scaled
 from mmlake.sample.image_shards import lay_image
 from mmlake.sample.ledger import Ledger
+from mmlake.sample.long_films import lay_films
+from mmlake.sample.long_recordings import lay_readings
 from mmlake.sample.pictures import Gallery
 from mmlake.sample.sentences import spoken
 from mmlake.sample.settings import SampleSettings
@@ -42,7 +44,9 @@ def generate(out: Path, *, settings: SampleSettings | None = None, advance: Adva
     lay_audio(ledger, settings, said=said[:num_read], speeches=speeches[:num_read])
     lay_video(ledger, settings, gallery, said=said[num_read:], speeches=speeches[num_read:])
     lay_broken(ledger, settings, gallery)
-    lay_albums(ledger, settings, gallery)  # last, so that the pictures of the others stay what they are
+    lay_albums(ledger, settings, gallery)  # from here on: after the others, so that their pictures stay what they are
+    lay_films(ledger, settings, gallery)
+    lay_readings(ledger, settings)
     truth = ledger.truth(seed=settings.seed, scale=settings.scale, speech=voices.engine())
     # Last: a corpus without its truth file is one that was not finished.
     truth.write(out / "truth.json")

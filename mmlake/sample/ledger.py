@@ -15,7 +15,7 @@ from mmlake.error_codes import CODES
 from mmlake.formats.tar_writer import TarWriter
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest, digest_of
-from mmlake.sample.truth import Duplicate, Probe, Sentence, Truth, TruthItem, TruthSample
+from mmlake.sample.truth import Duplicate, Excerpt, LongItem, Probe, Sentence, Truth, TruthItem, TruthSample
 
 # Defect -> final status, where it is not a P0/P1 rule of quality (those are quarantined) and not an error of the
 # catalogue (unreadable).
@@ -61,6 +61,8 @@ class Ledger:
     lookalikes: list[Duplicate] = field(default_factory=list)
     shots: dict[Digest, tuple[float, ...]] = field(default_factory=dict)
     sentences: dict[Digest, tuple[Sentence, ...]] = field(default_factory=dict)
+    long_items: dict[Digest, LongItem] = field(default_factory=dict)
+    excerpts: list[Excerpt] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
     samples: list[TruthSample] = field(default_factory=list)
     companions: list[tuple[str, str]] = field(default_factory=list)
@@ -174,6 +176,8 @@ class Ledger:
             lookalikes=tuple(self.lookalikes),
             shots=self.shots,
             sentences=self.sentences,
+            long_items=self.long_items,
+            excerpts=tuple(self.excerpts),
             probes=tuple(self.probes),
             samples=tuple(self.samples),
             companions=tuple(self.companions),

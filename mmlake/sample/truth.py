@@ -12,7 +12,7 @@ from typing import Any
 from mmlake.errors import SettingsError
 from mmlake.records import ADMITTED, Digest
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 KIND = "mmlake sample corpus"  # what distinguishes a truth file from any other JSON
 
 
@@ -64,6 +64,29 @@ class Sentence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LongItem:
+    """A film or recording of minutes: what a splitter may cut at, and what it may leave out."""
+
+    modality: str
+    duration_s: float
+    pauses_s: tuple[tuple[float, float], ...]  # where nobody speaks, the beginning and the end included
+    rests_s: tuple[tuple[float, float], ...]
+    # the only stretches that may become gaps: long silences of a recording, a standing picture without sound of a film
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Excerpt:
+    """A stretch of a longer item that also lies in the landing zone alone, in other bytes."""
+
+    modality: str
+    kind: str  # how the copy differs
+    digest: Digest  # of the copy
+    parent: Digest
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TruthSample:
     """What belongs together, and must reach a batch so."""
 
@@ -86,6 +109,8 @@ class Truth:
     lookalikes: tuple[Duplicate, ...]  # tier "none": alike at a glance, yet not duplicates
     shots: dict[Digest, tuple[float, ...]]  # per clean film, the times of its cuts in seconds; empty for a single take
     sentences: dict[Digest, tuple[Sentence, ...]]  # per spoken recording or film
+    long_items: dict[Digest, LongItem]
+    excerpts: tuple[Excerpt, ...]
     probes: tuple[Probe, ...]
     samples: tuple[TruthSample, ...]
     companions: tuple[tuple[str, str], ...]  # (shard, member) of metadata that is no item of its own
@@ -113,6 +138,11 @@ class Truth:
             lookalikes=tuple(_duplicate(row) for row in value["lookalikes"]),
             shots={digest: tuple(times) for digest, times in value["shots"].items()},
             sentences={digest: tuple(Sentence(**row) for row in rows) for digest, rows in value["sentences"].items()},
+            long_items={
+                digest: LongItem(**row | {name: _spans(row[name]) for name in ("pauses_s", "rests_s")})
+                for digest, row in value["long_items"].items()
+            },
+            excerpts=tuple(Excerpt(**row) for row in value["excerpts"]),
             probes=tuple(
                 Probe(query=row["query"], kind=row["kind"], modality=row["modality"], relevant=tuple(row["relevant"]))
                 for row in value["probes"]
@@ -166,6 +196,10 @@ class Truth:
                 for tier in ("exact", "near", "semantic")
             }
         return table
+
+
+def _spans(rows: list[list[float]]) -> tuple[tuple[float, float], ...]:
+    return tuple((start_s, end_s) for start_s, end_s in rows)
 
 
 def _duplicate(row: dict[str, Any]) -> Duplicate:

@@ -88,6 +88,12 @@ def utterance(sentences: tuple[str, ...], number: int) -> Utterance:
 
 def speak(utterances: Sequence[Utterance], seed: int) -> list[Speech]:
     """Each utterance as sound, the same on every run for the same list."""
+    spoken = speak_parts(utterances, seed)
+    return [_joined(parts, stream(seed, "room", which)) for which, parts in enumerate(spoken)]
+
+
+def speak_parts(utterances: Sequence[Utterance], seed: int) -> list[list[np.ndarray]]:
+    """The sentences of each utterance, every one as a sound without pauses around it, of the voice's own level."""
     wanted = [(which, sentence) for which, said in enumerate(utterances) for sentence in said.sentences]
     if engine() == "espeak-ng":
         parts = _espeak(
@@ -109,7 +115,13 @@ def speak(utterances: Sequence[Utterance], seed: int) -> list[Speech]:
     spoken: list[list[np.ndarray]] = [[] for _ in utterances]
     for (which, _), part in zip(wanted, parts, strict=True):
         spoken[which].append(part)
-    return [_joined(parts, stream(seed, "room", which)) for which, parts in enumerate(spoken)]
+    return spoken
+
+
+def in_room(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The samples with a peak of 0.6, in the noise of a quiet studio."""
+    louder = samples * (0.6 / max(1e-6, float(np.abs(samples).max())))
+    return (louder + rng.normal(0, _ROOM, len(samples))).astype(np.float32)
 
 
 def _joined(parts: list[np.ndarray], rng: np.random.Generator) -> Speech:
@@ -118,9 +130,7 @@ def _joined(parts: list[np.ndarray], rng: np.random.Generator) -> Speech:
         spans.append((round(at, 3), round(at + len(part) / RATE_HZ, 3)))
         placed += [part, np.zeros(round(_PAUSE_S * RATE_HZ), np.float32)]
         at += len(part) / RATE_HZ + _PAUSE_S
-    samples = np.concatenate(placed)
-    samples *= 0.6 / max(1e-6, float(np.abs(samples).max()))
-    return Speech((samples + rng.normal(0, _ROOM, len(samples))).astype(np.float32), tuple(spans))
+    return Speech(in_room(np.concatenate(placed), rng), tuple(spans))
 
 
 def _espeak(requests: list[dict[str, str | int]]) -> list[np.ndarray]:
