@@ -32,7 +32,8 @@ def memberships(lake: Lake, digest: str) -> list[dict[str, Any]]:
         excluded = lake.versions.excluded(id_)
         left_out = excluded.filter(pc.equal(excluded.column("digest"), digest)).to_pylist()
         num_samples = sum(
-            pc.sum(pc.equal(part.column("digest"), digest)).as_py() or 0 for part in lake.versions.iter_items(id_)
+            pc.sum(pc.or_(pc.equal(part["digest"], digest), pc.equal(part["parent_digest"], digest))).as_py() or 0
+            for part in lake.versions.iter_items(id_)
         )
         cause = (
             f"{left_out[0]['cause']}{': ' + left_out[0]['detail'] if left_out[0]['detail'] else ''}"

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import BlobMissing, SettingsError
+from mmlake.provenance.spans import spans_named
 from mmlake.records import Digest, is_digest
 from mmlake.tables import ALL, Slot, Stamp, Tables
 
@@ -58,11 +59,13 @@ _ROW_TABLES: dict[str, list[str]] = {
         "transcript_source",
     ],
     "alignments": ["digest", "method", "revision", "status", "error_code", "error", "confidence"],
+    "units": ["digest", "parent_digest", "position", "kind", "gap", "start", "end", "status", "error_code", "error"],
     "measures": ["digest", "measure", "value", "status", "error_code", "error"],
     "verdicts": ["digest", "status", "severity", "error_code", "rule", "reason", "weight", "findings"],
     "fingerprints": ["digest", "method", "status", "error_code", "error"],
     "embeddings": ["digest", "encoder", "revision", "dimension", "status", "error_code", "error"],
 }
+_OF_ITEMS = ("blobs", "tracks", "alignments")  # the tables before `units`
 CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters")
 
 
@@ -88,6 +91,7 @@ class Record:
 class Found:
     digest: Digest
     item: Digest  # the digest itself, or the parent of a derived one
+    unit: Digest  # what tables behind `units` name it by: a span's own digest, else the item's
     kind: str
     derived_from: dict[str, Any] | None
     records: list[Record]  # of the table items
@@ -108,18 +112,19 @@ class Found:
                 hits[slot] = part
                 digests.update(part.column("digest").to_pylist())
         derived: dict[Digest, tuple[str, dict[str, Any]]] = (
-            {} if is_digest(prefix) and digests else _derived(tables, prefix)
+            {} if is_digest(prefix) and digests else _derived(tables, prefix) | spans_named(tables, prefix)
         )
         if len(known := sorted(digests | set(derived))) > 1:
             raise AmbiguousDigest(prefix, known)
         if not known:
             raise BlobMissing(
-                f"no item, keyframe or audio track in {tables.root} begins with {prefix}; check the digest, or "
-                "ingest its shard first"
+                f"no item, clip, segment, keyframe or audio track in {tables.root} begins with {prefix}; check the "
+                "digest, or ingest its shard first"
             )
         digest = known[0]
         if digest in digests:
             return cls(
+                digest,
                 digest,
                 digest,
                 "item",
@@ -131,7 +136,8 @@ class Found:
             )
         kind, origin = derived[digest]
         parent = cls.search(tables, origin["digest"])
-        return cls(digest, parent.digest, kind, origin, parent.records)
+        unit = digest if "start_s" in origin else parent.digest
+        return cls(digest, parent.digest, unit, kind, origin, parent.records)
 
 
 def _derived(tables: Tables, prefix: str) -> dict[Digest, tuple[str, dict[str, Any]]]:
@@ -171,8 +177,16 @@ def rows_of(tables: Tables, found: Found) -> list[Record]:
             slot = Slot(name, record.slot.modality, record.slot.shard)
             if tables.stamp(slot) is not None:
                 part = tables.read(slot, columns=columns)
-                records.append(_record(tables, slot, part.filter(pc.equal(part.column("digest"), found.item))))
+                key, named = _key(name, found)
+                records.append(_record(tables, slot, part.filter(pc.equal(part.column(key), named))))
     return [record for record in records if record.rows]
+
+
+def _key(table: str, found: Found) -> tuple[str, Digest]:
+    """(column, digest) that the rows of the table are found by."""
+    if table == "units":
+        return "parent_digest", found.item
+    return "digest", found.item if table in _OF_ITEMS else found.unit
 
 
 def corpus_rows(tables: Tables, found: Found) -> list[Record]:
@@ -185,9 +199,9 @@ def corpus_rows(tables: Tables, found: Found) -> list[Record]:
                 continue
             part = tables.read(slot)
             keys = [key for key in ("digest", "left", "right") if key in part.column_names]
-            mask = pc.equal(part.column(keys[0]), found.item)
+            mask = pc.equal(part.column(keys[0]), found.unit)
             for key in keys[1:]:
-                mask = pc.or_(mask, pc.equal(part.column(key), found.item))
+                mask = pc.or_(mask, pc.equal(part.column(key), found.unit))
             records.append(_record(tables, slot, part.filter(mask)))
     return [record for record in records if record.rows]
 

@@ -56,8 +56,9 @@ class Story:
 
     digest: str
     modality: str
-    kind: str  # item, or what was derived: keyframe, audio track
-    derived_from: dict[str, Any] | None  # {"digest", "time_s"} where kind is not item
+    kind: str  # item; clip, segment or gap, which lie in one; or what was derived: keyframe, audio track
+    # {"digest"} and time_s, or position, start_s and end_s, where kind is not item
+    derived_from: dict[str, Any] | None
     status: str
     conclusion: str  # one sentence
     occurrences: tuple[Occurrence, ...]
@@ -67,6 +68,8 @@ class Story:
     survivor: str | None
     duplicates: tuple[dict[str, Any], ...]  # pairs that tie it to others: other, tier, method, score, bound
     versions: tuple[Membership, ...]
+    # the spans and gaps that the item is cut to, in order: digest, kind, gap, start_s, end_s, status, rule, reason
+    units: tuple[dict[str, Any], ...] = ()
     # the landing zone that the lake reads now: location, and the revision that it is pinned to
     landing: dict[str, Any] = field(default_factory=dict)
 
@@ -78,7 +81,10 @@ class Story:
         """The story as plain lines for a terminal."""
         lines = [f"{self.kind} {self.digest}", f"  {self.conclusion}", ""]
         if self.derived_from:
-            lines += ["derived from", *(f"  {key}: {value}" for key, value in self.derived_from.items()), ""]
+            word = "lies in" if "start_s" in self.derived_from else "derived from"
+            lines += [word, *(f"  {key}: {value}" for key, value in self.derived_from.items()), ""]
+        if self.units:
+            lines += [f"units ({len(self.units)}), which add up to it", *map(_unit, self.units), ""]
         if self.landing:
             lines += ["landing zone", *_landing(self.landing), ""]
         lines += [
@@ -120,6 +126,12 @@ class Story:
             ),
         ]
         return "\n".join(_printable(line) for line in lines)
+
+
+def _unit(row: dict[str, Any]) -> str:
+    said = row["gap"] if row["kind"] == "gap" else row["status"] or "not judged yet"
+    why = f": {row['rule']} ({row['reason']})" if row["rule"] else ""
+    return f"  {row['start_s']:>10.3f} - {row['end_s']:>10.3f} s  {row['kind']:<8} {row['digest'][:16]}  {said}{why}"
 
 
 def _landing(stated: dict[str, Any]) -> list[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from mmlake.errors import SettingsError
 from mmlake.provenance.evidence import CORPUS_TABLES, Found, Record, corpus_rows, rows_of
+from mmlake.provenance.spans import units_of
 from mmlake.provenance.story import Membership, Occurrence, Step, Story
 from mmlake.records import ADMITTED, Digest
 from mmlake.tables import Tables
@@ -67,23 +69,23 @@ def _story_of(
     cluster = next(iter(by_table.get("duplicate_clusters", [])), None)
     status = verdict["status"] if verdict else max((row["status"] for row in items), default="ok")
     left_out = _left_out(found, items, verdict, cluster)
-    memberships = tuple(
-        _memberships(found.digest if found.kind == "item" else found.item, manifests, otherwise=left_out)
-    )
+    units = tuple(units_of(tables, found.item)) if found.kind == "item" else ()
+    memberships = tuple(_memberships(found.unit, manifests, otherwise=left_out))
     return Story(
         digest=found.digest,
         modality=items[0]["modality"],
         kind=found.kind,
         derived_from=found.derived_from,
         status=status,
-        conclusion=_conclusion(found, status, left_out, memberships, len(items)),
+        conclusion=_conclusion(found, status, left_out, memberships, len(items), units),
         occurrences=tuple(_occurrence(record, row) for record in found.records for row in record.rows),
         steps=tuple(_step(record, run_events) for record in records),
         findings=tuple(verdict["findings"]) if verdict else (),
         measures={row["measure"]: row["value"] for row in by_table.get("measures", [])},
         survivor=cluster["survivor"] if cluster else None,
-        duplicates=tuple(_pairs(found.item, by_table)),
+        duplicates=tuple(_pairs(found.unit, by_table)),
         versions=memberships,
+        units=units,
     )
 
 
@@ -118,7 +120,10 @@ def _left_out(
     found: Found, items: list[dict[str, Any]], verdict: Mapping[str, Any] | None, cluster: Mapping[str, Any] | None
 ) -> str | None:
     """Why no version that follows the rules can hold the digest; None where one may."""
-    if found.kind != "item":
+    if found.kind == "gap":
+        assert found.derived_from is not None
+        return f"a gap ({found.derived_from['gap']}) between units"
+    if found.unit != found.digest:
         return None
     if verdict and verdict["status"] not in ADMITTED:
         return f"{verdict['status']} by {verdict['rule']} ({verdict['reason']})"
@@ -154,12 +159,23 @@ def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None)
 
 
 def _conclusion(
-    found: Found, status: str, left_out: str | None, versions: Sequence[Membership], num_occurrences: int
+    found: Found,
+    status: str,
+    left_out: str | None,
+    versions: Sequence[Membership],
+    num_occurrences: int,
+    units: Sequence[Mapping[str, Any]],
 ) -> str:
     times = "once" if num_occurrences == 1 else f"{num_occurrences} times"
-    if found.kind != "item":
+    if found.unit != found.digest:
         return f"Derived: {found.kind} of {found.item[:16]}, whose status is {status}."
     held = sum(version.held for version in versions)
+    if units:
+        num_gaps = sum(unit["kind"] == "gap" for unit in units)
+        return (
+            f"Cut to {len(units) - num_gaps} units and {num_gaps} gaps, which add up to it; landed {times}; "
+            f"{held} of {len(versions)} versions hold units of it."
+        )
     if left_out:
         return f"Left out: {left_out}; landed {times}." + (
             f" {held} of {len(versions)} versions hold it all the same: their recipe admits it, or they are "
@@ -192,7 +208,7 @@ def _step(record: Record, run_events: Mapping[str, Mapping[str, Any]]) -> Step:
 
 
 def _details(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    if table in ("items", "measures", *CORPUS_TABLES[:2]):
+    if table in ("items", "units", "measures", *CORPUS_TABLES[:2]):
         return {"num_rows": len(rows)}  # given in full as occurrences, measures and duplicates
     if len(rows) > 1:
         return {"rows": [{key: value for key, value in row.items() if key != "digest"} for row in rows]}
@@ -225,6 +241,9 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
         case "alignments":
             sure = "not judged" if row["confidence"] is None else f"confidence {row['confidence']:.2f}"
             return f"{sure}, {row['status']}" + (f": {row['error']} ({row['error_code']})" if row["error"] else "")
+        case "units":
+            kinds = Counter(each["gap"] or each["kind"] for each in rows)
+            return ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
         case "measures":
             return f"{len(rows)} measures"
         case "verdicts":
