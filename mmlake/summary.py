@@ -1,4 +1,4 @@
-"""The lake in numbers: rows by status, duplicates by tier, versions, seconds and cost. Counts add up: in = ok +
+"""The lake in numbers: units by status, duplicates by tier, versions, seconds and cost. Counts add up: units = ok +
 flagged + quarantined + unreadable + waiting."""
 
 from __future__ import annotations
@@ -7,11 +7,13 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow.compute as pc
 from rich.table import Table
 
 from mmlake.drawing import table
 from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
+from mmlake.preprocess import GAP, WHOLE
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger
 from mmlake.records import STATUSES, Digest
@@ -22,14 +24,16 @@ TIERS = ("exact", "near", "semantic")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModalitySummary:
-    """One modality's rows and duplicates, counted by occurrence."""
+    """One modality's units and duplicates, counted by occurrence of their items."""
 
     modality: str
     num_shards: int
-    num_rows: int
+    num_items: int  # rows that landed
+    num_rows: int  # whole items, and the spans of those that are cut
     statuses: dict[str, int]  # every status -> rows
     duplicates: dict[str, int]  # tier -> rows that another row stands for
     rules: dict[str, int] = field(default_factory=dict)  # gravest rule -> rows
+    num_gaps: int = 0  # stretches of cut items that are no unit
     num_waiting: int = 0  # rows without a verdict yet: a run is going on, or was stopped
 
 
@@ -56,7 +60,9 @@ class Summary:
             [
                 row.modality,
                 row.num_shards,
+                row.num_items,
                 row.num_rows,
+                row.num_gaps,
                 *(row.statuses[name] for name in STATUSES),
                 *([row.num_waiting] if is_waiting else []),
                 *(row.duplicates[tier] for tier in TIERS),
@@ -66,12 +72,14 @@ class Summary:
         rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(rows[0])))])
         numbers = [
             "shards",
-            "rows in",
+            "items",
+            "units",
+            "gaps",
             *STATUSES,
             *(["waiting"] if is_waiting else []),
             *(f"{tier} dup." for tier in TIERS),
         ]
-        drawn = [table("Rows", ["modality", *numbers], rows, right=numbers)]
+        drawn = [table("Units", ["modality", *numbers], rows, right=numbers)]
         if self.versions:
             numbers = ["samples", "parts", "excluded", "masked", "pairs kept"]
             columns = ["version", "id", *numbers, "diversity", "nDCG@10", "decision"]
@@ -175,13 +183,25 @@ def _mean_by_modality(summary: list[dict[str, Any]]) -> dict[str, float]:
 
 @dataclass(kw_only=True, slots=True)
 class _Counts:
-    """What the rows of one modality are, counted by occurrence over all shards."""
+    """What the units of one modality are, counted by occurrence of their items over all shards."""
 
     by_status: Counter[str] = field(default_factory=Counter)
     by_rule: Counter[str] = field(default_factory=Counter)  # the gravest one
     by_digest: Counter[Digest] = field(default_factory=Counter)
+    num_items: int = 0
+    num_gaps: int = 0
     num_bare: int = 0  # rows without bytes: nobody's duplicates
     num_waiting: int = 0
+
+    def add(self, unit: Digest, verdict: dict[str, Any] | None) -> None:
+        """Count one occurrence of a unit. verdict: None where it was not judged yet."""
+        self.by_digest[unit] += 1
+        if verdict is None:
+            self.num_waiting += 1
+            return
+        self.by_status[verdict["status"]] += 1
+        if verdict["rule"]:
+            self.by_rule[verdict["rule"]] += 1
 
 
 def _counts(lake: Lake, modality: str) -> _Counts:
@@ -194,21 +214,30 @@ def _counts(lake: Lake, modality: str) -> _Counts:
             else []
         )
         verdicts = {row["digest"]: row for row in rows}
+        spans = _spans(lake, modality, shard)
         for digest in items.column("digest").to_pylist():
+            counts.num_items += 1
             if digest is None:
                 counts.num_bare += 1
                 counts.by_status["unreadable"] += 1
                 counts.by_rule["shard"] += 1
                 continue
-            counts.by_digest[digest] += 1
-            verdict = verdicts.get(digest)
-            if verdict is None:
-                counts.num_waiting += 1
-                continue
-            counts.by_status[verdict["status"]] += 1
-            if verdict["rule"]:
-                counts.by_rule[verdict["rule"]] += 1
+            for unit, kind in spans.get(digest, ((digest, WHOLE),)):
+                if kind == GAP:
+                    counts.num_gaps += 1
+                else:
+                    counts.add(unit, verdicts.get(unit))
     return counts
+
+
+def _spans(lake: Lake, modality: str, shard: str) -> dict[Digest, list[tuple[Digest, str]]]:
+    """Cut item -> name and kind of its spans and gaps."""
+    slot, spans = Slot("units", modality, shard), dict[Digest, list[tuple[Digest, str]]]()
+    if lake.tables.stamp(slot) is not None:
+        units = lake.tables.read(slot, columns=["digest", "parent_digest", "kind"])
+        for row in units.filter(pc.not_equal(units.column("kind"), WHOLE)).to_pylist():
+            spans.setdefault(row["parent_digest"], []).append((row["digest"], row["kind"]))
+    return spans
 
 
 def costs_by_stage(lake: Lake) -> list[dict[str, Any]]:
@@ -245,7 +274,9 @@ def _modality(lake: Lake, modality: str) -> ModalitySummary:
     return ModalitySummary(
         modality=modality,
         num_shards=len(lake.tables.shards("items", modality)),
+        num_items=counts.num_items,
         num_rows=num_rows,
+        num_gaps=counts.num_gaps,
         statuses={name: counts.by_status[name] for name in STATUSES},
         duplicates={tier: tiers[tier] for tier in TIERS},
         rules=dict(sorted(counts.by_rule.items())),

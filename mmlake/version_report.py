@@ -3,7 +3,6 @@ store."""
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
-from mmlake.publish.probe_vectors import audio_tracks, corpus_vectors
+from mmlake.publish.probe_vectors import UnitSound, corpus_vectors, unit_sounds
 from mmlake.records import ADMITTED
 from mmlake.report import (
     DuplicateCluster,
@@ -94,7 +93,7 @@ def _newest(lake: Lake) -> str:
 def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> ReportData:
     """Everything that the report shows."""
     rows = lake.catalog.read(_COLUMNS).to_pylist()
-    made, sounds = lake.versions.read(version), audio_tracks(lake)
+    made, sounds = lake.versions.read(version), unit_sounds(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     data = ReportData(title=f"mmlake {version}", subtitle=made.recipe.description, version=made.id)
     data.samples_in_version = made.num_samples
@@ -144,7 +143,7 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     return data
 
 
-def example(lake: Lake, sounds: Mapping[str, str], row: dict[str, Any]) -> Example:
+def example(lake: Lake, sounds: Mapping[str, UnitSound], row: dict[str, Any]) -> Example:
     """The item with something to see or play, where its bytes allow it."""
     made = Example(
         digest=row["digest"],
@@ -179,13 +178,8 @@ def _whole(lake: Lake, row: dict[str, Any]) -> bytes | None:
     return lake.store.read(row["digest"]) if row["size_bytes"] <= _MAX_MEDIA_BYTES else None
 
 
-def _peaks(lake: Lake, track: str | None) -> list[float]:
-    import soundfile
-
-    if track is None:
-        return []
-    samples, _ = soundfile.read(io.BytesIO(lake.store.read(track)), dtype="float32")
-    return report.waveform_peaks(samples)
+def _peaks(lake: Lake, sound: UnitSound | None) -> list[float]:
+    return [] if sound is None else report.waveform_peaks(sound.samples(lake))
 
 
 def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
@@ -227,7 +221,7 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
 
 
 def _rule(
-    lake: Lake, sounds: Mapping[str, str], modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]
+    lake: Lake, sounds: Mapping[str, UnitSound], modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]
 ) -> RuleCount:
     mine = [row for row in rows if row["modality"] == modality and row["rule"] == rule]
     verdict = mine[0] if mine else {}
@@ -253,7 +247,7 @@ def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
 
 
 def _clusters(
-    lake: Lake, sounds: Mapping[str, str], modality: str, rows: list[dict[str, Any]]
+    lake: Lake, sounds: Mapping[str, UnitSound], modality: str, rows: list[dict[str, Any]]
 ) -> list[DuplicateCluster]:
     by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
     members: dict[str, list[dict[str, Any]]] = {}
@@ -278,7 +272,13 @@ def _clusters(
 
 
 def _map(
-    lake: Lake, made: Manifest, modality: str, *, held: set[str], rows: list[dict[str, Any]], sounds: Mapping[str, str]
+    lake: Lake,
+    made: Manifest,
+    modality: str,
+    *,
+    held: set[str],
+    rows: list[dict[str, Any]],
+    sounds: Mapping[str, UnitSound],
 ) -> EmbeddingMap | None:
     digests, vectors_ND = corpus_vectors(lake, modality, held)
     if len(digests) < 3:

@@ -155,6 +155,10 @@ class Catalog:
             else sorted(name.removeprefix("vector_") for name in table.schema.names if is_vector(name))
         )
 
+    def columns(self) -> list[str]:
+        """The columns that are stored, without vectors and row hash."""
+        return CATALOG_SCHEMA.names if (table := self._open()) is None else list(searching.readable(table))
+
     def compact(self) -> None:
         """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old
         versions."""

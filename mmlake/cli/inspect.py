@@ -54,6 +54,12 @@ def search(
     words_only: Annotated[
         bool, typer.Option("--words-only", help="Full-text search alone, without the vector of the words.")
     ] = False,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder", help="Compare these vectors; by default those of the lake's encoder for the modality."
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="Rows to show.")] = 10,
     lake: LakeOption = DEFAULT_LAKE,
     settings: SettingsOption = None,
@@ -62,7 +68,10 @@ def search(
     """Search the catalog by words (full text and meaning), by example, by SQL, or by all of these together.
 
     Example: `mmlake search "ferry timetable" --modality text`, `mmlake search --like photo.jpg`,
-    `mmlake search --where "snr_db > 10"`, `mmlake search --where "metadata.label = 'cat'"`
+    `mmlake search --where "snr_db > 10"`, `mmlake search --where "metadata.label = 'cat'"`,
+    `mmlake search --like photo.jpg --encoder clip-b32`
+
+    Films and recordings that were cut are found by their clips and segments, each with its place in the item.
     """
     opened = open_lake(lake, settings)
     rows = _search(
@@ -72,6 +81,7 @@ def search(
         where=where,
         modality=modality,
         words_only=words_only,
+        encoder=encoder,
         limit=limit,
     )
     columns = ["score", "digest", "modality", "status", "what", "source", "licence"]
@@ -186,6 +196,7 @@ def _search(
     where: str | None,
     modality: str | None,
     words_only: bool,
+    encoder: str | None,
     limit: int,
 ) -> list[dict[str, Any]]:
     from mmlake.embed import encode_file_query, encode_text_query
@@ -193,7 +204,7 @@ def _search(
 
     if query is None and like is None and where is None:
         raise SettingsError("nothing to search for; give words, --like FILE or --where CONDITION")
-    vector, encoder = None, None
+    vector, chosen = None, _known_encoder(opened, encoder)
     how = {"executor": opened.executor, "settings": opened.settings.embed, "encoders": opened.parts.encoders}
     if like is not None:
         if not like.is_file():
@@ -204,16 +215,21 @@ def _search(
             raise SettingsError(
                 f"--like {like}: its bytes and name have no known modality; give a picture, sound, film or text"
             )
-        encoder, modality = opened.encoder_of(kind.modality), modality or kind.modality
+        encoder, modality = chosen or opened.encoder_of(kind.modality), modality or kind.modality
         vector = encode_file_query(like, kind.modality, encoder=encoder, **how)
     elif query is not None and not words_only:
-        encoder = opened.encoder_of(modality or "text")
+        encoder = chosen or opened.encoder_of(modality or "text")
         if (
             "text" in opened.parts.encoders[encoder].modalities
             and encoder.replace("-", "_") in opened.catalog.encoders()
         ):
             vector = encode_text_query(query, encoder=encoder, **how)
         else:
+            if chosen is not None:
+                raise SettingsError(
+                    f"--encoder {chosen} has no text side, so that words have no vector in its space; give --like "
+                    "FILE, or another encoder"
+                )
             # that modality's encoder has no text side: the words are looked up in captions and transcripts alone
             encoder = None
     found = opened.catalog.search(
@@ -222,9 +238,23 @@ def _search(
     return list(found.to_pylist())
 
 
+def _known_encoder(opened: Any, name: str | None) -> str | None:
+    """The name, where the catalog has vectors of the encoder. Raises SettingsError."""
+    held = set(opened.catalog.encoders())
+    known = [one for one in opened.parts.encoders if one.replace("-", "_") in held]
+    if name is not None and name not in known:
+        raise SettingsError(
+            f"--encoder {name}: the catalog has no such vectors, but those of {', '.join(known) or 'no encoder yet'}; "
+            "give one of them, or set embed.encoders and run again"
+        )
+    return name
+
+
 def _what(row: dict[str, Any]) -> str:
     if row["modality"] == "image":
         return f"{row['width_px']}x{row['height_px']} px {row['text'] or ''}"[:80]
     if row["modality"] in ("audio", "video"):
-        return f"{row['duration_s'] or 0:.1f} s {row['text'] or ''}"[:80]
+        start_s = row["span_start_s"]
+        place = "" if start_s is None else f" at {start_s:.1f} s of {short(row['parent_digest'])}"
+        return f"{row['duration_s'] or 0:.1f} s{place} {row['text'] or ''}"[:80]
     return " ".join((row["text"] or "").split())[:80]

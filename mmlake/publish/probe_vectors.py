@@ -10,6 +10,7 @@ import io
 import json
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,9 @@ from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.lake import Lake
+from mmlake.preprocess import GAP, WHOLE
 from mmlake.records import ADMITTED, digest_of
+from mmlake.spans import Sound
 from mmlake.store import write_atomically
 
 _SAMPLE_RATE_HZ = 16_000  # of the audio tracks that preprocessing makes
@@ -78,7 +81,7 @@ def query_vectors(lake: Lake, probes: ProbeSet, modality: str) -> dict[str, np.n
     if cache.exists():
         with np.load(cache, allow_pickle=False) as kept:
             return {name: kept[name] for name in kept.files}
-    vectors, sounds = {}, audio_tracks(lake) if modality == "audio" else {}
+    vectors, sounds = {}, unit_sounds(lake) if modality == "audio" else {}
     for probe in asked:
         try:
             vectors[probe.id] = _encode(lake, sounds, probe, encoder)
@@ -112,7 +115,7 @@ def clusters_of(lake: Lake) -> dict[str, str]:
     return {row["digest"]: row["survivor"] or row["digest"] for row in rows if row["status"] in ADMITTED}
 
 
-def _encode(lake: Lake, sounds: Mapping[str, str], probe: Probe, encoder: str) -> np.ndarray:
+def _encode(lake: Lake, sounds: Mapping[str, UnitSound], probe: Probe, encoder: str) -> np.ndarray:
     if probe.kind == "text":
         return encode_text_query(
             probe.query,
@@ -135,7 +138,9 @@ def _encode(lake: Lake, sounds: Mapping[str, str], probe: Probe, encoder: str) -
         )
 
 
-def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.random.Generator, folder: Path) -> Path:
+def _rendition(
+    lake: Lake, sounds: Mapping[str, UnitSound], probe: Probe, rng: np.random.Generator, folder: Path
+) -> Path:
     """The distorted item as a file."""
     assert probe.query_digest is not None
     if probe.kind == "image":
@@ -158,24 +163,38 @@ def _rendition(lake: Lake, sounds: Mapping[str, str], probe: Probe, rng: np.rand
     return _clip(lake, row["keyframe_digests"], rng, folder)
 
 
-def audio_tracks(lake: Lake) -> dict[str, str]:
-    """Digest of each sound item -> digest of its mono 16 kHz track, in one pass over the tables."""
+@dataclass(frozen=True, slots=True)
+class UnitSound:
+    """Where the sound of a recording, or of a segment of one, is."""
+
+    digest: str  # of the item's mono 16 kHz track
+    span_s: tuple[float, float] | None  # None where the unit is whole
+
+    def samples(self, lake: Lake) -> np.ndarray:
+        """Mono float32 samples at 16 kHz. Raises BlobMissing, BlobCorrupt."""
+        with lake.store.local(self.digest) as path:
+            return Sound(path, self.span_s).samples()[0]
+
+
+def unit_sounds(lake: Lake) -> dict[str, UnitSound]:
+    """Unit of a recording -> its sound, in one pass over the tables."""
     tracks = lake.tables.concat("tracks", "audio", columns=["digest", "audio_digest"])
-    return {
-        digest: track
-        for digest, track in zip(
-            tracks.column("digest").to_pylist(), tracks.column("audio_digest").to_pylist(), strict=True
-        )
-        if track is not None
-    }
+    columns = (tracks.column(name).to_pylist() for name in ("digest", "audio_digest"))
+    items = {digest: track for digest, track in zip(*columns, strict=True) if track is not None}
+    sounds = {digest: UnitSound(track, None) for digest, track in items.items()}
+    units = lake.tables.concat("units", "audio", columns=["digest", "parent_digest", "kind", "start", "end"])
+    for row in units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array([WHOLE, GAP])))).to_pylist():
+        if row["parent_digest"] in items:
+            sounds[row["digest"]] = UnitSound(items[row["parent_digest"]], (row["start"] / 1e6, row["end"] / 1e6))
+    return sounds
 
 
-def _sound(lake: Lake, digest: str, track: str | None, rng: np.random.Generator, folder: Path) -> Path:
+def _sound(lake: Lake, digest: str, sound: UnitSound | None, rng: np.random.Generator, folder: Path) -> Path:
     import soundfile
 
-    if track is None:
+    if sound is None:
         raise UnreadableItem(3003, f"num_audio_tracks=0 of {digest[:12]} not in [1, inf)")
-    samples, _ = soundfile.read(io.BytesIO(lake.store.read(track)), dtype="float32")
+    samples = sound.samples(lake)
     path = folder / "query.wav"
     soundfile.write(path, distort_samples(samples, rng), _SAMPLE_RATE_HZ, subtype="PCM_16")
     return path

@@ -48,7 +48,8 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
             frames = pc.struct_field(pc.list_flatten(tracks.column("keyframes")), "digest")
             yield _digests(tracks, "digest") + _digests(tracks, "audio_digest") + frames.to_pylist()
     # The catalog may be older than the tables, and a version can still be published from it.
-    yield _digests(lake.catalog.read(["digest"]), "digest")
+    blob = "parent_digest" if "parent_digest" in lake.catalog.columns() else "digest"
+    yield _digests(lake.catalog.read([blob]), blob)
     for version in lake.versions.versions():
         for items in lake.versions.iter_items(version):
             yield _digests(items, "parent_digest")

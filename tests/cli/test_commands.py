@@ -74,7 +74,7 @@ def test_the_generated_pages_are_as_the_code_is() -> None:
 def test_status_adds_up(lake: Path) -> None:
     for row in read("status", "--lake", lake)["modalities"]:
         assert row["num_rows"] == sum(row["statuses"].values())
-    assert "rows in" in call("status", "--lake", lake)
+    assert "units" in call("status", "--lake", lake)
 
 
 def test_search_by_words_finds_the_document_that_holds_them(lake: Path) -> None:

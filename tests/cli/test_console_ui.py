@@ -159,7 +159,7 @@ def test_a_run_into_which_nothing_was_admitted_says_so_and_what_says_why(tmp_pat
 
 def test_a_run_ends_with_rows_and_versions_and_leaves_the_stages_to_status(done) -> None:
     text = shown(done.lake, done.versions)
-    assert "rows in" in text
+    assert "units" in text
     assert "admitted" not in text
     assert "Stages" not in text
     assert "mmlake status --lake" in text
