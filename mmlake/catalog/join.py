@@ -200,12 +200,14 @@ def _of_items(items: pa.Table, digests: pa.Array) -> dict[str, pa.Array]:
 
 
 def _text(item: pa.Table, track: pa.Table, digests: pa.Array, max_chars: int) -> pa.Array:
-    """What full-text search reads: the normalized text, else the transcript, else the caption next to the item."""
+    """What full-text search reads: the normalized text, else the transcript, else the caption next to the item. Of a
+    span only what is said in it: the other two are about all of its item."""
+    is_span = pc.is_valid(_aligned(track, digests, "span_start_s"))
     parts = [
         _aligned(track, digests, "text"),
         _aligned(track, digests, "transcript"),
-        _aligned(item, digests, "sample_text"),
-        _aligned(item, digests, "text_content"),
+        pc.if_else(is_span, None, _aligned(item, digests, "sample_text")),
+        pc.if_else(is_span, None, _aligned(item, digests, "text_content")),
     ]
     return pc.utf8_slice_codeunits(pc.coalesce(*(part.cast(pa.large_string()) for part in parts)), 0, max_chars)
 

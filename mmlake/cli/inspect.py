@@ -256,5 +256,5 @@ def _what(row: dict[str, Any]) -> str:
     if row["modality"] in ("audio", "video"):
         start_s = row["span_start_s"]
         place = "" if start_s is None else f" at {start_s:.1f} s of {short(row['parent_digest'])}"
-        return f"{row['duration_s'] or 0:.1f} s{place} {row['text'] or ''}"[:80]
+        return f"{row['duration_s'] or 0:.1f} s{place} {' '.join((row['text'] or '').split())}"[:80]
     return " ".join((row["text"] or "").split())[:80]
