@@ -6,6 +6,7 @@ that are never shown, packets that do not decode, no time stamps), the film is d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ def frame_times(path: Path, *, num_frames: int, num_errors: int, shot_starts_s: 
     num_frames, num_errors, shot_starts_s: what the track says; every shot starts with a frame. Raises UnreadableItem
     3001, 3003, and 3302 where they do not agree with the film.
     """
-    starts_us = np.round(np.array([*shot_starts_s], np.float64) * 1e6).astype(np.int64)
+    starts_us = np.array([round(start_s * 1e6) for start_s in shot_starts_s if math.isfinite(start_s)], np.int64)
     if not num_errors:
         with open_media(path) as container:
             times_us = _by_packets(container, picture_stream(container))

@@ -1,7 +1,8 @@
-"""Keyframes: the first and the middle of each shot, and more where the picture has moved far."""
+"""Keyframes: the first and the middle of each shot, more where the picture has moved far, and one every ten seconds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,11 +38,14 @@ class Candidates:
     def __init__(self, settings: PreprocessSettings) -> None:
         self._settings = settings
         self._spacing_s = _FIRST_SPACING_S
+        self._first_s: float | None = None
         self._kept: list[_Candidate] = []
         self._before: np.ndarray | None = None
 
     def offer(self, time_s: float, vector: np.ndarray, encode: Callable[[], bytes]) -> None:
         """Keep the frame if it is due, or if the picture jumped or moved far since the last one that was kept."""
+        if self._first_s is None:
+            self._first_s = time_s
         jump = np.inf if self._before is None else _distance(vector, self._before)
         self._before = vector
         is_spike = jump > self._settings.cut_min_change
@@ -56,7 +60,8 @@ class Candidates:
             self._thin()
 
     def choose(self, shots: list[tuple[float, float, float]]) -> list[Keyframe]:
-        """The keyframes of the shots, given as (start, settled, end), in order of time; at most `max_keyframes`."""
+        """The keyframes of the shots, given as (start, settled, end), in order of time: at most `max_keyframes`, or
+        twice as many as `keyframe_every_s` asks for, and those that are missing to one every so often."""
         # rank 0 first frames, 1 middles, 2 displaced ones, the farther the sooner
         ranked: list[tuple[int, float, int, _Candidate]] = []
         for number, (start_s, settled_s, end_s) in enumerate(shots):
@@ -80,11 +85,31 @@ class Candidates:
                 elif candidate is middle:
                     chosen = candidate
         ranked.sort(key=lambda entry: (entry[0], entry[1], entry[3].time_s))
-        picked = _evenly(ranked, self._settings.max_keyframes)
-        return sorted(
-            (Keyframe(candidate.time_s, number, candidate.jpeg) for _, _, number, candidate in picked),
-            key=lambda keyframe: keyframe.time_s,
-        )
+        asked = 2 * self._due(shots[-1][2]) if shots else 0
+        picked = _evenly(ranked, max(self._settings.max_keyframes, asked))
+        frames = {
+            candidate.time_s: Keyframe(candidate.time_s, number, candidate.jpeg) for *_, number, candidate in picked
+        }
+        return self._filled(frames, shots)
+
+    def _filled(self, frames: dict[float, Keyframe], shots: list[tuple[float, float, float]]) -> list[Keyframe]:
+        """The keyframes in order of time, with one more wherever none comes within `keyframe_every_s`."""
+        found: list[Keyframe] = []
+        number, first_s = 0, shots[0][0] if shots else 0.0
+        times = [*(candidate.time_s for candidate in self._kept[1:]), np.inf]
+        for candidate, next_s in zip(self._kept, times, strict=True):
+            while number + 1 < len(shots) and candidate.time_s >= shots[number + 1][0]:
+                number += 1
+            if candidate.time_s in frames:
+                found.append(frames[candidate.time_s])
+            # the last one that is in time: the next would come too late, and the film goes on until then
+            elif min(next_s, shots[-1][2]) - (found[-1].time_s if found else first_s) > self._settings.keyframe_every_s:
+                found.append(Keyframe(candidate.time_s, number, candidate.jpeg))
+        return found
+
+    def _due(self, time_s: float) -> int:
+        """How many keyframes the film has up to this time by `keyframe_every_s` alone."""
+        return max(0, math.ceil((time_s - (self._first_s or 0.0)) / self._settings.keyframe_every_s))
 
     def _may_spike(self, time_s: float) -> bool:
         recent = [
@@ -97,14 +122,26 @@ class Candidates:
     def _thin(self) -> None:
         """Drop every second candidate that is no spike, and then every second one, once there are too many."""
         bound = _MAX_CANDIDATES_PER_KEYFRAME * self._settings.max_keyframes
-        if len(self._kept) <= bound:
+        if len(self._kept) <= bound + 4 * self._due(self._kept[-1].time_s):
             return
-        self._spacing_s *= 2
-        plain = [candidate.time_s for candidate in self._kept if not candidate.is_spike]
-        dropped = set(plain[1::2])
-        if len(dropped) < bound // 8:
-            dropped = {candidate.time_s for candidate in self._kept[1::2]}
-        self._kept = [candidate for candidate in self._kept if candidate.time_s not in dropped]
+        self._spacing_s = min(2 * self._spacing_s, self._settings.keyframe_every_s / 2)
+        thinned = self._halved(also_spikes=False)
+        if len(self._kept) - len(thinned) < bound // 8:
+            thinned = self._halved(also_spikes=True)
+        self._kept = thinned
+
+    def _halved(self, *, also_spikes: bool) -> list[_Candidate]:
+        """The candidates without every second one, but for those whose absence leaves a hole of `keyframe_every_s`."""
+        thinned: list[_Candidate] = []
+        is_second = False
+        for candidate, after in zip(self._kept, [*self._kept[1:], None], strict=True):
+            if also_spikes or not candidate.is_spike:
+                is_second = not is_second
+                hole_s = np.inf if after is None or not thinned else after.time_s - thinned[-1].time_s
+                if not is_second and hole_s <= self._settings.keyframe_every_s:
+                    continue
+            thinned.append(candidate)
+        return thinned
 
 
 def _evenly(ranked: list[tuple[int, float, int, _Candidate]], count: int) -> list[tuple[int, float, int, _Candidate]]:

@@ -78,7 +78,8 @@ def border_frames(frame_us_F: np.ndarray, duration_us: int) -> np.ndarray:
     earlier_F = np.maximum.accumulate(frame_us_F)[:-1]
     later_F = np.minimum.accumulate(frame_us_F[::-1])[::-1][1:]
     time_us_N = frame_us_F[1:][(frame_us_F[1:] > earlier_F) & (frame_us_F[1:] <= later_F)]
-    return time_us_N[(time_us_N > 0) & (time_us_N < duration_us)]
+    inner_us_N: np.ndarray = time_us_N[(time_us_N > 0) & (time_us_N < duration_us)]
+    return inner_us_N
 
 
 def silent_gaps(levels: Levels, duration_us: int, *, spoken: Spoken, settings: UnitSettings) -> list[Gap]:
@@ -118,7 +119,7 @@ def _sound_cost(time_us_N: np.ndarray, levels: Levels, spoken: Spoken) -> np.nda
         return np.zeros(len(time_us_N))
     hop_N = np.minimum(time_us_N // HOP_US, len(levels.level_H) - 1)
     quiet = np.convolve(levels.loudness_H, np.full(_QUIET_HOPS, 1 / _QUIET_HOPS), "same")
-    cost_N = _IN_SOUND + _IN_LOUD * quiet[hop_N]
+    cost_N: np.ndarray = _IN_SOUND + _IN_LOUD * quiet[hop_N]
     runs_us = levels.runs_us()
     if len(runs_us):
         run_N = np.clip(np.searchsorted(runs_us[:, 0], time_us_N, side="right") - 1, 0, None)
@@ -132,7 +133,7 @@ def _sound_cost(time_us_N: np.ndarray, levels: Levels, spoken: Spoken) -> np.nda
         before_N = words.before(time_us_N)
         next_us_N = np.append(words.start_us_W, np.iinfo(np.int64).max)[before_N + 1]
         is_apart_N = next_us_N - np.where(before_N < 0, 0, words.end_us_W[before_N]) >= _GAP_BETWEEN_WORDS_US
-        cost_N = np.where(is_apart_N, np.minimum(cost_N, _NOISY_PAUSE), cost_N)
+        cost_N[is_apart_N] = np.minimum(cost_N[is_apart_N], _NOISY_PAUSE)
     return cost_N
 
 

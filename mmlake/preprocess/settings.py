@@ -143,7 +143,7 @@ class UnitSettings:
     """How long recordings and films are cut to units."""
 
     whole_up_to_s: float = 30.0
-    # items of at most this length are one unit
+    # items of at most this length are one unit; a tenth of a second more is the padding of encoders
     min_span_s: float = 10.0
     # shortest span, where the material allows: a stretch between two gaps may be shorter
     target_span_s: float = 20.0

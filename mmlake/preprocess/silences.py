@@ -19,12 +19,12 @@ HOP_US = 10_000
 _HOP_SAMPLES = SOUND_RATE_HZ * HOP_US // 1_000_000
 _BLOCK_HOPS = 6_000
 _LOWEST_DB = -100.0  # below the last bit of 16
+_DIGITAL_SILENCE_DB = -92.0  # the last bit of 16 now and then: muted sound says nothing of the room
 _SMOOTH_HOPS = 3  # one period of the lowest voice is longer than a hop
-_FLOOR_PERCENTILE, _LOUD_PERCENTILE = 5, 95
+_FLOOR_PERCENTILE, _LOUD_PERCENTILE = 1, 95  # a hasty reader pauses for a fiftieth of the time
 _ACTIVE_DB = 6.0  # above the noise: what the loud level is taken from, so that an hour of silence does not hide a word
 _MIN_CONTRAST_DB = 10.0  # between noise and loud parts; steady noise, and tones, have no pauses
 _SILENT_DBFS = -70.0  # a recording that is never louder is silence all along
-_MAX_CONTRAST_DB = 60.0  # of speech; below it is digital silence, which says nothing of the room
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,16 @@ def levels_of(power_H: np.ndarray, end_us: int, *, settings: UnitSettings) -> Le
     kernel = np.full(_SMOOTH_HOPS, 1 / _SMOOTH_HOPS)
     smooth_H = np.convolve(np.pad(power_H, _SMOOTH_HOPS // 2, "edge"), kernel, "valid")
     level_H = (10 * np.log10(np.maximum(smooth_H, 10 ** (_LOWEST_DB / 10)))).astype(np.float32)
-    floor = float(np.percentile(level_H, _FLOOR_PERCENTILE))
+    heard = level_H[level_H > _DIGITAL_SILENCE_DB]
+    floor = float(np.percentile(heard, _FLOOR_PERCENTILE)) if len(heard) else _LOWEST_DB
     active = level_H[level_H > floor + _ACTIVE_DB]
     loud = float(np.percentile(active, _LOUD_PERCENTILE)) if len(active) else floor
     if loud < _SILENT_DBFS:
         return Levels(level_H, np.ones(len(level_H), bool), np.zeros(len(level_H), np.float32), end_us)
-    floor = max(floor, loud - _MAX_CONTRAST_DB)
     bound = max(floor + settings.silence_above_noise_db, loud - settings.silence_below_loud_db)
-    bound = min(bound, (floor + loud) / 2)
+    bound = min(bound, max((floor + loud) / 2, loud - settings.silence_below_loud_db))
     loudness_H = np.clip((level_H - bound) / max(loud - bound, 1.0), 0.0, 1.0)
-    is_silent_H = level_H < bound if loud - floor >= _MIN_CONTRAST_DB else np.zeros(len(level_H), bool)
+    is_silent_H = level_H <= _DIGITAL_SILENCE_DB
+    if loud - floor >= _MIN_CONTRAST_DB:
+        is_silent_H |= level_H < bound
     return Levels(level_H, is_silent_H, loudness_H.astype(np.float32), end_us)

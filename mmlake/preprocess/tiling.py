@@ -61,7 +61,7 @@ def _check_item(border: str, rows: Sequence[Mapping[str, Any]], duration_s: floa
     parent, end, frame = rows[0]["parent_digest"], 0, rows[0]["start_frame"]
     for position, row in enumerate(rows):
         is_gap = row["kind"] == GAP
-        if is_gap != (row["gap"] in _GAPS) or row["position"] != position or row["axis"] != TIME_AXIS:
+        if row["gap"] not in (_GAPS if is_gap else (None,)) or row["position"] != position or row["axis"] != TIME_AXIS:
             raise ContractBroken(
                 f"{border}: {row['kind']} {row['position']} of {parent} has the gap {row['gap']!r} and the axis "
                 f"{row['axis']!r}, expected number {position}; correct the stage"

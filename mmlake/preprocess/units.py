@@ -36,6 +36,7 @@ from mmlake.store import Blobs
 _log = logging.getLogger(__name__)
 _OF_TRACKS = ("role", "status", "error_code", "error")
 _FAILED = 3301
+_SLACK_S = 0.1  # what an encoder adds to a clip of round length: the padding of its last frame of sound
 _PRODUCER = "borders@1"  # counts up where the same item would be cut elsewhere
 _SIGNALS = ("time_s", "luma", "luma_std", "change")
 
@@ -86,7 +87,7 @@ def units(
         advance(tracks.num_rows)
         return _whole(tracks)
     length_s = tracks["duration_s"]
-    is_long = pc.and_(pc.greater(length_s, settings.whole_up_to_s), pc.is_finite(length_s))
+    is_long = pc.and_(pc.greater(length_s, settings.whole_up_to_s + _SLACK_S), pc.is_finite(length_s))
     is_long = pc.fill_null(pc.and_(is_long, pc.equal(tracks["status"], "ok")), False)
     long, rest = tracks.filter(is_long), tracks.filter(pc.invert(is_long))
     advance(rest.num_rows)
