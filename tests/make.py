@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from mmlake import schemas
+from mmlake.preprocess import unit_tracks
+
 _WORDS = (
     "river stone market harvest engine garden winter lantern bridge copper signal meadow harbour village printer "
     "orchard canyon teacher weather museum"
@@ -82,9 +85,27 @@ def film(number: int, *, seconds: float = 1.0, width: int = 96, height: int = 72
 
 def as_units(tracks: pa.Table) -> pa.Table:
     """The tracks as those of whole units."""
-    nulls = pa.nulls(tracks.num_rows, pa.float64())
-    tracks = tracks.append_column("parent_digest", tracks["digest"])
-    return tracks.append_column("span_start_s", nulls).append_column("span_end_s", nulls)
+    kept = ("digest", "role", "status", "error_code", "error")
+    whole = {"position": 0, "kind": "whole", "producer": "whole"}
+    rows = [row | {"parent_digest": row["digest"]} | whole for row in tracks.select(kept).to_pylist()]
+    return _tracks_of(tracks, rows)
+
+
+def cut(tracks: pa.Table, *spans_s: tuple[float, float]) -> pa.Table:
+    """The tracks of units: of each track those spans, named `<digest>/<number>`."""
+    base = {"kind": "clip", "axis": "us", "producer": "test@1", "role": "media", "status": "ok"}
+    rows = [
+        {"digest": f"{digest}/{at}", "parent_digest": digest, "position": at}
+        | {"start": round(start_s * 1e6), "end": round(end_s * 1e6)}
+        | base
+        for digest in tracks["digest"].to_pylist()
+        for at, (start_s, end_s) in enumerate(spans_s)
+    ]
+    return _tracks_of(tracks, rows)
+
+
+def _tracks_of(tracks: pa.Table, units: list[dict[str, object]]) -> pa.Table:
+    return unit_tracks(tracks.select(schemas.TRACKS.arrow.names), schemas.from_rows(schemas.UNITS, units))
 
 
 def tar(
