@@ -40,6 +40,7 @@ class Planted:
     item: LongItem
     shots_s: tuple[float, ...] = ()  # of a film: where shots after the first begin
     sentences: tuple[Sentence, ...] = ()
+    has_words: bool = True  # whether the voice says words that can be found again
 
     def kind(self, time_s: float) -> str | None:
         """What was planted at this time that a border may be at; None in the middle of a shot, note or sentence."""

@@ -17,6 +17,7 @@ from mmlake.tables import Slot
 from mmlake.truth_spans import FORCED, GAP, PAUSE, SENTENCE, SHOT, Planted, Stretch, check_cuts, unsaid
 
 if TYPE_CHECKING:
+    from mmlake.preprocess.settings import UnitSettings
     from mmlake.sample import Excerpt, Sentence, Truth
 
 REAL_WORDS = "espeak-ng"  # the voice of Truth.speech that says words
@@ -29,7 +30,6 @@ class LongTruth:
     """How far one planted film or recording came."""
 
     name: str
-    modality: str
     duration_s: float
     num_units: int = 0
     borders: dict[str, int] = field(default_factory=dict)  # shot, pause, sentence end, gap, forced
@@ -92,17 +92,13 @@ def compare_units(lake: Lake, truth: Truth, version: str) -> UnitTruth:
     items = []
     for digest, long_item in truth.long_items.items():
         planted = Planted(
-            item=long_item, shots_s=truth.shots.get(digest, ()), sentences=truth.sentences.get(digest, ())
-        )
-        one = LongTruth(name=names[digest], modality=long_item.modality, duration_s=long_item.duration_s)
-        _follow(
-            one,
-            stretches.get(digest, []),
-            planted,
-            given=given,
-            causes=causes,
-            lake=lake,
+            item=long_item,
+            shots_s=truth.shots.get(digest, ()),
+            sentences=truth.sentences.get(digest, ()),
             has_words=truth.speech == REAL_WORDS,
+        )
+        one = follow(
+            names[digest], planted, stretches.get(digest, []), given=given, causes=causes, settings=lake.settings.units
         )
         items.append(one)
     missed = [_spelled(one) for one in truth.excerpts if not _is_found(lake, one, stretches.get(one.parent, ()))]
@@ -134,43 +130,51 @@ def excerpt_pairs(truth: Truth, stretches: Mapping[str, Sequence[Stretch]], moda
     }
 
 
-def _follow(
-    one: LongTruth,
-    stretches: Sequence[Stretch],
+def follow(
+    name: str,
     planted: Planted,
+    stretches: Sequence[Stretch],
     *,
-    given: Mapping[str, list[Word]],
+    given: Mapping[str, Sequence[Word]],
     causes: Mapping[str, str],
-    lake: Lake,
-    has_words: bool,
-) -> None:
-    """Enters what became of the item."""
-    units = lake.settings.units
-    cuts = check_cuts(stretches, planted, min_s=units.min_span_s, max_s=units.max_span_s)
-    one.wrong += cuts.wrong
-    one.borders, one.num_units = dict(cuts.borders), sum(stretch.gap is None for stretch in stretches)
-    excluded: dict[str, float] = defaultdict(float)
+    settings: UnitSettings,
+) -> LongTruth:
+    """What became of one item.
+
+    stretches: its units and gaps in order. given: unit that a batch holds -> its words, on the unit's clock. causes:
+    unit that the version leaves out -> why.
+    """
+    cuts = check_cuts(stretches, planted, min_s=settings.min_span_s, max_s=settings.max_span_s)
+    one = LongTruth(
+        name=name,
+        duration_s=planted.item.duration_s,
+        num_units=sum(stretch.gap is None for stretch in stretches),
+        borders=dict(cuts.borders),
+        wrong=list(cuts.wrong),
+    )
     for stretch in stretches:
         if stretch.gap is not None:
             one.gap_s += stretch.length_s
         elif stretch.digest in given:
             one.batch_s += stretch.length_s
-        elif stretch.digest in causes:
-            excluded[causes[stretch.digest]] += stretch.length_s
+        elif (cause := causes.get(stretch.digest)) is not None:
+            one.excluded_s[cause] = one.excluded_s.get(cause, 0.0) + stretch.length_s
         else:
-            one.wrong.append(
-                f"the unit from {stretch.start_s:.2f} to {stretch.end_s:.2f} s is in no batch, nor excluded"
-            )
-    one.excluded_s = dict(excluded)
+            where = f"from {stretch.start_s:.2f} to {stretch.end_s:.2f} s"
+            one.wrong.append(f"the unit {where} is in no batch, and not excluded")
     lost_s = one.duration_s - one.batch_s - one.gap_s - sum(one.excluded_s.values())
     if abs(lost_s) > _LOST_S:
         one.wrong.append(f"{lost_s:.2f} s are in no batch, in no excluded sample and in no gap")
-    if has_words:
-        _follow_sentences(one, stretches, planted.sentences, given)
+    if planted.has_words:
+        _follow_sentences(one, planted.sentences, stretches, given)
+    return one
 
 
 def _follow_sentences(
-    one: LongTruth, stretches: Sequence[Stretch], sentences: Sequence[Sentence], given: Mapping[str, list[Word]]
+    one: LongTruth,
+    sentences: Sequence[Sentence],
+    stretches: Sequence[Stretch],
+    given: Mapping[str, Sequence[Word]],
 ) -> None:
     one.num_sentences = len(sentences)
     words = [

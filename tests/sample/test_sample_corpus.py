@@ -212,6 +212,8 @@ def test_every_duplicate_probe_and_cut_names_digests_of_items(small):
         | {digest for probe in truth.probes for digest in probe.relevant}
         | set(truth.shots)
         | set(truth.sentences)
+        | set(truth.long_items)
+        | {digest for one in truth.excerpts for digest in (one.digest, one.parent)}
     )
     assert all(is_digest(digest) for digest in named)
     assert named <= known

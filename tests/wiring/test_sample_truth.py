@@ -15,6 +15,7 @@ from mmlake.records import ADMITTED
 from mmlake.summary import summarize
 from mmlake.truth import compare_with_truth, pin_sample_probes
 from mmlake.truth_samples import compare_samples
+from mmlake.truth_units import compare_units
 
 RECIPES = ("everything", "curated")
 
@@ -48,7 +49,12 @@ def test_the_sample_corpus_meets_its_truth(whole) -> None:
     )
 
 
-@pytest.mark.slow
+def units_of(lake: Lake, modality: str, digest: str) -> list[str]:
+    """The names of what is judged of this item: its own, or those of its spans."""
+    units = lake.tables.concat("units", modality, columns=["digest", "parent_digest", "kind"]).to_pylist()
+    return sorted({row["digest"] for row in units if row["parent_digest"] == digest and row["kind"] != "gap"})
+
+
 def per_decoded(lake, modality) -> set[str]:
     tracks = lake.tables.concat("tracks", modality, columns=["digest", "status"]).to_pylist()
     return {row["digest"] for row in tracks if row["status"] == "ok"}
@@ -56,20 +62,26 @@ def per_decoded(lake, modality) -> set[str]:
 
 @pytest.mark.parametrize("modality", MODALITIES)
 def test_every_item_is_accounted_for_once_at_each_border(whole, modality) -> None:
-    """truth -> items -> blobs -> tracks -> verdicts -> catalog, by the digests that the generator wrote down."""
+    """truth -> items -> blobs -> tracks -> units -> verdicts -> clusters, by the digests that the generator wrote
+    down; of what is cut, by its units."""
     lake, truth = whole
     planted = truth.of(modality)
     occurrences = Counter(item.digest for item in planted)
     assert Counter(column(lake, "items", modality)) == occurrences
 
     per_shard = {(item.shard, item.digest) for item in planted if item.digest}
-    for table in ("blobs", "tracks", "verdicts"):
+    units = {digest: units_of(lake, modality, digest) for digest in {digest for _, digest in per_shard}}
+    assert {digest for digest, found in units.items() if found != [digest]} == {
+        digest for digest, one in truth.long_items.items() if one.modality == modality
+    }
+    per_unit = {(shard, unit) for shard, digest in per_shard for unit in units[digest]}
+    for table, expected in (("blobs", per_shard), ("tracks", per_shard), ("verdicts", per_unit)):
         rows = [
             (shard, digest)
             for shard, part in lake.tables.scan(table, modality, columns=["digest"])
             for digest in part.column("digest").to_pylist()
         ]
-        assert Counter(rows) == Counter(per_shard), table
+        assert Counter(rows) == Counter(expected), table
 
     counted = Counter[str]()
     for _, blobs in lake.tables.scan("blobs", modality, columns=["digest", "num_occurrences"]):
@@ -81,19 +93,20 @@ def test_every_item_is_accounted_for_once_at_each_border(whole, modality) -> Non
         for row in lake.tables.concat("tracks", modality).to_pylist()
         if row["role"] in ("caption", "transcript")
     }
-    compared = [digest for digest in truth.admitted(modality) if digest not in said_of_others]
+    compared = [unit for digest in truth.admitted(modality) if digest not in said_of_others for unit in units[digest]]
     assert Counter(column(lake, "duplicate_clusters", modality)) == Counter(compared)
     for table, expected in (
         ("fingerprints", per_decoded(lake, modality) - said_of_others),
         ("embeddings", per_decoded(lake, modality)),
     ):
-        assert set(column(lake, table, modality)) == expected, table
+        made = {unit for digest in expected for unit in units[digest]}
+        assert set(column(lake, table, modality)) == made, table
 
 
 @pytest.mark.slow
 def test_the_catalog_holds_every_distinct_digest_once(whole) -> None:
     lake, truth = whole
-    expected = {item.digest for item in truth.items if item.digest}
+    expected = {unit for item in truth.items if item.digest for unit in units_of(lake, item.modality, item.digest)}
     assert Counter(lake.catalog.read(["digest"]).column("digest").to_pylist()) == Counter(expected)
 
 
@@ -137,10 +150,40 @@ def test_every_planted_sample_reaches_a_batch_whole(whole) -> None:
 
 
 @pytest.mark.slow
+def test_every_second_of_the_planted_films_and_recordings_is_accounted_for(whole) -> None:
+    lake, truth = whole
+    version = publish.needs_version(lake, "curated")[0]
+    found = compare_units(lake, truth, version)
+    assert ([one.wrong for one in found.items], found.missed) == ([[] for _ in truth.long_items], [])
+    assert all(one.num_said + one.num_excluded == one.num_sentences > 0 for one in found.items)
+    assert sum(one.num_said for one in found.items) > sum(one.num_sentences for one in found.items) / 2
+
+
+@pytest.mark.slow
+def test_planted_things_that_were_never_there_are_missed(whole) -> None:
+    """The comparison is no formality: a sentence that nobody says, a rest that is none, a copy of something else."""
+    lake, truth = whole
+    version = publish.needs_version(lake, "curated")[0]
+    digest, long_item = next((digest, one) for digest, one in truth.long_items.items() if one.modality == "audio")
+    wrong = {
+        "sentences": truth.sentences | {digest: (replace(truth.sentences[digest][0], text="Nobody says this."),)},
+        "long_items": truth.long_items | {digest: replace(long_item, rests_s=long_item.rests_s[1:])},
+        "excerpts": (replace(truth.excerpts[0], digest=truth.excerpts[1].digest),),
+    }
+    for name, value in wrong.items():
+        assert not compare_units(lake, replace(truth, **{name: value}), version).is_met, name
+
+
+@pytest.mark.slow
 def test_no_defect_and_no_duplicate_gets_into_the_curated_version(whole) -> None:
     lake, truth = whole
     held = set(lake.versions.items("curated-v001").column("digest").to_pylist())
-    good = {item.digest for item in truth.items if item.status in ADMITTED}
+    good = {
+        unit
+        for item in truth.items
+        if item.status in ADMITTED and item.digest
+        for unit in units_of(lake, item.modality, item.digest)
+    }
     catalog = lake.catalog.read(["digest", "is_survivor"]).to_pylist()
     assert held <= good & {row["digest"] for row in catalog if row["is_survivor"]}
 

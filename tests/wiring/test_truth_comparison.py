@@ -11,7 +11,7 @@ from mmlake.errors import ContractBroken, MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.records import digest_of
-from mmlake.sample import Duplicate, Truth, TruthItem
+from mmlake.sample import Duplicate, Excerpt, LongItem, Truth, TruthItem
 from mmlake.summary import summarize
 from mmlake.tables import Slot
 from mmlake.truth import Truthful, compare_with_truth
@@ -49,15 +49,17 @@ def duplicate(tier: str, *digests: str, occurrences: int | None = None) -> Dupli
 
 TRUTH = Truth(
     seed=1, scale=1.0, speech="formant", items=tuple(item(number, digest) for number, digest in enumerate(ROWS)),
-    lookalikes=(), shots={}, sentences={}, probes=(), samples=(), companions=(),
+    lookalikes=(), shots={}, sentences={}, long_items={}, excerpts=(), probes=(), samples=(), companions=(),
     duplicates=(duplicate("exact", A, occurrences=2), duplicate("near", A, B, C), duplicate("semantic", D, F)),
 )  # fmt: skip
 
 
 def lake_of(
-    root, *, rows=ROWS, judged=JUDGED, pairs=PAIRS, clusters=CLUSTERS, rule="text_too_short", code=1002
+    root, *, rows=ROWS, judged=JUDGED, pairs=PAIRS, clusters=CLUSTERS, rule="text_too_short", code=1002, cut=None
 ) -> Lake:
-    """A lake that holds just these rows, all of one text shard."""
+    """A lake that holds just these rows, all of one text shard. cut: digest of an item -> those of its spans, of 10 s
+    each; all others are whole."""
+    cut = cut or {}
     lake = Lake(root)
     base = {
         "modality": "text",
@@ -77,8 +79,16 @@ def lake_of(
     verdicts = [
         {"digest": digest, "status": judged[digest], "weight": 1.0}
         | ({"rule": rule, "reason": "num_words=2"} if judged[digest] == "quarantined" else {})
-        for digest in sorted({digest for digest in rows if digest})
+        for digest in sorted({one for digest in rows if digest for one in cut.get(digest, (digest,))})
     ]
+    units = [
+        {"digest": unit, "parent_digest": digest, "position": at, "role": "document", "status": "ok"}
+        | {"kind": "segment" if digest in cut else "whole", "producer": "p", "axis": "us"}
+        | {"start": at * 10_000_000, "end": (at + 1) * 10_000_000}
+        for digest in sorted({digest for digest in rows if digest})
+        for at, unit in enumerate(cut.get(digest, (digest,)))
+    ]
+    lake.tables.write(Slot("units", "text", "s"), schemas.UNITS, schemas.from_rows(schemas.UNITS, units), **MADE)
     lake.tables.write(Slot("items", "text", "s"), schemas.ITEMS, schemas.from_rows(schemas.ITEMS, items), **MADE)
     lake.tables.write(
         Slot("verdicts", "text", "s"), schemas.VERDICTS, schemas.from_rows(schemas.VERDICTS, verdicts), **MADE
@@ -208,6 +218,28 @@ def test_a_pair_that_follows_from_two_planted_ones_is_no_false_pair(tmp_path) ->
 def test_a_pair_of_a_rejected_item_is_not_asked_for(tmp_path) -> None:
     truth = dataclasses.replace(TRUTH, duplicates=(*TRUTH.duplicates, duplicate("near", D, E)))
     assert compared(tmp_path, truth=truth).is_met
+
+
+def test_an_item_that_is_cut_is_as_good_as_its_best_unit(tmp_path) -> None:
+    cut = {D: ["1" * 64, "2" * 64]}
+    judged = JUDGED | {"1" * 64: "quarantined", "2" * 64: "ok"}
+    assert not compared(tmp_path / "whole", judged=JUDGED | {D: "quarantined"}).is_met
+    assert compared(tmp_path / "cut", cut=cut, judged=judged).wrong == []
+
+
+def test_a_copy_of_a_planted_stretch_is_no_false_pair(tmp_path) -> None:
+    """F is a copy of seconds 11 to 19 of D, which is cut at 10 s: a pair with the second unit is right, one with the
+    first is not."""
+    first, second = "1" * 64, "2" * 64
+    whole = LongItem(modality="text", duration_s=20.0, pauses_s=(), rests_s=())
+    copy = Excerpt(modality="text", kind="transcode", digest=F, parent=D, start_s=11.0, end_s=19.0)
+    truth = dataclasses.replace(TRUTH, long_items={D: whole}, excerpts=(copy,))
+    made = {"truth": truth, "cut": {D: [first, second]}, "judged": JUDGED | {first: "ok", second: "ok"}}
+    precision = [
+        tier(compared(tmp_path / unit, pairs=[*PAIRS, ("near", unit, F)], **made), "near").precision
+        for unit in (first, second)
+    ]
+    assert precision == [2 / 3, 1.0]
 
 
 def test_the_comparison_is_reported_in_plain_data(tmp_path) -> None:
