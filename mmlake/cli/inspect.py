@@ -84,24 +84,7 @@ def search(
         encoder=encoder,
         limit=limit,
     )
-    columns = ["score", "digest", "modality", "status", "what", "source", "licence"]
-    lines = [
-        [
-            row["score"],
-            short(row["digest"]),
-            row["modality"],
-            row["status"],
-            _what(row),
-            ", ".join(row["sources"] or []),
-            ", ".join(row["licences"] or []),
-        ]
-        for row in rows
-    ]
-    emit(
-        rows,
-        as_json=as_json,
-        draw=lambda out: out.print(table("", columns, lines, right=["score"]) if rows else "nothing found"),
-    )
+    emit(rows, as_json=as_json, draw=lambda out: out.print(_drawn(rows) if rows else "nothing found"))
 
 
 @app.command(rich_help_panel=PANEL)
@@ -236,6 +219,24 @@ def _search(
         text=query, vector=vector, encoder=encoder, where=where, modality=modality, limit=limit
     )
     return list(found.to_pylist())
+
+
+def _drawn(rows: list[dict[str, Any]]) -> Any:
+    """What a search found, as a table for a terminal."""
+    columns = ["score", "digest", "modality", "status", "what", "source", "licence"]
+    lines = [
+        [
+            row["score"],
+            short(row["digest"]),
+            row["modality"],
+            row["status"],
+            _what(row),
+            ", ".join(row["sources"] or []),
+            ", ".join(row["licences"] or []),
+        ]
+        for row in rows
+    ]
+    return table("", columns, lines, right=["score"])
 
 
 def _known_encoder(opened: Any, name: str | None) -> str | None:

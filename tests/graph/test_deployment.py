@@ -82,7 +82,7 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "landing_zone",
         "automation",
     }
-    assert len(data["assetNodes"]) == 4 * 10 + 2 + 3 + 8  # alignments of audio and video alone
+    assert len(data["assetNodes"]) == 4 * 11 + 2 + 3 + 8  # alignments of audio and video alone
 
 
 @pytest.fixture(scope="module")

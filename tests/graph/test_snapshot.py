@@ -73,7 +73,7 @@ def test_every_asset_page_is_filled() -> None:
 def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     tables = [key for key in resolved.get_all_asset_keys() if len(key.path) == 2]
-    assert len(tables) == 42
+    assert len(tables) == 46
     assert {
         key.to_user_string()
         for key in resolved.get_all_asset_keys()
