@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
 # name
-_FORMATS = (
+FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
     "caf,au,amr,h264,hevc,ivf,dv,gif"
 )
@@ -43,7 +43,7 @@ def open_media(path: Path) -> InputContainer:
         # without "replace", one tag in Latin-1 loses the whole file
         container = av.open(
             os.fspath(path),
-            options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
+            options={"format_whitelist": FORMATS, "protocol_whitelist": "file"},
             metadata_errors="replace",
         )
     except (av.error.FFmpegError, ValueError, OSError) as error:
