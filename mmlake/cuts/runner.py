@@ -40,8 +40,8 @@ def program() -> str:
         return str(imageio_ffmpeg.get_ffmpeg_exe())
     except RuntimeError as error:
         raise MissingExtra(
-            "cutting films needs an ffmpeg program, and imageio-ffmpeg has none for this machine; install ffmpeg and set "
-            "IMAGEIO_FFMPEG_EXE to its path"
+            "cutting films needs an ffmpeg program, and imageio-ffmpeg has none for this machine; install ffmpeg and "
+            "set IMAGEIO_FFMPEG_EXE to its path"
         ) from error
 
 
@@ -103,7 +103,8 @@ def _raise(status: int, said: str, *, settings: CutSettings, what: str) -> None:
         raise OSError(errno.ENOSPC, "no space is left for the clip")
     if status == _OUT_OF_CPU:
         raise UnreadableItem(TIMED_OUT, f"{what} took {settings.timeout_s:g} s of CPU to cut and was not done")
-    if os.strerror(errno.ENOMEM) in said or "malloc" in said:
+    # a thread that finds no room for its stack is refused as EAGAIN
+    if any(os.strerror(number) in said for number in (errno.ENOMEM, errno.EAGAIN)):
         raise UnreadableItem(NO_MEMORY, f"cutting {what} needs more than memory_bytes={settings.memory_bytes}")
     ending = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
     raise UnreadableItem(FAILED, f"{what} cannot be cut: the program {ending}")

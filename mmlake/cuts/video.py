@@ -9,6 +9,7 @@ from further ahead, and then from its beginning.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mmlake.errors import UnreadableItem
 _EARLIER_S = 1e-4
 # seconds that are decoded before the start: MPEG-TS has no index and lands behind the keyframe; two GOPs of television
 _AHEAD_S = (0.0, 10.0)
+_COPY_AHEAD_S = (0.0, 2.0, 10.0)
 _AAC_RATES_HZ = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 _COPIED = ("aac", "mp3", "ac3", "eac3", "alac", "flac", "opus")  # sound that an MP4 takes as it is
 _WHAT = "the film"
@@ -58,7 +60,7 @@ class Clip:
     media: str  # encode or copy, as it was done
     num_frames: int
     is_exact: bool  # these are the frames of the span: false for damaged films, and where packets were copied
-    media_start_s: float  # where in the medium the span begins; above 0 only where packets were copied
+    media_start_s: float  # from the medium's first picture to the span's start; 0 unless packets were copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ def _encoder(
         sound = sound.filter("asetpts", f"PTS-{first_s:.6f}/TB")
         sound = sound.filter("aresample", rate_hz, **{"async": 1, "first_pts": 0})
         nodes.append(sound.filter("apad").filter("atrim", end=f"{span.duration_s:.6f}"))
-        options = {"c:a": "aac", "b:a": settings.sound_bitrate, "ac": min(2, streams.num_channels), "flags:a": "+bitexact"}
+        options = {"c:a": "aac", "b:a": settings.sound_bitrate, "ac": min(2, streams.num_channels)}
     options |= {
         "c:v": "libx264",
         "crf": settings.crf,
@@ -168,45 +170,53 @@ def _encoder(
         "pix_fmt": "yuv420p",
         "fps_mode": "passthrough",  # the times of the film, also where they are not even
         "enc_time_base:v": "demux",
-        "flags:v": "+bitexact",
+        "flags": "+bitexact",
     }
     return _output(nodes, out, **options)
 
 
 def _copied(film: Path, out: Path, span: Span, streams: _Streams, settings: CutSettings) -> Clip:
-    """The film's own packets from the keyframe at or before the start."""
-    start_s = span.start_us / 1e6
-    keyframe_s = _keyframe_s(film, start_s, streams)
-    film_node = _input(film, seek_s=keyframe_s + _EARLIER_S)
-    nodes, options = [film_node[str(streams.picture)]], {"c:v": "copy"}
+    """The film's own packets from the keyframe at or before the start; sound from the start on."""
+    start_s, listed = span.start_us / 1e6, out.with_suffix(".crc")
+    for ahead_s in _COPY_AHEAD_S:
+        seek_s = max(0.0, start_s - ahead_s)
+        keyframe_s = _first_copied_s(film, listed, seek_s, streams, settings)
+        if keyframe_s <= start_s + _EARLIER_S:
+            break
+    else:
+        raise UnreadableItem(FAILED, f"no keyframe is found in the {ahead_s:g} s before {start_s:.6f} s")
+    node = _input(film, seek_s=seek_s)
+    nodes: list[Any] = [node[str(streams.picture)]]
+    options: dict[str, Any] = {"c:v": "copy"}
     if streams.sound is not None:
-        nodes.append(film_node[str(streams.sound)])
-        options["c:a"] = "copy" if streams.sound_codec in _COPIED else "aac"
-    length_s = span.end_us / 1e6 - keyframe_s - _EARLIER_S
+        nodes.append(node[str(streams.sound)])
+        options |= {"c:a": "copy" if streams.sound_codec in _COPIED else "aac", "copypriorss:a": 0}
+    length_s = span.duration_s + start_s - seek_s
     graph = _output(nodes, out, t=f"{length_s:.6f}", avoid_negative_ts="make_zero", **options)
     run_ffmpeg(graph, settings=settings, what=_WHAT)
     if not (found := _num_frames(out)):
         raise UnreadableItem(FAILED, f"num_frames=0 from {start_s:.6f} s on, expected {span.num_frames or 'some'}")
-    return Clip(media="copy", num_frames=found, is_exact=False, media_start_s=start_s - keyframe_s)
+    return Clip(media="copy", num_frames=found, is_exact=False, media_start_s=max(0.0, round(start_s - keyframe_s, 6)))
 
 
-def _keyframe_s(film: Path, start_s: float, streams: _Streams) -> float:
-    """When the last keyframe at or before the start is shown, on the item's clock; 0 where none is found."""
-    with open_media(film) as container:
-        stream = container.streams[streams.picture]
-        found_s = 0.0
-        container.seek(int((start_s + streams.origin_s) * 1e6), backward=True)
-        for packet in container.demux(stream):
-            if packet.pts is None or packet.time_base is None:
-                continue
-            time_s = float(packet.pts * packet.time_base) - streams.origin_s
-            if time_s > start_s + _EARLIER_S and not packet.is_keyframe:
-                continue
-            if time_s > start_s + _EARLIER_S:
-                break
-            if packet.is_keyframe:
-                found_s = max(0.0, time_s)
-        return found_s
+def _first_copied_s(film: Path, listed: Path, seek_s: float, streams: _Streams, settings: CutSettings) -> float:
+    """When the first picture is shown that the program copies from there on, on the item's clock: the same search
+    gives the same packet. listed: a file for its answer."""
+    import ffmpeg
+
+    picture = _input(film, seek_s=seek_s)[str(streams.picture)]
+    graph = ffmpeg.output(picture, as_file(listed), format="framecrc", copyts=None, **{"c:v": "copy", "frames:v": 1})
+    try:
+        run_ffmpeg(graph, settings=settings, what=_WHAT)
+        lines = listed.read_text(encoding="ascii").splitlines()
+    finally:
+        listed.unlink(missing_ok=True)
+    try:
+        tick_s = next(float(Fraction(line.rpartition(" ")[2])) for line in lines if line.startswith("#tb 0:"))
+        shown = next(int(line.split(",")[2]) for line in lines if not line.startswith("#"))
+    except (StopIteration, ValueError, IndexError) as error:
+        raise UnreadableItem(FAILED, f"num_packets=0 from {seek_s:.6f} s on, expected some") from error
+    return shown * tick_s - streams.origin_s
 
 
 def _num_frames(clip: Path) -> int:

@@ -1,4 +1,4 @@
-"""Films that count their own frames: the number of a frame stands in it as bars, so that every decoder reads it back."""
+"""Films that count their own frames: the number of a frame stands in it as bars, which every decoder reads back."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def counted_film(
     times_ms: Sequence[int] | None = None,
     codec: str = "libx264",
     gop: int = 50,
+    b_frames: int = 2,
     with_sound: bool = True,
     sound_rate_hz: int = 16000,
     layout: str = "mono",
@@ -33,7 +34,7 @@ def counted_film(
     width, height = size
     clock = Fraction(1, 1000) if times_ms else Fraction(1, RATE)
     with av.open(str(path), "w") as container:
-        picture = container.add_stream(codec, rate=RATE, options={"crf": "18", "g": str(gop), "bf": "2"})
+        picture = container.add_stream(codec, rate=RATE, options={"crf": "18", "g": str(gop), "bf": str(b_frames)})
         picture.width, picture.height, picture.pix_fmt = width, height, pix_fmt
         picture.time_base = picture.codec_context.time_base = clock
         sound = container.add_stream("aac", rate=sound_rate_hz, layout=layout) if with_sound else None

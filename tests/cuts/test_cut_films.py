@@ -141,15 +141,14 @@ def test_copied_packets_begin_at_the_keyframe_before_and_say_where_the_span_begi
     clip = cut_film(film, tmp_path / "clip.mp4", span_of(film, 60, 80), settings=CutSettings(media="copy"))
     found = numbers(tmp_path / "clip.mp4")
     assert (clip.media, clip.num_frames) == ("copy", len(found))
-    assert found[0][0] == 50
-    assert found[0][1] == pytest.approx(0.0, abs=0.06)
-    at = next(time_s for number, time_s in found if number == 60)
-    assert at - found[0][1] == pytest.approx(clip.media_start_s, abs=2e-3)
-    assert clip.media_start_s == pytest.approx(0.4, abs=2e-3)
-    assert {number for number, _ in found} >= set(range(60, 77))
+    at = dict(found)
+    assert at[60] - found[0][1] == pytest.approx(clip.media_start_s, abs=2e-3)
+    assert at.keys() >= set(range(60, 80))
+    with av.open(str(tmp_path / "clip.mp4")) as container:
+        assert next(container.decode(container.streams.video[0])).key_frame
 
 
 def test_packets_that_no_mp4_takes_are_encoded(tmp_path) -> None:
-    film = counted_film(tmp_path / "film.avi", codec="msmpeg4", with_sound=False)
+    film = counted_film(tmp_path / "film.avi", codec="msmpeg4", b_frames=0, with_sound=False)
     clip = cut_film(film, tmp_path / "clip.mp4", span_of(film, 60, 80), settings=CutSettings(media="copy"))
     assert (clip.media, clip.is_exact) == ("encode", True)
