@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlake.cuts.runner import program_digest
-from mmlake.cuts.settings import CutSettings
+from mmlake.cuts.settings import OF_CLIPS, CutSettings
 from mmlake.cuts.sound import cut_recording, cut_sound
 from mmlake.cuts.video import Span, cut_film
 from mmlake.locks import waiting_lock
@@ -28,8 +28,6 @@ from mmlake.store import sync_directory, write_atomically
 
 _FORMAT = 1  # counted up when the code cuts other bytes with the same settings and program
 _CLIP, _SOUND, _SEGMENT = "mp4", "sound.flac", "flac"
-# settings that the bytes of a kind depend on
-_CLIP_SETTINGS = ("media", "crf", "preset", "keyframe_every_frames", "sound_bitrate")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +135,7 @@ class CutCache:
         facts: dict[str, Any] = {"format": _FORMAT, "kind": kind}
         if kind == _CLIP:
             facts["program"] = program_digest()
-            facts |= {name: getattr(self.settings, name) for name in _CLIP_SETTINGS}
+            facts |= {name: getattr(self.settings, name) for name in OF_CLIPS}
         return digest_of(canonical_json(facts).encode())[:16]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mmlake.errors import SettingsError
 
 MEDIA = ("encode", "copy")
+OF_CLIPS = ("media", "crf", "preset", "keyframe_every_frames", "sound_bitrate")  # what their bytes depend on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,3 +35,7 @@ class CutSettings:
                 f"cuts has crf={self.crf}, keyframe_every_frames={self.keyframe_every_frames}, workers={self.workers}, "
                 f"timeout_s={self.timeout_s:g}; expected 0 <= crf <= 51, and the others above 0"
             )
+
+    def of_bytes(self) -> dict[str, object]:
+        """The settings that what is cut depends on, without those of speed and of limits."""
+        return {name: getattr(self, name) for name in (*OF_CLIPS, "recordings_sound")}

@@ -1,8 +1,8 @@
 """Sound of spans, exact to the sample.
 
 Enters: a local sound file and spans of it. Leaves: FLAC. The mono 16 kHz track of an item is read from the sample on
-at which a span begins; a recording's own samples come from one decode for all of its segments, placed by their time stamps
-as those of the track are.
+at which a span begins. A recording's own samples come from one decode for all of its segments, placed by their time
+stamps as those of the track are.
 """
 
 from __future__ import annotations
