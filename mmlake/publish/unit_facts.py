@@ -23,7 +23,7 @@ from mmlake.shards import Held, UnitFacts
 from mmlake.tables import Slot
 
 _COPIED = ("digest", "audio_digest", "duration_s", "start_frame", "end_frame", "keyframes", "cues", "transcript")
-_FACTS = pa.schema(
+_SCHEMA = pa.schema(
     [
         *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in _COPIED),
         pa.field("words", ALIGNMENTS.arrow.field("words").type),
@@ -80,7 +80,7 @@ def version_tracks(lake: Lake, held: Collection[str]) -> Iterator[VersionTracks]
     wanted = pa.array(sorted(held), pa.string())
     with tempfile.TemporaryDirectory(prefix="mmlake-") as folder:
         path, is_empty = Path(folder) / "units.arrow", True
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _FACTS) as writer:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
             for modality, row in lake.parts.modalities.items():
                 if row.splitter is None:
                     continue
@@ -97,12 +97,12 @@ def version_tracks(lake: Lake, held: Collection[str]) -> Iterator[VersionTracks]
 
 
 def _of_shard(lake: Lake, modality: str, shard: str, wanted: pa.Array) -> pa.Table:
-    """The facts of the wanted units of a shard (_FACTS)."""
+    """The facts of the wanted units of a shard (_SCHEMA)."""
     units = lake.tables.read(Slot("units", modality, shard))
     units = units.filter(pc.is_in(units["digest"], value_set=wanted))
     units = units.filter(pc.and_(pc.not_equal(units["kind"], preprocess.GAP), pc.equal(units["status"], "ok")))
     if not units.num_rows:
-        return _FACTS.empty_table()
+        return _SCHEMA.empty_table()
     tracks = lake.tables.read(Slot(TRACKS.name, modality, shard))
     tracks = tracks.filter(pc.is_in(tracks["digest"], value_set=units["parent_digest"].combine_chunks()))
     rows = preprocess.unit_tracks(tracks, units)
@@ -112,7 +112,7 @@ def _of_shard(lake: Lake, modality: str, shard: str, wanted: pa.Array) -> pa.Tab
     for row in facts:
         words, row["transcript_match"] = aligned.get(row.pop("parent_digest"), ([], None))
         row["words"] = words_within(words, row.pop("span_start_s"), row.pop("span_end_s"))
-    return pa.Table.from_pylist(facts, _FACTS)
+    return pa.Table.from_pylist(facts, _SCHEMA)
 
 
 def _aligned(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, tuple[list[dict[str, Any]], float | None]]:
