@@ -15,6 +15,7 @@ from mmlake.border import is_machine_fault
 from mmlake.errors import UnreadableItem
 
 if TYPE_CHECKING:
+    import numpy as np
     from av import AudioFrame, VideoFrame
     from av.audio.stream import AudioStream
     from av.container import InputContainer
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # only self-contained formats: playlists (hls, dash, concat, ...) would make the decoder open any file or address they
 # name
-_FORMATS = (
+FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,wav,w64,flac,mp3,aac,ac3,eac3,aiff,"
     "caf,au,amr,h264,hevc,ivf,dv,gif"
 )
@@ -31,6 +32,10 @@ _FORMATS = (
 MIN_SAMPLE_RATE_HZ = 1_000
 # the highest rate that any converter is sold with; recordings of bats have 384,000
 MAX_SAMPLE_RATE_HZ = 768_000
+_BLOCK_SAMPLES = 1 << 16
+# as where the mono track is made (mmlake/preprocess/sound.py): time stamps jitter, a lost packet is a gap, and a
+# broken clock is none
+_TOLERANCE_S, _MAX_GAP_S = 0.02, 600.0
 
 
 def open_media(path: Path) -> InputContainer:
@@ -43,7 +48,7 @@ def open_media(path: Path) -> InputContainer:
         # without "replace", one tag in Latin-1 loses the whole file
         container = av.open(
             os.fspath(path),
-            options={"format_whitelist": _FORMATS, "protocol_whitelist": "file"},
+            options={"format_whitelist": FORMATS, "protocol_whitelist": "file"},
             metadata_errors="replace",
         )
     except (av.error.FFmpegError, ValueError, OSError) as error:
@@ -94,3 +99,40 @@ def check_sample_rate(rate_hz: int, *, low_hz: int = MIN_SAMPLE_RATE_HZ, high_hz
     """Raises UnreadableItem 3006 where sound of that rate is not to be resampled."""
     if not low_hz <= rate_hz <= high_hz:
         raise UnreadableItem(3006, f"sample_rate_hz={rate_hz} not in [{low_hz}, {high_hz}]")
+
+
+def placed_sound(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int, np.ndarray]]:
+    """(rate in Hz, number of its first sample in the recording, block) in order, at the recording's own rate; what lies
+    before `from_s` may be left out. Blocks are float32, shape (num_samples, num_channels), full scale 1."""
+    import soundfile
+
+    if path.suffix == ".mp3":
+        yield from _decoded_sound(path)  # libsndfile's MP3 decoder writes its complaints to stderr, past every log
+        return
+    try:
+        with soundfile.SoundFile(path) as sound:
+            position = sound.seek(int(from_s * sound.samplerate)) if from_s > 0 else 0
+            for block in sound.blocks(blocksize=_BLOCK_SAMPLES, dtype="float32", always_2d=True):
+                yield sound.samplerate, position, block
+                position += len(block)
+        return
+    except soundfile.LibsndfileError:
+        pass  # AAC, WMA, AMR, sound inside of video containers
+    yield from _decoded_sound(path)
+
+
+def _decoded_sound(path: Path) -> Iterator[tuple[int, int, np.ndarray]]:
+    import av
+
+    with open_media(path) as container:
+        planar, position = av.AudioResampler(format="fltp"), 0
+        origin_s = (container.start_time or 0) / av.time_base
+        for frame in frames(container, container.streams.audio[0]):
+            rate_hz = frame.sample_rate
+            if frame.time is not None:
+                gap = round((frame.time - origin_s) * rate_hz) - position
+                position += gap if _TOLERANCE_S * rate_hz < abs(gap) <= _MAX_GAP_S * rate_hz else 0
+            for part in planar.resample(frame):
+                block = part.to_ndarray().T
+                yield rate_hz, position, block
+                position += len(block)

@@ -342,6 +342,13 @@ _ENTRIES = (
         fix="Encode the film again, or make its track again with this version of FFmpeg.",
     ),
     ErrorCode(
+        code=3303,
+        name="cut_failed",
+        severity="P0",
+        what="No clip or segment could be cut from the film or recording although it was decoded before.",
+        fix="Try again; set `cuts.media` to `encode` where packets were copied, or exclude the film from the recipe.",
+    ),
+    ErrorCode(
         code=5001,
         name="fingerprint_failed",
         severity="P1",

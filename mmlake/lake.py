@@ -2,6 +2,7 @@
 
 blobs/     the store                 tables/    stage tables          catalog/   the LanceDB table
 versions/  manifests and refs        shards/    training shards       evals/     frozen probes
+cuts/      clips and segments
 reports/   HTML                      dagster/   runs and events       landing.sqlite, lake.json
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 from mmlake.border import Runner
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
+from mmlake.cuts import CutCache
 from mmlake.errors import RemoteUnavailable, SettingsError
 from mmlake.landing import Landing, Mounts, Place, UnreachableLanding, as_landing, is_address
 from mmlake.locks import exclusive_lock, shared_lock
@@ -114,6 +116,11 @@ class Lake:
     def catalog(self) -> Catalog:
         """The one table over all modalities."""
         return Catalog(self.root / "catalog", modalities=tuple(self.parts.modalities))
+
+    @cached_property
+    def cuts(self) -> CutCache:
+        """Clips of films and segments of recordings, cut when they are needed."""
+        return CutCache(self.root / "cuts", self.settings.cuts)
 
     @cached_property
     def versions(self) -> VersionStore:

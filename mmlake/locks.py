@@ -56,3 +56,12 @@ def shared_lock(path: Path) -> Iterator[None]:
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
+
+
+@contextmanager
+def waiting_lock(path: Path) -> Iterator[None]:
+    """Hold the lock of that file alone; waits for those who hold it. Its directory is made where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

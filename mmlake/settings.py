@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mmlake.compute import ComputeSettings
+from mmlake.cuts import CutSettings
 from mmlake.dedup import DedupSettings
 from mmlake.embed import EmbedSettings
 from mmlake.errors import SettingsError
@@ -42,6 +43,7 @@ class Settings:
     quality: QualitySettings = field(default_factory=QualitySettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)
     embed: EmbedSettings = field(default_factory=EmbedSettings)
+    cuts: CutSettings = field(default_factory=CutSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
     store: StoreSettings = field(default_factory=StoreSettings)

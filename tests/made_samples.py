@@ -17,7 +17,9 @@ def part(
     store: BlobStore, data: bytes, *, modality: str = "image", role: str = "media", fields: dict | None = None, **facts
 ) -> dict[str, Any]:
     """A part of a sample, its bytes put into the store."""
-    base = {"role": role, "modality": modality, "digest": store.put(data), "content_type": TYPES.get(modality)}
+    digest = store.put(data)
+    base = {"role": role, "modality": modality, "digest": digest, "content_type": TYPES.get(modality)}
+    base |= {"parent_digest": digest, "start_us": None, "end_us": None}
     return base | {"size_bytes": len(data), "fields_json": fields and canonical_json(fields)} | facts
 
 

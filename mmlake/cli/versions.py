@@ -1,7 +1,8 @@
-"""Commands on versions: versions, diff, tag, branch, rollback, verify."""
+"""Commands on versions: versions, diff, tag, branch, rollback, verify, tracks."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -184,3 +185,27 @@ def verify(
     )
     if problems:
         raise typer.Exit(ShardCorrupt.exit_code)
+
+
+@app.command(rich_help_panel=PANEL)
+def tracks(
+    version: Annotated[str, typer.Argument(help="Version, branch, tag or id; its training shards are there.")],
+    out: Annotated[Path, typer.Option("--out", help="File of JSON lines.")] = Path("tracks.jsonl"),
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a line per clip, segment, film and recording of a version: its words between anchors such as
+    <start:2.10s><end:4.50s>, its keyframes, and which shard holds its media. `mmlake.loader.read_tracks` reads it back.
+
+    Example: `mmlake tracks curated --out curated.jsonl`
+    """
+    from mmlake.loader import write_tracks
+
+    opened = open_lake(lake)
+    directory = opened.shards_dir / opened.versions.resolve(version)
+    count = write_tracks(directory, out)
+    emit(
+        {"version": version, "shards": str(directory), "path": str(out), "num_lines": count},
+        as_json=as_json,
+        draw=lambda drawn: drawn.print(f"{count} lines in {out}; their media are in {directory}"),
+    )

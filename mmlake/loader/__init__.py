@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from mmlake.loader.decode import DECODERS
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.stream import ShardStream
+from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
 
 if TYPE_CHECKING:
     from mmlake.loader.torch_dataset import ShardDataset
 
-__all__ = ["DECODERS", "Permutation", "ShardDataset", "ShardStream"]
+__all__ = ["DECODERS", "Permutation", "ShardDataset", "ShardStream", "TrackLine", "read_tracks", "write_tracks"]
 
 
 def __getattr__(name: str) -> Any:

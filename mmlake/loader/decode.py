@@ -9,9 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from mmlake.decoders import check_sample_rate
 from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.formats.jpegs import split_jpegs
 
 _MAX_PIXELS = 100_000_000  # a picture beyond it is refused from its header, before memory is spent
+_MAX_FRAMES = 4096
+_MAX_SOUND_VALUES = 200_000_000  # 800 MB as float32: 3 hours at 16 kHz
+SOUND_RATE_HZ = 16_000
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 
@@ -48,11 +53,41 @@ def _as_image(data: bytes) -> np.ndarray:
         raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as a picture") from error
 
 
+def _as_frames(data: bytes) -> list[np.ndarray]:
+    """Keyframes in order of time, each uint8 of shape (height, width, 3), RGB; their times are in `json`."""
+    pictures = split_jpegs(data)
+    if len(pictures) > _MAX_FRAMES:
+        raise UnreadableItem(3008, f"num_frames={len(pictures)} not in [0, {_MAX_FRAMES}]")
+    return [_as_image(picture) for picture in pictures]
+
+
+def _as_sound(data: bytes) -> np.ndarray:
+    """float32 of shape (num_samples,), mono at 16 kHz, full scale 1."""
+    import soundfile
+    import soxr
+
+    try:
+        with soundfile.SoundFile(io.BytesIO(data)) as sound:
+            check_sample_rate(sound.samplerate)
+            num_values = sound.frames * max(sound.channels, SOUND_RATE_HZ / sound.samplerate)
+            if num_values > _MAX_SOUND_VALUES:
+                raise UnreadableItem(3007, f"num_samples={int(num_values)} not in [0, {_MAX_SOUND_VALUES}]")
+            samples = sound.read(dtype="float32", always_2d=True)
+            rate_hz: int = sound.samplerate
+    except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
+        raise UnreadableItem(3001, f"num_bytes={len(data)} do not decode as sound") from error
+    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1)
+    resampled: np.ndarray = mono if rate_hz == SOUND_RATE_HZ else soxr.resample(mono, rate_hz, SOUND_RATE_HZ)
+    return resampled.astype(np.float32, copy=False)
+
+
 DECODERS: Final[dict[str, Callable[[bytes], Any]]] = {
     "bytes": bytes,
     "text": _as_text,
     "json": _as_json,
     "image": _as_image,
+    "frames": _as_frames,
+    "sound": _as_sound,
 }
 AUTO: Final = {
     "txt": "text",
@@ -64,6 +99,11 @@ AUTO: Final = {
     "png": "image",
     "webp": "image",
     "gif": "image",
+    "mjpeg": "frames",
+    "flac": "sound",
+    "wav": "sound",
+    "ogg": "sound",
+    "mp3": "sound",
 }
 
 

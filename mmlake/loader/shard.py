@@ -103,6 +103,19 @@ class OpenShard:
             found[self._endings[place]] = data
         return found
 
+    def endings(self, number: int) -> list[str]:
+        """The endings of the sample's members, in order."""
+        found: list[str] = self._endings[self._bounds[number] : self._bounds[number + 1]]
+        return found
+
+    def member(self, number: int, ending: str) -> bytes:
+        """One member of the sample, not checked. Raises ShardCorrupt where the sample has none of that ending."""
+        if ending not in (endings := self.endings(number)):
+            raise ShardCorrupt(f"{self.entry.name}: {self.keys[number]} has no {ending}; write the shards again")
+        place = self._bounds[number] + endings.index(ending)
+        data: bytes = self._map[self._offsets[place] : self._offsets[place] + self._sizes[place]]
+        return data
+
     def close(self) -> None:
         """Unmap the tar."""
         self._map.close()

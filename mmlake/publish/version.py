@@ -57,10 +57,11 @@ VERSION_STEPS: dict[str, VersionStep] = {
             name="training_shards",
             stage="shards",
             make=version_outputs.training_shards,
-            code_version="2",
-            settings=("shards",),
-            kinds=("webdataset",),
-            description="WebDataset tars with index and checksums; equal versions give equal bytes.",
+            code_version="3",
+            settings=("shards", "cuts"),
+            kinds=("webdataset", "ffmpeg"),
+            description="WebDataset tars with index and checksums, films and recordings cut to their spans; equal "
+            "versions give equal bytes.",
         ),
         VersionStep(
             name="probe_scores",

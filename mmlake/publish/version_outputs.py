@@ -17,6 +17,7 @@ from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.selected import held_digests, selected, selected_from
+from mmlake.publish.unit_facts import version_tracks
 from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
 from mmlake.records import INTERLEAVED, digest_of
 from mmlake.store import write_atomically
@@ -109,16 +110,20 @@ def diversity(lake: Lake, version: str, advance: Advance) -> Result:
 def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
     """The version's items as WebDataset tars; those that are there already and sound are kept."""
     made = lake.versions.read(version)
-    index = shards.write_shards(
-        lake.versions.samples(version),
-        store=lake.store,
-        out=lake.shards_dir,
-        manifest_id=made.id,
-        modalities=(*lake.parts.modalities, INTERLEAVED),
-        settings=lake.settings.shards,
-        texts=_texts(lake).get,
-        advance=advance,
-    )
+    samples = lake.versions.samples(version)
+    with version_tracks(lake, set(held_digests(samples))) as tracks:
+        index = shards.write_shards(
+            samples,
+            store=lake.store,
+            out=lake.shards_dir,
+            manifest_id=made.id,
+            modalities=(*lake.parts.modalities, INTERLEAVED),
+            settings=lake.settings.shards,
+            texts=_texts(lake).get,
+            tracks=tracks,
+            cuts=lake.cuts,
+            advance=advance,
+        )
     document = {
         "version": version,
         "directory": str(index.directory.relative_to(lake.root)),

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mmlake.decoders import frames, open_media
+from mmlake.decoders import placed_sound
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.spans import Span
 
 # T analysis frames, B bands, F frequency bins
-_BLOCK_SAMPLES = 1 << 16
-# as where the mono track is made (mmlake/preprocess/sound.py): time stamps jitter, a lost packet is a gap, and a
-# broken clock is none
-_TOLERANCE_S, _MAX_GAP_S = 0.02, 600.0
 _CLIP_RUN = 3  # consecutive samples at the extreme; one or two are a peak that happened to touch it
 _CLIP_MIN_PEAK = 0.1  # of full scale; in a quieter file a run at the extreme is only coarse quantization
 _CLIP_NEAR = 0.9995  # of the extreme; lossy codecs blur a flat top by a little
@@ -61,14 +57,14 @@ def _measures(subject: Subject, of_source: Measures) -> Measures:
 
 def blocks(path: Path) -> Iterator[np.ndarray]:
     """The recording in blocks of float32 samples, shape (num_samples, num_channels), full scale 1, at its own rate."""
-    return (block for _, _, block in _placed(path))
+    return (block for _, _, block in placed_sound(path))
 
 
 def span_levels(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
     """`levels` of each span of the recording, in order; their sound is decoded once. Those of a span that lies behind
     the sound are null."""
     at, level = 0, _Levels()
-    for rate_hz, position, block in _placed(path, from_s=spans[0][0]):
+    for rate_hz, position, block in placed_sound(path, from_s=spans[0][0]):
         while at < len(spans):
             start, end = (round(border * rate_hz) - position for border in spans[at])
             if max(start, 0) < min(end, len(block)):
@@ -82,43 +78,6 @@ def span_levels(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
     for _ in spans[at:]:
         yield level.found()
         level = _Levels()
-
-
-def _placed(path: Path, *, from_s: float = 0.0) -> Iterator[tuple[int, int, np.ndarray]]:
-    """(rate in Hz, number of its first sample in the recording, block) in order; what lies before `from_s` may be left
-    out."""
-    import soundfile
-
-    if path.suffix == ".mp3":
-        yield from _decoded(path)  # libsndfile's MP3 decoder writes its complaints to stderr, past every log
-        return
-    try:
-        with soundfile.SoundFile(path) as sound:
-            position = sound.seek(int(from_s * sound.samplerate)) if from_s else 0
-            for block in sound.blocks(blocksize=_BLOCK_SAMPLES, dtype="float32", always_2d=True):
-                yield sound.samplerate, position, block
-                position += len(block)
-        return
-    except soundfile.LibsndfileError:
-        pass  # AAC, WMA, AMR, sound inside of video containers
-    yield from _decoded(path)
-
-
-def _decoded(path: Path) -> Iterator[tuple[int, int, np.ndarray]]:
-    import av
-
-    with open_media(path) as container:
-        planar, position = av.AudioResampler(format="fltp"), 0
-        origin_s = (container.start_time or 0) / av.time_base
-        for frame in frames(container, container.streams.audio[0]):
-            rate_hz = frame.sample_rate
-            if frame.time is not None:
-                gap = round((frame.time - origin_s) * rate_hz) - position
-                position += gap if _TOLERANCE_S * rate_hz < abs(gap) <= _MAX_GAP_S * rate_hz else 0
-            for part in planar.resample(frame):
-                block = part.to_ndarray().T
-                yield rate_hz, position, block
-                position += len(block)
 
 
 def levels(parts: Iterable[np.ndarray]) -> Measures:

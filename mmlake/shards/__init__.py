@@ -9,7 +9,18 @@ from __future__ import annotations
 from mmlake.shards.index import ShardEntry, ShardIndex
 from mmlake.shards.samples import SAMPLES_READ
 from mmlake.shards.settings import ShardSettings
+from mmlake.shards.unit_facts import Held, Tracks, UnitFacts
 from mmlake.shards.verify import verify_shards
 from mmlake.shards.write import write_shards
 
-__all__ = ["SAMPLES_READ", "ShardEntry", "ShardIndex", "ShardSettings", "verify_shards", "write_shards"]
+__all__ = [
+    "SAMPLES_READ",
+    "Held",
+    "ShardEntry",
+    "ShardIndex",
+    "ShardSettings",
+    "Tracks",
+    "UnitFacts",
+    "verify_shards",
+    "write_shards",
+]

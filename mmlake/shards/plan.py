@@ -6,20 +6,25 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mmlake.cuts import CutSettings
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.formats.tar import BLOCK
 from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json, digest_of
-from mmlake.shards.layout import Kind, member_endings
-from mmlake.shards.samples import SampleRows, part_column, part_kinds
+from mmlake.shards.layout import Kind, part_members
+from mmlake.shards.samples import TRACKED, SampleRows, part_column, part_kinds
 from mmlake.shards.settings import ShardSettings
+from mmlake.shards.unit_facts import Tracks
 
-_FORMAT = 2  # counted up when the bytes of a shard change for the same samples
+_FORMAT = 3  # counted up when the bytes of a shard change for the same samples
 _JSON_BYTES = 2048  # what a sample's JSON member takes at most, as a rule, without fields, ids, parts and texts
+_US_PER_TRACK_BYTE = 50  # 20 kB for a second of a span: its sound, keyframes and words
+_US_PER_TEXT_BYTE = 20_000  # 50 bytes for a second of speech
 _PART_JSON_BYTES = 400  # what a part adds to it, without fields and text
 
 
@@ -35,26 +40,47 @@ class ShardPlan:
 
 
 def plan(
-    samples: SampleRows, *, modalities: Sequence[str], manifest_id: str, settings: ShardSettings, normalized: bool
+    samples: SampleRows,
+    *,
+    modalities: Sequence[str],
+    manifest_id: str,
+    settings: ShardSettings,
+    normalized: bool,
+    tracks: Tracks | None = None,
+    cuts: CutSettings | None = None,
 ) -> list[ShardPlan]:
     """Every shard of the version, by modality in the given order, interleaved last, then by the endings of the members,
     then by sample. Every sample is in exactly one. Raises SettingsError for a sample of another modality,
-    ContractBroken for one that no part leads."""
+    ContractBroken for one that no part leads.
+
+    cuts: how spans are cut, which their shards depend on.
+    """
     order = list(dict.fromkeys([*modalities, INTERLEAVED]))
-    groups, sizes = _groups(samples, order, normalized=normalized, manifest_id=manifest_id)
+    groups, sizes = _groups(
+        samples,
+        order,
+        normalized=normalized,
+        manifest_id=manifest_id,
+        tracks=tracks,
+        recordings_sound=cuts is not None and cuts.recordings_sound,
+    )
     shards: list[ShardPlan] = []
     numbers = dict.fromkeys(order, 0)
     for place, group_endings in sorted(groups):
         modality, rows = order[place], np.array(groups[place, group_endings], dtype=np.int64)
         endings = list(group_endings) or None
         for first, last in _cuts(sizes[rows], settings):
-            facts = {
+            facts: dict[str, Any] = {
                 "format": _FORMAT,
                 "manifest": manifest_id,
                 "normalized": normalized,
                 "endings": endings,
                 "samples": samples.digests(rows[first:last]),
             }
+            if modality in (*TRACKED, INTERLEAVED):
+                facts["tracks"] = tracks is not None
+            if cuts is not None and modality in (*TRACKED, INTERLEAVED):
+                facts["cuts"] = cuts.of_bytes()
             digest = digest_of(canonical_json(facts).encode())
             shards.append(ShardPlan(f"{modality}-{numbers[modality]:06d}", modality, endings, rows[first:last], digest))
             numbers[modality] += 1
@@ -62,7 +88,13 @@ def plan(
 
 
 def _groups(
-    samples: SampleRows, order: list[str], *, normalized: bool, manifest_id: str
+    samples: SampleRows,
+    order: list[str],
+    *,
+    normalized: bool,
+    manifest_id: str,
+    tracks: Tracks | None,
+    recordings_sound: bool,
 ) -> tuple[dict[tuple[int, tuple[str, ...]], array[int]], np.ndarray]:
     """((place of the modality, endings) -> numbers of the samples, bytes of every sample as a rule). Endings are empty
     for interleaved samples, of which each has its own."""
@@ -70,7 +102,8 @@ def _groups(
     places, first, sizes = {modality: place for place, modality in enumerate(order)}, 0, [np.zeros(0, np.int64)]
     for batch in samples.batches:
         modalities = batch.column("modality").to_pylist()
-        for within, (modality, kinds) in enumerate(zip(modalities, part_kinds(batch), strict=True)):
+        found = part_kinds(batch, tracks=tracks, recordings_sound=recordings_sound)
+        for within, (modality, kinds) in enumerate(zip(modalities, found, strict=True)):
             if modality not in places:
                 raise SettingsError(
                     f"version {manifest_id[:12]} holds samples of the modality {modality!r}, expected one of "
@@ -80,7 +113,7 @@ def _groups(
             if endings is None:
                 raise ContractBroken(
                     f"sample {batch.column('sample')[within].as_py()[:12]} ({modality}) has parts "
-                    f"{[role for role, _, _ in kinds]}, expected one of {' or '.join(LEADING_ROLES)}; publish the "
+                    f"{[kind.role for kind in kinds]}, expected one of {' or '.join(LEADING_ROLES)}; publish the "
                     "version again"
                 )
             groups.setdefault((places[modality], endings), array("q")).append(first + within)
@@ -90,8 +123,8 @@ def _groups(
 
 
 def _endings(kinds: tuple[Kind, ...], *, normalized: bool) -> tuple[str, ...] | None:
-    endings = member_endings(kinds, is_interleaved=False, is_normalized=normalized).values()
-    return (*endings, "json") if endings else None
+    members = part_members(kinds, is_interleaved=False, is_normalized=normalized)
+    return (*(member.ending for member in members), "json") if members else None
 
 
 def _sizes(batch: pa.RecordBatch) -> np.ndarray:
@@ -99,7 +132,13 @@ def _sizes(batch: pa.RecordBatch) -> np.ndarray:
     int64 of shape (num_samples,)."""
     count, parts = batch.num_rows, batch.column("parts")
     leads = pc.is_in(part_column(batch, "role"), value_set=pa.array(LEADING_ROLES)).to_numpy(zero_copy_only=False)
-    sizes = part_column(batch, "size_bytes").to_numpy() * np.where(leads, 1, 2) + 2 * BLOCK + _PART_JSON_BYTES
+    lengths = pc.subtract(part_column(batch, "end_us"), part_column(batch, "start_us"))
+    lengths_us = pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False)
+    sizes = part_column(batch, "size_bytes").to_numpy()
+    # a span of a transcript has no size of its own
+    sizes = np.where(leads | (lengths_us == 0), sizes, np.minimum(sizes, lengths_us // _US_PER_TEXT_BYTE))
+    sizes = sizes * np.where(leads, 1, 2) + np.where(leads, lengths_us // _US_PER_TRACK_BYTE, 0)
+    sizes += 2 * BLOCK + _PART_JSON_BYTES
     sizes += _lengths(part_column(batch, "fields_json"))
     ids = batch.column("sample_ids")
     of_parts = np.bincount(pc.list_parent_indices(parts).to_numpy(), sizes, count)

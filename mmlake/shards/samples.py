@@ -4,15 +4,18 @@ of them is ever a Python object."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.records import canonical_json
+from mmlake.records import LEADING_ROLES, canonical_json
+from mmlake.shards.layout import Kind
+from mmlake.shards.unit_facts import Tracks
 
 _BATCH_ROWS = 4096  # a few MB as Python objects; `Table.take` over all chunks takes 1,000 times as long as over its own
 PART_READ = pa.struct(
@@ -24,8 +27,12 @@ PART_READ = pa.struct(
         pa.field("content_type", pa.string()),
         pa.field("size_bytes", pa.int64()),
         pa.field("fields_json", pa.string()),  # fields that the sample's own do not have
+        pa.field("parent_digest", pa.string()),  # the blob that holds it: the digest itself where the part is whole
+        pa.field("start_us", pa.int64()),  # in the item, of a transcript in its recording; null where whole
+        pa.field("end_us", pa.int64()),
     ]
 )
+TRACKED = ("video", "audio")  # modalities with sound, keyframes and words
 SAMPLES_READ = pa.schema(
     [
         pa.field("sample", pa.string(), nullable=False),  # unique, free of dots, and short enough for any tar
@@ -39,6 +46,7 @@ SAMPLES_READ = pa.schema(
         pa.field("parts", pa.list_(PART_READ), nullable=False),  # in the order of the sample
     ]
 )
+_SPANS = pa.schema([PART_READ.field(name) for name in ("digest", "parent_digest", "modality", "start_us", "end_us")])
 _FLAT = tuple(SAMPLES_READ.names) + tuple(f"parts.{part.name}" for part in PART_READ)
 
 
@@ -76,6 +84,23 @@ class SampleRows:
                     hashers[name].update(listed.encode("utf-8", "replace"))
         return {name: hasher.hexdigest() for name, hasher in hashers.items()}
 
+    def spans(self, rows: np.ndarray) -> Iterator[dict[str, Any]]:
+        """The leading parts of these samples that are spans, each once, in order of their items and their starts. rows:
+        int64, increasing."""
+        found = [_SPANS.empty_table()]
+        for batch in self.taken(rows):
+            parts = pa.Table.from_batches([pa.RecordBatch.from_struct_array(batch.column("parts").flatten())])
+            leads = pc.is_in(parts["role"], value_set=pa.array(LEADING_ROLES))
+            wanted = parts.filter(pc.and_(leads, pc.is_valid(parts["start_us"])))
+            found.append(wanted.select(_SPANS.names).cast(_SPANS))
+        order = [(name, "ascending") for name in ("modality", "parent_digest", "start_us", "digest")]
+        last = ""
+        for batch in pa.concat_tables(found).sort_by(order).to_batches(max_chunksize=_BATCH_ROWS):
+            for part in batch.to_pylist():
+                if part["digest"] != last:
+                    yield part
+                last = part["digest"]
+
     def num_digests(self) -> int:
         """Distinct digests of all parts."""
         digests = [part_column(batch, "digest") for batch in self.batches]
@@ -88,15 +113,34 @@ def part_column(batch: pa.RecordBatch, name: str) -> pa.Array:
     return pc.struct_field(batch.column("parts").flatten(), name)
 
 
-def part_kinds(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, str, str | None], ...]]:
-    """(role, modality, content type) of each part, for every sample of the batch."""
-    kinds: Sequence[tuple[str, str, str | None]] = list(
-        zip(*(part_column(batch, name).to_pylist() for name in ("role", "modality", "content_type")), strict=True)
-    )
+def part_kinds(batch: pa.RecordBatch, *, tracks: Tracks | None, recordings_sound: bool) -> Iterator[tuple[Kind, ...]]:
+    """The kinds of all parts, for every sample of the batch. recordings_sound: the 16 kHz sound of recordings is a
+    member too."""
+    names = ("role", "modality", "content_type", "digest", "start_us")
+    columns = [part_column(batch, name).to_pylist() for name in names]
     place = 0
     for count in batch.column("parts").value_lengths().to_pylist():
-        yield tuple(kinds[place : place + count])
+        rows = zip(*(column[place : place + count] for column in columns), strict=True)
+        yield tuple(kind_of(*row, tracks=tracks, recordings_sound=recordings_sound) for row in rows)
         place += count
+
+
+def kind_of(
+    role: str,
+    modality: str,
+    content_type: str | None,
+    digest: str,
+    start_us: int | None,
+    *,
+    tracks: Tracks | None,
+    recordings_sound: bool,
+) -> Kind:
+    """The kind of one part."""
+    if tracks is None or modality not in TRACKED or role not in LEADING_ROLES:
+        return Kind(role, modality, content_type, start_us is not None)
+    held = tracks.held(digest)
+    has_sound = held.sound and (modality == "video" or recordings_sound)
+    return Kind(role, modality, content_type, start_us is not None, has_sound, held.keyframes)
 
 
 def _is_increasing(table: pa.Table) -> bool:

@@ -13,19 +13,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from mmlake.cuts import CutCache
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import Member, TarWriter
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json, digest_of, is_digest
 from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_bytes, read_idx
-from mmlake.shards.layout import member_endings
+from mmlake.shards.layout import CUT_TYPES, PART, part_members
+from mmlake.shards.media import Media
 from mmlake.shards.plan import ShardPlan, plan
-from mmlake.shards.samples import SampleRows
+from mmlake.shards.samples import SampleRows, kind_of
 from mmlake.shards.settings import DEFAULTS, ShardSettings
-from mmlake.store import PACKED_BELOW_BYTES, Blobs, sync_directory, write_atomically
+from mmlake.shards.unit_facts import Tracks
+from mmlake.store import Blobs, sync_directory, write_atomically
 
 _OURS = (".tar", ".idx", ".part")
 # what the sample's JSON member repeats of its row
@@ -43,25 +47,39 @@ def write_shards(
     modalities: Sequence[str],
     settings: ShardSettings = DEFAULTS,
     texts: Texts | None = None,
+    tracks: Tracks | None = None,
+    cuts: CutCache | None = None,
     advance: Advance = silent,
 ) -> ShardIndex:
     """The finished shards under out/<manifest id>/; equal arguments give equal tar bytes, and what is already there and
     sound is kept.
 
     samples: SAMPLES_READ. modalities: those of the lake, in whose order shards stand, interleaved ones last. texts:
-    normalized text for text items, instead of their raw bytes. Raises BlobMissing, BlobCorrupt (a version promises its
-    bytes: a lost one is no row, it is a fault), ContractBroken, LakeLocked.
+    normalized text for text items, instead of their raw bytes. tracks: sound, keyframes and words of films and
+    recordings, which their samples then have. cuts: where spans are cut. Raises BlobMissing, BlobCorrupt (a version
+    promises its bytes: a lost one is no row, it is a fault), ContractBroken, LakeLocked.
     """
     if not is_digest(manifest_id):
         raise SettingsError(f"manifest_id is {manifest_id[:80]!r}, expected 64 lower-case hex characters")
     directory, rows = Path(out) / manifest_id, SampleRows(samples)
-    shards = plan(rows, modalities=modalities, manifest_id=manifest_id, settings=settings, normalized=texts is not None)
+    media = Media(store, cuts=cuts, tracks=tracks)
+    shards = plan(
+        rows,
+        modalities=modalities,
+        manifest_id=manifest_id,
+        settings=settings,
+        normalized=texts is not None,
+        tracks=tracks,
+        cuts=cuts.settings if cuts is not None else None,
+    )
     with exclusive_lock(directory / "writer.lock", what=f"the directory of training shards {directory}"):
         _uncommit_unless(directory, shards)
-        entries = []
-        for shard in shards:
-            entry = _finished(directory, shard) or _write(directory, shard, rows, store, texts, manifest_id)
-            entries.append(entry)
+        finished = [_finished(directory, shard) for shard in shards]
+        missing = [shard.rows for shard, entry in zip(shards, finished, strict=True) if entry is None]
+        media.prepare(rows.spans(np.sort(np.concatenate([np.zeros(0, np.int64), *missing]))))
+        entries, writer = [], _SampleWriter(media, texts, cuts is not None and cuts.settings.recordings_sound)
+        for shard, entry in zip(shards, finished, strict=True):
+            entries.append(entry or _write(directory, shard, rows, writer, manifest_id))
             advance(len(shard.rows))
         index = ShardIndex(
             directory=directory, manifest_id=manifest_id, num_items=rows.num_digests(), shards=tuple(entries)
@@ -96,9 +114,7 @@ def _finished(directory: Path, shard: ShardPlan) -> ShardEntry | None:
         return None
 
 
-def _write(
-    directory: Path, shard: ShardPlan, rows: SampleRows, store: Blobs, texts: Texts | None, manifest_id: str
-) -> ShardEntry:
+def _write(directory: Path, shard: ShardPlan, rows: SampleRows, writer: _SampleWriter, manifest_id: str) -> ShardEntry:
     part, target = directory / f"{shard.name}.tar.part", directory / f"{shard.name}.tar"
     samples: list[tuple[str, float, list[Member]]] = []
     try:
@@ -106,7 +122,7 @@ def _write(
             tar = TarWriter(file)
             for batch in rows.taken(shard.rows):
                 for row in batch.to_pylist():
-                    samples.append((row["sample"], row["weight"], _add(tar, row, store, texts)))
+                    samples.append((row["sample"], row["weight"], writer.add(tar, row)))
             sha256 = tar.finish()
             os.fsync(file.fileno())
         os.replace(part, target)
@@ -127,56 +143,81 @@ def _write(
     return _entry(shard, facts, data)
 
 
-def _add(tar: TarWriter, row: dict[str, Any], store: Blobs, texts: Texts | None) -> list[Member]:
-    """The members of one sample: its parts, and the JSON that describes them."""
-    key, parts = row["sample"], row["parts"]
-    endings = member_endings(
-        tuple((part["role"], part["modality"], part["content_type"]) for part in parts),
-        is_interleaved=row["modality"] == INTERLEAVED,
-        is_normalized=texts is not None,
-    )
-    members = []
-    for number, ending in endings.items():
-        name, digest = f"{key}.{ending}", parts[number]["digest"]
-        is_text = parts[number]["modality"] == "text"
-        members.append(_add_text(tar, name, digest, store, texts) if is_text else _add_blob(tar, name, digest, store))
-    described = [_described(part, endings.get(number), store, texts) for number, part in enumerate(parts)]
-    facts: dict[str, Any] = {name: row[name] for name in _REPEATED}
-    facts["fields"] = json.loads(row["fields_json"] or "{}")
-    for role in ("caption", "transcript"):
-        facts[f"{role}s"] = [part["text"] for part in described if part["role"] == role]
-    facts["parts"] = described
-    return [*members, tar.add(f"{key}.json", canonical_json(facts).encode("utf-8", "replace"))]
+class _SampleWriter:
+    """Writes the members of samples: their parts, and the JSON that describes them."""
 
+    def __init__(self, media: Media, texts: Texts | None, recordings_sound: bool) -> None:
+        self._media, self._texts, self._recordings_sound = media, texts, recordings_sound
 
-def _described(part: dict[str, Any], ending: str | None, store: Blobs, texts: Texts | None) -> dict[str, Any]:
-    """What the JSON member says of a part. The text of a leading part is in its member, and not a second time here."""
-    is_repeated = part["modality"] == "text" and part["role"] not in LEADING_ROLES
-    return {name: part[name] for name in _PART_REPEATED} | {
-        "member": ending,
-        "text": _text_of(part["digest"], store, texts) if is_repeated else None,
-        "fields": json.loads(part["fields_json"] or "null"),
-    }
+    def add(self, tar: TarWriter, row: dict[str, Any]) -> list[Member]:
+        """The members of one sample."""
+        key, parts = row["sample"], row["parts"]
+        kinds = tuple(
+            kind_of(
+                *(part[name] for name in ("role", "modality", "content_type", "digest", "start_us")),
+                tracks=self._media.tracks,
+                recordings_sound=self._recordings_sound,
+            )
+            for part in parts
+        )
+        is_interleaved = row["modality"] == INTERLEAVED
+        planned = part_members(kinds, is_interleaved=is_interleaved, is_normalized=self._texts is not None)
+        lead = next((part for part in parts if part["role"] in LEADING_ROLES), None)
+        members: list[Member] = []
+        endings: dict[int, str] = {}
+        of_media: dict[int, dict[str, Any]] = {}
+        for number, holds, ending in planned:
+            part, name = parts[number], f"{key}.{ending}"
+            if holds != PART:
+                members.append(self._media.add_track(tar, name, part, holds))
+            elif part["modality"] == "text":
+                members.append(self._add_text(tar, name, part, lead))
+            else:
+                member, cut = self._media.add(tar, name, part)
+                of_media[number] = self._media.described(part, cut)
+                if part["start_us"] is not None:  # what the version knows is its share of the item
+                    part |= {"size_bytes": member.size_bytes, "content_type": CUT_TYPES[part["modality"]]}
+                members.append(member)
+            if holds == PART:
+                endings[number] = ending
+        described = [self._described(part, endings.get(number), lead) for number, part in enumerate(parts)]
+        facts: dict[str, Any] = {name: row[name] for name in _REPEATED}
+        facts["fields"] = json.loads(row["fields_json"] or "{}")
+        for role in ("caption", "transcript"):
+            facts[f"{role}s"] = [part["text"] for part in described if part["role"] == role]
+        for number, known in of_media.items():
+            if is_interleaved and known:
+                described[number]["tracks"] = known
+            else:
+                facts |= known
+        facts["parts"] = described
+        return [*members, tar.add(f"{key}.json", canonical_json(facts).encode("utf-8", "replace"))]
 
+    def _described(self, part: dict[str, Any], ending: str | None, lead: dict[str, Any] | None) -> dict[str, Any]:
+        """What the JSON member says of a part. The text of a leading part is in its member, and not a second time
+        here."""
+        is_repeated = part["modality"] == "text" and part["role"] not in LEADING_ROLES
+        return {name: part[name] for name in _PART_REPEATED} | {
+            "member": ending,
+            "text": self._text_of(part, lead) if is_repeated else None,
+            "fields": json.loads(part["fields_json"] or "null"),
+        }
 
-def _add_text(tar: TarWriter, name: str, digest: str, store: Blobs, texts: Texts | None) -> Member:
-    normalized = texts(digest) if texts is not None else None
-    if normalized is None:
-        return _add_blob(tar, name, digest, store)
-    return tar.add(name, normalized.encode("utf-8", "replace"))
+    def _add_text(self, tar: TarWriter, name: str, part: dict[str, Any], lead: dict[str, Any] | None) -> Member:
+        if part["start_us"] is None and self._normalized(part["digest"]) is None:
+            return self._media.add(tar, name, part)[0]
+        return tar.add(name, self._text_of(part, lead).encode("utf-8", "replace"))
 
+    def _text_of(self, part: dict[str, Any], lead: dict[str, Any] | None) -> str:
+        """The part's text; of the transcript of a span, what is said there."""
+        if part["start_us"] is not None:
+            facts = self._media.facts(lead) if lead is not None else None
+            return facts.said if facts is not None else ""
+        normalized = self._normalized(part["digest"])
+        return self._media.store.read(part["digest"]).decode("utf-8", "replace") if normalized is None else normalized
 
-def _text_of(digest: str, store: Blobs, texts: Texts | None) -> str:
-    normalized = texts(digest) if texts is not None else None
-    return store.read(digest).decode("utf-8", "replace") if normalized is None else normalized
-
-
-def _add_blob(tar: TarWriter, name: str, digest: str, store: Blobs) -> Member:
-    size_bytes = store.size(digest)
-    if size_bytes < PACKED_BELOW_BYTES:
-        return tar.add(name, store.read(digest))
-    with store.open(digest) as stream:
-        return tar.add_stream(name, size_bytes, stream, digest=digest)
+    def _normalized(self, digest: str) -> str | None:
+        return self._texts(digest) if self._texts is not None else None
 
 
 def _entry(shard: ShardPlan, facts: dict[str, Any], data: bytes) -> ShardEntry:

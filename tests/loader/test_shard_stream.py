@@ -195,7 +195,7 @@ def test_unusable_arguments_are_refused(folder, fields: dict) -> None:
 
 
 def test_no_decoder_executes_what_it_reads(folder) -> None:
-    assert sorted(DECODERS) == ["bytes", "image", "json", "text"]
+    assert sorted(DECODERS) == ["bytes", "frames", "image", "json", "sound", "text"]
     with pytest.raises(SettingsError, match="pickle"):
         ShardStream(folder, decode={"pkl": "pickle"})
 

@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
+from mmlake.cuts import CutCache, CutSettings
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, ShardSettings, write_shards
 from mmlake.store import BlobStore
+from tests.made_clips import WORDS, MadeTracks, film_clips, recording_segments
 from tests.made_samples import part, sample, samples_table, text
 from tests.make import picture
 
 
-def written(out: Path, rows: list[dict], store: BlobStore, **settings: int) -> ShardIndex:
+def written(
+    out: Path, rows: list[dict], store: BlobStore, *, tracks: MadeTracks | None = None, **settings: int
+) -> ShardIndex:
     return write_shards(
         samples_table(rows),
         store=store,
@@ -27,6 +31,8 @@ def written(out: Path, rows: list[dict], store: BlobStore, **settings: int) -> S
         modalities=tuple(MODALITIES),
         settings=ShardSettings(**settings),
         texts=lambda digest: store.read(digest).decode(),
+        tracks=tracks,
+        cuts=CutCache(out / "cuts", CutSettings()),
     )
 
 
@@ -87,6 +93,18 @@ def test_webdataset_reads_an_interleaved_document_as_one_sample(store, tmp_path)
     assert (found["000.txt"], found["001.jpg"]) == ("before", "picture")
 
 
+def test_webdataset_reads_clips_and_segments(store, tmp_path) -> None:
+    tracks = MadeTracks()
+    rows = film_clips(store, tracks, tmp_path) + recording_segments(store, tracks)
+    found = read_by_webdataset(written(tmp_path, rows, store, tracks=tracks))
+    assert [tuple(sample) for sample in found] == [
+        *[("mp4", "sound.flac", "keyframes.mjpeg", "transcript.txt", "json")] * 2,
+        *[("flac", "json")] * 2,
+    ]
+    said = sorted(tuple(word["word"] for word in json.loads(sample["json"])["words"]) for sample in found)
+    assert said == sorted([tuple(WORDS[:3]), tuple(WORDS[3:])] * 2)
+
+
 @pytest.fixture
 def datasets(monkeypatch) -> Any:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -127,3 +145,19 @@ def test_datasets_reads_fields_that_only_some_samples_have(store, tmp_path, data
     assert {row["__key__"]: row["json"]["fields"] for row in found} == {
         row["sample"]: json.loads(row["fields_json"]) for row in rows
     }
+
+
+def test_datasets_reads_clips_with_their_sound_keyframes_and_words(store, tmp_path, datasets) -> None:
+    tracks = MadeTracks()
+    rows = film_clips(store, tracks, tmp_path)
+    names = ("mp4", "sound.flac", "keyframes.mjpeg")
+    columns = {name: datasets.Value("binary") for name in names} | {"transcript.txt": datasets.Value("string")}
+    columns |= {"json": datasets.Json(), "__key__": datasets.Value("string"), "__url__": datasets.Value("string")}
+    index = written(tmp_path, rows, store, tracks=tracks)
+    found = read_by_datasets(datasets, index, tmp_path, features=datasets.Features(columns))
+    assert sorted(row["json"]["span"]["start_s"] for row in found) == [0.0, 2.0]
+    for row in found:
+        said = [word["word"] for word in row["json"]["words"]]
+        assert row["transcript.txt"] == " ".join(said)
+        assert (row["mp4"][4:8], row["sound.flac"][:4]) == (b"ftyp", b"fLaC")
+        assert len(row["keyframes.mjpeg"]) == sum(one["size_bytes"] for one in row["json"]["keyframes"])

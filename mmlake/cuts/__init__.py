@@ -1,0 +1,14 @@
+"""Clips of films and segments of recordings, cut when they are needed and kept.
+
+Enters: a local film or recording and the spans that are wanted of it. Leaves: media files of their own. It knows
+neither the store nor the lake: whoever asks brings the file.
+"""
+
+from __future__ import annotations
+
+from mmlake.cuts.cache import Cut, CutCache
+from mmlake.cuts.settings import CutSettings
+from mmlake.cuts.sound import Segment, cut_recording, cut_sound
+from mmlake.cuts.video import Clip, Span, cut_film
+
+__all__ = ["Clip", "Cut", "CutCache", "CutSettings", "Segment", "Span", "cut_film", "cut_recording", "cut_sound"]

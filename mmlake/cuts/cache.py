@@ -1,0 +1,168 @@
+"""Cuts on disk: made when they are needed, once, and shared by all that need them: versions, and the report's player.
+
+    <directory>/<ab>/<unit digest>-<settings and program, 16 hex>.<ext>        the medium
+    <directory>/<ab>/<unit digest>-<settings and program, 16 hex>.<ext>.json   what it is, with its SHA-256; last
+
+A cut whose bytes do not hash to what was written down is made again. Two processes never make the same one at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmlake.cuts.runner import program_digest
+from mmlake.cuts.settings import OF_CLIPS, CutSettings
+from mmlake.cuts.sound import cut_recording, cut_sound
+from mmlake.cuts.video import Span, cut_film
+from mmlake.locks import waiting_lock
+from mmlake.records import canonical_json, digest_of
+from mmlake.store import sync_directory, write_atomically
+
+_FORMAT = 1  # counted up when the code cuts other bytes with the same settings and program
+_CLIP, _SOUND, _SEGMENT = "mp4", "sound.flac", "flac"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """One cut on disk."""
+
+    path: Path
+    sha256: str
+    size_bytes: int
+    facts: dict[str, Any]  # the fields of a Clip or a Segment
+
+
+class CutCache:
+    """The cuts of one directory."""
+
+    def __init__(self, directory: Path, settings: CutSettings) -> None:
+        self.directory, self.settings = directory, settings
+
+    def clip(self, span: Span, film: Callable[[], Path] | None = None) -> Cut | None:
+        """The clip of a film; None where it is not there and no film is given. film: the local file, when it is
+        needed. Raises what `cut_film` raises."""
+
+        def make(out: Path) -> Any:
+            assert film is not None
+            return cut_film(film(), out, span, settings=self.settings)
+
+        return self._cut(span.digest, _CLIP, make if film is not None else None)
+
+    def sound(self, span: Span, track: Callable[[], Path] | None = None) -> Cut | None:
+        """The span of an item's 16 kHz mono track, as `clip`."""
+
+        def make(out: Path) -> Any:
+            assert track is not None
+            return cut_sound(track(), out, span)
+
+        return self._cut(span.digest, _SOUND, make if track is not None else None)
+
+    def segment(self, span: Span) -> Cut | None:
+        """The segment of a recording; None where it is not there."""
+        return self._cut(span.digest, _SEGMENT, None)
+
+    def add_segments(self, spans: Sequence[Span], recording: Callable[[], Path]) -> None:
+        """Make those segments of one recording that are not there, all from one decode. Raises what `cut_recording`
+        raises."""
+        missing = [span for span in spans if self.segment(span) is None]
+        if not missing:
+            return
+        parts = [(span, self._part(span.digest, _SEGMENT)) for span in missing]
+        try:
+            made = cut_recording(recording(), parts)
+            for (span, part), segment in zip(parts, made, strict=True):
+                path = self._path(span.digest, _SEGMENT)
+                with waiting_lock(path.parent / "lock"):
+                    if _known(path) is None:
+                        _commit(part, path, dataclasses.asdict(segment))
+        finally:
+            for _, part in parts:
+                part.unlink(missing_ok=True)
+
+    def size_bytes(self) -> int:
+        """Bytes of everything in the directory."""
+        return sum(path.stat().st_size for path in self._files())
+
+    def remove_others(self, wanted: Collection[str]) -> int:
+        """Bytes freed by removing the cuts of other units than these, and those of other settings or another program.
+
+        Not while shards are written: a cut that is about to be read may go.
+        """
+        keys = {f"-{self._key(kind)}.{kind}" for kind in (_CLIP, _SOUND, _SEGMENT)}
+        freed = 0
+        for path in self._files():
+            unit, name = path.name[:64], path.name[64:].removesuffix(".json")
+            if unit not in wanted or name not in keys:
+                freed += path.stat().st_size
+                path.unlink(missing_ok=True)
+        return freed
+
+    def _files(self) -> Iterator[Path]:
+        return (path for path in sorted(self.directory.glob("??/*")) if path.name != "lock")
+
+    def _cut(self, digest: str, kind: str, make: Callable[[Path], Any] | None) -> Cut | None:
+        path = self._path(digest, kind)
+        if make is None:
+            return _known(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with waiting_lock(path.parent / "lock"):
+            if (known := _known(path)) is not None:
+                return known
+            part = self._part(digest, kind)
+            try:
+                return _commit(part, path, dataclasses.asdict(make(part)))
+            finally:
+                part.unlink(missing_ok=True)
+
+    def _path(self, digest: str, kind: str) -> Path:
+        return self.directory / digest[:2] / f"{digest}-{self._key(kind)}.{kind}"
+
+    def _part(self, digest: str, kind: str) -> Path:
+        folder = self._path(digest, kind).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{secrets.token_hex(8)}.part"
+
+    def _key(self, kind: str) -> str:
+        """16 hex characters of what a cut of that kind depends on, besides its unit."""
+        facts: dict[str, Any] = {"format": _FORMAT, "kind": kind}
+        if kind == _CLIP:
+            facts["program"] = program_digest()
+            facts |= {name: getattr(self.settings, name) for name in OF_CLIPS}
+        return digest_of(canonical_json(facts).encode())[:16]
+
+
+def _known(path: Path) -> Cut | None:
+    """The cut, where it is there and sound."""
+    try:
+        said = json.loads(_said(path).read_bytes())
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if said["sha256"] == sha256:
+            return Cut(path=path, sha256=sha256, size_bytes=path.stat().st_size, facts=dict(said["facts"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _commit(part: Path, path: Path, facts: dict[str, Any]) -> Cut:
+    """The finished file put in its place, what it is after it."""
+    with part.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        os.fsync(file.fileno())
+    size_bytes = part.stat().st_size
+    os.replace(part, path)
+    sync_directory(path.parent)
+    write_atomically(_said(path), canonical_json({"sha256": sha256, "size_bytes": size_bytes, "facts": facts}).encode())
+    return Cut(path=path, sha256=sha256, size_bytes=size_bytes, facts=facts)
+
+
+def _said(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")

@@ -1,0 +1,41 @@
+"""The settings of cutting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mmlake.errors import SettingsError
+
+MEDIA = ("encode", "copy")
+OF_CLIPS = ("media", "crf", "preset", "keyframe_every_frames", "sound_bitrate")  # what their bytes depend on
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutSettings:
+    """How clips and segments are cut."""
+
+    media: str = "encode"
+    # encode: exact to the frame. copy: the film's own packets, which costs no CPU and loses no quality, and begins at
+    # the keyframe at or before the clip's start; the sample says how much earlier
+    crf: int = 20  # of libx264, 0 to 51, smaller is better; 20 is 1.5 dB above its default of 23
+    preset: str = "veryfast"  # of libx264; `medium` takes three times the CPU for a tenth fewer bytes
+    keyframe_every_frames: int = 30  # a trainer that reads frames by chance decodes at most so many for one
+    sound_bitrate: int = 96_000  # of the AAC track, in bit/s; sound for training is its own member
+    recordings_sound: bool = False
+    # 16 kHz mono sound next to recordings too; the loader makes it from the medium, and both would nearly double MP3s
+    workers: int = 2  # programs at the same time, each with one thread
+    timeout_s: float = 1800.0  # of one clip
+    memory_bytes: int = 2 << 30  # of one program; 4K at 60 frames/s takes 0.6 GB
+
+    def __post_init__(self) -> None:
+        if self.media not in MEDIA:
+            raise SettingsError(f"cuts.media is {self.media!r}, expected one of {', '.join(MEDIA)}")
+        if not 0 <= self.crf <= 51 or self.keyframe_every_frames < 1 or self.workers < 1 or self.timeout_s <= 0:
+            raise SettingsError(
+                f"cuts has crf={self.crf}, keyframe_every_frames={self.keyframe_every_frames}, workers={self.workers}, "
+                f"timeout_s={self.timeout_s:g}; expected 0 <= crf <= 51, and the others above 0"
+            )
+
+    def of_bytes(self) -> dict[str, object]:
+        """The settings that what is cut depends on, without those of speed and of limits."""
+        return {name: getattr(self, name) for name in (*OF_CLIPS, "recordings_sound")}

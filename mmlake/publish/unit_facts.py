@@ -1,0 +1,145 @@
+"""What a version's samples say of films, recordings and spans of them, from the tables tracks, units and alignments.
+
+The facts of a version lie in a temporary file, in the order of the lake's shards, and are read one by one: words of a
+million clips take gigabytes, while an index of them takes 100 bytes each.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import preprocess
+from mmlake.lake import Lake
+from mmlake.schemas import ALIGNMENTS, TRACKS
+from mmlake.shards import Held, UnitFacts
+from mmlake.tables import Slot
+
+_COPIED = ("digest", "audio_digest", "duration_s", "start_frame", "end_frame", "keyframes", "cues", "transcript")
+_SCHEMA = pa.schema(
+    [
+        *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in _COPIED),
+        pa.field("words", ALIGNMENTS.arrow.field("words").type),
+        pa.field("transcript_match", pa.float64()),
+    ]
+)
+_EMPTY = UnitFacts()
+
+
+class VersionTracks:
+    """The facts of the units of a version, by their digests."""
+
+    def __init__(self, file: pa.ipc.RecordBatchFileReader | None) -> None:
+        batches = [file.get_batch(number) for number in range(file.num_record_batches)] if file is not None else []
+        self._batches = batches
+        digests = [batch.column("digest").cast(pa.string()) for batch in batches]
+        self._numbers = np.cumsum([0, *(batch.num_rows for batch in batches)])
+        flat = np.concatenate([np.zeros(0, "S64"), *(np.array(part.to_pylist(), "S64") for part in digests)])
+        self._order = np.argsort(flat, kind="stable")
+        self._sorted = flat[self._order]
+        self._sounds = _joined([pc.is_valid(batch.column("audio_digest")) for batch in batches])
+        self._pictures = _joined([pc.greater(pc.list_value_length(batch.column("keyframes")), 0) for batch in batches])
+
+    def held(self, digest: str) -> Held:
+        """What the unit has; nothing where the version does not hold it."""
+        row = self._row(digest)
+        return Held() if row < 0 else Held(bool(self._sounds[row]), bool(self._pictures[row]))
+
+    def facts(self, digest: str) -> UnitFacts:
+        """The unit's facts; empty ones where the version does not hold it."""
+        row = self._row(digest)
+        if row < 0:
+            return _EMPTY
+        at = int(np.searchsorted(self._numbers, row, "right")) - 1
+        found: dict[str, Any] = self._batches[at].slice(row - int(self._numbers[at]), 1).to_pylist()[0]
+        del found["digest"]
+        found["keyframes"] = [{"time_s": one["time_s"], "digest": one["digest"]} for one in found["keyframes"]]
+        return UnitFacts(**found)
+
+    def _row(self, digest: str) -> int:
+        place = int(np.searchsorted(self._sorted, digest.encode()))
+        is_found = place < len(self._sorted) and self._sorted[place] == digest.encode()
+        return int(self._order[place]) if is_found else -1
+
+
+def _joined(flags: list[Any]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, bool), *(np.asarray(pc.fill_null(one, False)) for one in flags)])
+
+
+@contextmanager
+def version_tracks(lake: Lake, held: Collection[str]) -> Iterator[VersionTracks]:
+    """The facts of those units that are films, recordings or spans of them, until the context ends. A unit that is in
+    no table has none."""
+    wanted = pa.array(sorted(held), pa.string())
+    with tempfile.TemporaryDirectory(prefix="mmlake-") as folder:
+        path, is_empty = Path(folder) / "units.arrow", True
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+            for modality, row in lake.parts.modalities.items():
+                if row.splitter is None:
+                    continue
+                for shard in lake.tables.shards("units", modality):
+                    table = _of_shard(lake, modality, shard, wanted)
+                    if table.num_rows:
+                        writer.write_table(table.combine_chunks())
+                        is_empty = False
+        if is_empty:
+            yield VersionTracks(None)
+            return
+        with pa.memory_map(str(path)) as mapped:
+            yield VersionTracks(pa.ipc.open_file(mapped))
+
+
+def _of_shard(lake: Lake, modality: str, shard: str, wanted: pa.Array) -> pa.Table:
+    """The facts of the wanted units of a shard (_SCHEMA)."""
+    units = lake.tables.read(Slot("units", modality, shard))
+    units = units.filter(pc.is_in(units["digest"], value_set=wanted))
+    units = units.filter(pc.and_(pc.not_equal(units["kind"], preprocess.GAP), pc.equal(units["status"], "ok")))
+    if not units.num_rows:
+        return _SCHEMA.empty_table()
+    tracks = lake.tables.read(Slot(TRACKS.name, modality, shard))
+    tracks = tracks.filter(pc.is_in(tracks["digest"], value_set=units["parent_digest"].combine_chunks()))
+    rows = preprocess.unit_tracks(tracks, units)
+    names = [*_COPIED, "parent_digest", "span_start_s", "span_end_s"]
+    aligned = _aligned(lake, Slot(ALIGNMENTS.name, modality, shard), units["parent_digest"])
+    facts = rows.select(names).to_pylist()
+    for row in facts:
+        words, row["transcript_match"] = aligned.get(row.pop("parent_digest"), ([], None))
+        row["words"] = words_within(words, row.pop("span_start_s"), row.pop("span_end_s"))
+    return pa.Table.from_pylist(facts, _SCHEMA)
+
+
+def _aligned(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, tuple[list[dict[str, Any]], float | None]]:
+    """Item -> (words, confidence) of its alignment that is sound, else of its first."""
+    if lake.tables.stamp(slot) is None:
+        return {}
+    table = lake.tables.read(slot, columns=["digest", "status", "confidence", "words"])
+    found: dict[str, tuple[list[dict[str, Any]], float | None]] = {}
+    for row in table.filter(pc.is_in(table["digest"], value_set=parents.combine_chunks())).to_pylist():
+        if row["digest"] not in found or (row["status"] == "ok" and not found[row["digest"]][0]):
+            found[row["digest"]] = row["words"] if row["status"] == "ok" else [], row["confidence"]
+    return found
+
+
+def words_within(
+    words: Sequence[Mapping[str, Any]], start_s: float | None, end_s: float | None
+) -> list[dict[str, Any]]:
+    """The words whose middle lies in the span, on its clock: each is in one span only. All of them where the unit is
+    whole."""
+    if start_s is None or end_s is None:
+        return [dict(word) for word in words]
+    return [
+        {
+            **word,
+            "start_s": max(0.0, word["start_s"] - start_s),
+            "end_s": min(word["end_s"], end_s) - start_s,
+        }
+        for word in words
+        if start_s <= (word["start_s"] + word["end_s"]) / 2 < end_s
+    ]

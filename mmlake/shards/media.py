@@ -1,0 +1,187 @@
+"""The media of samples on their way into a tar: whole blobs as they are, spans cut, keyframes joined.
+
+Enters: parts of samples, the blob store, the cache of cuts and what is known of units. Leaves: members of a tar, and
+what the JSON member says of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mmlake.cuts import Cut, CutCache, Span
+from mmlake.errors import ContractBroken, UnreadableItem
+from mmlake.formats.tar_writer import Member, TarWriter
+from mmlake.shards.layout import CUT_TYPES, KEYFRAMES, SOUND
+from mmlake.shards.unit_facts import Tracks, UnitFacts
+from mmlake.store import PACKED_BELOW_BYTES, Blobs
+
+Part = Mapping[str, Any]  # of PART_READ
+
+
+class Media:
+    """Gives the bytes of parts that are films, recordings or spans of them."""
+
+    def __init__(self, store: Blobs, *, cuts: CutCache | None = None, tracks: Tracks | None = None) -> None:
+        self.store, self.tracks = store, tracks
+        self._cuts = cuts
+
+    def facts(self, part: Part) -> UnitFacts | None:
+        """What is known of a part; None where it is neither film nor recording, or where nobody knows."""
+        if self.tracks is None or part["modality"] not in CUT_TYPES:
+            return None
+        return self.tracks.facts(part["digest"])
+
+    def add(self, tar: TarWriter, name: str, part: Part) -> tuple[Member, dict[str, Any]]:
+        """The member that now holds the medium, and what was cut."""
+        if part["start_us"] is None:
+            return self._add_blob(tar, name, part["digest"]), {}
+        cut = self._cut(part)
+        return _add_cut(tar, name, cut), cut.facts
+
+    def add_track(self, tar: TarWriter, name: str, part: Part, what: str) -> Member:
+        """The member that now holds the part's SOUND or KEYFRAMES."""
+        facts = self.facts(part)
+        assert facts is not None and what in (SOUND, KEYFRAMES)
+        if what == KEYFRAMES:
+            return tar.add(name, b"".join(self.store.read(frame["digest"]) for frame in facts.keyframes))
+        assert facts.audio_digest is not None
+        if part["start_us"] is None:
+            return self._add_blob(tar, name, facts.audio_digest)
+        digest = facts.audio_digest
+        with self._local(digest) as track:
+            return _add_cut(tar, name, self._made(part, lambda cuts, span: cuts.sound(span, track)))
+
+    def described(self, part: Part, cut: Mapping[str, Any]) -> dict[str, Any]:
+        """What the JSON member says of a film, a recording or a span, on its own clock; nothing of other parts."""
+        facts = self.facts(part)
+        if facts is None:
+            return {}
+        span = None
+        if part["start_us"] is not None:
+            span = {
+                "parent": part["parent_digest"],
+                "start_s": part["start_us"] / 1e6,
+                "end_s": part["end_us"] / 1e6,
+                "num_frames": cut.get("num_frames"),
+                "is_exact": bool(cut.get("is_exact", True)),
+                "media_start_s": float(cut.get("media_start_s", 0.0)),
+            }
+        keyframes, offset = [], 0
+        for frame in facts.keyframes:
+            size_bytes = self.store.size(frame["digest"])
+            keyframes.append({"time_s": frame["time_s"], "offset": offset, "size_bytes": size_bytes})
+            offset += size_bytes
+        return {
+            "duration_s": facts.duration_s,
+            "span": span,
+            "words": [dict(word) for word in facts.words],
+            "transcript_match": facts.transcript_match,
+            "cues": [dict(cue) for cue in facts.cues],
+            "keyframes": keyframes,
+        }
+
+    def prepare(self, parts: Iterable[Part]) -> None:
+        """Cut what will be asked for and is not there, several at a time. All segments of a recording come from one
+        decode. parts: spans that lead samples, those of one item next to each other."""
+        if self._cuts is None:
+            return
+        with ThreadPoolExecutor(self._cuts.settings.workers) as pool:
+            recordings = []
+            for (_, modality), group in groupby(parts, key=lambda part: (part["parent_digest"], part["modality"])):
+                if modality == "video":
+                    self._prepare_film(pool, list(group))
+                else:
+                    recordings.append(pool.submit(self._prepare_recording, list(group)))
+            for one in recordings:
+                one.result()
+
+    def _prepare_film(self, pool: ThreadPoolExecutor, parts: list[Part]) -> None:
+        with self._local(parts[0]["parent_digest"]) as film:
+            cut = pool.map(lambda part: self._made(part, lambda cuts, span: cuts.clip(span, film)), parts)
+            for _ in cut:
+                pass
+        facts = self.facts(parts[0])
+        if facts is not None and facts.audio_digest is not None:
+            with self._local(facts.audio_digest) as track:
+                for part in parts:
+                    self._made(part, lambda cuts, span: cuts.sound(span, track))
+
+    def _prepare_recording(self, parts: list[Part]) -> None:
+        with self._local(parts[0]["parent_digest"]) as recording, self._explained(parts[0]):
+            assert self._cuts is not None
+            self._cuts.add_segments([self._span(part) for part in parts], recording)
+
+    def _cut(self, part: Part) -> Cut:
+        with self._local(part["parent_digest"]) as item:
+            if part["modality"] == "video":
+                return self._made(part, lambda cuts, span: cuts.clip(span, item))
+
+            def segment(cuts: CutCache, span: Span) -> Cut | None:
+                cuts.add_segments([span], item)
+                return cuts.segment(span)
+
+            return self._made(part, segment)
+
+    def _made(self, part: Part, make: Callable[[CutCache, Span], Cut | None]) -> Cut:
+        with self._explained(part):
+            if self._cuts is None:
+                raise ContractBroken("spans are cut, but there is no cache of cuts; pass `cuts` to write_shards")
+            cut = make(self._cuts, self._span(part))
+        if cut is None:
+            raise ContractBroken(f"the cut of unit {part['digest'][:12]} is gone as soon as it is made; run this again")
+        return cut
+
+    @contextmanager
+    def _explained(self, part: Part) -> Iterator[None]:
+        """Turn what a medium does not allow into an error that a person can act on: a version promises its samples."""
+        try:
+            yield
+        except UnreadableItem as error:
+            raise ContractBroken(
+                f"version -> training shards: unit {part['digest'][:12]} cannot be cut from item "
+                f"{part['parent_digest'][:12]} ({error}); raise `cuts.timeout_s` or `cuts.memory_bytes` where one of "
+                "these is the reason, else land the item again without damage"
+            ) from error
+
+    def _span(self, part: Part) -> Span:
+        facts = self.facts(part) or UnitFacts()
+        return Span(
+            digest=part["digest"],
+            parent_digest=part["parent_digest"],
+            start_us=part["start_us"],
+            end_us=part["end_us"],
+            start_frame=facts.start_frame,
+            end_frame=facts.end_frame,
+        )
+
+    @contextmanager
+    def _local(self, digest: str) -> Iterator[Callable[[], Path]]:
+        """A function that gives a blob as a local file, fetched when it is first called."""
+        with ExitStack() as stack:
+            lock, found = threading.Lock(), list[Path]()
+
+            def path() -> Path:
+                with lock:
+                    if not found:
+                        found.append(stack.enter_context(self.store.local(digest)))
+                    return found[0]
+
+            yield path
+
+    def _add_blob(self, tar: TarWriter, name: str, digest: str) -> Member:
+        size_bytes = self.store.size(digest)
+        if size_bytes < PACKED_BELOW_BYTES:
+            return tar.add(name, self.store.read(digest))
+        with self.store.open(digest) as stream:
+            return tar.add_stream(name, size_bytes, stream, digest=digest)
+
+
+def _add_cut(tar: TarWriter, name: str, cut: Cut) -> Member:
+    with cut.path.open("rb") as stream:
+        return tar.add_stream(name, cut.size_bytes, stream, digest=cut.sha256)

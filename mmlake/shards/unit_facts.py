@@ -1,0 +1,44 @@
+"""What a sample says of a film, a recording or a span of one: its sound, keyframes and words, on its own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitFacts:
+    """The facts of one unit. All times are seconds from its beginning."""
+
+    audio_digest: str | None = None  # mono 16 kHz FLAC of the whole item
+    duration_s: float | None = None
+    start_frame: int | None = None  # spans of films: their frames in the item
+    end_frame: int | None = None
+    keyframes: Sequence[Mapping[str, Any]] = field(default_factory=list)  # time_s, digest of a JPEG
+    words: Sequence[Mapping[str, Any]] = field(default_factory=list)  # word, start_s, end_s, score
+    cues: Sequence[Mapping[str, Any]] = field(default_factory=list)  # text, start_s, end_s, score
+    transcript: str | None = None
+    transcript_match: float | None = None  # confidence that the item's sound says its transcript, 0..1
+
+    @property
+    def said(self) -> str:
+        """What is said in the unit: its cues, else its words."""
+        return self.transcript or " ".join(str(word["word"]) for word in self.words)
+
+
+class Held(NamedTuple):
+    """What a unit has, without what it is."""
+
+    sound: bool = False
+    keyframes: bool = False
+
+
+class Tracks(Protocol):
+    """Where facts are found by the digest of a unit."""
+
+    def held(self, digest: str) -> Held:
+        """What the unit has; nothing where it is not known."""
+
+    def facts(self, digest: str) -> UnitFacts:
+        """The unit's facts; empty ones where it is not known."""

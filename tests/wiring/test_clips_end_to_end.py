@@ -1,0 +1,140 @@
+"""From a landing zone with a film and a recording that are cut, to the batch of a training loop."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+import soundfile
+from torch.utils.data import DataLoader
+
+from mmlake import pipeline
+from mmlake.lake import Lake
+from mmlake.loader import ShardDataset, read_tracks
+from mmlake.publish import VERSION_STEPS, run_version_step, update_catalog, update_samples
+from mmlake.settings import Settings
+from mmlake.shards import verify_shards
+from tests.cuts.counted_films import counted_film, number_of
+
+NUM_FRAMES, RATE_HZ = 500, 44_100
+CUT_SOON = {"units": {"whole_up_to_s": 6.0, "min_span_s": 2.0, "target_span_s": 4.0, "max_span_s": 8.0}}
+LINES = ["The fox sits in the snow.", "It waits for a mouse.", "Then it jumps high.", "The mouse has gone home."]
+
+
+def srt() -> str:
+    """A line each five seconds."""
+    blocks = [
+        f"{number + 1}\n00:00:{5 * number + 1:02d},000 --> 00:00:{5 * number + 4:02d},000\n{line}\n"
+        for number, line in enumerate(LINES)
+    ]
+    return "\n".join(blocks)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> Iterator[Lake]:
+    base = tmp_path_factory.mktemp("clips")
+    for name in ("films", "talks"):
+        (base / "in" / name).mkdir(parents=True)
+    counted_film(base / "in" / "films" / "fox.mp4", NUM_FRAMES)
+    (base / "in" / "films" / "fox.srt").write_text(srt())
+    soundfile.write(base / "in" / "talks" / "talk.flac", recording(), RATE_HZ, subtype="PCM_16")
+    with Lake(base / "lake", landing=base / "in", settings=Settings.of(CUT_SOON)) as lake:
+        pipeline.refresh(lake)
+        pipeline.run_tables(lake)
+        update_samples(lake)
+        update_catalog(lake)
+        for step in ("manifest", "training_shards"):
+            run_version_step(VERSION_STEPS[step], lake, "everything-v001")
+        yield lake
+
+
+def recording() -> np.ndarray:
+    """Sixteen seconds of two channels: a tone that swells and fades twice a second."""
+    times_s = np.arange(16 * RATE_HZ) / RATE_HZ
+    tone = np.sin(2 * np.pi * 330 * times_s) * (0.5 + 0.45 * np.sin(2 * np.pi * 2 * times_s))
+    noise = np.random.default_rng(7).normal(0, 0.01, (len(times_s), 2))
+    return (np.clip(tone[:, None] * 0.5 + noise, -1, 1) * 32767).astype(np.int16)
+
+
+@pytest.fixture(scope="module")
+def samples(lake) -> list[dict[str, Any]]:
+    dataset = ShardDataset(shards_of(lake), shuffle=False, decode="auto", batch_size=4)
+    batches = list(DataLoader(dataset, batch_size=4, num_workers=2, collate_fn=list))
+    return [sample for batch in batches for sample in batch]
+
+
+def shards_of(lake: Lake) -> Path:
+    return lake.shards_dir / lake.versions.resolve("everything-v001")
+
+
+def of(samples: list[dict[str, Any]], modality: str) -> list[dict[str, Any]]:
+    """The samples in order of their spans."""
+    found = [sample for sample in samples if sample["json"]["modality"] == modality]
+    return sorted(found, key=lambda sample: sample["json"]["span"]["start_s"])
+
+
+def test_the_clips_hold_every_frame_of_the_film_once(samples) -> None:
+    clips = of(samples, "video")
+    assert len(clips) > 2
+    held: list[int] = []
+    for clip in clips:
+        with av.open(io.BytesIO(clip["mp4"])) as film:
+            numbers = [number_of(frame.to_ndarray(format="gray")) for frame in film.decode(video=0)]
+        span = clip["json"]["span"]
+        assert (len(numbers), span["is_exact"]) == (span["num_frames"], True)
+        assert numbers[0] == round(span["start_s"] * 25)
+        held += numbers
+    assert held == list(range(NUM_FRAMES))
+
+
+def test_sounds_keyframes_and_words_are_those_of_each_clip(samples) -> None:
+    clips = of(samples, "video")
+    for clip in clips:
+        facts = clip["json"]
+        length_s = facts["span"]["end_s"] - facts["span"]["start_s"]
+        assert len(clip["sound.flac"]) == pytest.approx(length_s * 16_000, abs=1)
+        assert len(clip["keyframes.mjpeg"]) == len(facts["keyframes"]) > 0
+        times_s = [one["time_s"] for one in facts["keyframes"]]
+        times_s += [word[name] for word in [*facts["words"], *facts["cues"]] for name in ("start_s", "end_s")]
+        assert all(0 <= time_s <= length_s + 1e-6 for time_s in times_s)
+    said = [cue["text"] for clip in clips for cue in clip["json"]["cues"]]
+    assert said == LINES
+    assert " ".join(clip["transcript.txt"] for clip in clips if clip["transcript.txt"]) == " ".join(LINES)
+
+
+def test_the_segments_are_the_recordings_own_samples(lake, samples) -> None:
+    raw = ShardDataset(shards_of(lake), shuffle=False, modality="audio")
+    files = {sample["__key__"]: sample["flac"] for sample in raw}
+    segments = of(samples, "audio")
+    assert len(segments) > 1
+    parts = [soundfile.read(io.BytesIO(files[one["__key__"]]), dtype="int16")[0] for one in segments]
+    np.testing.assert_array_equal(np.concatenate(parts), recording())
+    assert all(one["flac"].dtype == np.float32 and one["flac"].ndim == 1 for one in segments)
+
+
+def test_the_shards_verify_and_another_run_cuts_nothing(lake) -> None:
+    assert verify_shards(shards_of(lake)) == []
+    before = {path: path.stat().st_mtime_ns for path in lake.cuts.directory.rglob("*.mp4")}
+    run_version_step(VERSION_STEPS["training_shards"], lake, "everything-v001")
+    assert {path: path.stat().st_mtime_ns for path in lake.cuts.directory.rglob("*.mp4")} == before
+
+
+def test_the_command_writes_the_clips_as_lines_that_the_loader_reads(lake, samples, tmp_path) -> None:
+    command = [sys.executable, "-c", "from mmlake_assets.console import entry; entry()", "tracks", "everything"]
+    subprocess.run(
+        [*command, "--lake", str(lake.root), "--out", str(tmp_path / "x.jsonl"), "--json"],
+        check=True,
+        capture_output=True,
+    )
+    lines = {line.sample: line for line in read_tracks(tmp_path / "x.jsonl")}
+    assert lines.keys() == {sample["__key__"] for sample in samples}
+    for sample in samples:
+        line = lines[sample["__key__"]]
+        assert (line.words, line.cues) == (sample["json"]["words"], sample["json"]["cues"])
