@@ -113,6 +113,12 @@ def test_a_silence_of_more_than_3_s_is_a_gap_and_keeps_a_margin_at_both_sides(st
         np.testing.assert_allclose(borders_s(rows), [20.2, 20 + pause_s - 0.2], atol=0.03)
 
 
+@pytest.mark.parametrize(("contrast_db", "gaps"), [(16, []), (40, ["silence"])])
+def test_noise_that_sinks_a_little_is_no_gap(store, contrast_db, gaps):
+    sound = bursts((0, 20), (30, 50), until_s=50, level_db=-15, noise_db=-15 - contrast_db)
+    assert [row["gap"] for row in units(track(store, sound), store) if row["gap"]] == gaps
+
+
 def test_silence_at_the_ends_is_a_gap_up_to_the_ends(store):
     rows = units(track(store, bursts((10, 30), until_s=45)), store)
     assert [row["gap"] for row in rows] == ["silence", None, "silence"]
