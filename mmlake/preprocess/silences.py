@@ -23,6 +23,7 @@ _DIGITAL_SILENCE_DB = -92.0  # the last bit of 16 now and then: muted sound says
 _SMOOTH_HOPS = 3  # one period of the lowest voice is longer than a hop
 _FLOOR_PERCENTILE, _LOUD_PERCENTILE = 1, 95  # a hasty reader pauses for a fiftieth of the time
 _ACTIVE_DB = 6.0  # above the noise: what the loud level is taken from, so that an hour of silence does not hide a word
+_NOISE_RANGE = 0.3  # of the way from the noise to the loud parts: how far the noise of a room with people in it swings
 _MIN_CLEAR_DB = 15.0  # from where silence begins to the loud parts; rain and traffic swing by less
 _MIN_CONTRAST_DB = 10.0  # between noise and loud parts; steady noise, and tones, have no pauses
 _SILENT_DBFS = -70.0  # a recording that is never louder is silence all along
@@ -96,7 +97,8 @@ def levels_of(power_H: np.ndarray, end_us: int, *, settings: UnitSettings) -> Le
     loud = float(np.percentile(active, _LOUD_PERCENTILE)) if len(active) else floor
     if loud < _SILENT_DBFS:
         return Levels(level_H, np.ones(len(level_H), bool), np.zeros(len(level_H), np.float32), end_us)
-    bound = max(floor + settings.silence_above_noise_db, loud - settings.silence_below_loud_db)
+    above = max(settings.silence_above_noise_db, _NOISE_RANGE * (loud - floor))
+    bound = max(floor + above, loud - settings.silence_below_loud_db)
     bound = min(bound, max((floor + loud) / 2, loud - settings.silence_below_loud_db))
     loudness_H = np.clip((level_H - bound) / max(loud - bound, 1.0), 0.0, 1.0)
     is_silent_H = level_H <= _DIGITAL_SILENCE_DB
