@@ -54,8 +54,8 @@ def reading(first: int, *, snr_db: float | None) -> Reading:
     texts = [SENTENCES[at] for at in rng.permutation(len(SENTENCES))[:40]]
     parts, words, ends, at_s = [], [], [], 0.0
     for text, one in zip(texts, synthesized(texts, first), strict=True):
-        heard = np.flatnonzero(np.abs(one.samples) > 0.003)
-        first_at, last_at = heard[0], heard[-1] + 1
+        loud = np.flatnonzero(np.abs(one.samples) > 0.003)
+        first_at, last_at = loud[0], loud[-1] + 1
         starts = [start - first_at / RATE_HZ + at_s for start in one.starts_s]
         stop = at_s + (last_at - first_at) / RATE_HZ
         spoken = text.split()[: len(starts)]

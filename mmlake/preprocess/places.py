@@ -38,7 +38,7 @@ class Spoken:
     """What is said, as far as known."""
 
     words: Utterances = NONE
-    lines: Utterances = NONE  # of subtitles; looked at where there are no words
+    lines: Utterances = NONE  # of subtitles; used where there are no words
 
 
 def recording_places(levels: Levels, spoken: Spoken) -> Places:

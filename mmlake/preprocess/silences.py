@@ -49,14 +49,14 @@ class Levels:
         return self.runs_us() if self.is_clear else self._runs_us(self.level_H <= _DIGITAL_SILENCE_DB)
 
     def _runs_us(self, is_silent_H: np.ndarray) -> np.ndarray:
-        heard_us = len(is_silent_H) * HOP_US
+        sound_us = len(is_silent_H) * HOP_US
         edges = np.flatnonzero(np.diff(np.concatenate([[False], is_silent_H, [False]]).astype(np.int8)))
         runs_us = edges.reshape(-1, 2).astype(np.int64) * HOP_US
-        if heard_us < self.end_us:
-            if len(runs_us) and runs_us[-1, 1] == heard_us:
+        if sound_us < self.end_us:
+            if len(runs_us) and runs_us[-1, 1] == sound_us:
                 runs_us[-1, 1] = self.end_us
             else:
-                runs_us = np.concatenate([runs_us, [[heard_us, self.end_us]]])
+                runs_us = np.concatenate([runs_us, [[sound_us, self.end_us]]])
         return runs_us
 
 
@@ -91,8 +91,8 @@ def levels_of(power_H: np.ndarray, end_us: int, *, settings: UnitSettings) -> Le
     kernel = np.full(_SMOOTH_HOPS, 1 / _SMOOTH_HOPS)
     smooth_H = np.convolve(np.pad(power_H, _SMOOTH_HOPS // 2, "edge"), kernel, "valid")
     level_H = (10 * np.log10(np.maximum(smooth_H, 10 ** (_LOWEST_DB / 10)))).astype(np.float32)
-    heard = level_H[level_H > _DIGITAL_SILENCE_DB]
-    floor = float(np.percentile(heard, _FLOOR_PERCENTILE)) if len(heard) else _LOWEST_DB
+    audible = level_H[level_H > _DIGITAL_SILENCE_DB]
+    floor = float(np.percentile(audible, _FLOOR_PERCENTILE)) if len(audible) else _LOWEST_DB
     active = level_H[level_H > floor + _ACTIVE_DB]
     loud = float(np.percentile(active, _LOUD_PERCENTILE)) if len(active) else floor
     if loud < _SILENT_DBFS:

@@ -144,7 +144,7 @@ def test_no_border_falls_into_a_word_though_the_pauses_lie_there(store):
         assert not any(start < border < end for _, start, end in spoken)
 
 
-def test_words_of_a_doubted_alignment_are_not_looked_at(store):
+def test_words_of_a_doubted_alignment_are_not_used(store):
     sound = bursts((0, 19.8), (20.2, 40), until_s=40)
     across = words(("never", 19, 21), status="flagged", code=3201)
     assert borders_s(units(track(store, sound, transcript="x"), store, alignments=across)) == [
