@@ -19,6 +19,7 @@ from mmlake.border import IN_PROCESS
 from mmlake.errors import ContractBroken
 from mmlake.preprocess import FILM_SPLITTER, RECORDING_SPLITTER, UnitSettings, check_tiling
 from mmlake.store import BlobStore
+from mmlake.workers import WorkerPool
 
 DIGEST = "a" * 64
 
@@ -315,6 +316,22 @@ def test_a_film_with_other_frames_than_its_track_is_a_row_with_a_code(tmp_path, 
     tracks = tracks.set_column(at, "num_frames", pa.array([7], pa.int32()))
     (row,) = units(tracks, store, splitter=FILM_SPLITTER)
     assert (row["kind"], row["status"], row["error_code"]) == ("whole", "unreadable", 3302)
+
+
+def test_a_picture_that_begins_after_its_sound_is_tiled_with_all_of_its_frames(tmp_path, store):
+    times, pictures = takes(20, 16)
+    path = film(tmp_path / "a.mp4", [700 + time for time in times], pictures, sound=np.zeros(37 * 16_000))
+    tracks = film_tracks(store, path)
+    rows = units(tracks, store, splitter=FILM_SPLITTER)
+    assert rows[0]["start_frame"] == 0 and rows[-1]["end_frame"] == 360
+    starts_s = [shot["start_s"] for shot in tracks["shots"][0].as_py()]
+    assert rows[0]["end_frame"] == 200 and rows[0]["end"] / 1e6 in starts_s
+
+
+def test_worker_processes_cut_alike(tmp_path, store):
+    tracks = film_tracks(store, film(tmp_path / "a.mp4", *takes(13, 6, 15)))
+    with WorkerPool(workers=1, item_timeout_s=60.0, item_memory_bytes=2 << 30) as pool:
+        assert units(tracks, store, splitter=FILM_SPLITTER, runner=pool) == units(tracks, store, splitter=FILM_SPLITTER)
 
 
 def test_every_clip_has_a_keyframe(tmp_path, store):
