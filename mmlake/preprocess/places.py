@@ -38,7 +38,7 @@ class Spoken:
     """What is said, as far as known."""
 
     words: Utterances = NONE
-    lines: Utterances = NONE  # of subtitles; looked at where there are no words
+    lines: Utterances = NONE  # of subtitles; used where there are no words
 
 
 def recording_places(levels: Levels, spoken: Spoken) -> Places:
@@ -84,7 +84,7 @@ def border_frames(frame_us_F: np.ndarray, duration_us: int) -> np.ndarray:
 
 def silent_gaps(levels: Levels, duration_us: int, *, spoken: Spoken, settings: UnitSettings) -> list[Gap]:
     """The long silences of a recording, less their margins. A word in one ends it."""
-    silences = _without(levels.runs_us(), spoken.words)
+    silences = _without(levels.clear_runs_us(), spoken.words)
     return list(_gaps(silences, duration_us, SILENCE, longest_s=settings.max_pause_s, settings=settings))
 
 
@@ -103,7 +103,7 @@ def static_gaps(
     """
     still = _still_us(signals, duration_us, settings)
     if levels is not None:
-        still = _common(still, _without(levels.runs_us(), spoken.words))
+        still = _common(still, _without(levels.clear_runs_us(), spoken.words))
     frames_us = np.concatenate([[0], border_frames(frame_us_F, duration_us), [duration_us]])
     gaps = []
     for start_us, end_us, why in _gaps(still, duration_us, STATIC, longest_s=settings.max_static_s, settings=settings):

@@ -38,6 +38,7 @@ _OF_TRACKS = ("role", "status", "error_code", "error")
 _FAILED = 3301
 _SLACK_S = 0.1  # what an encoder adds to a clip of round length: the padding of its last frame of sound
 _PRODUCER = "borders@1"  # counts up where the same item would be cut elsewhere
+_Aligned = tuple[int | None, list[dict[str, Any]]]  # code, words
 _SIGNALS = ("time_s", "luma", "luma_std", "change")
 
 
@@ -95,7 +96,9 @@ def units(
         runner,
         partial(splitter.kernel, settings=settings),
         range(long.num_rows),
-        opened=partial(_opened, tracks=long, words=_words(alignments), store=store, reads_film=splitter.reads_film),
+        opened=partial(
+            _opened, tracks=long, words=_words(alignments, long["digest"]), store=store, reads_film=splitter.reads_film
+        ),
         code=_FAILED,
         what="the item cannot be cut to spans although it was decoded before",
         advance=advance,
@@ -114,12 +117,13 @@ def units(
     return schemas.conform(schemas.UNITS, pa.concat_tables([_whole(rest), table]))
 
 
-def _words(alignments: pa.Table | None) -> dict[str, list[tuple[int | None, list[dict[str, Any]]]]]:
-    """(code, words) of the alignments of each item; no words where the alignment was doubted or failed."""
+def _words(alignments: pa.Table | None, digests: pa.ChunkedArray) -> dict[str, list[_Aligned]]:
+    """The alignments of these items; no words where one was doubted or failed."""
     if alignments is None:
         return {}
-    found: dict[str, list[tuple[int | None, list[dict[str, Any]]]]] = {}
-    for row in alignments.select(["digest", "status", "error_code", "words"]).to_pylist():
+    found: dict[str, list[_Aligned]] = {}
+    alignments = alignments.select(["digest", "status", "error_code", "words"])
+    for row in alignments.filter(pc.is_in(alignments["digest"], value_set=digests.combine_chunks())).to_pylist():
         words = row["words"] if row["status"] == "ok" else []
         found.setdefault(row["digest"], []).append((row["error_code"], words))
     return found
@@ -130,7 +134,7 @@ def _opened(
     at: int,
     *,
     tracks: pa.Table,
-    words: Mapping[str, list[tuple[int | None, list[dict[str, Any]]]]],
+    words: Mapping[str, list[_Aligned]],
     store: Blobs,
     reads_film: bool,
 ) -> Iterator[LongItem]:
@@ -152,9 +156,7 @@ def _opened(
         )
 
 
-def _spoken(
-    track: Mapping[str, pa.Scalar], aligned: Sequence[tuple[int | None, list[dict[str, Any]]]], duration_us: int
-) -> Spoken:
+def _spoken(track: Mapping[str, pa.Scalar], aligned: Sequence[_Aligned], duration_us: int) -> Spoken:
     """Words where the transcript was laid on its sound; the lines of subtitles unless the sound says something else."""
     words = [word for _, found in aligned for word in found]
     if words:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import imageio_ffmpeg
 import numpy as np
 import pytest
 from films import film, flashes, shown_us
@@ -32,6 +31,7 @@ def times_us(path: Path) -> np.ndarray:
 
 
 def ffmpeg(*arguments: str | Path) -> None:
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
     subprocess.run([imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *map(str, arguments)], check=True)
 
 

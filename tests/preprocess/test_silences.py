@@ -59,7 +59,7 @@ def test_digital_silence_and_the_last_bit_are_silent_all_along(tmp_path):
         np.testing.assert_allclose(runs_s(tmp_path, samples), [(0, 1)])
 
 
-def test_one_word_in_ten_minutes_of_room_noise_is_heard(tmp_path):
+def test_one_word_in_ten_minutes_of_room_noise_is_found(tmp_path):
     found = runs_s(tmp_path, bursts((300, 300.5), until_s=600, level_db=-20, noise_db=-60))
     np.testing.assert_allclose(found, [(0, 300), (300.5, 600)], atol=0.021)
 

@@ -19,6 +19,7 @@ from mmlake.border import IN_PROCESS
 from mmlake.errors import ContractBroken
 from mmlake.preprocess import FILM_SPLITTER, RECORDING_SPLITTER, UnitSettings, check_tiling
 from mmlake.store import BlobStore
+from mmlake.workers import WorkerPool
 
 DIGEST = "a" * 64
 
@@ -113,6 +114,12 @@ def test_a_silence_of_more_than_3_s_is_a_gap_and_keeps_a_margin_at_both_sides(st
         np.testing.assert_allclose(borders_s(rows), [20.2, 20 + pause_s - 0.2], atol=0.03)
 
 
+@pytest.mark.parametrize(("contrast_db", "gaps"), [(16, []), (40, ["silence"])])
+def test_noise_that_sinks_a_little_is_no_gap(store, contrast_db, gaps):
+    sound = bursts((0, 20), (30, 50), until_s=50, level_db=-15, noise_db=-15 - contrast_db)
+    assert [row["gap"] for row in units(track(store, sound), store) if row["gap"]] == gaps
+
+
 def test_silence_at_the_ends_is_a_gap_up_to_the_ends(store):
     rows = units(track(store, bursts((10, 30), until_s=45)), store)
     assert [row["gap"] for row in rows] == ["silence", None, "silence"]
@@ -138,7 +145,7 @@ def test_no_border_falls_into_a_word_though_the_pauses_lie_there(store):
         assert not any(start < border < end for _, start, end in spoken)
 
 
-def test_words_of_a_doubted_alignment_are_not_looked_at(store):
+def test_words_of_a_doubted_alignment_are_not_used(store):
     sound = bursts((0, 19.8), (20.2, 40), until_s=40)
     across = words(("never", 19, 21), status="flagged", code=3201)
     assert borders_s(units(track(store, sound, transcript="x"), store, alignments=across)) == [
@@ -309,6 +316,22 @@ def test_a_film_with_other_frames_than_its_track_is_a_row_with_a_code(tmp_path, 
     tracks = tracks.set_column(at, "num_frames", pa.array([7], pa.int32()))
     (row,) = units(tracks, store, splitter=FILM_SPLITTER)
     assert (row["kind"], row["status"], row["error_code"]) == ("whole", "unreadable", 3302)
+
+
+def test_a_picture_that_begins_after_its_sound_is_tiled_with_all_of_its_frames(tmp_path, store):
+    times, pictures = takes(20, 16)
+    path = film(tmp_path / "a.mp4", [700 + time for time in times], pictures, sound=np.zeros(37 * 16_000))
+    tracks = film_tracks(store, path)
+    rows = units(tracks, store, splitter=FILM_SPLITTER)
+    assert rows[0]["start_frame"] == 0 and rows[-1]["end_frame"] == 360
+    starts_s = [shot["start_s"] for shot in tracks["shots"][0].as_py()]
+    assert rows[0]["end_frame"] == 200 and rows[0]["end"] / 1e6 in starts_s
+
+
+def test_worker_processes_cut_alike(tmp_path, store):
+    tracks = film_tracks(store, film(tmp_path / "a.mp4", *takes(13, 6, 15)))
+    with WorkerPool(workers=1, item_timeout_s=60.0, item_memory_bytes=2 << 30) as pool:
+        assert units(tracks, store, splitter=FILM_SPLITTER, runner=pool) == units(tracks, store, splitter=FILM_SPLITTER)
 
 
 def test_every_clip_has_a_keyframe(tmp_path, store):
