@@ -228,7 +228,7 @@ def planted(directory: Path, num_clips: int) -> None:
                     if parent == name
                 ]
                 overlap_s, length_s, _ = max(overlaps)
-                is_found = any(frozenset((digest, unit)) in near for _, _, unit in overlaps)
+                is_found = any(frozenset((digest, unit)) in near for seconds, _, unit in overlaps if seconds > 0)
                 found.append((modality, overlap_s / (end_s - start_s), (end_s - start_s) / length_s, is_found))
     _report(found)
 
