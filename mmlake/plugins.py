@@ -27,6 +27,7 @@ from mmlake.quality.measurement import Measures, Score, Subject, Track, own_blob
 from mmlake.records import SourceRef
 from mmlake.sources import Connector, Content, RawItem
 from mmlake.sources.raw_items import Reading
+from mmlake.spans import Sound, Span
 from mmlake.store import Blobs
 
 # what rows are made of, for plugins to import from here: where it stands inside may change
@@ -52,7 +53,9 @@ __all__ = [
     "Rule",
     "Score",
     "Scorer",
+    "Sound",
     "SourceRef",
+    "Span",
     "Subject",
     "Tier",
     "Track",
