@@ -13,6 +13,7 @@ from rich.table import Table
 from mmlake.drawing import table
 from mmlake.lake import Lake
 from mmlake.loader import ShardStream
+from mmlake.records import LEADING_ROLES
 from mmlake.tables import Slot
 from mmlake.truth_spans import FORCED, GAP, PAUSE, SENTENCE, SHOT, Planted, Stretch, check_cuts, unsaid
 
@@ -198,9 +199,10 @@ def _in_batches(lake: Lake, version: str) -> dict[str, list[Word]]:
     found: dict[str, list[Word]] = {}
     try:
         for sample in stream:
-            for part in sample["json"]["parts"]:
-                if part["text"] is not None or sample.get(part["member"]):
-                    words = part.get("words") or ()
+            facts = sample["json"]
+            for part in facts["parts"]:
+                if part["role"] in LEADING_ROLES and sample.get(part["member"]):
+                    words = facts.get("words") or ()  # of interleaved samples nothing long was planted
                     found[part["digest"]] = [(word["word"], word["start_s"], word["end_s"]) for word in words]
     finally:
         stream.close()
