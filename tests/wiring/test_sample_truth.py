@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mmlake import pipeline, publish, sample
@@ -60,8 +61,9 @@ def units_of(lake: Lake, modality: str, digest: str) -> list[str]:
 def bound_samples(lake: Lake) -> list[dict]:
     """The samples of all shards, those that something cut leads as one for each of its units."""
     units = pa.concat_tables([lake.tables.concat("units", modality) for modality in MODALITIES])
+    spans = units.filter(pc.not_equal(units["kind"], "whole"))
     samples = pa.concat_tables([table for _, table in publish.scan_samples(lake)])
-    return bind_units(samples, units).to_pylist()
+    return bind_units(samples, spans).to_pylist()
 
 
 def per_decoded(lake, modality) -> set[str]:
