@@ -13,8 +13,21 @@ from rich.table import Table
 from mmlake.drawing import table
 from mmlake.lake import Lake
 from mmlake.loader import ShardStream
+from mmlake.records import LEADING_ROLES
 from mmlake.tables import Slot
-from mmlake.truth_spans import FORCED, GAP, PAUSE, SENTENCE, SHOT, Planted, Stretch, check_cuts, unsaid
+from mmlake.truth_spans import (
+    FORCED,
+    GAP,
+    PAUSE,
+    SENTENCE,
+    SENTENCE_S,
+    SHOT,
+    Planted,
+    Stretch,
+    check_cuts,
+    is_in_time,
+    said_at,
+)
 
 if TYPE_CHECKING:
     from mmlake.preprocess.settings import UnitSettings
@@ -38,6 +51,7 @@ class LongTruth:
     gap_s: float = 0.0
     num_sentences: int = 0  # that should arrive with their words; 0 where the voice says none
     num_said: int = 0  # whose words came in a batch, at their times
+    num_exact: int = 0  # of these, beginning within SENTENCE_S
     num_excluded: int = 0  # in units that the version leaves out
     wrong: list[str] = field(default_factory=list)
 
@@ -71,7 +85,7 @@ class UnitTruth:
             borders = ", ".join(str(one.borders.get(kind, 0)) for kind in (SHOT, PAUSE, SENTENCE, GAP, FORCED))
             fates = " + ".join(f"{value:.1f}" for value in (one.batch_s, sum(one.excluded_s.values()), one.gap_s))
             left_out = f", {one.num_excluded} excluded" if one.num_excluded else ""
-            said = f"{one.num_said} of {one.num_sentences}{left_out}"
+            said = f"{one.num_said} of {one.num_sentences} ({one.num_exact} to {SENTENCE_S} s){left_out}"
             is_met = "NOT MET" if one.wrong else "met"
             rows.append([one.name, one.num_units, borders, f"{fates} of {one.duration_s:.1f}", said, is_met])
             causes = [f"{cause}: {length_s:.1f} s" for cause, length_s in sorted(one.excluded_s.items())]
@@ -184,12 +198,19 @@ def _follow_sentences(
     ]
     for sentence in sentences:
         holding = [part for part in stretches if part.start_s < sentence.end_s and part.end_s > sentence.start_s]
-        if (wrong := unsaid(sentence, words)) is None:
+        said_s = said_at(sentence, words)
+        if said_s is not None and is_in_time(sentence, said_s):
             one.num_said += 1
+            one.num_exact += abs(said_s[0] - sentence.start_s) <= SENTENCE_S
         elif any(part.digest not in given and part.gap is None for part in holding):
             one.num_excluded += 1
+        elif said_s is None:
+            one.wrong.append(f'not all words of "{sentence.text}" are there')
         else:
-            one.wrong.append(wrong)
+            where = f"from {sentence.start_s:.2f} to {sentence.end_s:.2f} s"
+            one.wrong.append(
+                f'"{sentence.text}" is said {where}, its words are at {said_s[0]:.2f} to {said_s[1]:.2f} s'
+            )
 
 
 def _in_batches(lake: Lake, version: str) -> dict[str, list[Word]]:
@@ -198,9 +219,10 @@ def _in_batches(lake: Lake, version: str) -> dict[str, list[Word]]:
     found: dict[str, list[Word]] = {}
     try:
         for sample in stream:
-            for part in sample["json"]["parts"]:
-                if part["text"] is not None or sample.get(part["member"]):
-                    words = part.get("words") or ()
+            facts = sample["json"]
+            for part in facts["parts"]:
+                if part["role"] in LEADING_ROLES and sample.get(part["member"]):
+                    words = facts.get("words") or ()  # of interleaved samples nothing long was planted
                     found[part["digest"]] = [(word["word"], word["start_s"], word["end_s"]) for word in words]
     finally:
         stream.close()

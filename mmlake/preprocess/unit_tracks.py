@@ -97,7 +97,7 @@ def _of_span(row: Mapping[str, pa.Scalar]) -> dict[str, Any]:
     length_s, whole_s = end_s - start_s, row["duration_s"].as_py()
     shots = row["shots"].as_py()
     first = next((at for at, shot in enumerate(shots) if shot["end_s"] > start_s), 0)
-    cues = _cues(row["cues"].as_py(), start_s, end_s)
+    cues = _cues(row["cues"].as_py(), start_s, end_s, whole_s=whole_s)
     frames = [row[name].as_py() for name in ("start_frame", "end_frame")]
     return {
         "size_bytes": round(row["size_bytes"].as_py() * min(1.0, length_s / whole_s)) if whole_s else 0,
@@ -138,10 +138,11 @@ def _signals(signals: pa.StructArray, start_s: float, end_s: float) -> list[dict
     return inside
 
 
-def _cues(cues: Sequence[Mapping[str, Any]], start_s: float, end_s: float) -> list[dict[str, Any]]:
-    """The cues whose middle lies in the span: each is in one span only."""
+def _cues(cues: Sequence[Mapping[str, Any]], start_s: float, end_s: float, *, whole_s: float) -> list[dict[str, Any]]:
+    """The cues whose middle lies in the span: each is in one span only. Of a cue that runs over the end of the item
+    counts what is inside; one that lies behind the end is in none."""
     return [
         dict(cue) | {"start_s": max(cue["start_s"] - start_s, 0.0), "end_s": min(cue["end_s"], end_s) - start_s}
         for cue in cues
-        if start_s <= (cue["start_s"] + cue["end_s"]) / 2 < end_s
+        if start_s <= (cue["start_s"] + min(cue["end_s"], whole_s)) / 2 < end_s and cue["start_s"] < whole_s
     ]

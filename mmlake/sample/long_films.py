@@ -66,8 +66,8 @@ _COPIES = {1: "smaller", 3: "container", 5: "trimmed"}  # scene of the medley ->
 
 def lay_films(ledger: Ledger, settings: SampleSettings, gallery: Gallery) -> None:
     """Writes landing/video/films and landing/video/excerpts, and enters their truth."""
-    ledger.directory(FILMS, "town-cinema", "CC-BY-4.0", 60)
-    ledger.directory(EXCERPTS, "clip-board", "CC-BY-4.0", 20)
+    ledger.directory(FILMS, "town-cinema", "CC-BY-4.0", 15)  # originals before copies
+    ledger.directory(EXCERPTS, "clip-board", "CC-BY-4.0", 85)
     is_small = settings.scale < 0.5
     walk = _Film.of(_CORE if is_small else (*_CORE, *_REST), "walk", 0, settings, gallery)
     walk.land(ledger, "walk", "srt")

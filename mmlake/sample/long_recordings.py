@@ -23,8 +23,8 @@ _EXCERPT = 1  # of the stretches
 
 def lay_readings(ledger: Ledger, settings: SampleSettings) -> None:
     """Writes landing/audio/readings and landing/audio/excerpts, and enters their truth."""
-    ledger.directory(READINGS, "long-evenings", "CC-BY-4.0", 60)
-    ledger.directory(EXCERPTS, "sound-board", "CC-BY-4.0", 20)
+    ledger.directory(READINGS, "long-evenings", "CC-BY-4.0", 15)
+    ledger.directory(EXCERPTS, "sound-board", "CC-BY-4.0", 85)
     script = Script.of_voice(2, first=_FIRST_LINES, num_lines=120, seed=settings.seed)
     end_s, spoken, rests = 0.4, [], []
     for room_s, pauses_s, silence_s in (*_CORE, *_REST) if settings.scale >= 0.5 else _CORE:

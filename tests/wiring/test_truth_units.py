@@ -9,7 +9,7 @@ import pytest
 
 from mmlake.preprocess.settings import UnitSettings
 from mmlake.sample import LongItem, Sentence
-from mmlake.truth_spans import Cuts, Planted, Stretch, check_cuts, unsaid
+from mmlake.truth_spans import Cuts, Planted, Stretch, check_cuts
 from mmlake.truth_units import LongTruth, UnitTruth, excerpt_pairs, follow
 
 # A film of 90 s: shots at 20, 40 and 66 s, black and silent from 40 to 46 s, and a sentence that runs over the cut at
@@ -154,8 +154,15 @@ def test_words_on_the_clock_of_the_item_are_wrong_in_a_unit() -> None:
 
 @pytest.mark.parametrize(("shift_s", "is_right"), [(0.14, True), (0.16, False), (-0.14, True), (-0.16, False)])
 def test_words_are_where_they_are_said(shift_s, is_right) -> None:
-    words = [(word, 17 + start_s + shift_s, 17 + end_s + shift_s) for word, start_s, end_s in SAID["b"]]
-    assert (unsaid(SENTENCES[1], words) is None) is is_right
+    words = [(word, start_s + shift_s, end_s + shift_s) for word, start_s, end_s in SAID["b"]]
+    one = followed(given=SAID | {"b": words})
+    assert ((one.num_said == 4), not one.wrong) == (is_right, is_right)
+
+
+@pytest.mark.parametrize(("start_s", "counts"), [(0.9, (4, 4)), (0.4, (4, 3)), (0.2, (3, 3))])
+def test_a_first_word_may_begin_in_the_pause_before_it_and_is_counted(start_s, counts) -> None:
+    one = followed(given=SAID | {"b": [("Snow", start_s, 1.5), *SAID["b"][1:]]})
+    assert (one.num_said, one.num_exact) == counts
 
 
 def test_a_sentence_whose_words_two_units_hold_is_whole() -> None:
