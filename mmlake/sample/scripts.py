@@ -68,7 +68,7 @@ class Script:
         return samples
 
     def pauses_s(self, duration_s: float) -> tuple[tuple[float, float], ...]:
-        """Where nobody speaks for MIN_PAUSE_S or more, the beginning and the end included."""
+        """Where there is no speech for MIN_PAUSE_S or more, the beginning and the end included."""
         borders = [0.0, *(time for one in self.sentences for time in (one.start_s, one.end_s)), round(duration_s, 3)]
         return tuple(
             (start, end) for start, end in zip(borders[::2], borders[1::2], strict=True) if end - start >= MIN_PAUSE_S

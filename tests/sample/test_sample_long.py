@@ -154,12 +154,12 @@ def test_subtitles_next_to_long_items_are_their_sentences(small):
     _, truth = small
     for digest in truth.long_items:
         path, item = media(small, digest)
-        (beside,) = [
+        (subtitles,) = [
             path.with_name(other.member)
             for other in truth.items
             if other.shard == item.shard and other.modality == "text" and Path(other.member).stem == path.stem
         ]
-        cues = [(cue.text, round(cue.start_s, 3), round(cue.end_s, 3)) for cue in parse_cues(beside.read_text())]
+        cues = [(cue.text, round(cue.start_s, 3), round(cue.end_s, 3)) for cue in parse_cues(subtitles.read_text())]
         assert cues == [(one.text, one.start_s, one.end_s) for one in truth.sentences[digest]]
 
 
@@ -190,15 +190,15 @@ def test_the_excerpt_of_the_recording_sounds_like_its_stretch(small):
 
     (one,) = [one for one in small[1].excerpts if one.modality == "audio"]
     path, item = media(small, one.digest)
-    heard, _ = soundfile.read(io.BytesIO(path.read_bytes()), dtype="float32")
+    copy, _ = soundfile.read(io.BytesIO(path.read_bytes()), dtype="float32")
     whole, _ = soundfile.read(str(media(small, one.parent)[0]), dtype="float32")
     stretch = whole[round(one.start_s * RATE_HZ) : round(one.end_s * RATE_HZ)]
     assert item.member.endswith(".mp3")
-    assert abs(len(heard) - len(stretch)) < RATE_HZ // 10
+    assert abs(len(copy) - len(stretch)) < RATE_HZ // 10
     window = RATE_HZ // 10
-    count = min(len(heard), len(stretch)) // window
+    count = min(len(copy), len(stretch)) // window
     levels = [
-        np.sqrt((samples[: count * window].reshape(count, window) ** 2).mean(axis=1)) for samples in (heard, stretch)
+        np.sqrt((samples[: count * window].reshape(count, window) ** 2).mean(axis=1)) for samples in (copy, stretch)
     ]
     assert np.corrcoef(levels)[0, 1] > 0.9
 

@@ -61,7 +61,7 @@ def units_of(lake: Lake, modality: str, digest: str) -> list[str]:
 def bound_samples(lake: Lake) -> list[dict]:
     """The samples of all shards, those that something cut leads as one for each of its units."""
     units = pa.concat_tables([lake.tables.concat("units", modality) for modality in MODALITIES])
-    spans = units.filter(pc.not_equal(units["kind"], "whole"))
+    spans = units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array(["whole", "gap"]))))
     samples = pa.concat_tables([table for _, table in publish.scan_samples(lake)])
     return bind_units(samples, spans).to_pylist()
 
