@@ -4,7 +4,6 @@ store."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,24 +17,23 @@ from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
 from mmlake.publish import read_result, version_names
 from mmlake.publish.ledger import ledger as lake_ledger
-from mmlake.publish.probe_vectors import UnitSound, corpus_vectors, unit_sounds
+from mmlake.publish.probe_vectors import corpus_vectors
 from mmlake.records import ADMITTED
 from mmlake.report import (
     DuplicateCluster,
     EmbeddingMap,
-    Example,
     FlowStep,
     ModalityRows,
     ReportData,
     RuleCount,
     TierCount,
 )
+from mmlake.report_examples import Examples, spread
 from mmlake.summary import ModalitySummary, Summary, summarize
 from mmlake.versions import Manifest
 
 _EXAMPLES = 6  # per rule, and admitted items per modality
 _CLUSTERS = 8  # per tier and modality
-_MAX_MEDIA_BYTES = 800_000  # of one film or sound that goes into the page whole
 _COLUMNS = [
     "digest",
     "modality",
@@ -57,6 +55,10 @@ _COLUMNS = [
     "preview_digest",
     "keyframe_digests",
     "size_bytes",
+    "kind",
+    "parent_digest",
+    "span_start_s",
+    "span_end_s",
 ]
 
 Planted = dict[tuple[str, str], tuple[int, int]]  # (tier, modality) -> duplicates planted, of these found
@@ -93,7 +95,7 @@ def _newest(lake: Lake) -> str:
 def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> ReportData:
     """Everything that the report shows."""
     rows = lake.catalog.read(_COLUMNS).to_pylist()
-    made, sounds = lake.versions.read(version), unit_sounds(lake)
+    made, examples = lake.versions.read(version), Examples.of(lake)
     held = set(lake.versions.items(version).column("digest").to_pylist())
     data = ReportData(title=f"mmlake {version}", subtitle=made.recipe.description, version=made.id)
     data.samples_in_version = made.num_samples
@@ -103,23 +105,23 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     data.rows = [_headline(one, rows, held) for one in summary.modalities]
     data.flows = {one.modality: _flow(one, rows, held) for one in summary.modalities if one.num_rows}
     data.rules = [
-        _rule(lake, sounds, one.modality, rule=rule, count=count, rows=rows)
+        _rule(lake, examples, one.modality, rule=rule, count=count, rows=rows)
         for one in summary.modalities
         for rule, count in one.rules.items()
     ]
     data.tiers = [_tier(one, tier, planted) for one in summary.modalities for tier in one.duplicates]
     data.clusters = [
-        cluster for modality in lake.parts.modalities for cluster in _clusters(lake, sounds, modality, rows)
+        cluster for modality in lake.parts.modalities for cluster in _clusters(lake, examples, modality, rows)
     ]
     data.samples = [
-        example(lake, sounds, row)
+        examples.example(row)
         for modality in lake.parts.modalities
-        for row in _spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
+        for row in spread([row for row in rows if row["modality"] == modality and row["digest"] in held], _EXAMPLES)
     ]
     data.maps = [
         found
         for modality in lake.parts.modalities
-        if (found := _map(lake, made, modality, held=held, rows=rows, sounds=sounds)) is not None
+        if (found := _map(lake, made, modality, held=held, rows=rows, examples=examples)) is not None
     ]
     _add_results(lake, version, data)
     ledger = lake_ledger(lake)
@@ -141,45 +143,6 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
     }
     data.notes = _notes(lake)
     return data
-
-
-def example(lake: Lake, sounds: Mapping[str, UnitSound], row: dict[str, Any]) -> Example:
-    """The item with something to see or play, where its bytes allow it."""
-    made = Example(
-        digest=row["digest"],
-        modality=row["modality"],
-        title=(row["sample_ids"] or [""])[0],
-        status=row["status"],
-        reason=row["reason"] or "",
-        text=(row["text"] or "")[:600],
-        duration_s=row["duration_s"],
-    )
-    made.tier, made.score, made.survivor = row["tier"] or "", row["score"], bool(row["is_survivor"])
-    if row["status"] == "unreadable":
-        return made
-    try:
-        if row["modality"] == "image":
-            made.image = report.thumbnail(lake.store.read(row["digest"]))
-        elif row["modality"] == "video":
-            made.keyframes = [
-                small
-                for digest in _spread(row["keyframe_digests"] or [], 6)
-                if (small := report.thumbnail(lake.store.read(digest), max_side_px=120)) is not None
-            ]
-            made.video = _whole(lake, row)
-        elif row["modality"] == "audio":
-            made.audio, made.peaks = _whole(lake, row), _peaks(lake, sounds.get(row["digest"]))
-    except MmlakeError as error:
-        made.reason = made.reason or str(error)
-    return made
-
-
-def _whole(lake: Lake, row: dict[str, Any]) -> bytes | None:
-    return lake.store.read(row["digest"]) if row["size_bytes"] <= _MAX_MEDIA_BYTES else None
-
-
-def _peaks(lake: Lake, sound: UnitSound | None) -> list[float]:
-    return [] if sound is None else report.waveform_peaks(sound.samples(lake))
 
 
 def _headline(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> ModalityRows:
@@ -221,7 +184,7 @@ def _flow(one: ModalitySummary, rows: list[dict[str, Any]], held: set[str]) -> l
 
 
 def _rule(
-    lake: Lake, sounds: Mapping[str, UnitSound], modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]
+    lake: Lake, examples: Examples, modality: str, *, rule: str, count: int, rows: list[dict[str, Any]]
 ) -> RuleCount:
     mine = [row for row in rows if row["modality"] == modality and row["rule"] == rule]
     verdict = mine[0] if mine else {}
@@ -231,7 +194,7 @@ def _rule(
         severity=verdict.get("severity") or "P0",
         count=count,
         error_code=verdict.get("error_code"),
-        examples=[example(lake, sounds, row) for row in mine[:_EXAMPLES]],
+        examples=[examples.example(row) for row in mine[:_EXAMPLES]],
     )
 
 
@@ -246,9 +209,7 @@ def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
     )
 
 
-def _clusters(
-    lake: Lake, sounds: Mapping[str, UnitSound], modality: str, rows: list[dict[str, Any]]
-) -> list[DuplicateCluster]:
+def _clusters(lake: Lake, examples: Examples, modality: str, rows: list[dict[str, Any]]) -> list[DuplicateCluster]:
     by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
     members: dict[str, list[dict[str, Any]]] = {}
     for row in by_digest.values():
@@ -264,7 +225,7 @@ def _clusters(
                 DuplicateCluster(
                     tier=tier,
                     modality=modality,
-                    members=[example(lake, sounds, row) for row in [by_digest[survivor], *others[:5]]],
+                    members=[examples.example(row) for row in [by_digest[survivor], *others[:5]]],
                     size=len(others) + 1,
                 )
             )
@@ -278,7 +239,7 @@ def _map(
     *,
     held: set[str],
     rows: list[dict[str, Any]],
-    sounds: Mapping[str, UnitSound],
+    examples: Examples,
 ) -> EmbeddingMap | None:
     digests, vectors_ND = corpus_vectors(lake, modality, held)
     if len(digests) < 3:
@@ -304,7 +265,7 @@ def _map(
             cluster=one["cluster"],
             size=one["size"],
             label=", ".join(one["terms"]),
-            representative=example(lake, sounds, by_digest[one["representative"]]),
+            representative=examples.example(by_digest[one["representative"]]),
         )
         for one in described[:12]
     ]
@@ -354,11 +315,4 @@ def _notes(lake: Lake) -> list[str]:
     return notes
 
 
-def _spread(values: Sequence[Any], count: int) -> list[Any]:
-    """At most count of the values, evenly spaced."""
-    if len(values) <= count:
-        return list(values)
-    return [values[index * len(values) // count] for index in range(count)]
-
-
-__all__ = ["Planted", "example", "gather", "newest_report", "report_path", "write_version_report"]
+__all__ = ["Planted", "gather", "newest_report", "report_path", "write_version_report"]

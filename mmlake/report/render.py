@@ -233,12 +233,12 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
     figures: list[tuple[str, str, str]] = []
     if data.rows:
         admitted = total["ok"] + total["flagged"]
-        figures.append(("rows in", f"{total['num_rows']:,}", _size(total["num_bytes"]) if total["num_bytes"] else ""))
+        figures.append(("units in", f"{total['num_rows']:,}", _size(total["num_bytes"]) if total["num_bytes"] else ""))
         figures.append(
             (
                 "admitted",
                 f"{admitted:,}",
-                f"{_share(admitted / total['num_rows'])} of rows" if total["num_rows"] else "",
+                f"{_share(admitted / total['num_rows'])} of units" if total["num_rows"] else "",
             )
         )
     if data.tiers:

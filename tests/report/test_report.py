@@ -182,7 +182,7 @@ def test_the_headline_adds_up(tmp_path):
         ModalityRows(modality="image", num_rows=1200, ok=1200),
     ]
     words = " ".join(Page(write_report(ReportData(rows=rows), tmp_path / "report.html").path.read_text()).words)
-    assert re.search(r"rows in\s+1,210", words)
+    assert re.search(r"units in\s+1,210", words)
     assert re.search(r"admitted\s+1,207\s+99.8 % of rows", words)
 
 
