@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
+import pyarrow.compute as pc
+
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
@@ -38,6 +40,7 @@ class Collected:
     deleted_bytes: int
     spared: int  # condemned earlier, named again since
     leftovers: int  # unfinished files of killed writers that were removed
+    cut_bytes: int  # of clips and segments that no version holds; they are made again when one does
 
     def to_dict(self) -> dict[str, int]:
         """Plain data for JSON."""
@@ -73,7 +76,7 @@ def collect(
                 else:
                     condemned[digest] = since
             advance(len(part))
-        leftovers = 0
+        leftovers = cut_bytes = 0
         if not dry_run:
             # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly
             # condemned, never more.
@@ -82,6 +85,7 @@ def collect(
             leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
             lake.store.compact()
             lake.store.thin()
+            cut_bytes = lake.cuts.remove_others(_held_spans(lake))
     return Collected(
         blobs=blobs,
         named=blobs - len(condemned) - len(doomed),
@@ -91,7 +95,18 @@ def collect(
         deleted_bytes=sizes["doomed"],
         spared=len(before.keys() - condemned.keys() - set(doomed)),
         leftovers=leftovers,
+        cut_bytes=cut_bytes,
     )
+
+
+def _held_spans(lake: Lake) -> set[Digest]:
+    """The spans that versions hold."""
+    held: set[Digest] = set()
+    for version in lake.versions.versions():
+        for items in lake.versions.iter_items(version):
+            spans = items.filter(pc.not_equal(items.column("digest"), items.column("parent_digest")))
+            held.update(spans.column("digest").to_pylist())
+    return held
 
 
 def _parts(digests: Iterator[Digest]) -> Iterator[list[Digest]]:
