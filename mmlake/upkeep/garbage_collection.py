@@ -17,7 +17,7 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest
 from mmlake.store import write_atomically
-from mmlake.upkeep.references import is_named, marks_of, referenced
+from mmlake.upkeep.references import is_named, marks_of, named_units, referenced
 
 # a day: long enough to notice a shard that was removed from the landing zone by mistake and land it again
 GRACE_S = 24 * 3600.0
@@ -37,6 +37,7 @@ class Collected:
     deleted: int
     deleted_bytes: int
     spared: int  # condemned earlier, named again since
+    cuts_bytes: int  # clips and segments of units that nothing names, removed at once: they can be cut again
     leftovers: int  # unfinished files of killed writers that were removed
 
     def to_dict(self) -> dict[str, int]:
@@ -73,13 +74,14 @@ def collect(
                 else:
                     condemned[digest] = since
             advance(len(part))
-        leftovers = 0
+        leftovers = cuts_bytes = 0
         if not dry_run:
             # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly
             # condemned, never more.
             _write(lake, condemned)
             lake.store.remove_all(doomed)
             leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
+            cuts_bytes = lake.cuts.remove_others(named_units(lake))
             lake.store.compact()
             lake.store.thin()
     return Collected(
@@ -90,6 +92,7 @@ def collect(
         deleted=len(doomed),
         deleted_bytes=sizes["doomed"],
         spared=len(before.keys() - condemned.keys() - set(doomed)),
+        cuts_bytes=cuts_bytes,
         leftovers=leftovers,
     )
 
