@@ -11,6 +11,7 @@ import errno
 import hashlib
 import logging
 import os
+import platform
 import select
 import subprocess
 import sys
@@ -24,7 +25,20 @@ from mmlake.cuts.settings import CutSettings
 from mmlake.errors import MissingExtra, UnreadableItem
 
 FAILED, TIMED_OUT, NO_MEMORY = 3303, 3102, 3103  # of the error catalogue
-_GLOBAL = ("-hide_banner", "-nostdin", "-nostats", "-loglevel", "error", "-filter_threads", "1", "-y")
+# What every x86-64 machine has: with AVX, AAC sound has other bytes than without. It costs nothing that can be measured:
+# x264 finds its own (benchmarks in docs/decisions/0026).
+_SAME_EVERYWHERE = ("-cpuflags", "sse2") if platform.machine() in ("x86_64", "AMD64") else ()
+_GLOBAL = (
+    "-hide_banner",
+    "-nostdin",
+    "-nostats",
+    "-loglevel",
+    "error",
+    "-filter_threads",
+    "1",
+    "-y",
+    *_SAME_EVERYWHERE,
+)
 _SAID_BYTES = 4096  # of what the program says; a hostile film makes it say gigabytes
 _MAX_FILE_BYTES = 64 << 30
 _OUT_OF_CPU = -24  # SIGXCPU
