@@ -17,10 +17,10 @@ class CutSettings:
     media: str = "encode"
     # encode: exact to the frame. copy: the film's own packets, which costs no CPU and loses no quality, and begins at
     # the keyframe at or before the clip's start; the sample says how much earlier
-    crf: int = 20  # of libx264, 0 to 51, smaller is better; encoding a second time should cost little, so below its default of 23
-    preset: str = (
-        "veryfast"  # of libx264; `medium` takes twice the CPU and saves no bytes on grainy film (docs/decisions/0026)
-    )
+    crf: int = 20
+    # of libx264, 0 to 51, smaller is better; below its default of 23, for a second encoding shall cost little
+    preset: str = "veryfast"
+    # of libx264; `medium` takes twice the CPU and saves no bytes on grainy film (docs/decisions/0026)
     keyframe_every_frames: int = 30  # a trainer that reads frames by chance decodes at most so many for one
     sound_bitrate: int = 96_000  # of the AAC track, in bit/s; sound for training is its own member
     recordings_sound: bool = False
