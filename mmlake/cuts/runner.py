@@ -25,8 +25,8 @@ from mmlake.cuts.settings import CutSettings
 from mmlake.errors import MissingExtra, UnreadableItem
 
 FAILED, TIMED_OUT, NO_MEMORY = 3303, 3102, 3103  # of the error catalogue
-# The instructions that any x86-64 machine of the last fifteen years has. With AVX, AAC sound had other bytes than without,
-# and x264's pictures had others with SSE 4.2 than with SSE2; neither limit costs what could be measured
+# The instructions that any x86-64 machine of the last fifteen years has. With AVX, AAC sound had other bytes than
+# without, and x264's pictures had others with SSE 4.2 than with SSE2; neither limit costs what could be measured
 # (docs/decisions/0026).
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 _SAME_EVERYWHERE = ("-cpuflags", "sse2") if IS_X86 else ()
