@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from mmlake.cuts.runner import FAILED, as_file, run_ffmpeg
+from mmlake.cuts.runner import FAILED, IS_X86, as_file, run_ffmpeg
 from mmlake.cuts.settings import CutSettings
 from mmlake.decoders import FORMATS, open_media, picture_stream
 from mmlake.errors import UnreadableItem
@@ -172,6 +172,8 @@ def _encoder(
         "enc_time_base:v": "demux",
         "flags": "+bitexact",
     }
+    if IS_X86:
+        options["x264-params"] = "asm=sse4.2"
     return _output(nodes, out, **options)
 
 

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-import pyarrow.compute as pc
-
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest
 from mmlake.store import write_atomically
-from mmlake.upkeep.references import is_named, marks_of, referenced
+from mmlake.upkeep.references import is_named, marks_of, named_units, referenced
 
 # a day: long enough to notice a shard that was removed from the landing zone by mistake and land it again
 GRACE_S = 24 * 3600.0
@@ -39,8 +37,8 @@ class Collected:
     deleted: int
     deleted_bytes: int
     spared: int  # condemned earlier, named again since
+    cuts_bytes: int  # clips and segments of units that nothing names, removed at once: they can be cut again
     leftovers: int  # unfinished files of killed writers that were removed
-    cut_bytes: int  # of clips and segments that no version holds; they are made again when one does
 
     def to_dict(self) -> dict[str, int]:
         """Plain data for JSON."""
@@ -76,16 +74,16 @@ def collect(
                 else:
                     condemned[digest] = since
             advance(len(part))
-        leftovers = cut_bytes = 0
+        leftovers = cuts_bytes = 0
         if not dry_run:
             # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly
             # condemned, never more.
             _write(lake, condemned)
             lake.store.remove_all(doomed)
             leftovers = lake.store.sweep(older_than_s=_LEFTOVER_S, now_s=now_s)
+            cuts_bytes = lake.cuts.remove_others(named_units(lake))
             lake.store.compact()
             lake.store.thin()
-            cut_bytes = lake.cuts.remove_others(_held_spans(lake))
     return Collected(
         blobs=blobs,
         named=blobs - len(condemned) - len(doomed),
@@ -94,19 +92,9 @@ def collect(
         deleted=len(doomed),
         deleted_bytes=sizes["doomed"],
         spared=len(before.keys() - condemned.keys() - set(doomed)),
+        cuts_bytes=cuts_bytes,
         leftovers=leftovers,
-        cut_bytes=cut_bytes,
     )
-
-
-def _held_spans(lake: Lake) -> set[Digest]:
-    """The spans that versions hold."""
-    held: set[Digest] = set()
-    for version in lake.versions.versions():
-        for items in lake.versions.iter_items(version):
-            spans = items.filter(pc.not_equal(items.column("digest"), items.column("parent_digest")))
-            held.update(spans.column("digest").to_pylist())
-    return held
 
 
 def _parts(digests: Iterator[Digest]) -> Iterator[list[Digest]]:

@@ -66,6 +66,19 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
     yield list(held_by_hand(lake))
 
 
+def named_units(lake: Lake) -> set[Digest]:
+    """The units of all tables and of all versions, of which cuts may be on disk."""
+    found: set[Digest] = set()
+    for modality, row in lake.parts.modalities.items():
+        if row.splitter is not None:
+            for _, units in lake.tables.scan("units", modality, columns=["digest"]):
+                found.update(units.column("digest").to_pylist())
+    for version in lake.versions.versions():
+        for parts in lake.versions.iter_items(version):
+            found.update(parts.filter(pc.is_valid(parts["start_us"])).column("digest").to_pylist())
+    return found
+
+
 def held_by_hand(lake: Lake) -> Iterator[Digest]:
     """Digests that stand in the files of `<lake>/holds`, one a line; text behind a digest and lines that start with
     # are for people."""

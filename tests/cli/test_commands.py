@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
 from mmlake.errors import MmlakeError, SettingsError
+from mmlake.loader import read_tracks
 from mmlake_assets import console
 from tests import make
 from tests.blobs import rot
@@ -129,6 +130,12 @@ def test_versions_and_diff_show_what_curation_left_out(lake: Path) -> None:
     }
     removed = read("diff", "everything", "curated", "--lake", lake)["removed"]
     assert removed["text"] == {"rule:text_too_short": 1, "tier:near": 1}
+
+
+def test_tracks_writes_a_line_per_film_and_recording(lake: Path, tmp_path) -> None:
+    found = read("tracks", "everything", "--out", tmp_path / "x.jsonl", "--lake", lake)
+    modalities = [line.modality for line in read_tracks(tmp_path / "x.jsonl")]
+    assert (found["num_lines"], set(modalities)) == (len(modalities), {"audio", "video"})
 
 
 def test_verify_passes_and_then_names_the_blob_that_rotted(own) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,11 @@ from torch.utils.data import DataLoader
 
 from mmlake import pipeline
 from mmlake.lake import Lake
-from mmlake.loader import ShardDataset, read_tracks
+from mmlake.loader import ShardDataset, read_tracks, write_tracks
 from mmlake.publish import VERSION_STEPS, run_version_step, update_catalog, update_samples
 from mmlake.settings import Settings
 from mmlake.shards import verify_shards
+from mmlake.upkeep import collect
 from tests.cuts.counted_films import counted_film, number_of
 
 NUM_FRAMES, RATE_HZ = 500, 44_100
@@ -126,15 +125,20 @@ def test_the_shards_verify_and_another_run_cuts_nothing(lake) -> None:
     assert {path: path.stat().st_mtime_ns for path in lake.cuts.directory.rglob("*.mp4")} == before
 
 
-def test_the_command_writes_the_clips_as_lines_that_the_loader_reads(lake, samples, tmp_path) -> None:
-    command = [sys.executable, "-c", "from mmlake_assets.console import entry; entry()", "tracks", "everything"]
-    subprocess.run(
-        [*command, "--lake", str(lake.root), "--out", str(tmp_path / "x.jsonl"), "--json"],
-        check=True,
-        capture_output=True,
-    )
+def test_the_clips_are_lines_that_the_loader_reads(lake, samples, tmp_path) -> None:
+    write_tracks(shards_of(lake), tmp_path / "x.jsonl")
     lines = {line.sample: line for line in read_tracks(tmp_path / "x.jsonl")}
     assert lines.keys() == {sample["__key__"] for sample in samples}
     for sample in samples:
         line = lines[sample["__key__"]]
         assert (line.words, line.cues) == (sample["json"]["words"], sample["json"]["cues"])
+
+
+def test_cuts_stay_while_something_names_their_unit(lake) -> None:
+    before = lake.cuts.size_bytes()
+    stray = lake.cuts.directory / "ab" / f"{'ab' * 32}-0123456789abcdef.mp4"
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(b"a clip of a film that is gone")
+    assert collect(lake, now_s=0.0, dry_run=True).cuts_bytes == 0
+    assert collect(lake, now_s=0.0).cuts_bytes == 29
+    assert (stray.exists(), lake.cuts.size_bytes()) == (False, before)
