@@ -16,6 +16,7 @@ from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.results import made_from, read_result, result_path, write_result
+from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.selected import held_digests, selected, selected_from
 from mmlake.publish.unit_facts import version_tracks
 from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
@@ -241,7 +242,9 @@ def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
     path = lake.root / "versions" / "chains" / f"{made.id}.jsonl"
     # what is there already was written from the tables as they were then, and they may have been made again since
     if not path.exists():
-        provenance.export_chain(path, version=made.id, inputs=catalog_inputs(lake), tables=lake.tables)
+        samples = {name: version for name, version in selected_from(lake).items() if name == str(SAMPLES_SLOT)}
+        inputs = catalog_inputs(lake) | samples
+        provenance.export_chain(path, version=made.id, inputs=inputs, tables=lake.tables)
     digest, (_, rows) = digest_of(path.read_bytes()), provenance.read_chain(path)
     document = {
         "version": version,

@@ -40,13 +40,22 @@ def cut(table: pa.Table) -> Iterator[list[dict[str, Any]]]:
     """The rows in segments; the table must be sorted by sample."""
     rows: list[dict[str, Any]] = []
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        for row in batch.to_pylist():
+        for row in map(_without_defaults, batch.to_pylist()):
             if rows and rows[-1]["sample"] != row["sample"] and int(rows[-1]["sample"][-8:], 16) % _MEAN_SAMPLES == 0:
                 yield rows
                 rows = []
             rows.append(row)
     if rows:
         yield rows
+
+
+def _without_defaults(row: dict[str, Any]) -> dict[str, Any]:
+    """The row; of a part that is a whole item, without its place in one: so it was written before items were cut."""
+    for part in row.get("parts", ()):
+        if part["start_us"] is None and part["parent_digest"] == part["digest"]:
+            for name in ("parent_digest", "start_us", "end_us"):
+                del part[name]
+    return row
 
 
 class Segments:

@@ -120,7 +120,7 @@ class VersionStore:
             rows = self._segments.read(segment)
             for row in rows:
                 for part in row["parts"]:
-                    part.setdefault("parent_digest", part["digest"])  # written before items were cut to spans
+                    part.setdefault("parent_digest", part["digest"])  # a whole item
             yield pa.Table.from_pylist(rows, schema=VERSION_SAMPLES)
 
     def samples(self, ref: str) -> pa.Table:
