@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from mmlake.track_schemas import TRACKS
 
 GAP, WHOLE = "gap", "whole"
+_SLACK_S = 1e-6  # borders are whole microseconds; two of three frames of a film of 24 per second lie beside one
 _OF_UNITS = ("status", "error_code", "error")  # a span may fail where its item decoded
 UNIT_TRACKS = pa.schema(
     [
@@ -96,7 +97,7 @@ def _of_span(row: Mapping[str, pa.Scalar]) -> dict[str, Any]:
     start_s, end_s = row["span_start_s"].as_py(), row["span_end_s"].as_py()
     length_s, whole_s = end_s - start_s, row["duration_s"].as_py()
     shots = row["shots"].as_py()
-    first = next((at for at, shot in enumerate(shots) if shot["end_s"] > start_s), 0)
+    first = next((at for at, shot in enumerate(shots) if shot["end_s"] > start_s + _SLACK_S), 0)
     cues = _cues(row["cues"].as_py(), start_s, end_s, whole_s=whole_s)
     frames = [row[name].as_py() for name in ("start_frame", "end_frame")]
     return {
@@ -105,9 +106,9 @@ def _of_span(row: Mapping[str, pa.Scalar]) -> dict[str, Any]:
         "num_frames": None if None in frames else frames[1] - frames[0],
         "shots": _shots(shots, start_s, end_s),
         "keyframes": [
-            frame | {"time_s": frame["time_s"] - start_s, "shot": max(0, frame["shot"] - first)}
+            frame | {"time_s": max(frame["time_s"] - start_s, 0.0), "shot": max(0, frame["shot"] - first)}
             for frame in row["keyframes"].as_py()
-            if start_s <= frame["time_s"] < end_s
+            if start_s - _SLACK_S <= frame["time_s"] < end_s - _SLACK_S
         ],
         "signals": _signals(row["signals"].values, start_s, end_s),
         "cues": cues,
@@ -116,7 +117,9 @@ def _of_span(row: Mapping[str, pa.Scalar]) -> dict[str, Any]:
 
 
 def _shots(shots: Sequence[Mapping[str, Any]], start_s: float, end_s: float) -> list[dict[str, Any]]:
-    inside = [dict(shot) for shot in shots if shot["start_s"] < end_s and shot["end_s"] > start_s]
+    inside = [
+        dict(shot) for shot in shots if shot["start_s"] < end_s - _SLACK_S and shot["end_s"] > start_s + _SLACK_S
+    ]
     for at, shot in enumerate(inside):
         if at == 0:
             shot["transition"] = "start"

@@ -5,7 +5,6 @@ Enters: SAMPLES, and the spans among UNITS. Leaves: samples whose parts say whic
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,8 +41,6 @@ def bind_units(samples: pa.Table, spans: pa.Table) -> pa.Table:
             known.append(span)
     cut = _has_cut_part(samples, pa.array(sorted(of_items), pa.string()))
     whole = _with_parents(samples.filter(pa.array(~cut)))
-    if not cut.any():
-        return whole
     bound = [row for sample in samples.filter(pa.array(cut)).to_pylist() for row in _of_units(sample, of_items)]
     return pa.concat_tables([whole, pa.Table.from_pylist(bound, BOUND_SAMPLES)]).sort_by("sample")
 
@@ -74,31 +71,39 @@ def _of_units(sample: Mapping[str, Any], of_items: Mapping[str, Sequence[Mapping
     parts = [part | {"parent_digest": part["digest"], "start_us": None, "end_us": None} for part in sample["parts"]]
     leads = [part for part in parts if part["role"] in LEADING_ROLES]
     if len(leads) == 1 and leads[0]["digest"] in of_items:
-        spans = of_items[leads[0]["digest"]]
-        total = sum(span["end"] - span["start"] for span in spans)
-        return [_renamed(sample, [_of_span(part, leads[0], span, total) for part in parts]) for span in spans]
+        return [
+            _renamed(sample, [cut if part is leads[0] else _beside(part, cut) for part in parts])
+            for cut in _spans_of(leads[0], of_items[leads[0]["digest"]])
+        ]
     placed: list[dict[str, Any]] = []
     for part in parts:
         spans = of_items.get(part["digest"], ()) if part["role"] in LEADING_ROLES else ()
-        total = sum(span["end"] - span["start"] for span in spans)
-        placed += [_of_span(part, part, span, total) for span in spans] or [part]
+        placed += _spans_of(part, spans) if spans else [part]
     return [_renamed(sample, placed)]
 
 
-def _of_span(part: Mapping[str, Any], lead: Mapping[str, Any], span: Mapping[str, Any], total: int) -> dict[str, Any]:
-    """The part in the sample of that span of the lead. total: length of all spans of the lead."""
-    times = {"start_us": span["start"], "end_us": span["end"]}
-    if part is lead:
-        share = round(part["size_bytes"] * (span["end"] - span["start"]) / total)
-        return {**part, **times, "digest": span["digest"], "size_bytes": share}
+def _spans_of(part: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The part as those spans, which share its size by their lengths, to the byte."""
+    ends_us = np.cumsum([span["end"] - span["start"] for span in spans]).tolist()
+    ends = [part["size_bytes"] * end_us // ends_us[-1] for end_us in ends_us]
+    return [
+        {**part, "digest": span["digest"], "start_us": span["start"], "end_us": span["end"], "size_bytes": end - start}
+        for span, start, end in zip(spans, [0, *ends], ends, strict=False)
+    ]
+
+
+def _beside(part: Mapping[str, Any], span: Mapping[str, Any]) -> dict[str, Any]:
+    """The part in the sample that the span leads."""
+    times = {name: span[name] for name in ("start_us", "end_us")}
     return {**part, **times} if part["role"] in SPANNED_ROLES else dict(part)
 
 
 def _renamed(sample: Mapping[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The sample with these parts, named as every sample is: by them and by its fields."""
-    named: list[list[Any]] = []
-    for part in parts:
-        own = [json.loads(part["fields_json"])] if part["fields_json"] else []
-        named.append([part["role"], part["digest"], *own])
-    facts = {"fields": json.loads(sample["fields_json"] or "{}"), "parts": named}
-    return {**sample, "sample": digest_of(canonical_json(facts).encode()), "parts": parts}
+    """The sample with these parts, named as every sample is: by them and by its fields, which are canonical JSON."""
+    text = f'{{"fields":{sample["fields_json"] or "{}"},"parts":[{",".join(map(_named, parts))}]}}'
+    return {**sample, "sample": digest_of(text.encode()), "parts": parts}
+
+
+def _named(part: Mapping[str, Any]) -> str:
+    own = f",{part['fields_json']}" if part["fields_json"] else ""
+    return f"[{canonical_json(part['role'])},{canonical_json(part['digest'])}{own}]"

@@ -117,11 +117,7 @@ class VersionStore:
     def iter_samples(self, ref: str) -> Iterator[pa.Table]:
         """The version's samples in order of their names, one segment in memory at a time."""
         for segment in self.read(ref).segments:
-            rows = self._segments.read(segment)
-            for row in rows:
-                for part in row["parts"]:
-                    part.setdefault("parent_digest", part["digest"])  # a whole item
-            yield pa.Table.from_pylist(rows, schema=VERSION_SAMPLES)
+            yield pa.Table.from_pylist(self._rows(segment), schema=VERSION_SAMPLES)
 
     def samples(self, ref: str) -> pa.Table:
         """The version's samples (VERSION_SAMPLES), sorted."""
@@ -190,7 +186,7 @@ class VersionStore:
     def diff(self, before: str, after: str) -> Diff:
         """What came, went and changed between two versions, each with its cause. Segments that both share are not
         read."""
-        return compare(self.read(before), self.read(after), read=self._segments.read)
+        return compare(self.read(before), self.read(after), read=self._rows)
 
     def branch(self, name: str, at: str) -> str:
         """The id that the new branch starts at. Raises RefExists, RefMissing."""
@@ -262,6 +258,15 @@ class VersionStore:
                 )
             rows += part
         return pa.Table.from_pylist(rows, schema=schema)
+
+    def _rows(self, segment: Segment) -> list[dict[str, Any]]:
+        """The rows of the segment, as this release writes them: before items were cut to spans, parts had no place in
+        one. Raises BlobMissing, BlobCorrupt."""
+        rows = self._segments.read(segment)
+        for part in (part for row in rows for part in row.get("parts", ())):
+            if "parent_digest" not in part:
+                part |= {"parent_digest": part["digest"], "start_us": None, "end_us": None}
+        return rows
 
     def _write_manifest(self, manifest: Manifest) -> None:
         path, data = self._manifest_path(manifest.id), manifest.to_json().encode()

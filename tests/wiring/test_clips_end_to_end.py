@@ -51,6 +51,7 @@ def lake(tmp_path_factory) -> Iterator[Lake]:
         update_catalog(lake)
         for step in ("manifest", "training_shards"):
             run_version_step(VERSION_STEPS[step], lake, "everything-v001")
+        lake.remember_landing()
         yield lake
 
 
