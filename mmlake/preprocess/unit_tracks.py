@@ -117,9 +117,7 @@ def _of_span(row: Mapping[str, pa.Scalar]) -> dict[str, Any]:
 
 
 def _shots(shots: Sequence[Mapping[str, Any]], start_s: float, end_s: float) -> list[dict[str, Any]]:
-    inside = [
-        dict(shot) for shot in shots if shot["start_s"] < end_s - _SLACK_S and shot["end_s"] > start_s + _SLACK_S
-    ]
+    inside = [dict(shot) for shot in shots if shot["start_s"] < end_s - _SLACK_S and shot["end_s"] > start_s + _SLACK_S]
     for at, shot in enumerate(inside):
         if at == 0:
             shot["transition"] = "start"

@@ -260,8 +260,8 @@ class VersionStore:
         return pa.Table.from_pylist(rows, schema=schema)
 
     def _rows(self, segment: Segment) -> list[dict[str, Any]]:
-        """The rows of the segment, as this release writes them: before items were cut to spans, parts had no place in
-        one. Raises BlobMissing, BlobCorrupt."""
+        """The rows of the segment; parts that are whole items, which are written without a place in one, have it.
+        Raises BlobMissing, BlobCorrupt."""
         rows = self._segments.read(segment)
         for part in (part for row in rows for part in row.get("parts", ())):
             if "parent_digest" not in part:
