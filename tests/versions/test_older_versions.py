@@ -34,7 +34,7 @@ def aged(store: VersionStore, ref: str) -> str:
         rows = [json.loads(line) for line in zlib.decompress(path.read_bytes()).splitlines()]
         for part in (part for row in rows for part in row["parts"]):
             for field in NEW_OF_PARTS:
-                del part[field]
+                assert field not in part
         lines = b"".join(canonical_json(row).encode() + b"\n" for row in rows)
         older = replace(segment, digest=digest_of(lines), size_bytes=len(lines))
         path = store.root / "segments" / older.digest[:2] / f"{older.digest}.jsonl.z"
@@ -49,7 +49,7 @@ def aged(store: VersionStore, ref: str) -> str:
 def test_a_version_written_before_is_sound_and_has_the_same_samples(store) -> None:
     new = build(store, *pictures())
     old = aged(store, new.id)
-    assert old != new.id and store.verify(old) == []
+    assert old == new.id and store.verify(old) == []
     assert store.samples(old).equals(store.samples(new.id))
     assert store.items(old).equals(store.items(new.id))
 
