@@ -70,7 +70,7 @@ def _story_of(
     status = verdict["status"] if verdict else max((row["status"] for row in items), default="ok")
     left_out = _left_out(found, items, verdict, cluster)
     units = tuple(units_of(tables, found.item)) if found.kind == "item" else ()
-    memberships = tuple(_memberships(found.unit, manifests, otherwise=left_out))
+    memberships = tuple(_memberships(found.unit, manifests, otherwise=left_out, is_gap=found.kind == "gap"))
     return Story(
         digest=found.digest,
         modality=items[0]["modality"],
@@ -135,7 +135,10 @@ def _left_out(
     return None
 
 
-def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None) -> list[Membership]:
+def _memberships(
+    digest: Digest, manifests: Manifests, *, otherwise: str | None, is_gap: bool = False
+) -> list[Membership]:
+    """is_gap: no version knows a gap, so that none can say why it lacks it."""
     default = (
         otherwise
         or "not selected: it arrived later, or the version's recipe leaves its source, licence or modality out"
@@ -152,7 +155,7 @@ def _memberships(digest: Digest, manifests: Manifests, *, otherwise: str | None)
                 version=str(row["version"]),
                 names=tuple(row.get("names", ())),
                 held=held,
-                cause=None if held else cause or default,
+                cause=None if held else default if is_gap else cause or default,
             )
         )
     return listed
