@@ -66,7 +66,6 @@ _OLD_KEYS: Final = {
 }
 
 
-_NULL: Final = "null"
 _QUOTED: Final = json.encoder.encode_basestring  # a JSON string with its non-ASCII characters as they are
 
 
@@ -96,13 +95,12 @@ class SourceRef(NamedTuple):  # a frozen dataclass takes five times as long to m
         """The locator as the `source_ref` column stores it; `frame_index` stands in it only where a frame is picked."""
         # Spelled out, since every row has one: `canonical_json` of a dict would take six times as long.
         path, member, offset, size, frame_index = self
-        quoted = _QUOTED if path.isascii() and (member is None or member.isascii()) else _quoted
-        frame = "" if frame_index is None else f'"frame_index":{frame_index},'
-        named = _NULL if member is None else quoted(member)
-        return (
-            f'{{"byte_offset":{_NULL if offset is None else offset},"byte_size":{_NULL if size is None else size},'
-            f'{frame}"member":{named},"path":{quoted(path)},"v":{LOCATOR_FORM}}}'
-        )
+        named = "null" if member is None else _QUOTED(member) if member.isascii() else _quoted(member)
+        place = f'"member":{named},"path":{_QUOTED(path) if path.isascii() else _quoted(path)},"v":{LOCATOR_FORM}}}'
+        if frame_index is not None:
+            place = f'"frame_index":{frame_index},{place}'
+        at = "null" if offset is None else offset
+        return f'{{"byte_offset":{at},"byte_size":{"null" if size is None else size},{place}'
 
     @classmethod
     def from_json(cls, text: str) -> SourceRef:

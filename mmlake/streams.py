@@ -129,8 +129,9 @@ class Kept(io.RawIOBase):
 
 _NEAR_BYTES = 1 << 13  # bodies up to here are cheaper to read along than to pass over
 _RUN_BYTES = 1 << 18  # read at a time while bodies are small
-# the same of a file on this machine, whose calls cost little, at first and at most
-_LOCAL_PROBE_BYTES, _LOCAL_RUN_BYTES = 1 << 11, 1 << 15
+# the same of a file on this machine, whose calls cost little, at first (the headers of a record and of what follows
+# it) and at most
+_LOCAL_PROBE_BYTES, _LOCAL_RUN_BYTES = 3 << 10, 1 << 15
 # read at least, where a read is more than a call of the system: a header and the first bytes of what follows it
 _PROBE_BYTES = 1 << 13
 

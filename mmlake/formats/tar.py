@@ -36,8 +36,9 @@ _MAX_TAIL_BYTES = 1 << 20  # zeros behind the end mark; archives are padded to 1
 _SUM_DIGITS = 6  # of a checksum as nearly every program writes it, before a zero and a space
 _ONES = np.ones(BLOCK, np.float32)
 _OCTAL_PLACES = 8 ** np.arange(_SUM_DIGITS)[::-1]
-_DIRECTORY = ord("5")
+_DIRECTORY, _PAX = ord("5"), ord("x")
 _IN_RUNS = b"0\x005"  # the types of headers that runs are made of
+_IN_UNSAFE = ("..", "\0/", "/\0", "\0\0")  # names between zeros of which some may be unsafe have one of these
 _TIME = re.compile(rb"([1-9]\d) mtime=\d+(?:\.\d+)?\n")  # all that a record says that need not be obeyed
 
 
@@ -143,15 +144,19 @@ class _Runs:
         """(the members from there on that are of the plainest forms, None where the first is not; where the next
         header stands)."""
         read, held, end, width = self._window.read, self._window.held, self._end, self._width
-        whole_bytes = self._whole_bytes
+        whole_bytes, has_times = self._whole_bytes, self._has_times
         # a size below 0: no member
         blocks, places, sizes, heads, start = list[bytes](), list[int](), list[int](), list[bytes](), at
         num_headers, last = self._most.num_headers, min(end - BLOCK, at + self._most.size_bytes)
         while len(blocks) < num_headers and at <= last:
-            block = read(at, width + 2 * BLOCK if self._has_times else width)
-            if block[156:157] == b"x":
-                if not self._has_times:
-                    self._has_times, block = True, read(at, width + 2 * BLOCK)
+            block = read(at, width + 2 * BLOCK if has_times else width)
+            if len(block) < BLOCK:
+                break
+            flag = block[156]
+            if flag == _PAX:
+                if not has_times:
+                    self._has_times = has_times = True
+                    block = read(at, width + 2 * BLOCK)
                 time = _TIME.match(block, BLOCK, 2 * BLOCK)
                 if time is None or block[124:135] != b"%011o" % int(time[1]) or time.end() != BLOCK + int(time[1]):
                     break
@@ -161,23 +166,27 @@ class _Runs:
                 heads.append(b"")
                 at += 2 * BLOCK
                 block = block[2 * BLOCK :]
-            elif len(block) > width:
+                if len(block) < BLOCK:
+                    break
+                flag = block[156]
+            elif has_times:
                 block = block[:width]
             digits = block[124:135]
             # sizes from 8 GiB on have other forms
-            if len(block) < BLOCK or block[156] not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit():
+            if flag not in _IN_RUNS or block[135] not in b" \0" or not digits.isdigit():
                 break
             try:
-                size = 0 if block[156] == _DIRECTORY else int(digits, 8)
+                size = 0 if flag == _DIRECTORY else int(digits, 8)
             except ValueError:  # 8 and 9
                 break
-            if at + BLOCK + size > end:
+            body = at + BLOCK
+            if body + size > end:
                 break
-            heads.append((size <= whole_bytes and held(at + BLOCK, size)) or block[BLOCK : BLOCK + size])
+            heads.append((size <= whole_bytes and held(body, size)) or block[BLOCK : BLOCK + size])
             blocks.append(block)
             places.append(at)
-            sizes.append(-1 if block[156] == _DIRECTORY else size)
-            at += BLOCK + size + -size % BLOCK
+            sizes.append(-1 if flag == _DIRECTORY else size)
+            at = body + size + -size % BLOCK
         if not blocks:
             return None, start
         names = _names(blocks, sizes, width)
@@ -212,6 +221,9 @@ def _names(blocks: list[bytes], sizes: list[int], width: int) -> list[str]:
         names = [plain_name(block) for block in blocks[:num_plain]]
     else:
         names = _text(text).split("\0") if raw else []
+    bounded = "\0".join(["", *names, ""])
+    if not any(map(bounded.__contains__, _IN_UNSAFE)):  # as in nearly every archive: asked of all names at once
+        return names
     unsafe = (at for at, name in enumerate(names) if sizes[at] >= 0 and _unsafe_name(name) is not None)
     return names[: next(unsafe, num_plain)]
 

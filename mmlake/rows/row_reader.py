@@ -51,7 +51,6 @@ _FILLED = {  # the columns that are made here, and where their cell stands in a 
     )
 }
 _ALSO_COLUMNS = ("licence", "sample_id")  # fields of records that may say what a reserved column says
-_LICENCES_KEPT = 1024
 _NOTES = ("duplicate_member", "charset")  # what the sources note of a row: metadata, never columns
 
 _log = logging.getLogger(__name__)
@@ -179,19 +178,9 @@ class _Origin:
 
     def __init__(self, key: str, defaults: Defaults, options: _Options, seen: set[str]) -> None:
         """seen: the fields for rows that samples had."""
-        self.key, self.defaults, self.options, self.seen = key, defaults, options, seen
-        self._licences: dict[str, str] = {}  # as SPDX spells them; a shard has few, and every row names one
+        self.key, self.options, self.seen, self.settings = key, options, seen, options.settings
+        self.source, self.licence = defaults.source, defaults.licence
         self._locator = "", ""  # of the file that was asked for last
-
-    def licence_of(self, licence: str | None) -> str:
-        """The SPDX id of a licence as a record spells it, or that of the directory."""
-        if licence is None:
-            return self.defaults.licence
-        if licence not in self._licences:
-            if len(self._licences) == _LICENCES_KEPT:
-                self._licences.clear()
-            self._licences[licence] = spdx_licence(licence)
-        return self._licences[licence]
 
     def locator_of(self, path: str) -> str:
         """The locator of a whole file."""
@@ -252,10 +241,11 @@ class _Sample:
 
     def _add_fields(self, licence: str | None, path: str) -> None:
         """The row of what the record says of the whole sample."""
-        metadata, source = self._metadata, self._origin.defaults.source
+        metadata, source = self._metadata, self._origin.source
         said, ref = json_text(metadata), self._origin.locator_of(path)
         self.cells += (self.sample_id, METADATA_POSITION, METADATA, "application/json", None, None, ref, None)
-        self.cells += (None, None, source, self._origin.licence_of(licence), None, said, "ok", None)
+        licence_id = self._origin.licence if licence is None else spdx_licence(licence)
+        self.cells += (None, None, source, licence_id, None, said, "ok", None)
         if "licence" in metadata or "sample_id" in metadata:
             metadata = {
                 name: value
@@ -278,44 +268,50 @@ class _Sample:
 
     def add(self, item: sources.RawItem) -> None:
         """One more row."""
-        origin, data, reason, said = self._origin, None, None, None
+        origin, modality, content = self._origin, item.modality, item.content
+        data = reason = said = code = None
         own = item.own if item.metadata is self._metadata else self._beyond_first(item)
         if own:
             self._note(item)
-        if item.fault is None and item.content is not None and (origin.options.with_bytes or item.modality == "text"):
+        if item.fault is None and content is not None:
             try:
-                data, reason = self._read(item, item.content)
+                if modality == "text":
+                    item.read_text(origin.settings)
+                elif origin.options.with_bytes:
+                    data, reason = self._read(item, content)
             except UnreadableItem as error:
                 item.fault = Fault.of(error)
-        status, code, fault, text = "ok", None, item.fault, item.text
-        if fault is not None:
-            status, code, reason = "unreadable", fault.code, fault.reason
+        status, text, ref = "ok", item.text, item.ref.to_json()
+        if item.fault is not None:
+            status, code, reason = "unreadable", item.fault.code, item.fault.reason
         elif item.charset is not None and text is not None:
             own = {**own, "charset": item.charset}
-        ref = item.ref.to_json()
-        self.num_bytes += _ROW_BYTES + len(ref) + len(text or "") + len(data or "")
+        num_bytes = _ROW_BYTES + len(ref)
+        if text is not None:
+            num_bytes += len(text)
+        if data is not None:
+            num_bytes += len(data)
         if own:
             said = json_text(own)
-            self.num_bytes += len(said)
+            num_bytes += len(said)
             row = len(self.cells) // len(_FILLED)
             self.fields.append((row, {name: value for name, value in own.items() if name not in _NOTES}))
+        self.num_bytes += num_bytes
         self.paths[item.ref.path] = None
         self.cells += (
-            self.sample_id, item.position, item.modality, item.content_type, text, data, ref, reason,
-            f"{origin.key}#{item.ordinal:06d}", item.role, origin.defaults.source, origin.licence_of(item.licence),
+            self.sample_id, item.position, modality, item.content_type, text, data, ref, reason,
+            f"{origin.key}#{item.ordinal:06d}", item.role, origin.source,
+            origin.licence if item.licence is None else spdx_licence(item.licence),
             item.size_bytes, said, status, code,
         )  # fmt: skip
 
-    def _read(self, item: sources.RawItem, content: sources.Content) -> tuple[bytes | None, str | None]:
+    def _read(self, item: sources.RawItem, content: sources.Content) -> tuple[bytes, str | None]:
         """(the bytes of a medium, or of the frame that its locator picks; why they are those of the whole picture
-        although it picks one). A text is noted in the item. Raises UnreadableItem."""
-        settings = self._origin.options.settings
-        if item.modality == "text":
-            item.read_text(settings)
-            return None, None
+        although it picks one). Raises UnreadableItem."""
         place = _without_frame(item.ref)
         opened = self._frames if self._frames is not None and self._frames[0] == place else None
-        data = opened[1] if opened is not None else content.whole(settings.max_item_bytes, item.size_bytes)
+        max_bytes = self._origin.settings.max_item_bytes
+        data = opened[1] if opened is not None else content.whole(max_bytes, item.size_bytes)
         item.size_bytes = len(data)
         if not data:
             raise UnreadableItem(1006, "size_bytes=0 not in [1, inf)")

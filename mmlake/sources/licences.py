@@ -4,6 +4,7 @@ never a guess."""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mmlake.records import UNKNOWN_LICENCE
 
@@ -58,8 +59,11 @@ def spdx_licence(text: object) -> str:
 
     Creative Commons without a version has no SPDX id: it becomes `LicenseRef-CC-BY` and the like, which SPDX allows.
     """
-    if not isinstance(text, str):
-        return UNKNOWN_LICENCE
+    return _spdx_of(text) if isinstance(text, str) else UNKNOWN_LICENCE
+
+
+@lru_cache(maxsize=1024)  # a shard has few, and every row names one
+def _spdx_of(text: str) -> str:
     stripped = text.strip()
     if _REF.fullmatch(stripped):
         return stripped

@@ -72,8 +72,9 @@ class Tokens:
         settings = self._settings
         if isinstance(token, str) and token:
             if self._named_so is None:
-                listed = (member for member in reversed(self._members) if member.modality in ("image", None))
-                self._named_so = {member.name: member for member in listed}
+                self._named_so = {
+                    member.name: member for member in self._members[::-1] if member.modality in ("image", None)
+                }
             if (found := self._named_so.get(token) or self._own.get(token) or self._named(token)) is not None:
                 return found
             if any(token.startswith(f"{base}.{position}.") for base in self._bases):

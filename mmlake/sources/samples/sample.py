@@ -155,13 +155,11 @@ class Sample:
             # by the field, where its record has it; by its stem, still unlike all others, where not
             given = [fields.get(settings.sample_id_field) for fields in self._records.values()]
             self._id = self._samples.name_of(members[0].stem, given)
-        rows: list[RawItem] = []
-        if self._has_lists:
-            rows += self._listed_texts()
-            rows += self._listed_images()
+        rows: list[RawItem] = [*self._listed_texts(), *self._listed_images()] if self._has_lists else []
         if self._media_lists:
             rows += self._listed_media()
-        behind = max(map(_POSITION, rows)) + 1 if rows else 0
+        rows.sort(key=_POSITION)
+        behind = rows[-1].position + 1 if rows else 0
         others: list[RawItem] = []
         for at, member in enumerate(members):
             if at not in self._described_by:
@@ -185,9 +183,7 @@ class Sample:
         for at, item in enumerate(others, behind):
             item.position = at
         rows += others
-        if behind and len(rows) > 1:
-            rows.sort(key=_POSITION)
-        if self._media:
+        if self._media and others:
             texts_of_it = others
             if len(others) > num_own:
                 # A dialogue was written for the medium: it is its caption.
@@ -208,11 +204,11 @@ class Sample:
             if (member := self._tokens.image(token, position, self._records[at])) is not None:
                 yield member
 
-    def _blank(self, member: Member, pointer: str) -> RawItem:
+    def _blank(self, member: Member, pointer: str, position: int = 0) -> RawItem:
         """A row of the sample that says nothing yet, at a place in the member."""
         return RawItem(
-            "text", member.locate(pointer), self._id, 0, "media", None, "bin", None, member.size_bytes, self._metadata,
-            member.notes, self._licence,
+            "text", member.locate(pointer), self._id, position, "media", None, "bin", None, member.size_bytes,
+            self._metadata, member.notes, self._licence,
         )  # fmt: skip
 
     def _unread(self, member: Member, fault: Fault) -> RawItem:
@@ -260,24 +256,26 @@ class Sample:
                 item.own = {**item.own, **field.own}
             yield item
 
-    def _entries(self, name: str, per_entry: tuple[str, ...] = ()) -> Iterator[tuple[int, int, Any, Mapping[str, Any]]]:
+    def _entries(self, name: str, per_entry: tuple[str, ...] = ()) -> list[tuple[int, int, Any, Mapping[str, Any]]]:
         """(record, position, entry, what the fields per entry say of it) of the lists in the field: null skipped,
         everything else at its index in the list."""
+        found: list[tuple[int, int, Any, Mapping[str, Any]]] = []
         for at, fields in self._records.items():
-            tokens = fields.get(name)
-            if isinstance(tokens, list):
+            if isinstance(tokens := fields.get(name), list):
                 own = spread(fields, per_entry, tokens) if per_entry else ()
-                for position, token in enumerate(tokens):
-                    if token is not None:
-                        yield at, position, token, own[position] if own else NOTHING
+                found += [
+                    (at, place, one, own[place] if own else NOTHING)
+                    for place, one in enumerate(tokens)
+                    if one is not None
+                ]
+        return found
 
     def _listed_texts(self) -> Iterator[RawItem]:
         name = self._settings.texts_field
         pointer = record_fields.pointer(name)
         for at, position, value, own in self._entries(name, self._settings.per_text_fields):
             text = value if isinstance(value, str) else canonical_json(value)
-            item = become_text(self._blank(self._members[at], f"{pointer}/{position}"), text, "document")
-            item.position = position
+            item = become_text(self._blank(self._members[at], f"{pointer}/{position}", position), text, "document")
             if own:
                 item.own = {**item.own, **own}
             yield item
