@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from mmlake.track_schemas import TRACKS
 
 GAP, WHOLE = "gap", "whole"
-_SLACK_S = 1e-6  # borders are whole microseconds; two of three frames of a film of 24 per second lie beside one
+_SLACK_S = 1e-6  # borders are whole microseconds; of 24 frames per second two of three are shown between two
 _OF_UNITS = ("status", "error_code", "error")  # a span may fail where its item decoded
 UNIT_TRACKS = pa.schema(
     [

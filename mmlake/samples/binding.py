@@ -72,7 +72,7 @@ def _of_units(sample: Mapping[str, Any], of_items: Mapping[str, Sequence[Mapping
     leads = [part for part in parts if part["role"] in LEADING_ROLES]
     if len(leads) == 1 and leads[0]["digest"] in of_items:
         return [
-            _renamed(sample, [cut if part is leads[0] else _beside(part, cut) for part in parts])
+            _renamed(sample, [cut if part is leads[0] else _other_part(part, cut) for part in parts])
             for cut in _spans_of(leads[0], of_items[leads[0]["digest"]])
         ]
     placed: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def _spans_of(part: Mapping[str, Any], spans: Sequence[Mapping[str, Any]]) -> li
     ]
 
 
-def _beside(part: Mapping[str, Any], span: Mapping[str, Any]) -> dict[str, Any]:
+def _other_part(part: Mapping[str, Any], span: Mapping[str, Any]) -> dict[str, Any]:
     """The part in the sample that the span leads."""
     times = {name: span[name] for name in ("start_us", "end_us")}
     return {**part, **times} if part["role"] in SPANNED_ROLES else dict(part)

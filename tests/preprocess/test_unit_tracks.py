@@ -146,8 +146,8 @@ def test_every_keyframe_is_in_one_span_wherever_the_borders_are():
 
 @pytest.mark.parametrize("third", [19, 20, 21])
 def test_the_frame_at_a_border_is_the_spans_at_24_frames_per_second(third):
-    """20 of 24 frames lie beside a whole microsecond: the first keyframe of a shot was in the span before it, which
-    had a shot of a fraction of a microsecond."""
+    """16 of 24 frames are shown between two whole microseconds: the first keyframe of a shot was in the span before it,
+    which had a shot of a fraction of a microsecond."""
     border_s = 20 + third / 24
     made = {"shots": [shot(0, border_s, "start"), shot(border_s, 60)], "keyframes": [frame(0, 0), frame(border_s, 1)]}
     for row in rows_of(0, border_s, 60, **made):
