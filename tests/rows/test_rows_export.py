@@ -82,7 +82,7 @@ def lake(landing: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
             chosen[row["digest"]] = {
                 "sample": row["digest"], "lead": row["digest"], "modality": row["modality"], "weight": 1.0,
                 "sources": [row["source"]], "licences": [row["licence"]], "sample_ids": [row["sample_id"]],
-                "num_occurrences": 1, "parts": [{name: row[name] for name in names}],
+                "num_occurrences": 1, "parts": [{name: row[name] for name in names} | {"parent_digest": row["digest"]}],
             }  # fmt: skip
     made.versions.build(
         pa.Table.from_pylist(list(chosen.values()), schema=VERSION_SAMPLES),
