@@ -18,6 +18,7 @@ from mmlake.registry import Listing
 from mmlake.sources import Shard
 from mmlake.sources.excerpt import scan_first
 from mmlake.steps import CORPUS_STEPS, Made, is_current, row_steps, run_shards, run_step
+from mmlake.tables import Slot
 
 _LOG = logging.getLogger("mmlake.pipeline")
 
@@ -53,6 +54,8 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
         for shard in listed
         if shard.key in known and shard.revision == known[shard.key].revision and shard != known[shard.key]
     ]
+    for shard in listing.changed:
+        _forget_modalities(lake, known[shard.key], shard)
     if listing.new or listing.changed or listing.gone or counted:
         lake.registry.record([*listing.new, *listing.changed, *counted], gone=listing.gone)
         _LOG.info(
@@ -68,6 +71,14 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
     for error in listing.failures:
         _LOG.error("%s; the shards there stay what they were", error)
     return listing
+
+
+def _forget_modalities(lake: Lake, before: Shard, now: Shard) -> None:
+    """Remove the tables of modalities that the shard no longer holds: else the captions of its last revision would
+    stand next to the pictures of this one. Before the new revision is recorded, so that an interrupted scan does it again."""
+    for modality in sorted(set(before.modalities) - set(now.modalities)):
+        for step in row_steps(lake.parts.modality(modality)):
+            lake.tables.remove(Slot(step.name, modality, now.key))
 
 
 def _listed(
