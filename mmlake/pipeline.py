@@ -75,7 +75,8 @@ def refresh(lake: Lake, *, settled_before_s: float | None = None, at_most: int |
 
 def _forget_modalities(lake: Lake, before: Shard, now: Shard) -> None:
     """Remove the tables of modalities that the shard no longer holds: else the captions of its last revision would
-    stand next to the pictures of this one. Before the new revision is recorded, so that an interrupted scan does it again."""
+    stand next to the pictures of this one. Called before the new revision is recorded: an interrupted scan does it
+    again."""
     for modality in sorted(set(before.modalities) - set(now.modalities)):
         for step in row_steps(lake.parts.modality(modality)):
             lake.tables.remove(Slot(step.name, modality, now.key))
