@@ -68,7 +68,7 @@ def test_levels_of_spans_are_those_of_their_blocks_at_any_block_size(tmp_path, m
     samples = np.random.default_rng(1).normal(0, 0.1, (44_100, 2))
     soundfile.write(tmp_path / "a.wav", samples, 22_050)
     spans = [(0.0, 0.1), (0.1, 1.9), (1.95, 1.95), (1.95, 5.0), (6.0, 7.0)]
-    monkeypatch.setattr("mmlake.quality.audio._BLOCK_SAMPLES", 1_000)
+    monkeypatch.setattr("mmlake.decoders._BLOCK_SAMPLES", 1_000)
     found = list(span_levels(tmp_path / "a.wav", spans))
     stored, rate_hz = soundfile.read(tmp_path / "a.wav", dtype="float32")
     for (start_s, end_s), one in zip(spans, found, strict=True):
@@ -104,8 +104,8 @@ def test_one_decode_of_a_recording_serves_all_of_its_spans(store, monkeypatch):
         counted["source"] += 1
         return placed(path, **options)
 
-    placed, local = blocks.__globals__["_placed"], BlobStore.local
-    monkeypatch.setattr("mmlake.quality.audio._placed", counting)
+    placed, local = blocks.__globals__["placed_sound"], BlobStore.local
+    monkeypatch.setattr("mmlake.quality.audio.placed_sound", counting)
     monkeypatch.setattr(BlobStore, "local", lambda self, digest: counted["local"].append(digest) or local(self, digest))
     monkeypatch.setattr(BlobStore, "read", lambda self, digest: pytest.fail("the whole sound was read as bytes"))
     assert len(of_spans(row, store)) == 6

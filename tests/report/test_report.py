@@ -183,7 +183,7 @@ def test_the_headline_adds_up(tmp_path):
     ]
     words = " ".join(Page(write_report(ReportData(rows=rows), tmp_path / "report.html").path.read_text()).words)
     assert re.search(r"units in\s+1,210", words)
-    assert re.search(r"admitted\s+1,207\s+99.8 % of rows", words)
+    assert re.search(r"admitted\s+1,207\s+99.8 % of units", words)
 
 
 def test_rules_are_ranked_and_say_how_many_examples_are_missing(tmp_path):

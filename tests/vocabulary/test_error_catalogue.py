@@ -18,7 +18,7 @@ THOUSANDS = {
     2: ("blob",),
     3: (
         *("undecodable", "media", "stream", "pixel", "container", "sample", "duration", "frame", "worker", "item"),
-        *("transcript", "alignment"),
+        *("transcript", "alignment", "split", "cut"),
     ),
     5: ("fingerprint", "embed"),
 }
