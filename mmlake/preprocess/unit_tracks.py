@@ -8,6 +8,8 @@ takes no more than the span.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,13 @@ def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     unit; duration, shots, keyframes, signals, cues and the transcript that they make are those of the span, counted
     from its beginning, and size_bytes is its share of the item's."""
     units = units.filter(pc.not_equal(units["kind"], GAP)).combine_chunks()
-    rows = tracks.take(pc.index_in(units["parent_digest"], value_set=tracks["digest"].combine_chunks()))
+    at = pc.index_in(units["parent_digest"].combine_chunks(), value_set=tracks["digest"].combine_chunks())
+    is_span = pc.and_(pc.not_equal(units["kind"], WHOLE), pc.equal(units["status"], "ok")).combine_chunks()
+    # of an item with a thousand spans, a thousand copies of its signals would not fit into memory
+    whole_at = pc.if_else(is_span, pa.scalar(None, at.type), at)
+    rows = pa.table({name: tracks[name].take(whole_at if name in _CUT else at) for name in tracks.column_names})
     for name in ("digest", *_OF_UNITS):
         rows = rows.set_column(rows.column_names.index(name), name, units[name])
-    is_span = pc.and_(pc.not_equal(units["kind"], WHOLE), pc.equal(units["status"], "ok"))
     added = {
         "parent_digest": units["parent_digest"],
         "kind": units["kind"],
@@ -51,21 +56,26 @@ def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     }
     for name, values in added.items():
         rows = rows.append_column(name, values)
-    spans = np.flatnonzero(is_span.to_numpy())
-    return (_with_spans(rows, spans) if len(spans) else rows).cast(UNIT_TRACKS)
+    spans = np.flatnonzero(is_span.to_numpy(zero_copy_only=False))
+    if len(spans):
+        rows = _with_spans(rows, spans, tracks=tracks, items=at.take(pa.array(spans)).to_pylist())
+    return rows.cast(UNIT_TRACKS)
 
 
 def _seconds(microseconds: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.divide(microseconds.cast(pa.float64()), 1e6)
 
 
-def _with_spans(rows: pa.Table, spans: np.ndarray) -> pa.Table:
-    """The rows, those of these numbers cut to their spans."""
+def _with_spans(rows: pa.Table, spans: np.ndarray, *, tracks: pa.Table, items: Sequence[int]) -> pa.Table:
+    """The rows with the columns of _CUT of those that are spans. spans: their numbers; items: row of tracks of each,
+    equal ones next to each other."""
     cut: dict[str, list[Any]] = {name: [] for name in _CUT}
-    mine = rows.select([*_CUT, "span_start_s", "span_end_s", "start_frame", "end_frame"]).take(pa.array(spans))
-    for row in _scalars(mine):
-        for name, value in _of_span(row).items():
-            cut[name].append(value)
+    bounds = rows.select(["span_start_s", "span_end_s", "start_frame", "end_frame"]).take(pa.array(spans)).to_pylist()
+    for at, group in groupby(zip(items, bounds, strict=True), key=lambda one: one[0]):
+        item = _Item.of(tracks, at)
+        for _, span in group:
+            for name, value in _of_span(item, span).items():
+                cut[name].append(value)
     places = pa.array(_places(rows.num_rows, spans))
     for name, values in cut.items():
         kind = TRACKS.arrow.field(name).type
@@ -81,36 +91,49 @@ def _places(num_rows: int, spans: np.ndarray) -> np.ndarray:
     return places
 
 
-def _scalars(table: pa.Table) -> Any:
-    columns = [column.combine_chunks() for column in table.columns]
-    for at in range(table.num_rows):
-        yield {name: column[at] for name, column in zip(table.column_names, columns, strict=True)}
-
-
 _CUT = (
     "size_bytes", "duration_s", "num_frames", "shots", "keyframes", "signals", "cues", "transcript",
 )  # fmt: skip
 
 
-def _of_span(row: Mapping[str, pa.Scalar]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What the track of an item says, read once for all of its spans."""
+
+    size_bytes: int
+    duration_s: float
+    shots: list[dict[str, Any]]
+    keyframes: list[dict[str, Any]]
+    cues: list[dict[str, Any]]
+    signals: pa.StructArray
+    times_s: np.ndarray  # of the signals, float64
+
+    @classmethod
+    def of(cls, tracks: pa.Table, at: int) -> _Item:
+        signals = tracks["signals"][at].values
+        times_s = pc.struct_field(signals, "time_s").to_numpy(zero_copy_only=False).astype(np.float64)
+        names = ("size_bytes", "duration_s", "shots", "keyframes", "cues")
+        return cls(**{name: tracks[name][at].as_py() for name in names}, signals=signals, times_s=times_s)
+
+
+def _of_span(item: _Item, span: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of _CUT within the span."""
-    start_s, end_s = row["span_start_s"].as_py(), row["span_end_s"].as_py()
-    length_s, whole_s = end_s - start_s, row["duration_s"].as_py()
-    shots = row["shots"].as_py()
-    first = next((at for at, shot in enumerate(shots) if shot["end_s"] > start_s + _SLACK_S), 0)
-    cues = _cues(row["cues"].as_py(), start_s, end_s, whole_s=whole_s)
-    frames = [row[name].as_py() for name in ("start_frame", "end_frame")]
+    start_s, end_s, whole_s = span["span_start_s"], span["span_end_s"], item.duration_s
+    length_s = end_s - start_s
+    first = next((at for at, shot in enumerate(item.shots) if shot["end_s"] > start_s + _SLACK_S), 0)
+    cues = _cues(item.cues, start_s, end_s, whole_s=whole_s)
+    frames = [span["start_frame"], span["end_frame"]]
     return {
-        "size_bytes": round(row["size_bytes"].as_py() * min(1.0, length_s / whole_s)) if whole_s else 0,
+        "size_bytes": round(item.size_bytes * min(1.0, length_s / whole_s)) if whole_s else 0,
         "duration_s": length_s,
         "num_frames": None if None in frames else frames[1] - frames[0],
-        "shots": _shots(shots, start_s, end_s),
+        "shots": _shots(item.shots, start_s, end_s),
         "keyframes": [
             frame | {"time_s": max(frame["time_s"] - start_s, 0.0), "shot": max(0, frame["shot"] - first)}
-            for frame in row["keyframes"].as_py()
+            for frame in item.keyframes
             if start_s - _SLACK_S <= frame["time_s"] < end_s - _SLACK_S
         ],
-        "signals": _signals(row["signals"].values, start_s, end_s),
+        "signals": _signals(item, start_s, end_s),
         "cues": cues,
         "transcript": " ".join(cue["text"] for cue in cues) or None,
     }
@@ -126,12 +149,11 @@ def _shots(shots: Sequence[Mapping[str, Any]], start_s: float, end_s: float) -> 
     return inside
 
 
-def _signals(signals: pa.StructArray, start_s: float, end_s: float) -> list[dict[str, float]]:
+def _signals(item: _Item, start_s: float, end_s: float) -> list[dict[str, float]]:
     """The analysed frames of the span; a film of hours has many, so only those become Python objects."""
-    times = pc.struct_field(signals, "time_s").to_numpy(zero_copy_only=False).astype(np.float64)
     # times are float32 seconds: those of the first frame may round to just before the span
-    first, last = np.searchsorted(times, [start_s - 1e-3, end_s - 1e-3])
-    inside: list[dict[str, float]] = signals.slice(first, last - first).to_pylist()
+    first, last = np.searchsorted(item.times_s, [start_s - 1e-3, end_s - 1e-3])
+    inside: list[dict[str, float]] = item.signals.slice(first, last - first).to_pylist()
     for at, signal in enumerate(inside):
         signal["time_s"] = max(0.0, signal["time_s"] - start_s)
         if at == 0:

@@ -241,3 +241,18 @@ def test_the_schema_is_the_same_with_and_without_spans():
     for cut in (units(0, 20, 60), whole(FILM), units(0, 60, gaps=(0,))):
         assert unit_tracks(tracks(), cut).schema.equals(UNIT_TRACKS)
     assert unit_tracks(schemas.empty(schemas.TRACKS), schemas.empty(schemas.UNITS)).schema.equals(UNIT_TRACKS)
+
+
+def test_many_spans_do_not_copy_their_item() -> None:
+    """Memory follows the length of a film, not its length times its clips."""
+    signals = [
+        {"time_s": at / 8, "luma": 1.0, "luma_std": 1.0, "sharpness": 1.0, "change": 1.0} for at in range(16_000)
+    ]
+    film, cut = tracks(duration_s=2000.0, signals=signals), units(*map(float, range(0, 2001, 10)))
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        assert unit_tracks(film, cut).num_rows == 200
+    finally:
+        pa.set_memory_pool(pa.default_memory_pool())
+    assert pool.max_memory() < 20 * film.nbytes
