@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from mmlake import report
 from mmlake.cuts import Span
 from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
-from mmlake.preprocess import GAP, WHOLE
+from mmlake.preprocess import WHOLE, spans_of
 from mmlake.publish.probe_vectors import UnitSound, unit_sounds
 from mmlake.report import Example
 
@@ -117,8 +115,7 @@ def _flac(samples: np.ndarray) -> bytes:
 
 
 def _film_spans(lake: Lake) -> dict[str, Span]:
-    units = lake.tables.concat("units", "video")
-    clips = units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array([WHOLE, GAP]))))
+    clips = spans_of(lake.tables.concat("units", "video"))
     return {
         row["digest"]: Span(
             digest=row["digest"],

@@ -22,7 +22,7 @@ from mmlake.preprocess.settings import AlignSettings, PreprocessSettings, UnitSe
 from mmlake.preprocess.speech_recognition import RECOGNIZERS, Recognizer
 from mmlake.preprocess.tiling import check_tiling
 from mmlake.preprocess.tracks import tracks
-from mmlake.preprocess.unit_tracks import GAP, UNIT_TRACKS, WHOLE, unit_tracks
+from mmlake.preprocess.unit_tracks import GAP, UNIT_TRACKS, WHOLE, spans_of, unit_tracks
 from mmlake.preprocess.units import FILM_SPLITTER, RECORDING_SPLITTER, Splitter, units
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "UnitSettings",
     "alignments",
     "check_tiling",
+    "spans_of",
     "tracks",
     "unit_tracks",
     "units",

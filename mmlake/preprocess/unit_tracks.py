@@ -34,6 +34,11 @@ UNIT_TRACKS = pa.schema(
 )
 
 
+def spans_of(units: pa.Table) -> pa.Table:
+    """The units that are neither whole items nor gaps."""
+    return units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array([WHOLE, GAP]))))
+
+
 def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
     """A row per unit that is no gap, schema UNIT_TRACKS, those of one item together and in order. `digest` names the
     unit; duration, shots, keyframes, signals, cues and the transcript that they make are those of the span, counted

@@ -22,7 +22,7 @@ from mmlake.embed import UnusableQuery, encode_file_query, encode_text_query
 from mmlake.errors import BlobCorrupt, BlobMissing, SettingsError, UnreadableItem
 from mmlake.evaluate import Probe, ProbeSet, build_probes, distort_image, distort_samples
 from mmlake.lake import Lake
-from mmlake.preprocess import GAP, WHOLE
+from mmlake.preprocess import spans_of
 from mmlake.records import ADMITTED, digest_of
 from mmlake.spans import Sound
 from mmlake.store import write_atomically
@@ -183,7 +183,7 @@ def unit_sounds(lake: Lake) -> dict[str, UnitSound]:
     items = {digest: track for digest, track in zip(*columns, strict=True) if track is not None}
     sounds = {digest: UnitSound(track, None) for digest, track in items.items()}
     units = lake.tables.concat("units", "audio", columns=["digest", "parent_digest", "kind", "start", "end"])
-    for row in units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array([WHOLE, GAP])))).to_pylist():
+    for row in spans_of(units).to_pylist():
         if row["parent_digest"] in items:
             sounds[row["digest"]] = UnitSound(items[row["parent_digest"]], (row["start"] / 1e6, row["end"] / 1e6))
     return sounds

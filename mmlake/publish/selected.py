@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import schemas, sources
+from mmlake import preprocess, schemas, sources
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.publish.catalog import SLOT as CATALOG
@@ -45,7 +45,7 @@ def _spans(lake: Lake) -> pa.Table:
     for modality, row in lake.parts.modalities.items():
         if row.splitter is not None:
             for _, units in lake.tables.scan("units", modality):
-                found.append(units.filter(pc.invert(pc.is_in(units["kind"], value_set=pa.array(["whole", "gap"])))))
+                found.append(preprocess.spans_of(units))
     return pa.concat_tables(found)
 
 
