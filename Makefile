@@ -47,9 +47,10 @@ contracts: .venv/installed  ## import-linter, and the code location loads
 	$(BIN)/lint-imports
 	$(BIN)/dagster definitions validate -m mmlake_assets.definitions
 
-# Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once.
+# Files go whole to a worker, the longest first (tests/conftest.py), so that what a file's tests share is made once. A
+# worker that crashes ends the run with the name of its test: pytest-xdist 3.8 hands the rest of its file to nobody and waits.
 unit: .venv/installed chromium  ## pytest, on all processors
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 # The browser tests say so and skip where Chromium cannot be had; as root on Debian it is installed.
 chromium:
