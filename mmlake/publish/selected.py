@@ -11,9 +11,9 @@ from mmlake.lake import Lake
 from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.samples import scan_samples
-from mmlake.sample_schema import SAMPLES
-from mmlake.samples import bind_units
+from mmlake.samples import BOUND_SAMPLES, bind_units
 from mmlake.sources.shard import DEFAULT_PRIORITY
+from mmlake.tables import Slot
 from mmlake.versions import CATALOG_COLUMNS, Recipe, Selection, select
 
 
@@ -26,9 +26,7 @@ def selected_from(lake: Lake) -> dict[str, str]:
 def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
     """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none."""
     rows = lake.catalog.read(list(CATALOG_COLUMNS))
-    samples = bind_units(
-        pa.concat_tables([schemas.empty(SAMPLES), *(part for _, part in scan_samples(lake))]), _spans(lake)
-    )
+    samples = pa.concat_tables([_bound(lake, shard, part) for shard, part in scan_samples(lake)] or [_no_samples()])
     priorities = sources.priorities(lake.landing)
     selection = select(rows, samples, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
     accounted = set(held_digests(selection.samples)) | set(selection.excluded["digest"].to_pylist())
@@ -39,14 +37,19 @@ def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
     return selection
 
 
-def _spans(lake: Lake) -> pa.Table:
-    """The units of the lake that are no whole items."""
-    found = [schemas.empty(schemas.UNITS)]
+def _bound(lake: Lake, shard: str, samples: pa.Table) -> pa.Table:
+    """The samples of a source shard, of units, with the key of the shard."""
+    spans = [schemas.empty(schemas.UNITS)]
     for modality, row in lake.parts.modalities.items():
-        if row.splitter is not None:
-            for _, units in lake.tables.scan("units", modality):
-                found.append(preprocess.spans_of(units))
-    return pa.concat_tables(found)
+        slot = Slot(schemas.UNITS.name, modality, shard)
+        if row.splitter is not None and lake.tables.stamp(slot) is not None:
+            spans.append(preprocess.spans_of(lake.tables.read(slot)))
+    bound = bind_units(samples, pa.concat_tables(spans))
+    return bound.append_column("shard", pa.array([shard] * bound.num_rows, pa.string()))
+
+
+def _no_samples() -> pa.Table:
+    return BOUND_SAMPLES.empty_table().append_column("shard", pa.array([], pa.string()))
 
 
 def held_digests(samples: pa.Table) -> list[str]:

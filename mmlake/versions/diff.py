@@ -25,6 +25,8 @@ _CHANGED = pa.schema(
         ("after", pa.string()),
     ]
 )
+# where a sample lies says nothing of what is trained on
+_COMPARED = [name for name in VERSION_SAMPLES.names if name != "shard"]
 NEW = "new"  # the cause of an added sample that the older version had never seen
 # the cause of a removed sample that the newer version does not know at all: erased, or its source is gone
 ABSENT = "absent"
@@ -76,7 +78,7 @@ def compare(before: Manifest, after: Manifest, *, read: _Read) -> Diff:
             "after": canonical_json(new[name][field]),
         }
         for name in sorted(old.keys() & new.keys())
-        for field in VERSION_SAMPLES.names
+        for field in _COMPARED
         if old[name][field] != new[name][field]
     ]
     return Diff(

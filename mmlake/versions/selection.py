@@ -44,6 +44,7 @@ VERSION_SAMPLES = pa.schema(
         ("licences", _STRINGS),
         ("sample_ids", _STRINGS),
         ("num_occurrences", pa.int32()),
+        ("shard", pa.string()),  # key of its source shard; of several, the first by name. Null in older versions
         ("fields_json", pa.string()),
         ("parts", pa.list_(PART)),  # those that are kept, in order
     ]
@@ -81,8 +82,8 @@ class Selection:
 def select(
     catalog_rows: pa.Table, samples: pa.Table, recipe: Recipe, *, priority: Callable[[str], int] = lambda source: 0
 ) -> Selection:
-    """What the recipe admits of the samples (`samples.bind_units`, of all source shards), and what it leaves out with
-    its first cause, in the order missing, status, role, licence, tier.
+    """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, status,
+    role, licence, tier. samples: `samples.bind_units` of all source shards, each with its `shard`.
 
     Samples whose kept leading parts are the same are exact duplicates: one stays, by source priority (smallest first),
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a
@@ -128,7 +129,7 @@ def _merged(samples: pa.Table) -> pa.Table:
     """One row per sample, sorted: the same one in several source shards adds up."""
     samples = samples.append_column(
         "sources", _listed(samples["source"].combine_chunks())
-    ).sort_by("sample")  # fmt: skip
+    ).sort_by([("sample", "ascending"), ("shard", "ascending")])  # fmt: skip
     names = samples["sample"].to_numpy(zero_copy_only=False)
     fresh = np.ones(len(names), dtype=bool)
     fresh[1:] = names[1:] != names[:-1]

@@ -260,9 +260,9 @@ class VersionStore:
         return pa.Table.from_pylist(rows, schema=schema)
 
     def _rows(self, segment: Segment) -> list[dict[str, Any]]:
-        """The rows of the segment; parts that are whole items, which are written without a place in one, have it.
-        Raises BlobMissing, BlobCorrupt."""
-        rows = self._segments.read(segment)
+        """The rows of the segment; parts that are whole items, which are written without a place in one, have it, and
+        samples of older versions have no shard. Raises BlobMissing, BlobCorrupt."""
+        rows = [{"shard": None} | row for row in self._segments.read(segment)]
         for part in (part for row in rows for part in row.get("parts", ())):
             if "parent_digest" not in part:
                 part |= {"parent_digest": part["digest"], "start_us": None, "end_us": None}

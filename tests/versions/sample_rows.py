@@ -35,6 +35,7 @@ _SAMPLES = pa.schema(
         ("modality", pa.string()),
         ("sample_ids", _STRINGS),
         ("num_occurrences", pa.int32()),
+        ("shard", pa.string()),
         ("source", pa.string()),
         ("licences", _STRINGS),
         ("fields_json", pa.large_string()),
@@ -75,6 +76,7 @@ def sample(*parts: dict, **fields) -> dict:
     ordered = [{"parent_digest": one["digest"]} | one | {"position": at} for at, one in enumerate(parts)]
     key = name(int.from_bytes(digest_of(repr((ordered, sorted(fields.items()))).encode())[:8].encode(), "big"))
     base = {"sample": key, "sample_ids": [f"s/{key[:8]}"], "num_occurrences": 1, "source": "news", "licences": ["MIT"]}
+    base["shard"] = "news/0"
     return base | {"modality": None, "parts": ordered} | fields
 
 

@@ -129,11 +129,12 @@ def test_roles_can_be_required_and_left_out() -> None:
 
 def test_equal_samples_of_two_shards_count_once_with_their_occurrences() -> None:
     one = sample(part(1))
-    other = one | {"sample_ids": ["t/1"], "source": "mirror", "num_occurrences": 2}
+    other = one | {"sample_ids": ["t/1"], "source": "mirror", "num_occurrences": 2, "shard": "mirror/0"}
     (row,) = chosen(many(2), [one, other]).samples.to_pylist()
     assert (row["num_occurrences"], row["sources"], row["sample_ids"]) == (
         3, ["mirror", "news"], sorted([*one["sample_ids"], "t/1"]),
     )  # fmt: skip
+    assert row["shard"] == "mirror/0"  # the first by name, whatever came first
 
 
 def test_the_weight_of_a_sample_is_that_of_its_lead() -> None:
