@@ -62,13 +62,13 @@ def _image(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     columns, flac = audio_track(item.path, settings=settings)
     transcript = _transcript(item.sample_text, settings=settings)
-    return Decoded(columns | transcript, flac=flac, needs_transcript=not transcript)
+    return Decoded(columns | transcript, flac=flac, needs_transcript="transcript" not in transcript)
 
 
 def _video(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     film = video_track(item.path, settings=settings)
     transcript = _transcript(item.sample_text, settings=settings)
-    return Decoded(film.columns | transcript, tuple(film.keyframes), film.flac, needs_transcript=not transcript)
+    return Decoded(film.columns | transcript, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript)
 
 
 TEXT_DECODER = Decoder(kernel=_text, in_memory=True)
@@ -82,8 +82,6 @@ def _transcript(sample_text: str | None, *, settings: PreprocessSettings) -> dic
     cues = parse_cues(sample_text) if sample_text else []
     if not cues:
         return {}
-    return {
-        "transcript": normalize(" ".join(cue.text for cue in cues), settings=settings),
-        "transcript_source": "source",
-        "cues": [asdict(cue) for cue in cues if cue.start_s is not None],
-    }
+    said = " ".join(cue.text for cue in cues if cue.is_shown)
+    timed = {"cues": [asdict(cue) for cue in cues if cue.start_s is not None]}
+    return timed | ({"transcript": normalize(said, settings=settings), "transcript_source": "source"} if said else {})

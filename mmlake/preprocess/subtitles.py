@@ -21,6 +21,11 @@ class Cue:
     end_s: float | None = None
     score: float | None = None  # the recognizer's confidence, 0..1
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether its times, where it has any, are those of a stretch."""
+        return self.start_s is None or self.end_s is None or self.end_s > self.start_s
+
 
 def is_subtitles(text: str) -> bool:
     """Whether the text is SRT or WebVTT: it has a timing line."""
@@ -28,8 +33,8 @@ def is_subtitles(text: str) -> bool:
 
 
 def parse_cues(text: str) -> list[Cue]:
-    """The cues in order of time; one cue without times where the text is plain. Cues without words or that end
-    before they start are left out."""
+    """The cues in order of time, also those of no length or that end before they start; one cue without times where the
+    text is plain. Cues without words are left out."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if not is_subtitles(text):
         plain = _SPACES.sub(" ", text).strip()
@@ -42,7 +47,7 @@ def parse_cues(text: str) -> list[Cue]:
         body = text[mark.end() : stop].strip("\n").split("\n\n")[0]
         words = _SPACES.sub(" ", html.unescape(_TAG.sub("", body))).strip()
         start_s, end_s = _seconds(mark.groups()[:4]), _seconds(mark.groups()[4:])
-        if words and end_s > start_s:
+        if words:
             cues.append(Cue(words, start_s, end_s))
     return sorted(cues, key=lambda cue: (cue.start_s, cue.end_s, cue.text))
 

@@ -47,7 +47,7 @@ def text_track(data: bytes, content_type: str | None, *, settings: PreprocessSet
     if is_html(raw, content_type):
         raw = main_text(raw)
     elif is_subtitles(raw):
-        raw = "\n".join(cue.text for cue in parse_cues(raw))
+        raw = "\n".join(cue.text for cue in parse_cues(raw) if cue.is_shown)
     text = normalize(raw, settings=settings)
     return {"text": text, "num_chars": len(text), "num_words": count_words(text)}
 

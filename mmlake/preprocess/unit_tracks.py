@@ -7,6 +7,7 @@ takes no more than the span.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from mmlake.track_schemas import TRACKS
 
 GAP, WHOLE = "gap", "whole"
+STRAY_CUES = "num_stray_cues"
 _SLACK_S = 1e-6  # borders are whole microseconds; of 24 frames per second two of three are shown between two
 _OF_UNITS = ("status", "error_code", "error")  # a span may fail where its item decoded
 UNIT_TRACKS = pa.schema(
@@ -30,6 +32,9 @@ UNIT_TRACKS = pa.schema(
         pa.field("span_end_s", pa.float64()),
         pa.field("start_frame", pa.int32()),
         pa.field("end_frame", pa.int32()),
+        # cues that say something nowhere: of no length, backwards, outside of the item or in a gap. Each counts for the
+        # unit that begins last before it
+        pa.field(STRAY_CUES, pa.int32(), nullable=False),
     ]
 )
 
@@ -58,6 +63,7 @@ def unit_tracks(tracks: pa.Table, units: pa.Table) -> pa.Table:
         "span_end_s": pc.if_else(is_span, _seconds(units["end"]), None),
         "start_frame": units["start_frame"],
         "end_frame": units["end_frame"],
+        STRAY_CUES: _strays(tracks).take(at),
     }
     for name, values in added.items():
         rows = rows.append_column(name, values)
@@ -74,16 +80,17 @@ def _seconds(microseconds: pa.ChunkedArray) -> pa.ChunkedArray:
 def _with_spans(rows: pa.Table, spans: np.ndarray, *, tracks: pa.Table, items: Sequence[int]) -> pa.Table:
     """The rows with the columns of _CUT of those that are spans. spans: their numbers; items: row of tracks of each,
     equal ones next to each other."""
-    cut: dict[str, list[Any]] = {name: [] for name in _CUT}
+    cut: dict[str, list[Any]] = {name: [] for name in (*_CUT, STRAY_CUES)}
     bounds = rows.select(["span_start_s", "span_end_s", "start_frame", "end_frame"]).take(pa.array(spans)).to_pylist()
     for at, group in groupby(zip(items, bounds, strict=True), key=lambda one: one[0]):
-        item = _Item.of(tracks, at)
-        for _, span in group:
-            for name, value in _of_span(item, span).items():
+        item, of_item = _Item.of(tracks, at), [span for _, span in group]
+        cues, strays = _shared_out(item.cues, of_item, whole_s=item.duration_s)
+        for span, own, num_strays in zip(of_item, cues, strays, strict=True):
+            for name, value in (_of_span(item, span, own) | {STRAY_CUES: num_strays}).items():
                 cut[name].append(value)
     places = pa.array(_places(rows.num_rows, spans))
     for name, values in cut.items():
-        kind = TRACKS.arrow.field(name).type
+        kind = UNIT_TRACKS.field(name).type
         column = pa.concat_arrays([rows[name].combine_chunks().cast(kind), pa.array(values, kind)])
         rows = rows.set_column(rows.column_names.index(name), name, column.take(places))
     return rows
@@ -121,12 +128,15 @@ class _Item:
         return cls(**{name: tracks[name][at].as_py() for name in names}, signals=signals, times_s=times_s)
 
 
-def _of_span(item: _Item, span: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of _CUT within the span."""
+def _of_span(item: _Item, span: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The columns of _CUT within the span. own: its cues, on the clock of the item."""
     start_s, end_s, whole_s = span["span_start_s"], span["span_end_s"], item.duration_s
     length_s = end_s - start_s
     first = next((at for at, shot in enumerate(item.shots) if shot["end_s"] > start_s + _SLACK_S), 0)
-    cues = _cues(item.cues, start_s, end_s, whole_s=whole_s)
+    cues = [
+        {**cue, "start_s": max(cue["start_s"] - start_s, 0.0), "end_s": min(cue["end_s"], end_s) - start_s}
+        for cue in own
+    ]
     frames = [span["start_frame"], span["end_frame"]]
     return {
         "size_bytes": round(item.size_bytes * min(1.0, length_s / whole_s)) if whole_s else 0,
@@ -166,11 +176,32 @@ def _signals(item: _Item, start_s: float, end_s: float) -> list[dict[str, float]
     return inside
 
 
-def _cues(cues: Sequence[Mapping[str, Any]], start_s: float, end_s: float, *, whole_s: float) -> list[dict[str, Any]]:
-    """The cues whose middle lies in the span: each is in one span only. Of a cue that runs over the end of the item
-    counts what is inside; one that lies behind the end is in none."""
-    return [
-        dict(cue) | {"start_s": max(cue["start_s"] - start_s, 0.0), "end_s": min(cue["end_s"], end_s) - start_s}
-        for cue in cues
-        if start_s <= (cue["start_s"] + min(cue["end_s"], whole_s)) / 2 < end_s and cue["start_s"] < whole_s
-    ]
+def _strays(tracks: pa.Table) -> pa.Array:
+    """How many cues of each item have no length, run backwards or lie outside of it; int32."""
+    lists = tracks["cues"].combine_chunks()
+    owners, cues = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    start_s, end_s = (pc.struct_field(cues, name) for name in ("start_s", "end_s"))
+    whole_s = pc.fill_null(tracks["duration_s"].combine_chunks().take(owners), np.inf)
+    outside = pc.or_(pc.less_equal(end_s, 0.0), pc.greater_equal(start_s, whole_s))
+    stray = pc.or_(pc.less_equal(end_s, start_s), outside).to_numpy(zero_copy_only=False)
+    counts = np.bincount(owners.to_numpy(zero_copy_only=False)[stray], minlength=tracks.num_rows)
+    return pa.array(counts, pa.int32())
+
+
+def _shared_out(
+    cues: Sequence[Mapping[str, Any]], spans: Sequence[Mapping[str, Any]], *, whole_s: float
+) -> tuple[list[list[Mapping[str, Any]]], list[int]]:
+    """(its cues, its stray cues) of each span of an item, which are in order. A cue is of the span that its middle lies
+    in; of one that runs over the end of the item counts what is inside."""
+    starts_s = [span["span_start_s"] for span in spans]
+    own: list[list[Mapping[str, Any]]] = [[] for _ in spans]
+    strays = [0] * len(spans)
+    for cue in cues:
+        start_s, end_s = cue["start_s"], cue["end_s"]
+        middle_s = (start_s + min(end_s, whole_s)) / 2
+        at = bisect_right(starts_s, middle_s) - 1
+        if start_s < end_s and start_s < whole_s and at >= 0 and middle_s < spans[at]["span_end_s"]:
+            own[at].append(cue)
+        else:
+            strays[max(0, bisect_right(starts_s, start_s) - 1)] += 1
+    return own, strays

@@ -12,7 +12,7 @@ import numpy as np
 from mmlake.decoders import placed_sound
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.quality.transcript import TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
+from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.spans import Span
 
 # T analysis frames, B bands, F frequency bins
@@ -248,4 +248,5 @@ AUDIO_RULES = (
         fix="Join it with its neighbours, or drop it.",
     ),
     WRONG_TRANSCRIPT,
+    STRAY_LINES,
 )

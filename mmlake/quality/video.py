@@ -7,7 +7,7 @@ import numpy as np
 from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.rule import Rule, unmeasured
-from mmlake.quality.transcript import TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
+from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
 from mmlake.records import Digest
 
 # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
@@ -141,4 +141,5 @@ VIDEO_RULES = (
         fix="Fetch a larger rendition.",
     ),
     WRONG_TRANSCRIPT,
+    STRAY_LINES,
 )

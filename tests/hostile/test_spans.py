@@ -9,8 +9,13 @@ import pyarrow as pa
 import pytest
 
 from mmlake import schemas
+from mmlake.lake import Lake
+from mmlake.pipeline import refresh, run_tables
+from mmlake.preprocess.settings import PreprocessSettings
 from mmlake.preprocess.subtitles import parse_cues
+from mmlake.preprocess.text import text_track
 from mmlake.preprocess.unit_tracks import unit_tracks
+from tests import make
 from tests.sources.source_builders import jsonl, land, parquet, rows_of
 
 BAD_SPANS = [
@@ -45,14 +50,17 @@ def cue(text: str, start_s: float, end_s: float) -> dict[str, object]:
     return {"text": text, "start_s": start_s, "end_s": end_s, "score": None}
 
 
-def cut(cues: list[dict[str, object]], *, borders_s: tuple[float, ...]) -> list[dict[str, object]]:
+def cut(
+    cues: list[dict[str, object]], *, borders_s: tuple[float, ...], kind: str = "segment", gaps: tuple[int, ...] = ()
+) -> list[dict[str, object]]:
     """The tracks of the units of one recording with these cues, cut there."""
     parent = "f" * 64
     track = {"digest": parent, "modality": "audio", "role": "media", "status": "ok", "size_bytes": 1000}
     track |= {"duration_s": borders_s[-1], "shots": [], "keyframes": [], "signals": [], "cues": cues}
     track |= {"transcript": " ".join(str(one["text"]) for one in cues), "transcript_source": "source"}
     units = [
-        {"digest": str(at) * 64, "parent_digest": parent, "position": at, "kind": "segment", "axis": "us"}
+        {"digest": str(at) * 64, "parent_digest": parent, "position": at, "axis": "us"}
+        | {"kind": "gap" if at in gaps else kind}
         | {"start": round(start_s * 1e6), "end": round(end_s * 1e6), "producer": "p", "role": "media", "status": "ok"}
         for at, (start_s, end_s) in enumerate(zip(borders_s, borders_s[1:], strict=False))
     ]
@@ -88,7 +96,49 @@ def test_a_cue_of_no_length_takes_no_other_with_it(start, end):
         f"2\n{start} --> {end}\nNever shown.\n\n"
         "3\n00:00:10,000 --> 00:00:11,000\nThree.\n"
     )
-    assert [(one.text, one.start_s, one.end_s) for one in parse_cues(text)] == [
-        ("One.", 1.0, 2.0),
-        ("Three.", 10.0, 11.0),
+    assert [one.text for one in parse_cues(text) if one.is_shown] == ["One.", "Three."]
+    assert len(parse_cues(text)) == 3  # nothing is lost in reading
+    assert text_track(text.encode(), "application/x-subrip", settings=PreprocessSettings())["text"] == "One.\nThree."
+
+
+STRAY = [("Still.", 25.0, 25.0), ("Back.", 9.0, 3.0), ("Outside.", 40.0, 43.0), ("Far.", 900.0, 903.0)]
+
+
+def test_cues_that_say_nothing_anywhere_are_counted_by_the_unit_before_them() -> None:
+    cues = [cue("One.", 2.0, 4.0), *(cue(*one) for one in STRAY), cue("Two.", 30.0, 33.0)]
+    rows = cut(cues, borders_s=(0.0, 20.0, 40.0))
+    assert [(row["transcript"], row["num_stray_cues"]) for row in rows] == [("One.", 1), ("Two.", 3)]
+    (whole,) = cut(cues, borders_s=(0.0, 40.0), kind="whole")
+    assert (len(whole["cues"]), whole["num_stray_cues"]) == (6, 4)
+
+
+def test_a_cue_in_a_gap_is_counted() -> None:
+    rows = cut([cue("One.", 2.0, 4.0), cue("Lost.", 22.0, 24.0)], borders_s=(0.0, 20.0, 30.0, 40.0), gaps=(1,))
+    assert [(row["transcript"], row["num_stray_cues"]) for row in rows] == [("One.", 1), (None, 0)]
+
+
+def test_a_recording_whose_subtitles_have_stray_lines_says_so(tmp_path) -> None:
+    """From the landing zone to the verdict."""
+    lines = [("Hello there.", 0.2, 0.9), ("Never.", 0.5, 0.5), ("Behind.", 50.0, 52.0)]
+    files = {"a.wav": make.sound(1, seconds=2.0), "a.srt": srt(lines).encode(), "b.wav": make.sound(2, seconds=2.0)}
+    lake = Lake(tmp_path / "lake", landing=land(tmp_path / "in", files))
+    refresh(lake)
+    run_tables(lake, modalities=["audio"])
+    found = {row["digest"]: row for row in lake.tables.concat("verdicts", "audio").to_pylist()}
+    tracks = {row["digest"]: row for row in lake.tables.concat("tracks", "audio").to_pylist()}
+    findings = {
+        digest: [one for one in row["findings"] if one["rule"] == "stray_cues"] for digest, row in found.items()
+    }
+    (stray,) = [digest for digest, some in findings.items() if some]
+    assert [(one["error_code"], one["reason"]) for one in findings[stray]] == [
+        (4003, "num_stray_cues=2 not in (-inf, 1)")
     ]
+    assert [one["text"] for one in tracks[stray]["cues"]] == ["Hello there.", "Never.", "Behind."]
+    assert tracks[stray]["transcript"] == "Hello there. Behind."
+
+
+def srt(lines: list[tuple[str, float, float]]) -> str:
+    return "\n".join(
+        f"{at}\n00:00:{start_s:06.3f} --> 00:00:{end_s:06.3f}\n{text}\n"
+        for at, (text, start_s, end_s) in enumerate(lines, 1)
+    )
