@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from mmlake.pipeline import refresh
 from mmlake_assets.factory import BACKFILL_SHARDS
 from mmlake_assets.partitions import SHARD_SETS
 from tests import make
+from tests.browsers import headless
 from tests.graph.deployment import Deployment, deployed
 from tests.lakes import copied
 
@@ -87,30 +87,8 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (binary and driver):
-        pytest.skip("Chromium and its driver are not installed")
-    options = Options()
-    options.binary_location = binary
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1600,1000",
-        "--force-color-profile=srgb",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
-    made = webdriver.Chrome(options=options, service=Service(driver))
-    try:
+    with headless() as made:
         yield made
-    finally:
-        made.quit()
 
 
 def _see(browser, deployment: Deployment, path: str, *, words: list[str], name: str, tmp_path: Path) -> str:

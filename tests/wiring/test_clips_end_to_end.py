@@ -20,6 +20,8 @@ from mmlake.publish import VERSION_STEPS, run_version_step, update_catalog, upda
 from mmlake.settings import Settings
 from mmlake.shards import verify_shards
 from mmlake.upkeep import collect
+from mmlake.version_report import write_version_report
+from tests.browsers import headless
 from tests.cuts.counted_films import counted_film, number_of
 
 NUM_FRAMES, RATE_HZ = 500, 44_100
@@ -143,3 +145,37 @@ def test_cuts_stay_while_something_names_their_unit(lake) -> None:
     assert collect(lake, now_s=0.0, dry_run=True).cuts_bytes == 0
     assert collect(lake, now_s=0.0).cuts_bytes == 29
     assert (stray.exists(), lake.cuts.size_bytes()) == (False, before)
+
+
+@pytest.mark.browser
+def test_the_report_plays_every_clip_and_stretch_as_long_as_it_is(lake) -> None:
+    written = write_version_report(lake, "everything-v001")
+    rows = lake.catalog.read(["modality", "kind", "duration_s"]).to_pylist()
+    cut = {kind: sorted(row["duration_s"] for row in rows if row["kind"] == kind) for kind in ("clip", "segment")}
+    assert all(len(lengths) > 1 for lengths in cut.values())
+    with headless("--autoplay-policy=no-user-gesture-required") as browser:
+        browser.get(f"file://{written}")
+        browser.set_script_timeout(60)
+        played = {tag: browser.execute_async_script(_PLAY, tag) for tag in ("video", "audio")}
+    assert not [one["error"] for some in played.values() for one in some if one["error"]]
+    for tag, kind in (("video", "clip"), ("audio", "segment")):  # a unit may be an example of several kinds
+        ends = np.array([one["end"] for one in played[tag]])
+        apart = np.abs(ends[:, None] - np.array(cut[kind]))
+        assert apart.min(axis=1).max() < 0.1  # no player plays more than a unit
+        assert apart.min(axis=0).max() < 0.1  # every unit has one
+    assert all(0.0 < one["at"] <= one["end"] for some in played.values() for one in some)
+
+
+# Plays one player after the other until its clock has moved; gives where it was and where it ends.
+_PLAY = """
+const done = arguments[arguments.length - 1], all = [];
+(async () => {
+  for (const player of document.querySelectorAll(arguments[0])) {
+    player.muted = true;
+    await player.play();
+    for (let wait = 0; wait < 100 && player.currentTime < 0.05; wait++) await new Promise((go) => setTimeout(go, 50));
+    player.pause();
+    all.push({at: player.currentTime, end: player.duration, error: player.error && player.error.message});
+  }
+})().catch((error) => all.push({at: 0, end: 0, error: String(error)})).then(() => done(all));
+"""
