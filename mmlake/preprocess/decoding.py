@@ -68,7 +68,9 @@ def _audio(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
 def _video(item: Encoded, *, settings: PreprocessSettings) -> Decoded:
     film = video_track(item.path, settings=settings)
     transcript = _transcript(item.sample_text, settings=settings)
-    return Decoded(film.columns | transcript, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript)
+    return Decoded(
+        film.columns | transcript, tuple(film.keyframes), film.flac, needs_transcript="transcript" not in transcript
+    )
 
 
 TEXT_DECODER = Decoder(kernel=_text, in_memory=True)

@@ -95,6 +95,14 @@ def test_captions_of_a_record_are_rows_of_one_sample(tmp_path):
     assert [row["position"] for row in rows] == [0, 1, 2]
 
 
+def test_a_caption_and_a_list_of_captions_in_one_record_are_all_captions(tmp_path):
+    """The list stayed a field, and its captions were lost to training."""
+    record = {"caption": "one", "captions": ["one", "two"], "n": 1}
+    rows = rows_of(land(tmp_path / "in", {"a.jsonl": jsonl(record)}))
+    assert [(row["role"], row["text_content"]) for row in rows] == [("caption", "one"), ("caption", "two")]
+    assert {row["metadata_json"] for row in rows} == {'{"n":1}'}
+
+
 @pytest.mark.parametrize("size, code", [(1000, None), (1001, 1008)])
 def test_a_line_over_the_limit_is_a_row_and_the_next_is_read(tmp_path, size, code):
     line = b'{"text":"' + b"a" * (size - 11) + b'"}'

@@ -67,16 +67,23 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     timed_name = first_of(fields, timed_names)
     timed = transcript_of(fields[timed_name]) if timed_name is not None else None
     has_times = timed is not None and timed.num_cues > 0
-    for names, role in ((captions, "caption"), (() if has_times else transcripts, "transcript")):
-        name = first_of(fields, names)
-        value = fields[name] if name is not None else None
-        if name is not None and isinstance(value, str):
-            found.append(TextField(name, None, value, role))
-        elif name is not None and isinstance(value, list) and value and all(isinstance(text, str) for text in value):
-            found.extend(TextField(name, at, text, role) for at, text in enumerate(value))
+    for name in captions:  # each of them: the one caption of a record is often the first of its list
+        found.extend(_parts_of(fields, name, "caption", known={one.text for one in found if one.name in captions}))
+    if not has_times and (name := first_of(fields, transcripts)) is not None:
+        found.extend(_parts_of(fields, name, "transcript"))
     if timed is not None and timed_name is not None and has_times:
         found.append(TextField(timed_name, None, timed.text, "transcript"))
     return found or _dialogue(fields, media, settings)
+
+
+def _parts_of(fields: Mapping[str, Any], name: str, role: str, *, known: Collection[str] = ()) -> Iterator[TextField]:
+    """The texts of a field that holds one or a list of them, without those that are known."""
+    value = fields.get(name)
+    if isinstance(value, str):
+        value = [value] if value not in known else []
+        yield from (TextField(name, None, text, role) for text in value)
+    elif isinstance(value, list) and all(isinstance(text, str) for text in value):
+        yield from (TextField(name, at, text, role) for at, text in enumerate(value) if text not in known)
 
 
 def is_interleaved(fields: Mapping[str, Any], *, settings: SourceSettings) -> bool:
