@@ -233,7 +233,7 @@ def main(num_samples: int, image_bytes: int, rounds: int, only: str) -> None:
                         used.setdefault(name, []).append(
                             _one(contest, name, folder, python=str(NEMO) if name == "nemo" else sys.executable)
                         )
-            peer = next((name for name in ("nemo", "webdataset") if name in used), "limit")
+            peer = next((name for name in ("nemo", "webdataset", "limit") if name in used), next(iter(competitors)))
             for name, seconds in used.items():
                 ratio = statistics.median(other / own for other, own in zip(used[peer], seconds, strict=True))
                 fastest = min(used[peer]) / min(seconds)  # neighbours only ever add to what a round takes
