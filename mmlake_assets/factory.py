@@ -26,6 +26,10 @@ GPU_BACKFILL_SHARDS = 64
 GPU_POOL = "gpu"
 EXIT_CODE = "exit code"  # metadata of a failed run: what a command that waits for it shall end with
 OWNERS = ["team:data-engineering"]
+# A group is a box of the drawn graph, and a node shows the last part of its key alone: by stage, a box held four nodes
+# of each name. By modality it holds one lane, from items to clusters; the stage is a tag to search and select by.
+LAKE_GROUP, VERSIONS_GROUP = "lake", "versions"
+MODALITY_TAG, STAGE_TAG = "mmlake/modality", "mmlake/stage"
 
 # eager() asks for what becomes missing, which a partition that was registered before the sensor's first scan never
 # does: then, being missing is enough.
@@ -124,12 +128,12 @@ def materialize_rows(
 def _common(step: Step, modality: str) -> dict:
     return {
         "key": dg.AssetKey([modality, step.name]),
-        "group_name": step.stage,
+        "group_name": modality,
         "description": step.description,
         "kinds": {"python", *step.kinds},
         "owners": OWNERS,
         "code_version": step.code_version,
-        "tags": {"modality": modality, "stage": step.stage},
+        "tags": {MODALITY_TAG: modality, STAGE_TAG: step.stage},
         "metadata": {
             "dagster/column_schema": page.column_schema(step.schema),
             "unit": step.unit,
@@ -146,12 +150,12 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=step.name,
-        group_name=step.stage,
+        group_name=VERSIONS_GROUP,
         description=step.description,
         kinds={"python", *step.kinds},
         owners=OWNERS,
         code_version=step.code_version,
-        tags={"stage": step.stage},
+        tags={STAGE_TAG: step.stage},
         pool=GPU_POOL if step.gpu else None,
         partitions_def=VERSIONS,
         deps=[dg.AssetKey([name]) for name in step.inputs],

@@ -54,7 +54,7 @@ class Step:
     """One row of the table of steps."""
 
     name: str  # of the table and of the asset
-    stage: str  # of the package, the asset group and the docs page
+    stage: str  # of the package, the docs page and the tag of the asset
     description: str  # what an engineer reads on the asset's page
     schema: TableSchema
     code_version: str  # counted up when the same input would give other rows

@@ -55,8 +55,7 @@ def test_assets_of_a_version_are_never_asked_for() -> None:
     versioned = [
         key
         for key in graph.get_all_asset_keys()
-        if graph.get(key).partitions_def is not None
-        and graph.get(key).group_name in ("versions", "shards", "evaluate", "costs", "provenance")
+        if graph.get(key).partitions_def is not None and graph.get(key).group_name == "versions"
     ]
     assert len(versioned) == 8
     assert [key for key in versioned if graph.get(key).automation_condition is not None] == []
