@@ -39,7 +39,14 @@ _LEFT_BEHIND = (
     & ~dg.AutomationCondition.any_deps_missing()
     & ~dg.AutomationCondition.in_progress()
 )
-AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first scan")
+# eager() asks again after every event of an input; what was found unchanged has one too. A dependent that failed in the
+# run that changed its input is asked for once more.
+_CHANGED = dg.AutomationCondition.any_deps_match(
+    dg.AutomationCondition.data_version_changed() | dg.AutomationCondition.will_be_requested()
+)
+AUTOMATION = (dg.AutomationCondition.eager().replace("any_deps_updated", _CHANGED) | _LEFT_BEHIND).with_label(
+    "missing, or made from data that changed"
+)
 
 
 def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
