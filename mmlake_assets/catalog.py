@@ -4,7 +4,7 @@ import dagster as dg
 
 from mmlake.modalities import MODALITIES
 from mmlake.publish import update_catalog
-from mmlake_assets.factory import AUTOMATION, OWNERS
+from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG
 from mmlake_resources import LakeResource
 
 UPSTREAM = [
@@ -19,7 +19,8 @@ UPSTREAM = [
 
 @dg.asset(
     key="catalog",
-    group_name="catalog",
+    group_name=LAKE_GROUP,
+    tags={STAGE_TAG: "catalog"},
     deps=UPSTREAM,
     description="One LanceDB row per distinct unit of all modalities, with verdict, measures, source fields,"
     " duplicates and vectors; searchable by text, vector and SQL.",

@@ -176,7 +176,7 @@ def ui(
     Example: `mmlake ui --lake ./lake`
     """
     from mmlake_assets.caller_watch import become
-    from mmlake_assets.instance import dagster_home
+    from mmlake_assets.instance import EVENT_BATCHES, dagster_home
 
     if not (lake / "lake.json").exists():
         raise SettingsError(f"{lake} holds no lake; make one with `mmlake run --landing DIR --lake {lake}`")
@@ -185,6 +185,7 @@ def ui(
         "MMLAKE_LAKE": str(lake.absolute()),
         "MMLAKE_LANDING": "",  # what the lake remembers
         "MMLAKE_DEVICE": device,
+        **EVENT_BATCHES,
     }
     if settings:
         environment["MMLAKE_SETTINGS"] = str(settings.absolute())

@@ -2,8 +2,9 @@
 events.
 
 For a range run Dagster copies one result to every partition and hashes the inputs of the whole range together. The tags
-below are the ones that it writes itself for a single partition; they are not a public interface, so they live here
-alone, behind a test, and dagster is pinned below the next minor.
+below are the ones that it writes itself for a single partition, and the mark of a result is the one by which it adds no
+events of its own; they are not a public interface, so they live here alone, behind a test, and dagster is pinned below
+the next minor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +18,13 @@ from dagster._core.definitions.data_version import (
     get_input_data_version_tag,
     get_input_event_pointer_tag,
 )
-from dagster._core.events import DagsterEventType
+from dagster._core.definitions.source_asset import SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION
+from dagster._core.events import DagsterEvent, DagsterEventBatchMetadata, DagsterEventType, generate_event_batch_id
 from dagster._core.storage.tags import MULTIDIMENSIONAL_PARTITION_PREFIX
 
 from mmlake.tables import Stamp
+
+BATCH = 25  # partitions whose events are stored at once: a run that is killed loses no more of them
 
 
 def materialization(
@@ -65,3 +69,19 @@ def pointers_for(
         for partition, storage_id in latest_events(instance, key, partitions).items():
             found[partition][key] = storage_id
     return found
+
+
+def store(context: dg.AssetExecutionContext, made: Sequence[dg.AssetMaterialization]) -> list[DagsterEvent]:
+    """The materializations as events of the running step, which are now stored: in one transaction where the instance
+    writes batches (DAGSTER_EVENT_BATCH_SIZE)."""
+    step = context.op_execution_context.get_step_execution_context()
+    batch = generate_event_batch_id()  # type: ignore[no-untyped-call]
+    return [
+        DagsterEvent.asset_materialization(step, one, DagsterEventBatchMetadata(batch, at == len(made) - 1))
+        for at, one in enumerate(made)
+    ]
+
+
+def result_without_event() -> dg.MaterializeResult:
+    """The result of a step that has stored its own events: Dagster adds none to it, and runs what follows."""
+    return dg.MaterializeResult(metadata={SYSTEM_METADATA_KEY_SOURCE_ASSET_OBSERVATION: True})

@@ -1,7 +1,7 @@
 """One factory for row assets and one for corpus assets; every stage file calls them with its steps.
 
 A row asset's run covers a range of partitions. `materialize_rows` makes them, several at once where workers decode,
-then logs one exact event each.
+and stores one exact event each.
 Where some partitions fail for a reason outside the data (a full disk, a lost landing zone), the good ones are logged
 and the run fails for the others; damaged data never fails a run, it is rows.
 """
@@ -26,6 +26,10 @@ GPU_BACKFILL_SHARDS = 64
 GPU_POOL = "gpu"
 EXIT_CODE = "exit code"  # metadata of a failed run: what a command that waits for it shall end with
 OWNERS = ["team:data-engineering"]
+# A group is a box of the drawn graph, and a node shows the last part of its key alone: by stage, a box held four nodes
+# of each name. By modality it holds one lane, from items to clusters; the stage is a tag to search and select by.
+LAKE_GROUP, VERSIONS_GROUP = "lake", "versions"
+MODALITY_TAG, STAGE_TAG = "mmlake/modality", "mmlake/stage"
 
 # eager() asks for what becomes missing, which a partition that was registered before the sensor's first scan never
 # does: then, being missing is enough.
@@ -35,7 +39,14 @@ _LEFT_BEHIND = (
     & ~dg.AutomationCondition.any_deps_missing()
     & ~dg.AutomationCondition.in_progress()
 )
-AUTOMATION = (dg.AutomationCondition.eager() | _LEFT_BEHIND).with_label("eager, and missing at the first scan")
+# eager() asks again after every event of an input; what was found unchanged has one too. A dependent that failed in the
+# run that changed its input is asked for once more.
+_CHANGED = dg.AutomationCondition.any_deps_match(
+    dg.AutomationCondition.data_version_changed() | dg.AutomationCondition.will_be_requested()
+)
+AUTOMATION = (dg.AutomationCondition.eager().replace("any_deps_updated", _CHANGED) | _LEFT_BEHIND).with_label(
+    "missing, or made from data that changed"
+)
 
 
 def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
@@ -49,7 +60,7 @@ def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     )
     def _row(
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
-    ) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
+    ) -> Iterator[dg.MaterializeResult | dg.DagsterEvent]:
         yield from materialize_rows(context, step, modality, lake.open(compute.executor))
 
     return _row
@@ -81,55 +92,67 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
 
 def materialize_rows(
     context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake
-) -> Iterator[dg.MaterializeResult | dg.AssetMaterialization]:
-    """Make every partition of the run; yields Dagster's own result first so that the exact events that follow are
-    the latest."""
-    made: dict[str, Made] = {}
+) -> Iterator[dg.MaterializeResult | dg.DagsterEvent]:
+    """Make every partition of the run and store one event for each, a batch at a time: what was made before the body
+    raises is on record."""
     failed: dict[str, str] = {}
     exit_codes: set[int] = set()
     partitions = {shard_of(partition): partition for partition in context.partition_keys}
-    for shard, done in run_shards(step, lake, modality, list(partitions), run_id=context.run.run_id):
-        partition = partitions[shard]
-        if isinstance(done, Made):
-            made[partition] = done
-            context.log.info(page.line(done))
-        else:
-            failed[partition] = str(done) if isinstance(done, MmlakeError) else f"{type(done).__name__}: {done}"
-            exit_codes.add(done.exit_code if isinstance(done, MmlakeError) else MmlakeError.exit_code)
-    if not failed:
-        yield dg.MaterializeResult(metadata={"partitions": len(made)})
     upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs_of(MODALITIES[modality])}
-    pointers = events.pointers_for(context.instance, upstream.values(), list(made))
-    for partition, result in made.items():
-        versions = {key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()}
-        metadata = page.row_metadata(step, result)
-        # Yielded, not logged: what `context.log_event` holds back is lost when the body raises.
-        yield events.materialization(
-            context.asset_key,
-            partition,
-            stamp=result.stamp,
-            metadata=metadata,
-            inputs=versions,
-            pointers=pointers[partition],
+    pointers = events.pointers_for(context.instance, upstream.values(), list(partitions.values()))
+    ready: dict[str, Made] = {}
+
+    def stored(*, is_last: bool) -> list[dg.DagsterEvent]:
+        made, total = dict(ready), page.num_rows(step, modality, lake) if is_last and ready else None
+        ready.clear()
+        if made:
+            context.log.info("\n".join(page.line(result) for result in made.values()))
+        return events.store(
+            context,
+            [
+                events.materialization(
+                    context.asset_key,
+                    partition,
+                    stamp=result.stamp,
+                    metadata=page.row_metadata(result, num_rows=total),
+                    inputs={key: result.inputs[f"{modality}/{name}"] for name, key in upstream.items()},
+                    pointers=pointers[partition],
+                )
+                for partition, result in made.items()
+            ],
         )
+
+    try:
+        for shard, done in run_shards(step, lake, modality, list(partitions), run_id=context.run.run_id):
+            if len(ready) == events.BATCH:
+                yield from stored(is_last=False)
+            if isinstance(done, Made):
+                ready[partitions[shard]] = done
+                continue
+            failed[partitions[shard]] = str(done) if isinstance(done, MmlakeError) else f"{type(done).__name__}: {done}"
+            exit_codes.add(done.exit_code if isinstance(done, MmlakeError) else MmlakeError.exit_code)
+    finally:
+        last = stored(is_last=True)
+    yield from last
     if failed:
         first, cause = next(iter(failed.items()))
         raise dg.Failure(
-            f"{len(failed)} of {len(failed) + len(made)} partitions failed, the others are done; {first}: "
+            f"{len(failed)} of {len(partitions)} partitions failed, the others are done; {first}: "
             f"{cause}. Re-run with the same range after the cause is repaired",
             metadata=failed | {EXIT_CODE: exit_codes.pop() if len(exit_codes) == 1 else MmlakeError.exit_code},
         )
+    yield events.result_without_event()
 
 
 def _common(step: Step, modality: str) -> dict:
     return {
         "key": dg.AssetKey([modality, step.name]),
-        "group_name": step.stage,
+        "group_name": modality,
         "description": step.description,
         "kinds": {"python", *step.kinds},
         "owners": OWNERS,
         "code_version": step.code_version,
-        "tags": {"modality": modality, "stage": step.stage},
+        "tags": {MODALITY_TAG: modality, STAGE_TAG: step.stage},
         "metadata": {
             "dagster/column_schema": page.column_schema(step.schema),
             "unit": step.unit,
@@ -146,12 +169,12 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=step.name,
-        group_name=step.stage,
+        group_name=VERSIONS_GROUP,
         description=step.description,
         kinds={"python", *step.kinds},
         owners=OWNERS,
         code_version=step.code_version,
-        tags={"stage": step.stage},
+        tags={STAGE_TAG: step.stage},
         pool=GPU_POOL if step.gpu else None,
         partitions_def=VERSIONS,
         deps=[dg.AssetKey([name]) for name in step.inputs],

@@ -7,8 +7,10 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.instance import InstanceRef
 
+from mmlake.records import digest_of
 from mmlake.store import write_atomically
 
+# Events are kept in one connection per database and written in batches (mmlake_assets/event_storage.py).
 # Pools at run granularity keep a queued run out of memory; a cancelled run gives its slot back; two retries bridge a
 # short outage.
 # Without a level, every run writes every event to the terminal of the UI, at DEBUG; events are kept at any level.
@@ -29,7 +31,17 @@ run_retries:
   max_retries: 2
 python_logs:
   python_log_level: INFO
+event_log_storage:
+  module: mmlake_assets.event_storage
+  class: PooledEventLogStorage
+  config:
+    home:
+      env: DAGSTER_HOME
 """
+# of files that an earlier release wrote and nobody changed
+_FORMER = {"ed7ce3ee224c0f6cc84df6ead24e807fd59c14efe9ca4da6b9122c408910ece6"}
+# what every process of an instance is given: events of assets in one transaction up to this many
+EVENT_BATCHES = {"DAGSTER_EVENT_BATCH_SIZE": "100"}
 
 # Capturing the output of steps starts two processes for each, which would print tracebacks at a Ctrl-C; what runs in
 # our own process says it on our own terminal.
@@ -39,16 +51,17 @@ _IN_PROCESS = {
 
 
 def dagster_home(root: Path) -> Path:
-    """The lake's Dagster home, made with our defaults where there is none; an existing dagster.yaml is the user's
-    and stays."""
+    """The lake's Dagster home, made with our defaults where there are none, or those of an earlier release; a
+    dagster.yaml that somebody wrote or changed stays."""
     home = root.absolute() / "dagster"
-    if not (home / "dagster.yaml").exists():
-        write_atomically(home / "dagster.yaml", _DAGSTER_YAML.encode())
+    path = home / "dagster.yaml"
+    if not path.exists() or digest_of(path.read_bytes()) in _FORMER:
+        write_atomically(path, _DAGSTER_YAML.encode())
     return home
 
 
 def open_instance(root: Path) -> dg.DagsterInstance:
     """The instance of the lake. The caller closes it (it is a context manager)."""
     home = dagster_home(root)
-    os.environ["DAGSTER_HOME"] = str(home)  # some parts of Dagster read only this
+    os.environ |= {"DAGSTER_HOME": str(home), **EVENT_BATCHES}  # some parts of Dagster read only these
     return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_IN_PROCESS))

@@ -37,11 +37,16 @@ def line(made: Made) -> str:
     )
 
 
-def row_metadata(step: Step, made: Made) -> dict[str, Any]:
-    """The metadata of one partition's event."""
+def num_rows(step: Step, modality: str, lake: Lake) -> int:
+    """The rows of all shards. The asset's page shows what its latest event has as `dagster/row_count`."""
+    return sum(stamp.num_rows for stamp in lake.tables.stamps(step.name, modality).values())
+
+
+def row_metadata(made: Made, *, num_rows: int | None) -> dict[str, Any]:
+    """The metadata of one partition's event. num_rows: of the asset, where that is known."""
     stamp = made.stamp
     metadata: dict[str, Any] = {
-        "dagster/row_count": stamp.num_rows,
+        "dagster/partition_row_count": stamp.num_rows,
         "seconds": stamp.seconds,
         "cpu_seconds": stamp.cpu_seconds,
         "table_bytes": stamp.size_bytes,
@@ -49,6 +54,8 @@ def row_metadata(step: Step, made: Made) -> dict[str, Any]:
         "reused": made.reused,
         "settings_digest": stamp.settings_digest,
     }
+    if num_rows is not None:
+        metadata["dagster/row_count"] = num_rows
     metadata |= {name: stamp.counts[name] for name in STATUSES if name in stamp.counts}
     if any(stamp.counts.get(name) for name in STATUSES):
         metadata["statuses"] = dg.MetadataValue.md(status_bar(stamp.counts))

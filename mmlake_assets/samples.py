@@ -6,13 +6,14 @@ from mmlake.modalities import MODALITIES
 from mmlake.publish import update_samples
 from mmlake.sample_schema import SAMPLES
 from mmlake_assets import page
-from mmlake_assets.factory import AUTOMATION, OWNERS
+from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG
 from mmlake_resources import LakeResource
 
 
 @dg.asset(
     key="samples",
-    group_name="samples",
+    group_name=LAKE_GROUP,
+    tags={STAGE_TAG: "samples"},
     deps=[dg.AssetKey([modality, "items"]) for modality in MODALITIES],
     description="What belongs together in a source: ordered parts with their roles, and the fields that the source"
     " gave; one row per distinct sample of a shard.",

@@ -7,13 +7,14 @@ from mmlake.publish import update_dead_letters
 from mmlake.schemas import DEAD_LETTERS
 from mmlake.steps import ROW_STEPS
 from mmlake_assets import page
-from mmlake_assets.factory import AUTOMATION, OWNERS, row_asset
+from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG, row_asset
 from mmlake_resources import LakeResource
 
 
 @dg.asset(
     key="dead_letters",
-    group_name="sources",
+    group_name=LAKE_GROUP,
+    tags={STAGE_TAG: "sources"},
     deps=[dg.AssetKey([modality, name]) for modality in MODALITIES for name in ("items", "blobs", "tracks")],
     description="Every item that could not be read, stored or decoded: code, reason, place, number of "
     "attempts. `mmlake retry` tries them again.",

@@ -3,9 +3,11 @@ stamped."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,14 +17,16 @@ from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import Modality
 from mmlake.progress import Advance, silent
-from mmlake.records import canonical_json, digest_of
-from mmlake.schemas import conform
+from mmlake.records import canonical_json
+from mmlake.schemas import ITEMS, conform
+from mmlake.sources.shard import DEFAULT_PRIORITY
 from mmlake.table_schema import TableSchema
 from mmlake.tables import ALL, Slot, Stamp, Stopwatch, check_key, joint_version
 from mmlake.workers import Meter, WorkerPool
 
 # DEBUG when a table is begun, INFO when it is done; `extra={"slot": ...}` lets a progress bar follow
 _LOG = logging.getLogger("mmlake.steps")
+_PRIORITIES = "landing/priorities"  # an input of steps that read them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +58,7 @@ class Step:
     """One row of the table of steps."""
 
     name: str  # of the table and of the asset
-    stage: str  # of the package, the asset group and the docs page
+    stage: str  # of the package, the docs page and the tag of the asset
     description: str  # what an engineer reads on the asset's page
     schema: TableSchema
     code_version: str  # counted up when the same input would give other rows
@@ -73,7 +77,7 @@ class Step:
     parts: Callable[[Lake, str, str], Mapping[str, str]] | None = None
     kinds: tuple[str, ...] = ()  # technologies, shown as badges on the asset
     over_shards: bool = False  # a corpus step: one table per modality, from those of all shards
-    # reads the priorities in the landing zone's `_source.json` files, which no table holds
+    # reads items, and the priorities of their sources in the landing zone's `_source.json` files, which no table holds
     reads_priorities: bool = False
     in_workers: bool = False  # its items go through worker processes, so several shards at once keep all cores busy
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
@@ -118,12 +122,34 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
         else:
             versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality, shard)).data_version
     if step.reads_priorities:
-        versions["landing/priorities"] = digest_of(canonical_json(sources.priorities(lake.landing)).encode())
+        before = lake.tables.stamp(Slot(step.name, modality, shard))
+        versions[_PRIORITIES] = _priorities(lake, modality, versions, {} if before is None else before.inputs)
     if step.parts is not None:
         versions |= step.parts(lake, modality, shard)
     for name in step.corpus_inputs:
         versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality)).data_version
     return versions
+
+
+def _priorities(lake: Lake, modality: str, versions: Mapping[str, str], before: Mapping[str, str]) -> str:
+    """The priorities of the sources that the modality has rows of, as JSON: a new folder of pictures makes no cluster
+    of texts again. before: the inputs of the table as it is, which name these sources as long as no items changed."""
+    items = f"{modality}/{ITEMS.name}"
+    held = _object(before.get(_PRIORITIES, "")) if before.get(items) == versions[items] else None
+    if held is None:
+        sources_of = (rows.column("source") for _, rows in lake.tables.scan(ITEMS.name, modality, columns=["source"]))
+        held = dict.fromkeys(source for column in sources_of for source in column.unique().to_pylist())
+    given = sources.priorities(lake.landing)
+    return canonical_json({source: given.get(source, DEFAULT_PRIORITY) for source in sorted(held)})
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object that the text is; None where it is none, such as what an earlier release wrote."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def is_current(step: Step, lake: Lake, modality: str, shard: str = ALL) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmlake_assets.instance import dagster_home
+from mmlake_assets.instance import EVENT_BATCHES, dagster_home
 from tests.ports import free_port
 
 START_S = 120
@@ -58,6 +58,7 @@ def deployed(lake: Path, landing: Path) -> Iterator[Deployment]:
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake), "MMLAKE_LANDING": str(landing),
         "MMLAKE_AUTOMATION": "off", "MMLAKE_DEVICE": "cpu", "PYTHONWARNINGS": "ignore",
+        **EVENT_BATCHES,
     }  # fmt: skip
     command = [
         sys.executable,

@@ -5,8 +5,13 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from mmlake.modalities import MODALITIES
+from mmlake.pipeline import refresh
+from mmlake.steps import row_steps
 from mmlake_assets import definitions
 from mmlake_assets.partitions import SHARD_SETS, row_key
+from mmlake_resources import CudaExecutorResource
+from tests import make
 
 
 @pytest.fixture
@@ -50,13 +55,50 @@ def test_one_modality_does_not_wake_another(instance) -> None:
     assert _asked(second, ["image", "items"]) == set()
 
 
+def _run(own, *names: str, modality: str = "text", shard: str = "text/a.jsonl") -> None:
+    """These assets of one shard, as a person materializes them."""
+    job = definitions.build(own.resource, CudaExecutorResource(device="cpu")).resolve_job_def(f"{modality}_rows")
+    key, selection = row_key(modality, shard), [dg.AssetKey([modality, name]) for name in names]
+    assert job.execute_in_process(instance=own.instance, partition_key=key, asset_selection=selection).success
+
+
+def _all_asked(result: dg.EvaluateAutomationConditionsResult) -> dict[str, set[str | None]]:
+    return {
+        one.key.to_user_string(): set(result.get_requested_partitions(one.key))
+        for one in result.results
+        if one.true_subset.size
+    }
+
+
+def test_a_run_that_finds_nothing_changed_asks_for_nothing_further(own) -> None:
+    """Each event of an input asked for what follows from it: one shard materialized again caused seven runs."""
+    first = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance)
+    _run(own, "items")
+    second = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=first.cursor)
+    assert _all_asked(first) == _all_asked(second) == {}
+
+
+def test_a_shard_whose_items_changed_asks_for_what_follows_from_them_and_for_no_other_shard(own) -> None:
+    first = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance)
+    (own.lake.landing.root / "text" / "a.jsonl").write_bytes(make.jsonl([make.prose(1), make.prose(77)]))
+    refresh(own.lake)
+    _run(own, "items")
+    second = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=first.cursor)
+    asked, key = _all_asked(second), row_key("text", "text/a.jsonl")
+    rows = [f"text/{step.name}" for step in row_steps(MODALITIES["text"]) if step.name != "items"]
+    assert {name: asked[name] for name in rows} == {name: {key} for name in rows}
+    over_all = {"text/semantic_duplicates", "text/duplicate_clusters", "samples", "catalog", "dead_letters"}
+    assert asked.keys() - set(rows) == over_all  # what reads items itself; the rest when its own inputs have changed
+    third = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=second.cursor)
+    assert _all_asked(third) == {}
+
+
 def test_assets_of_a_version_are_never_asked_for() -> None:
     graph = definitions.defs.resolve_asset_graph()
     versioned = [
         key
         for key in graph.get_all_asset_keys()
-        if graph.get(key).partitions_def is not None
-        and graph.get(key).group_name in ("versions", "shards", "evaluate", "costs", "provenance")
+        if graph.get(key).partitions_def is not None and graph.get(key).group_name == "versions"
     ]
     assert len(versioned) == 8
     assert [key for key in versioned if graph.get(key).automation_condition is not None] == []

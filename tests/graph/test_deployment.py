@@ -113,7 +113,7 @@ def test_the_asset_graph_is_drawn_in_groups(browser, deployment: Deployment, tmp
         browser,
         deployment,
         "/asset-groups/",
-        words=["sources", "quality", "dedup", "catalog", "versions"],
+        words=["text", "image", "video", "audio", "lake", "versions"],
         name="ui-graph",
         tmp_path=tmp_path,
     )

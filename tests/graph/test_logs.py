@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from mmlake_assets.instance import dagster_home
 
 
-def test_runs_of_a_lake_show_the_terminal_no_debug_messages_and_the_history_all(tmp_path: Path, capfd) -> None:
+def test_runs_of_a_lake_show_the_terminal_no_debug_messages_and_the_history_all(
+    tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @dg.op
     def made(context: dg.OpExecutionContext) -> None:
         context.log.debug("a detail")
@@ -17,6 +20,7 @@ def test_runs_of_a_lake_show_the_terminal_no_debug_messages_and_the_history_all(
     def work() -> None:
         made()
 
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         result = work.execute_in_process(instance=instance)
         entries = instance.all_logs(result.run_id)

@@ -7,24 +7,11 @@ from pathlib import Path
 
 import dagster as dg
 
+from mmlake.modalities import MODALITIES
 from mmlake_assets import definitions
 
 SNAPSHOT = Path(__file__).parent / "graph.json"
-DATA_ORDER = [
-    "sources",
-    "store",
-    "preprocess",
-    "quality",
-    "dedup",
-    "embed",
-    "samples",
-    "catalog",
-    "versions",
-    "shards",
-    "evaluate",
-    "costs",
-    "provenance",
-]
+GROUPS = (*MODALITIES, "lake", "versions")  # as the graph is read, from left to right
 
 
 def graph() -> dict[str, dict[str, object]]:
@@ -35,6 +22,7 @@ def graph() -> dict[str, dict[str, object]]:
         node = resolved.get(key)
         found[key.to_user_string()] = {
             "group": node.group_name,
+            "stage": node.tags["mmlake/stage"],
             "deps": sorted(parent.to_user_string() for parent in node.parent_keys),
             "partitions": _partitions(node.partitions_def),
             "kinds": sorted(node.kinds),
@@ -65,9 +53,22 @@ def test_every_asset_page_is_filled() -> None:
     resolved = definitions.defs.resolve_asset_graph()
     for key in resolved.get_all_asset_keys():
         node = resolved.get(key)
-        assert (
-            node.description and node.owners and node.kinds and node.group_name in DATA_ORDER and node.code_version
-        ), key
+        assert node.description and node.owners and node.kinds and node.code_version, key
+        assert node.group_name in GROUPS and node.tags["mmlake/stage"], key
+
+
+def test_each_group_is_one_lane_whose_nodes_have_names_of_their_own() -> None:
+    """A node shows the last part of its key; nothing of one modality depends on another."""
+    resolved = definitions.defs.resolve_asset_graph()
+    for group in GROUPS:
+        names = [key.path[-1] for key in resolved.get_all_asset_keys() if resolved.get(key).group_name == group]
+        assert names and len(names) == len(set(names)), group
+    for modality in MODALITIES:
+        lane = [key for key in resolved.get_all_asset_keys() if resolved.get(key).group_name == modality]
+        assert {key.path[0] for key in lane} == {modality}
+        assert {resolved.get(parent).group_name for key in lane for parent in resolved.get(key).parent_keys} == {
+            modality
+        }
 
 
 def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mmlake import pipeline, publish
 from mmlake.lake import Lake
+from mmlake.modalities import MODALITIES
+from mmlake.steps import CORPUS_STEPS, row_steps
 from tests import make
 
 
@@ -18,3 +20,30 @@ def test_a_shard_that_lost_a_modality_keeps_nothing_of_it(tmp_path) -> None:
     ((_, samples),) = publish.scan_samples(lake)
     assert [[part["role"] for part in sample["parts"]] for sample in samples.to_pylist()] == [["media"]]
     assert lake.tables.shards("items", "text") == [] and lake.tables.shards("verdicts", "text") == []
+
+
+def test_a_new_folder_with_a_priority_makes_the_clusters_of_its_own_modality_stale_and_no_others(tmp_path) -> None:
+    """Every folder is a source: until now any new one made every modality's duplicates again."""
+    priority = b'{"priority": 5}'
+    files = {"texts/a.jsonl": make.jsonl([make.prose(1)]), "photos/a.png": make.picture(1)}
+    lake = Lake(tmp_path / "lake", landing=make.land(tmp_path / "landing", files | {"texts/_source.json": priority}))
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake, modalities=["text", "image"])
+    make.land(tmp_path / "landing", {"more/b.jsonl": make.jsonl([make.prose(2)]), "more/_source.json": priority})
+    lake = Lake(tmp_path / "lake", landing=tmp_path / "landing")
+    pipeline.refresh(lake)
+    assert not pipeline.stale_corpus(lake, "text") and not pipeline.stale_corpus(lake, "image")  # no row is there yet
+    assert pipeline.run_tables(lake, modalities=["image"]) == 0
+    assert pipeline.run_tables(lake, modalities=["text"]) == len(row_steps(MODALITIES["text"])) + len(CORPUS_STEPS)
+    make.land(tmp_path / "landing", {"photos/_source.json": priority})
+    lake = Lake(tmp_path / "lake", landing=tmp_path / "landing")
+    assert not pipeline.stale_corpus(lake, "text") and pipeline.stale_corpus(lake, "image")
+
+
+def test_priorities_are_known_without_reading_the_rows_of_items_that_did_not_change(tmp_path, monkeypatch) -> None:
+    files = {"texts/a.jsonl": make.jsonl([make.prose(1)])}
+    lake = Lake(tmp_path / "lake", landing=make.land(tmp_path / "landing", files))
+    pipeline.refresh(lake)
+    pipeline.run_tables(lake, modalities=["text"])
+    monkeypatch.delattr("mmlake.tables.Tables.read")
+    assert not pipeline.stale_corpus(lake, "text")

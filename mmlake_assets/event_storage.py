@@ -1,0 +1,185 @@
+"""Dagster's events in SQLite without a new connection for each: one open connection per database, one transaction per
+batch.
+
+The files are those of Dagster's own storage, so either can read what the other wrote. SqliteEventLogStorage opens a
+connection, inspects the schema and syncs for every event (5.8 ms of CPU each, and a batch is a loop). Private parts of
+dagster 1.13 that this relies on are overridden here alone; tests/graph/test_event_storage.py holds them.
+"""
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as db
+from dagster import EventLogEntry
+from dagster._config import StringSource
+from dagster._core.events import ASSET_CHECK_EVENTS, ASSET_EVENTS, DagsterEventType
+from dagster._core.storage.event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
+from dagster._core.storage.sql import create_engine
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._serdes import ConfigurableClassData
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import NullPool, QueuePool
+
+# Open at once, the index included: the web server reads the databases of many runs, each of which is three files.
+_MAX_OPEN = 8
+_FINAL = {DagsterEventType.RUN_SUCCESS, DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_CANCELED}
+
+
+class PooledEventLogStorage(SqliteEventLogStorage):
+    """SqliteEventLogStorage that keeps its connections. Named in the dagster.yaml of a lake.
+
+    A commit is synced to the disk at the next checkpoint (`synchronous=NORMAL`): at a loss of power the last events may
+    be lost, never the database. What was made is in the stamps of the tables, which are synced.
+    """
+
+    def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
+        """base_dir: of the databases."""
+        self._lock = threading.RLock()
+        self._engines: OrderedDict[str, Engine] = OrderedDict()
+        self._joined: dict[str, Connection] = {}  # of the thread that holds the lock
+        self._owner = os.getpid()
+        self._known_tables: set[str] = set()
+        self._has_index_columns = False
+        super().__init__(base_dir, inst_data)
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        """Dagster's home: the databases are where its own storage keeps them below it."""
+        return {"home": StringSource}
+
+    @classmethod
+    def from_config_value(  # type: ignore[override]  # our configuration is not that of the base
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, str]
+    ) -> "PooledEventLogStorage":
+        """The storage of a dagster.yaml."""
+        return cls(str(Path(config_value["home"]) / "history" / "runs"), inst_data)
+
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        """A connection in a transaction, which ends with the block. Within the block of the same thread and database,
+        it is the same transaction."""
+        with self._lock:
+            if (outer := self._joined.get(shard)) is not None and self._owner == os.getpid():
+                yield outer
+                return
+            with self._engine(shard).connect() as connection, connection.begin():
+                self._joined[shard] = connection
+                try:
+                    yield connection
+                finally:
+                    self._joined.pop(shard, None)
+
+    def _engine(self, shard: str) -> Engine:
+        if self._owner != os.getpid():  # SQLite loses its locks where a connection crosses a fork
+            for engine in self._engines.values():
+                engine.dispose(close=False)
+            self._engines.clear()
+            self._joined.clear()
+            self._owner = os.getpid()
+        found = self._engines.get(shard) or self._new_engine(shard)
+        self._engines[shard] = found
+        self._engines.move_to_end(shard)
+        for name in [name for name in self._engines if name != INDEX_SHARD_NAME and name not in self._joined]:
+            if len(self._engines) <= _MAX_OPEN or name == shard:
+                break
+            self._let_go(name)
+        return found
+
+    def _new_engine(self, shard: str) -> Engine:
+        place, timeout = self.conn_string_for_shard(shard), {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
+        if shard not in self._initialized_dbs:
+            self._initdb(create_engine(place, poolclass=NullPool, connect_args=timeout))  # it wants two connections
+            self._initialized_dbs.add(shard)
+        # one thread at a time, which the lock sees to
+        unchecked = {**timeout, "check_same_thread": False}
+        engine = create_engine(place, poolclass=QueuePool, pool_size=1, max_overflow=0, connect_args=unchecked)
+        db.event.listen(engine, "connect", _relax)
+        return engine
+
+    def _let_go(self, shard: str) -> None:
+        if (engine := self._engines.pop(shard, None)) is not None:
+            engine.dispose()
+
+    def has_table(self, table_name: str) -> bool:
+        """Whether the index has the table, which no table leaves."""
+        if table_name not in self._known_tables and super().has_table(table_name):
+            self._known_tables.add(table_name)
+        return table_name in self._known_tables
+
+    def _has_asset_key_index_cols_on_connection(self, conn: Connection) -> bool:
+        self._has_index_columns = self._has_index_columns or super()._has_asset_key_index_cols_on_connection(conn)
+        return self._has_index_columns
+
+    def store_event(self, event: EventLogEntry) -> None:
+        """Store one event; the last one of a run closes its database."""
+        super().store_event(event)
+        if event.is_dagster_event and event.dagster_event_type in _FINAL:
+            with self._lock:
+                self._let_go(event.run_id)
+
+    def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
+        """Store the events in the run's database and in the index, all or none of them."""
+        of_run: dict[str, list[EventLogEntry]] = {}
+        for event in events:
+            of_run.setdefault(event.run_id, []).append(event)
+        for run_id, its_events in of_run.items():
+            rows = [self._event_to_row(event) for event in its_events]
+            # Both transactions are open until both are complete: Dagster stores the events of a batch that failed one
+            # by one.
+            with self.run_connection(run_id) as of_shard, self.index_connection() as index:
+                of_shard.execute(SqlEventLogStorageTable.insert(), rows)
+                self._index(index, its_events, rows)
+
+    def _index(self, index: Connection, events: Sequence[EventLogEntry], rows: Sequence[dict[str, Any]]) -> None:
+        """Copy the events on assets and checks to the database that is searched across runs."""
+        kinds = ASSET_EVENTS | ASSET_CHECK_EVENTS
+        copied = [at for at, event in enumerate(events) if event.dagster_event_type in kinds]
+        if not copied:
+            return
+        key = SqlEventLogStorageTable.c.id
+        returning = SqlEventLogStorageTable.insert().returning(key, sort_by_parameter_order=True)
+        ids = index.execute(returning, [rows[at] for at in copied]).scalars().all()
+        of_assets: list[tuple[EventLogEntry, int]] = []
+        for at, event_id in zip(copied, ids, strict=True):
+            if events[at].dagster_event_type in ASSET_CHECK_EVENTS:
+                self.store_asset_check_event(events[at], event_id)  # joins this transaction
+            else:
+                of_assets.append((events[at], event_id))
+        if of_assets:
+            self._store_asset_event_tags(index, *zip(*of_assets, strict=True))
+        # of an asset, the last event of each type says what all of them do
+        last = {(_asset_of(event), event.dagster_event_type): (event, event_id) for event, event_id in of_assets}
+        for event, event_id in last.values():
+            self._store_asset_event(index, event, event_id)
+
+    def wipe(self) -> None:
+        """Delete all events."""
+        self._close()
+        super().wipe()
+
+    def dispose(self) -> None:
+        """Close what is open; it opens again when it is needed."""
+        self._close()
+        super().dispose()
+
+    def _close(self) -> None:
+        with self._lock:
+            for shard in list(self._engines):
+                self._let_go(shard)
+
+
+def _asset_of(event: EventLogEntry) -> str:
+    """The asset that the event is about."""
+    found = event.get_dagster_event().asset_key
+    return found.to_string() if found is not None else ""
+
+
+def _relax(connection: Any, record: object) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL")

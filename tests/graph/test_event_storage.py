@@ -1,0 +1,183 @@
+"""The event storage of a lake: what it stores, in how many connections, and that Dagster's own can read it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster import EventLogEntry
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    DagsterEventType,
+    StepMaterializationData,
+)
+from dagster._core.storage.event_log import SqliteEventLogStorage
+
+from mmlake_assets.event_storage import PooledEventLogStorage
+from mmlake_assets.instance import EVENT_BATCHES, dagster_home
+
+KEY = dg.AssetKey(["text", "items"])
+TABLES = {
+    "event_logs": "run_id, event, dagster_event_type, timestamp, step_key, asset_key, partition",
+    "asset_keys": "asset_key, last_run_id, last_materialization",
+    "asset_event_tags": "event_id, asset_key, key, value",
+    "asset_check_executions": "asset_key, check_name, run_id, execution_status, evaluation_event_storage_id",
+}
+
+
+def _entry(kind: DagsterEventType, data: object, *, run: str = "run-a", at: float = 1.0) -> EventLogEntry:
+    event = DagsterEvent(event_type_value=kind.value, job_name="job", event_specific_data=data, step_key="step")
+    return EventLogEntry(None, 20, "", run, at, job_name="job", dagster_event=event, step_key="step")
+
+
+def _made(partition: str, *, run: str = "run-a", at: float = 1.0) -> EventLogEntry:
+    materialization = dg.AssetMaterialization(KEY, partition=partition, tags={"dagster/data_version": partition})
+    return _entry(DagsterEventType.ASSET_MATERIALIZATION, StepMaterializationData(materialization), run=run, at=at)
+
+
+def _planned(partition: str) -> EventLogEntry:
+    return _entry(
+        DagsterEventType.ASSET_MATERIALIZATION_PLANNED, AssetMaterializationPlannedData(KEY, partition=partition)
+    )
+
+
+def _check_planned() -> EventLogEntry:
+    return _entry(
+        DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED, AssetCheckEvaluationPlanned(asset_key=KEY, check_name="check")
+    )
+
+
+def _rows(base: Path, database: str) -> dict[str, list[tuple]]:
+    with closing(sqlite3.connect(base / f"{database}.db")) as connection:
+        return {
+            name: connection.execute(f"select {columns} from {name} order by rowid").fetchall()
+            for name, columns in TABLES.items()
+        }
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> PooledEventLogStorage:
+    made = PooledEventLogStorage(str(tmp_path / "pooled"))
+    yield made
+    made.dispose()
+
+
+def test_a_batch_leaves_the_rows_that_dagsters_own_storage_leaves(storage, tmp_path: Path) -> None:
+    """The same files with the same rows, so that a lake may go from either storage to the other."""
+    events = [_planned("a"), _check_planned(), _planned("b"), _made("a", at=2.0), _made("b", at=3.0)]
+    own = SqliteEventLogStorage(str(tmp_path / "own"))
+    storage.store_event_batch(events)
+    own.store_event_batch(events)
+    storage.dispose()
+    for database in ("index", "run-a"):
+        assert _rows(tmp_path / "pooled", database) == _rows(tmp_path / "own", database), database
+
+
+def test_either_storage_reads_and_continues_what_the_other_wrote(storage, tmp_path: Path) -> None:
+    storage.store_event_batch([_made("a"), _made("b")])
+    own = SqliteEventLogStorage(str(tmp_path / "pooled"))
+    own.store_event(_made("c"))
+    storage.store_event(_made("d"))
+    for one in (own, storage):
+        assert [entry.dagster_event.partition for entry in one.get_logs_for_run("run-a")] == ["a", "b", "c", "d"]
+        assert set(one.get_materialized_partitions(KEY)) == {"a", "b", "c", "d"}
+
+
+def test_a_batch_of_which_one_part_fails_is_not_stored_at_all(storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dagster stores the events of a batch that failed one by one; a half of it would then be there twice."""
+    storage.store_event(_made("a"))
+    monkeypatch.setattr(storage, "_store_asset_event", _broken)
+    with pytest.raises(OSError, match="disk"):
+        storage.store_event_batch([_made("b"), _made("c")])
+    monkeypatch.undo()
+    assert [entry.dagster_event.partition for entry in storage.get_logs_for_run("run-a")] == ["a"]
+    assert set(storage.get_materialized_partitions(KEY)) == {"a"}
+
+
+def _broken(*_: object) -> None:
+    raise OSError("disk")
+
+
+def _open_files(base: Path) -> set[str]:
+    links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
+    return {Path(os.readlink(link)).name for link in links if os.path.exists(link) and str(base) in os.readlink(link)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
+def test_the_last_event_of_a_run_closes_its_database_and_few_are_open_at_once(storage, tmp_path: Path) -> None:
+    base = tmp_path / "pooled"
+    storage.store_event(_made("a"))
+    assert "run-a.db" in _open_files(base)
+    storage.store_event(_entry(DagsterEventType.RUN_SUCCESS, None))
+    assert {name for name in _open_files(base) if name.startswith("run-a")} == set()
+    for number in range(20):
+        storage.store_event(_made("a", run=f"run-{number}"))
+    assert len({name for name in _open_files(base) if name.endswith(".db")}) == 8
+    assert "index.db" in _open_files(base)
+    storage.dispose()
+    assert _open_files(base) == set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_that_was_forked_uses_connections_of_its_own(storage) -> None:
+    """SQLite loses its locks, and then rows, where two processes share a connection."""
+    storage.store_event(_made("parent-1"))
+    before = dict(storage._engines)
+    if (child := os.fork()) == 0:
+        code = 1
+        try:
+            storage.store_event(_made("child"))
+            code = int(any(storage._engines[name] is engine for name, engine in before.items()))
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    storage.store_event(_made("parent-2"))
+    found = [entry.dagster_event.partition for entry in storage.get_logs_for_run("run-a")]
+    assert found == ["parent-1", "child", "parent-2"]
+
+
+_WRITER = """
+import sys
+from tests.graph.test_event_storage import PooledEventLogStorage, _made
+storage = PooledEventLogStorage(sys.argv[1])
+for number in range(40):
+    storage.store_event_batch([_made(f"{sys.argv[2]}-{number}-{one}", run=sys.argv[2]) for one in range(5)])
+storage.dispose()
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(storage, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _WRITER, str(tmp_path / "pooled")]
+    writers = [subprocess.Popen([*command, f"run-{number}"]) for number in range(3)]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    assert len(storage.get_materialized_partitions(KEY)) == 3 * 40 * 5
+
+
+def test_a_lake_keeps_its_events_in_it_in_batches_and_a_file_that_somebody_changed_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = dagster_home(tmp_path)
+    for name, value in {"DAGSTER_HOME": str(home), **EVENT_BATCHES}.items():
+        monkeypatch.setenv(name, value)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert isinstance(instance.event_log_storage, PooledEventLogStorage)
+        assert instance._is_batch_writing_enabled()
+        assert (home / "history" / "runs" / "index.db").exists()
+    changed = (home / "dagster.yaml").read_text() + "# mine\n"
+    (home / "dagster.yaml").write_text(changed)
+    assert (dagster_home(tmp_path) / "dagster.yaml").read_text() == changed
+
+
+def test_the_defaults_of_the_release_before_are_replaced(tmp_path: Path) -> None:
+    home = dagster_home(tmp_path)
+    now = (home / "dagster.yaml").read_text()
+    (home / "dagster.yaml").write_text(now[: now.index("event_log_storage:")])
+    assert (dagster_home(tmp_path) / "dagster.yaml").read_text() == now
