@@ -7,6 +7,7 @@ events of its own; they are not a public interface, so they live here alone, beh
 the next minor.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from dagster._core.storage.tags import MULTIDIMENSIONAL_PARTITION_PREFIX
 
 from mmlake.tables import Stamp
 
+_MILLISECOND_S = 0.0011  # an asset's page shows one event of each millisecond
 BATCH = 25  # partitions whose events are stored at once: a run that is killed loses no more of them
 
 
@@ -76,10 +78,13 @@ def store(context: dg.AssetExecutionContext, made: Sequence[dg.AssetMaterializat
     writes batches (DAGSTER_EVENT_BATCH_SIZE)."""
     step = context.op_execution_context.get_step_execution_context()
     batch = generate_event_batch_id()  # type: ignore[no-untyped-call]
-    return [
-        DagsterEvent.asset_materialization(step, one, DagsterEventBatchMetadata(batch, at == len(made) - 1))
-        for at, one in enumerate(made)
-    ]
+    events: list[DagsterEvent] = []
+    for at, one in enumerate(made):
+        time.sleep(_MILLISECOND_S if at else 0.0)
+        events.append(
+            DagsterEvent.asset_materialization(step, one, DagsterEventBatchMetadata(batch, at == len(made) - 1))
+        )
+    return events
 
 
 def result_without_event() -> dg.MaterializeResult:

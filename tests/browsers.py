@@ -1,4 +1,4 @@
-"""A headless Chromium for tests that look at pages; they are skipped where there is none."""
+"""A headless Chromium for tests of pages; they skip where there is none."""
 
 from __future__ import annotations
 

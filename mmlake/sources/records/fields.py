@@ -69,8 +69,8 @@ def text_fields(fields: Mapping[str, Any], media: Collection[str], *, settings: 
     has_times = timed is not None and timed.num_cues > 0
     for name in captions:  # each of them: the one caption of a record is often the first of its list
         found.extend(_parts_of(fields, name, "caption", known={one.text for one in found if one.name in captions}))
-    if not has_times and (name := first_of(fields, transcripts)) is not None:
-        found.extend(_parts_of(fields, name, "transcript"))
+    if not has_times and (one := first_of(fields, transcripts)) is not None:
+        found.extend(_parts_of(fields, one, "transcript"))
     if timed is not None and timed_name is not None and has_times:
         found.append(TextField(timed_name, None, timed.text, "transcript"))
     return found or _dialogue(fields, media, settings)
