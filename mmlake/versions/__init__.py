@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from mmlake.versions.diff import Diff
 from mmlake.versions.manifest import Manifest
-from mmlake.versions.recipe import RECIPES, Recipe, check_policy
-from mmlake.versions.selection import CATALOG_COLUMNS, EXCLUDED, VERSION_SAMPLES, Selection, select
+from mmlake.versions.policy import check_policy
+from mmlake.versions.recipe import RECIPES, Recipe
+from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, VERSION_SAMPLES
+from mmlake.versions.selection import Selection, select
 from mmlake.versions.store import VersionStore
 
 __all__ = [
