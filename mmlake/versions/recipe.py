@@ -35,6 +35,8 @@ class Recipe:
     # a sample without a part of each of these roles stays out: ("caption",) for pictures with words alone
     weighted: bool = True
     # samples have the weight that their verdict gives; else 1, and no verdict changes the version
+    needs_decision: bool = False
+    # a version that answers the probes worse than the one before it stays a draft
 
     def __post_init__(self) -> None:
         for field, known in (

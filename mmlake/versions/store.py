@@ -1,6 +1,7 @@
 """Versions on disk: segments, trees, versions and refs, written in this order.
 
     manifests/<version id>.json     trees/<tree id>.json     segments/ab/<digest>.parquet     refs/ logs/ (see refs.py)
+    drafts/<version id>             while its checks have not passed
 Whatever a writer leaves behind when it dies is named by nothing; building again gives the same bytes under the same
 names.
 """
@@ -16,12 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, RefMissing, SettingsError
+from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of, is_digest
 from mmlake.store import sync_directory, write_atomically
 from mmlake.versions.counts import Tally
 from mmlake.versions.diff import Diff, Side, compare
+from mmlake.versions.drafts import Drafts
 from mmlake.versions.manifest import SCHEMA, Manifest, PinnedRecipe, Tree
 from mmlake.versions.policy import check_policy
 from mmlake.versions.recipe import Recipe
@@ -40,6 +42,7 @@ class VersionStore:
         self._clock = clock
         self._segments = Segments(self.root / "segments")
         self._refs = Refs(self.root, clock=clock)
+        self._drafts = Drafts(self.root / "drafts")
 
     def build(
         self,
@@ -56,9 +59,11 @@ class VersionStore:
         run: str = "",
         created_at: str | None = None,
         message: str = "",
+        draft: bool = False,
     ) -> Manifest:
         """The version, whose tree has the same id for the same samples; where tree, recipe and exclusions are those of
         a parent, that parent. parents: refs or ids. name: a tag to put on it. created_at: now unless given.
+        draft: no branch can point at it before `publish`.
 
         Raises ContractBroken where a sample occurs twice, is also excluded as a whole, or is not admitted by the recipe
         (licence, role).
@@ -91,7 +96,10 @@ class VersionStore:
             same = (one for one in map(self.read, parents) if one.content == manifest.content)
             manifest = next(same, manifest)
             _write_once(self._tree_path(tree.id), tree.to_json())
-            _write_once(self._manifest_path(manifest.id), manifest.to_json())
+            path = self._manifest_path(manifest.id)
+            if draft and not path.exists():
+                self._drafts.mark(manifest.id)
+            _write_once(path, manifest.to_json())
             if name is not None:
                 self._refs.create("tags", name, manifest.id)
         return manifest
@@ -219,8 +227,33 @@ class VersionStore:
         read."""
         return compare(self._side(before), self._side(after), read=self._segments.read)
 
+    def is_draft(self, ref: str) -> bool:
+        """Whether the checks of the version have not passed yet. Raises RefMissing."""
+        return self._drafts.has(self.resolve(ref))
+
+    def publish(self, ref: str, branch: str, *, expect: str | None) -> str:
+        """The id of the version, which is no draft any more, and which the branch is at now. expect: the id that the
+        branch must still be at, None where there must be no such branch yet. Raises LakeLocked where somebody else
+        moved it: of two writers one wins, and the version of the other stays a draft."""
+        id_ = self.resolve(ref)
+        safe_name(branch)
+        with self._writing():
+            at = self._refs.get("branches", branch)
+            if at not in (id_, expect):
+                raise LakeLocked(
+                    f"branch '{branch}' is at {at[:12] if at else 'no version'}, and {ref} was made to follow "
+                    f"{expect[:12] if expect else 'none'}: somebody moved the branch; publish again, and the new "
+                    "version follows what is there now"
+                )
+            self._drafts.clear(id_)
+            if at is None:
+                self._refs.create("branches", branch, id_)
+            else:
+                self._refs.move(branch, id_, action="advance", expect=at)
+        return id_
+
     def branch(self, name: str, at: str) -> str:
-        """The id that the new branch starts at. Raises RefExists, RefMissing."""
+        """The id that the new branch starts at. Raises RefExists, RefMissing, ContractBroken for a draft."""
         return self._created("branches", name, at)
 
     def tag(self, name: str, at: str) -> str:
@@ -232,6 +265,7 @@ class VersionStore:
         swap)."""
         id_ = self.resolve(to)
         with self._writing():
+            self._drafts.refuse(id_)
             self._refs.move(branch, id_, action="advance", expect=expect)
         return id_
 
@@ -262,6 +296,8 @@ class VersionStore:
         safe_name(name)
         id_ = self.resolve(at)
         with self._writing():
+            if kind == "branches":
+                self._drafts.refuse(id_)
             self._refs.create(kind, name, id_)
         return id_
 

@@ -321,3 +321,52 @@ def test_a_migration_killed_at_any_step_is_ended_by_the_next(tmp_path, monkeypat
         store.set_old_aside()
         assert (list(store.tags()), len(store.versions())) == (["v2"], 1)
     assert countdown > 3
+
+
+def test_a_branch_never_points_at_a_draft(store) -> None:
+    one = build(store, many(1)).id
+    draft = build(store, many(2), parents=(one,), draft=True, name="v2").id
+    store.branch("main", one)
+    for move in (lambda: store.branch("trial", "v2"), lambda: store.advance("main", "v2")):
+        with pytest.raises(ContractBroken, match="is a draft"):
+            move()
+    assert store.branches() == {"main": one}
+    assert store.publish("v2", "main", expect=one) == draft
+    assert (store.branches(), store.is_draft(draft)) == ({"main": draft}, False)
+
+
+def test_of_two_that_publish_upon_one_version_one_wins_and_the_other_is_refused(store) -> None:
+    one = build(store, many(1)).id
+    two, three = (build(store, many(count), parents=(one,), draft=True).id for count in (2, 3))
+    assert store.publish(one, "main", expect=None) == one
+    store.publish(two, "main", expect=one)
+    with pytest.raises(LakeLocked, match="somebody moved the branch"):
+        store.publish(three, "main", expect=one)
+    with pytest.raises(LakeLocked):
+        store.publish(three, "main", expect=None)
+    assert (store.branches(), store.is_draft(three)) == ({"main": two}, True)
+    store.publish(two, "main", expect=one)  # again: it is there already
+    assert len(store.log("main")) == 2
+
+
+def test_a_publishing_killed_at_any_step_never_shows_a_draft_and_is_taken_up(tmp_path, monkeypatch) -> None:
+    for countdown in range(60):
+        store = VersionStore(tmp_path / str(countdown), clock=lambda: "2026-01-01T00:00:00+00:00")
+        one = build(store, many(1), name="v1").id
+        store.publish(one, "main", expect=None)
+
+        def publish(store: VersionStore = store, one: str = one) -> str:
+            two = build(store, many(2), parents=(one,), draft=True, name="v2")
+            return store.publish(two.id, "main", expect=one)
+
+        with monkeypatch.context() as patch:
+            _dying(patch, countdown)
+            try:
+                publish()
+                break
+            except _Killed:
+                pass
+        assert not store.is_draft("main") and store.verify("main") == []
+        assert publish() == store.branches()["main"]
+        assert len(store.versions()) == 2
+    assert countdown > 10

@@ -7,11 +7,12 @@ import pytest
 from mmlake import publish
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
-from mmlake.publish import version_outputs
 from mmlake.publish.version import publish_version
 from mmlake.publish.version_names import earlier_versions
 from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake.tables import Slot, Stamp, Tables
+from mmlake.versions import VersionStore
+from mmlake.versions.refs import Refs
 from tests import make
 
 LENIENT = {"quality": {"bounds": {"text_too_short": [1, float("inf")]}}}  # lets the short text in
@@ -194,6 +195,7 @@ STAMPS = (
     "training_shards",
     "probe_scores",
     "decision",
+    "publication",
     "stage_costs",
     "precompute_plan",
     "provenance",
@@ -222,7 +224,10 @@ def test_a_publishing_killed_before_any_stamp_ends_the_same(site, monkeypatch, u
     """One lake, killed once before each stamp in turn: the version that comes out is the one that nothing disturbed."""
     for step in STAMPS:
         killed_before_stamp(site, monkeypatch, step)
-        assert not publish.version_is_complete(site.lake(), "curated-v001")
+        lake = site.lake()
+        assert not publish.version_is_complete(lake, "curated-v001")
+        # a branch never points at a draft, whenever the writer dies
+        assert ("curated" in lake.versions.branches()) is not lake.versions.is_draft("curated-v001")
     assert site.publish() == "curated-v001"
     lake = site.lake()
     assert outcome(lake, "curated-v001") == undisturbed
@@ -231,12 +236,22 @@ def test_a_publishing_killed_before_any_stamp_ends_the_same(site, monkeypatch, u
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["before the branch moves", "after"])
-def test_a_publishing_killed_between_name_and_stamp_ends_the_same(site, monkeypatch, undisturbed, moved) -> None:
-    killed(site, monkeypatch, version_outputs, "_move_branch", lambda *arguments: True, first=moved)
-    assert site.publish() == "curated-v001"
+def test_a_publishing_killed_between_check_and_stamp_ends_the_same(site, monkeypatch, undisturbed, moved) -> None:
+    killed(site, monkeypatch, VersionStore, "publish", lambda *arguments: True, first=moved)
     versions = site.lake().versions
+    assert versions.branches() == ({"curated": versions.resolve("curated-v001")} if moved else {})
+    assert versions.is_draft("curated-v001") is not moved
+    assert site.publish() == "curated-v001"
     assert versions.branches() == {"curated": versions.resolve("curated-v001")}
     assert versions.read("curated").tree == undisturbed["tree"]
+    assert (versions.is_draft("curated"), len(versions.versions()), len(versions.log("curated"))) == (False, 1, 1)
+
+
+def test_a_version_killed_before_its_name_is_taken_up_under_the_same_id(site, monkeypatch) -> None:
+    killed(site, monkeypatch, Refs, "create", lambda refs, kind, name, to: kind == "tags")
+    (id_,) = site.lake().versions.versions()
+    site.publish()
+    assert site.lake().versions.tags() == {"curated-v001": id_}
 
 
 def test_a_killed_publishing_does_not_pass_for_a_catalog_that_came_later(site, monkeypatch) -> None:
