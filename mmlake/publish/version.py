@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.publish import version_outputs
 from mmlake.publish.catalog import catalog_is_current
+from mmlake.publish.publication import is_overtaken, publication
 from mmlake.publish.results import made_from
 from mmlake.publish.samples import samples_are_current
 from mmlake.publish.selected import selected_from
@@ -43,9 +45,9 @@ VERSION_STEPS: dict[str, VersionStep] = {
             stage="versions",
             inputs=("catalog", "samples"),
             make=version_outputs.manifest,
-            code_version="2",
+            code_version="3",
             description="The immutable, content-addressed list of the samples that the version holds and of what it "
-            "leaves out, with diversity, licences and parents.",
+            "leaves out, with diversity, licences and parents: a draft until its checks have passed.",
         ),
         VersionStep(
             name="diversity",
@@ -80,6 +82,14 @@ VERSION_STEPS: dict[str, VersionStep] = {
             settings=("evaluate",),
             code_version="2",
             description="Keep, reject or inconclusive: this version against the one before, or against everything.",
+        ),
+        VersionStep(
+            name="publication",
+            stage="versions",
+            inputs=("manifest", "training_shards", "decision"),
+            make=publication,
+            description="The blocking checks of the version: contracts, licence policy, and the decision where the "
+            "recipe asks for one. Where all pass its branch moves to it, by compare and swap.",
         ),
         VersionStep(
             name="stage_costs",
@@ -121,7 +131,8 @@ def run_version_step(
     started = Stopwatch()
     inputs = version_inputs(step, lake, version)
     with lake.naming_blobs():  # until the manifest is written, nothing but the catalog names what it will hold
-        result = step.make(lake, version, advance)
+        make = partial(version_outputs.manifest, run_id=run_id) if step.name == "manifest" else step.make
+        result = make(lake, version, advance)
     stamp = Stamp(
         data_version=result.data_version,
         schema_version=1,
@@ -158,9 +169,10 @@ def version_is_complete(lake: Lake, version: str) -> bool:
 
 
 def needs_version(lake: Lake, recipe: str) -> tuple[str, bool]:
-    """(name, whether it is new): the version of the recipe that holds samples and catalog as they are now."""
+    """(name, whether it is new): the version of the recipe that holds samples and catalog as they are now. A draft
+    that cannot be published, because its branch was moved meanwhile, is followed by another."""
     names = version_names(lake, recipe)
-    if names and catalog_is_current(lake) and samples_are_current(lake):
+    if names and catalog_is_current(lake) and samples_are_current(lake) and not is_overtaken(lake, names[-1]):
         held = made_from(lake, names[-1])
         if held is None or held == selected_from(lake):
             return names[-1], False

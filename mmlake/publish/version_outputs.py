@@ -22,7 +22,7 @@ from mmlake.publish.unit_facts import version_tracks
 from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
 from mmlake.records import INTERLEAVED, digest_of
 from mmlake.store import write_atomically
-from mmlake.versions import Manifest
+from mmlake.versions import PinnedRecipe, utc_now
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
 _SETTINGS = ("sources", "preprocess", "embed")  # what the content of every version depends on
@@ -40,19 +40,20 @@ class Result:
     inputs: dict[str, str] = field(default_factory=dict)  # what it was made from, where that is not what lies there now
 
 
-def manifest(lake: Lake, version: str, advance: Advance) -> Result:
-    """The version built from samples and catalog, tagged with its name, its branch moved to it. A taken name keeps what
-    it names."""
+def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") -> Result:
+    """The version built from samples and catalog, as a draft tagged with its name, upon what its branch is at. A taken
+    name keeps what it names."""
     recipe = recipe_of(version)
+    branch = recipe.name
     if version in lake.versions.tags():
-        inputs, landing = made_from(lake, version) or selected_from(lake), _landing_of(lake, version)
+        begun = _begun(lake, version)
+        inputs = made_from(lake, version) or selected_from(lake)
     else:
-        inputs, landing = selected_from(lake), lake.origin()
-        # Before the version gets its name: else one that was interrupted between name and stamp would be taken to hold
-        # a catalog that came later.
-        write_result(lake, version, "manifest", {"version": version, "made_from": inputs, "landing": landing})
+        inputs, begun = (
+            selected_from(lake),
+            _begin(lake, version, branch=branch, recipe_digest=PinnedRecipe.of(recipe).digest),
+        )
         selection = selected(lake, recipe, version)
-        before = earlier_versions(lake, version)[-1:]
         built = lake.versions.build(
             selection.samples,
             excluded=selection.excluded,
@@ -60,18 +61,20 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
             settings_digest=lake.settings.digest(_SETTINGS + recipe.sections),
             encoders=_encoders(lake),
             diversity=_diversity(lake, held_digests(selection.samples)),
-            parents=tuple(before),
+            parents=(begun["base"],) if begun["base"] else (),
             name=version,
+            run=run_id,
+            created_at=begun["created_at"],
+            draft=True,
         )
         advance(built.num_samples)
-        _move_branch(lake, recipe.name, built)
     made = lake.versions.read(version)
-    _move_branch(lake, recipe.name, made)
     document = {
         "version": version,
         "id": made.id,
+        "tree": made.tree,
         "made_from": inputs,
-        "landing": landing,
+        **begun,
         "recipe": recipe.name,
         "parents": list(made.parents),
         **{
@@ -90,12 +93,39 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     )
 
 
-def _landing_of(lake: Lake, version: str) -> dict[str, Any]:
-    """Where the rows of a version came from when it was made; what holds now where its record is gone."""
+def _begin(lake: Lake, version: str, *, branch: str, recipe_digest: str) -> dict[str, Any]:
+    """What a version was begun with: where its rows come from, its branch and what that is at, and when. Written before
+    the version gets its name: else one that was interrupted between name and stamp would be taken to hold a catalog
+    that came later. One that was interrupted goes on with what it was begun with, while that holds, so that it
+    ends at the same id."""
+    begun = {
+        "landing": lake.origin(),
+        "branch": branch,
+        "recipe_digest": recipe_digest,
+        "base": lake.versions.branches().get(branch),
+    }
+    inputs = selected_from(lake)
     try:
-        return dict(read_result(lake, version, "manifest")["landing"])
-    except (MmlakeError, KeyError, TypeError, ValueError):
-        return lake.origin()
+        before = read_result(lake, version, "manifest")
+    except MmlakeError:
+        before = {}
+    same = before.get("made_from") == inputs and all(before.get(name) == value for name, value in begun.items())
+    begun["created_at"] = before["created_at"] if same and "created_at" in before else utc_now()
+    write_result(lake, version, "manifest", {"version": version, "made_from": inputs, **begun})
+    return begun
+
+
+def _begun(lake: Lake, version: str) -> dict[str, Any]:
+    """What a version that has its name was begun with; where its record is gone, what holds now."""
+    try:
+        record = read_result(lake, version, "manifest")
+    except (MmlakeError, ValueError):
+        record = {}
+    names = ("branch", "recipe_digest", "base", "created_at")
+    landing = record.get("landing")
+    return {"landing": landing if isinstance(landing, dict) else lake.origin()} | {
+        name: record[name] for name in names if name in record
+    }
 
 
 def diversity(lake: Lake, version: str, advance: Advance) -> Result:
@@ -258,11 +288,15 @@ def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
 
 
 def baseline_of(lake: Lake, version: str) -> str | None:
-    """The version that this one is compared with: the last scored one before it, else the newest of everything, else
-    none."""
+    """The version that this one is compared with: the one that its branch was at when it was begun, else the last
+    scored one before it, else the newest of everything, else none."""
+    base = _begun(lake, version).get("base")
+    parents = [name for name, id_ in lake.versions.tags().items() if id_ == base and name != version]
     recipe = recipe_of(version).name
-    candidates = earlier_versions(lake, version) or (
-        version_names(lake, "everything") if recipe != "everything" else []
+    candidates = (
+        [name for name in version_names(lake) if name in parents]
+        or earlier_versions(lake, version)
+        or (version_names(lake, "everything") if recipe != "everything" else [])
     )
     # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
     scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]
@@ -279,14 +313,6 @@ def _texts(lake: Lake) -> dict[str, str]:
             if text is not None
         }
     return texts
-
-
-def _move_branch(lake: Lake, branch: str, made: Manifest) -> None:
-    branches = lake.versions.branches()
-    if branch not in branches:
-        lake.versions.branch(branch, made.id)
-    elif branches[branch] in made.parents:
-        lake.versions.advance(branch, made.id, expect=branches[branch])
 
 
 def _encoders(lake: Lake) -> dict[str, str]:

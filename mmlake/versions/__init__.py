@@ -7,9 +7,12 @@ media.
 from __future__ import annotations
 
 from mmlake.versions.diff import Diff
-from mmlake.versions.manifest import Manifest
-from mmlake.versions.recipe import RECIPES, Recipe, check_policy
-from mmlake.versions.selection import CATALOG_COLUMNS, EXCLUDED, VERSION_SAMPLES, Selection, select
+from mmlake.versions.manifest import Manifest, PinnedRecipe, Tree
+from mmlake.versions.policy import check_policy
+from mmlake.versions.recipe import RECIPES, Recipe
+from mmlake.versions.refs import utc_now
+from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, VERSION_SAMPLES
+from mmlake.versions.selection import Selection, select
 from mmlake.versions.store import VersionStore
 
 __all__ = [
@@ -19,9 +22,12 @@ __all__ = [
     "VERSION_SAMPLES",
     "Diff",
     "Manifest",
+    "PinnedRecipe",
     "Recipe",
     "Selection",
+    "Tree",
     "VersionStore",
     "check_policy",
     "select",
+    "utc_now",
 ]

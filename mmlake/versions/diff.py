@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake.records import canonical_json
-from mmlake.versions.manifest import Manifest
+from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES, piece
 from mmlake.versions.segments import Segment
-from mmlake.versions.selection import VERSION_SAMPLES
 
+_NO_SAMPLES = VERSION_SAMPLES.empty_table()
 _MOVED = VERSION_SAMPLES.append(pa.field("cause", pa.string()))
 _CHANGED = pa.schema(
     [
@@ -26,20 +27,18 @@ _CHANGED = pa.schema(
     ]
 )
 # where a sample lies says nothing of what is trained on
-_COMPARED = [name for name in VERSION_SAMPLES.names if name != "shard"]
+_COMPARED = [name for name in VERSION_SAMPLES.names if name not in ("sample", "shard")]
 NEW = "new"  # the cause of an added sample that the older version had never seen
 # the cause of a removed sample that the newer version does not know at all: erased, or its source is gone
 ABSENT = "absent"
 ADMITTED_AGAIN = "was "  # prefix of an added sample's cause: what had kept it out of the older version
-
-_Read = Callable[[Segment], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diff:
     """The difference between two versions; tables are sorted by sample."""
 
-    before: str  # manifest id
+    before: str  # version id
     after: str
     added: pa.Table  # VERSION_SAMPLES and cause: new, or `was <cause>` where the older version had excluded it
     removed: pa.Table  # VERSION_SAMPLES and cause: what excludes it now, or absent
@@ -49,65 +48,134 @@ class Diff:
     def summary(self) -> dict[str, dict[str, dict[str, int]]]:
         """Counts: added and removed by modality and cause, changed by modality and field."""
         return {
-            "added": _counts(self.added, "cause"),
-            "removed": _counts(self.removed, "cause"),
-            "changed": _counts(self.changed, "field"),
+            "added": counts_of(self.added, "cause"),
+            "removed": counts_of(self.removed, "cause"),
+            "changed": counts_of(self.changed, "field"),
         }
 
 
-def compare(before: Manifest, after: Manifest, *, read: _Read) -> Diff:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """One of the two versions that are compared."""
+
+    id: str
+    segments: tuple[Segment, ...]
+    excluded_segments: tuple[Segment, ...]
+
+
+def compare(before: Side, after: Side, *, read: Callable[[Segment, pa.Schema], pa.Table]) -> Diff:
     """The difference from `before` to `after`. read: gives the rows of a segment."""
     shared = {segment.digest for segment in before.segments} & {segment.digest for segment in after.segments}
-    old, new = _rows(before.segments, shared, read), _rows(after.segments, shared, read)
-    gone, come = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
-    excluded_now, excluded_then = (
-        _causes(after.excluded_segments, gone, read),
-        _causes(before.excluded_segments, come, read),
-    )
-    added = [
-        new[name] | {"cause": ADMITTED_AGAIN + excluded_then[name] if name in excluded_then else NEW} for name in come
-    ]
-    removed = [old[name] | {"cause": excluded_now.get(name, ABSENT)} for name in gone]
-    changed = [
-        {
-            "sample": name,
-            "lead": new[name]["lead"],
-            "modality": new[name]["modality"],
-            "field": field,
-            "before": canonical_json(old[name][field]),
-            "after": canonical_json(new[name][field]),
-        }
-        for name in sorted(old.keys() & new.keys())
-        for field in _COMPARED
-        if old[name][field] != new[name][field]
-    ]
+    old, new = _by_shard(before.segments, shared), _by_shard(after.segments, shared)
+    gone, come, changed = [_NO_SAMPLES], [_NO_SAMPLES], [_CHANGED.empty_table()]
+    for shard in sorted(old.keys() | new.keys(), key=str):  # one in memory at a time
+        was, now = (
+            pa.concat_tables([_NO_SAMPLES, *(read(one, VERSION_SAMPLES) for one in side.get(shard, ()))])
+            for side in (old, new)
+        )
+        went, came, both = _matched(was, now)
+        gone.append(went)
+        come.append(came)
+        changed.append(both)
+    # what is in another shard than it was
+    went, came, both = _matched(pa.concat_tables(gone), pa.concat_tables(come))
+    changed.append(both)
+    known = {segment.digest for segment in before.excluded_segments} & {one.digest for one in after.excluded_segments}
+    then, now = (_causes(one.excluded_segments, known, read) for one in (before, after))
+    was = _found(came["sample"], then)
+    cause = pc.if_else(pc.is_valid(was), pc.binary_join_element_wise(ADMITTED_AGAIN, was, ""), NEW)
     return Diff(
         before=before.id,
         after=after.id,
-        added=pa.Table.from_pylist(added, schema=_MOVED),
-        removed=pa.Table.from_pylist(removed, schema=_MOVED),
-        changed=pa.Table.from_pylist(changed, schema=_CHANGED),
+        added=_moved(came, cause),
+        removed=_moved(went, pc.fill_null(_found(went["sample"], now), ABSENT)),
+        changed=pa.concat_tables(changed).sort_by("sample").combine_chunks(),
         num_shared_segments=len(shared),
     )
 
 
-def _rows(segments: Iterable[Segment], skip: set[str], read: _Read) -> dict[str, dict[str, Any]]:
-    return {row["sample"]: row for segment in segments if segment.digest not in skip for row in read(segment)}
+def counts_of(table: pa.Table, column: str) -> dict[str, dict[str, int]]:
+    """The number of rows by modality and value of the column, sorted."""
+    counts: dict[str, dict[str, int]] = {}
+    rows = table.group_by(["modality", column]).aggregate([([], "count_all")]).to_pylist()
+    for row in sorted(rows, key=lambda row: (row["modality"], row[column])):
+        counts.setdefault(row["modality"], {})[row[column]] = row["count_all"]
+    return counts
 
 
-def _causes(segments: Iterable[Segment], names: list[str], read: _Read) -> dict[str, str]:
-    """The cause of each sample (given sorted) that is out; only segments whose range holds one of them are read."""
-    wanted, found = set(names), dict[str, str]()
+def _by_shard(segments: Iterable[Segment], skip: set[str]) -> dict[str | None, list[Segment]]:
+    found: dict[str | None, list[Segment]] = {}
     for segment in segments:
-        if bisect_left(names, segment.first) < bisect_right(names, segment.last):
-            rows = read(segment)
-            found |= {row["sample"]: row["cause"] for row in rows if row["is_whole"] and row["sample"] in wanted}
+        if segment.digest not in skip:
+            found.setdefault(segment.shard, []).append(segment)
     return found
 
 
-def _counts(table: pa.Table, column: str) -> dict[str, dict[str, int]]:
-    counts: dict[str, dict[str, int]] = {}
-    for modality, value in sorted(zip(table["modality"].to_pylist(), table[column].to_pylist(), strict=True)):
-        by_value = counts.setdefault(modality, {})
-        by_value[value] = by_value.get(value, 0) + 1
-    return counts
+def _causes(segments: Iterable[Segment], skip: set[str], read: Callable[[Segment, pa.Schema], pa.Table]) -> pa.Table:
+    """Sample and cause of what is out as a whole. What is out of one version alone stands in a segment that the two do
+    not share."""
+    parts = [EXCLUDED.empty_table().select(["sample", "cause"])]
+    for segment in segments:
+        if segment.digest not in skip:
+            rows = read(segment, EXCLUDED)
+            parts.append(rows.filter(rows["is_whole"]).select(["sample", "cause"]))
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def _found(samples: pa.ChunkedArray, causes: pa.Table) -> pa.Array:
+    """The cause of each sample; null where none is known."""
+    at = pc.index_in(samples, value_set=piece(causes["sample"])).combine_chunks()
+    found: pa.Array = piece(causes["cause"]).take(at)
+    return found
+
+
+def _moved(samples: pa.Table, causes: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return samples.append_column("cause", causes).cast(_MOVED).sort_by("sample").combine_chunks()
+
+
+def _matched(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """(rows of `old` alone, rows of `new` alone, _CHANGED of the others)."""
+    old, new = old.combine_chunks(), new.combine_chunks()
+    at = pc.index_in(new["sample"], value_set=piece(old["sample"])).combine_chunks()
+    stays = pc.is_valid(at)
+    was, now = old.take(at.drop_null()), new.filter(stays)
+    gone = pc.invert(pc.is_in(old["sample"], value_set=piece(new["sample"])))
+    changed = [_CHANGED.empty_table()]
+    for field in _COMPARED:
+        before, after = piece(was[field]), piece(now[field])
+        rows = pa.array(np.flatnonzero(_differs(before, after)))
+        if len(rows):
+            columns = {name: now[name].take(rows) for name in ("sample", "lead", "modality")}
+            columns["field"] = pa.array([field]).take(pa.array(np.zeros(len(rows), np.int64)))
+            columns |= {"before": _as_json(before.take(rows)), "after": _as_json(after.take(rows))}
+            changed.append(pa.table(columns, schema=_CHANGED))
+    return old.filter(gone), new.filter(pc.invert(stays)), pa.concat_tables(changed)
+
+
+def _differs(before: pa.Array, after: pa.Array) -> np.ndarray:
+    """Whether the values of each row differ; two nulls are equal. Both have one length and type."""
+    lost: np.ndarray = pc.xor(pc.is_null(before), pc.is_null(after)).to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(before.type):
+        for old, new in zip(before.flatten(), after.flatten(), strict=True):
+            lost = lost | _differs(old, new)
+        return lost
+    if not pa.types.is_list(before.type):
+        unequal: np.ndarray = pc.fill_null(pc.not_equal(before, after), False).to_numpy(zero_copy_only=False)
+        unequal |= lost
+        return unequal
+    sizes, others = (pc.fill_null(pc.list_value_length(one), 0).to_numpy() for one in (before, after))
+    same = np.flatnonzero(sizes == others)
+    differs: np.ndarray = lost | (sizes != others)
+    old, new = before.take(pa.array(same)), after.take(pa.array(same))
+    owners = same[pc.list_parent_indices(old).to_numpy()]
+    differs[owners[_differs(old.flatten(), new.flatten())]] = True
+    return differs
+
+
+def _as_json(values: pa.Array) -> pa.Array:
+    """Each value as canonical JSON; of plain values each distinct one is written once."""
+    if pa.types.is_nested(values.type):
+        return pa.array([canonical_json(value) for value in values.to_pylist()], pa.string())
+    encoded = values.dictionary_encode()
+    texts: list[Any] = [canonical_json(value) for value in encoded.dictionary.to_pylist()]
+    return pc.fill_null(pa.array(texts, pa.string()).take(encoded.indices), "null")

@@ -1,32 +1,88 @@
-"""The manifest: everything that a version is, in one canonical JSON text whose SHA-256 is its id. No times, run ids
-or machine facts."""
+"""Trees and versions: what a version is, in two canonical JSON texts, each named by its SHA-256.
+
+A tree is content alone: the same samples with the same parts and weights have the same tree id, in whatever order and
+number of runs they came. A version says where a tree comes from: parents, recipe, settings, run, time and message.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from mmlake.errors import SettingsError
-from mmlake.records import LEADING_ROLES, canonical_json, digest_of
+from mmlake.records import canonical_json, digest_of
 from mmlake.versions.recipe import Recipe
 from mmlake.versions.segments import Segment
 
-SCHEMA = "mmlake.manifest/2"
+SCHEMA, TREE_SCHEMA = "mmlake.version/3", "mmlake.tree/1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PinnedRecipe:
+    """The recipe of a version, as it was then."""
+
+    name: str
+    digest: str  # SHA-256 of the text without name and description: equal digests admit alike
+    text: str  # canonical JSON
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> PinnedRecipe:
+        """The recipe, in words that stay."""
+        return cls.of_body(asdict(recipe))
+
+    @classmethod
+    def of_body(cls, body: Mapping[str, Any]) -> PinnedRecipe:
+        """The recipe of these fields, which may be of an older release."""
+        rules = {name: value for name, value in body.items() if name not in ("name", "description")}
+        digest = digest_of(canonical_json(rules).encode())
+        return cls(name=str(body["name"]), digest=digest, text=canonical_json(dict(body)))
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the text says."""
+        return dict(json.loads(self.text))
+
+    @property
+    def description(self) -> str:
+        """One sentence for the dataset card."""
+        return str(self.body.get("description", ""))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """The samples of a version, by segments."""
+
+    segments: tuple[Segment, ...]
+
+    def to_json(self) -> str:
+        """The canonical text."""
+        return canonical_json({"schema": TREE_SCHEMA, "segments": [asdict(one) for one in self.segments]})
+
+    @property
+    def id(self) -> str:
+        """SHA-256 of the canonical text."""
+        return digest_of(self.to_json().encode())
+
+    @classmethod
+    def from_json(cls, text: str) -> Tree:
+        """The tree that `to_json` wrote. Raises SettingsError for another schema."""
+        body: dict[str, Any] = json.loads(text)
+        if body.get("schema") != TREE_SCHEMA:
+            raise SettingsError(f"the tree is not of schema {TREE_SCHEMA}; read it with the release that wrote it")
+        return cls(segments=tuple(Segment(**segment) for segment in body["segments"]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
     """One immutable version. Items are the distinct digests of kept parts, bytes those of their blobs."""
 
-    recipe: Recipe
+    tree: str  # id
+    recipe: PinnedRecipe
     settings_digest: str
     encoders: Mapping[str, Any]  # encoder name -> revision, or a block of facts
+    made_with: Mapping[str, Any]  # what judged and chose: settings, rules, scorers, code; a diff finds causes by it
     diversity: Mapping[str, Any] | None
     parents: tuple[str, ...]
     totals: Mapping[str, Mapping[str, int]]  # modality of items -> num_items, size_bytes
@@ -38,8 +94,10 @@ class Manifest:
     masked: Mapping[str, Mapping[str, int]]  # modality -> cause -> parts left out of samples that stay
     # role of what is said of a lead -> num_pairs of such parts with a lead that stays, num_kept of these
     pairs: Mapping[str, Mapping[str, int]]
-    segments: tuple[Segment, ...]
     excluded_segments: tuple[Segment, ...]
+    run: str  # id of the run that made it, empty without one
+    created_at: str | None  # ISO 8601, UTC; null where a version of an older release did not say
+    message: str
 
     def to_json(self) -> str:
         """The canonical text. Raises SettingsError where a block holds what JSON cannot."""
@@ -59,9 +117,9 @@ class Manifest:
         return digest_of(self.to_json().encode())
 
     @property
-    def content_digest(self) -> str:
-        """SHA-256 of the canonical text without the parents: what was made from it before does not change a version."""
-        return digest_of(replace(self, parents=()).to_json().encode())
+    def content(self) -> tuple[str, str, tuple[Segment, ...]]:
+        """What makes a version another one: its tree, its recipe and what it leaves out."""
+        return self.tree, self.recipe.digest, self.excluded_segments
 
     @property
     def num_items(self) -> int:
@@ -84,99 +142,30 @@ class Manifest:
         return sum(sum(causes.values()) for causes in self.masked.values())
 
     @staticmethod
-    def is_current(data: bytes) -> bool:
-        """Whether the text of a manifest is of the schema that this release reads; also where it is damaged, which
-        reading it says."""
+    def schema_of(data: bytes) -> str:
+        """The schema that the text of a version names; that of this release where it is damaged, which reading it
+        says."""
         try:
-            return bool(json.loads(data).get("schema", SCHEMA) == SCHEMA)
+            return str(json.loads(data).get("schema", SCHEMA))
         except (ValueError, AttributeError):
-            return True
+            return SCHEMA
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """The manifest that `to_json` wrote. Raises SettingsError for another schema."""
+        """The version that `to_json` wrote. Raises SettingsError for another schema."""
         body: dict[str, Any] = json.loads(text)
-        if body.pop("schema", None) != SCHEMA:
+        if (found := body.pop("schema", None)) != SCHEMA:
             raise SettingsError(
-                f"the manifest is not of schema {SCHEMA}: it lists items, not samples; run `mmlake migrate` once"
+                f"the version is of schema {str(found)[:40]}, expected {SCHEMA}; run `mmlake migrate` once, or take "
+                "the release that wrote it"
             )
-        recipe: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in body["recipe"].items()
-        }
-        body["recipe"] = Recipe(**recipe)
+        body["recipe"] = PinnedRecipe(**body["recipe"])
         body["parents"] = tuple(body["parents"])
-        for name in ("segments", "excluded_segments"):
-            body[name] = tuple(Segment(**segment) for segment in body[name])
+        body["excluded_segments"] = tuple(Segment(**segment) for segment in body["excluded_segments"])
         return cls(**body)
 
 
-def counted(samples: pa.Table, excluded: pa.Table) -> dict[str, dict[str, dict[str, int]]]:
-    """The counts of a manifest by their names, from VERSION_SAMPLES and EXCLUDED."""
-    lists = samples["parts"].combine_chunks()
-    flat = pc.list_flatten(lists)
-    owner = pc.list_parent_indices(lists)
-    parts = pa.table({name: pc.struct_field(flat, name) for name in ("digest", "modality", "size_bytes")})
-    sizes = pa.table({"owner": owner, "size_bytes": parts["size_bytes"]}).group_by("owner").aggregate(
-        [("size_bytes", "sum")]
-    ).sort_by("owner")["size_bytes_sum"]  # fmt: skip
-    items = parts.group_by(["modality", "digest"]).aggregate([("size_bytes", "min")])
-    num_parts = pc.list_value_length(lists)
-    whole = excluded.filter(excluded["is_whole"])
-    whole = whole.append_column("rank", pc.index_in(whole["role"], value_set=pa.array(LEADING_ROLES)))
-    whole = whole.sort_by([("sample", "ascending"), ("rank", "ascending")])  # what leads comes first, nulls last
-    out = whole.group_by("sample", use_threads=False).aggregate([("cause", "first"), ("modality", "first")])
-    masked = excluded.filter(pc.invert(excluded["is_whole"]))
-    kept_roles, masked_roles = (_said(one) for one in (pc.struct_field(flat, "role"), masked["role"]))
-    return {
-        "totals": _sums(items["modality"], {"num_items": None, "size_bytes": items["size_bytes_min"]}),
-        "samples": _sums(samples["modality"], {"num_samples": None, "num_parts": num_parts}),
-        "licences": _sums(samples["licences"], {"num_samples": None, "size_bytes": sizes}),
-        "sources": _sums(samples["sources"], {"num_samples": None, "size_bytes": sizes}),
-        "excluded": _causes(out["modality_first"], out["cause_first"]),
-        "masked": _causes(masked["modality"], masked["cause"]),
-        "pairs": {
-            role: {
-                "num_pairs": kept_roles.get(role, 0) + masked_roles.get(role, 0),
-                "num_kept": kept_roles.get(role, 0),
-            }
-            for role in sorted(kept_roles.keys() | masked_roles.keys())
-        },
-    }
-
-
-def _said(roles: pa.Array | pa.ChunkedArray) -> dict[str, int]:
-    """How many parts say something of a lead, per role."""
-    counts = {count["values"]: count["counts"] for count in pc.value_counts(roles).to_pylist()}
-    return {role: number for role, number in counts.items() if role not in LEADING_ROLES}
-
-
-def _sums(names: pa.ChunkedArray, values: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Per name the sums of the values; None counts rows. A list of names counts its row under each of them."""
-    names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
-    columns = {key: pa.array(np.ones(len(names), np.int64)) if one is None else one for key, one in values.items()}
-    if pa.types.is_list(names.type):
-        rows = pc.list_parent_indices(names)
-        columns, names = {key: one.take(rows) for key, one in columns.items()}, pc.list_flatten(names)
-    grouped = pa.table({"name": names, **columns}).group_by("name").aggregate([(key, "sum") for key in columns])
-    rows = sorted(grouped.to_pylist(), key=lambda row: row["name"])
-    return {row["name"]: {key: int(row[f"{key}_sum"]) for key in columns} for row in rows}
-
-
-def _causes(modalities: pa.ChunkedArray, causes: pa.ChunkedArray) -> dict[str, dict[str, int]]:
-    table = (
-        pa.table({"modality": modalities, "cause": causes})
-        .group_by(["modality", "cause"])
-        .aggregate([([], "count_all")])
-    )
-    counts: dict[str, dict[str, int]] = {}
-    for row in sorted(table.to_pylist(), key=lambda row: (row["modality"], row["cause"])):
-        counts.setdefault(row["modality"], {})[row["cause"]] = row["count_all"]
-    return counts
-
-
 def _plain(value: Any) -> Any:
-    if isinstance(value, Recipe):
-        return asdict(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    return asdict(value) if isinstance(value, Segment) else value
+    return asdict(value) if isinstance(value, (Segment, PinnedRecipe)) else value

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from mmlake.errors import ContractBroken, SettingsError
+from mmlake.errors import SettingsError
 from mmlake.records import ADMITTED, ROLES, STATUSES
 
 _TIERS = ("exact", "near", "semantic")
@@ -37,6 +35,8 @@ class Recipe:
     # a sample without a part of each of these roles stays out: ("caption",) for pictures with words alone
     weighted: bool = True
     # samples have the weight that their verdict gives; else 1, and no verdict changes the version
+    needs_decision: bool = False
+    # a version that answers the probes worse than the one before it stays a draft
 
     def __post_init__(self) -> None:
         for field, known in (
@@ -67,22 +67,6 @@ class Recipe:
             if licence in self.deny_licences or (self.allow_licences and licence not in self.allow_licences):
                 return licence
         return "none stated" if self.allow_licences and not licences else None
-
-
-def check_policy(samples: pa.Table, recipe: Recipe) -> None:
-    """Raises ContractBroken where a sample's licence or a part's role is not admitted by the recipe: nothing denied is
-    ever published."""
-    for row in samples.select(["sample", "licences", "parts"]).to_pylist():
-        if (licence := recipe.denied_licence(row["licences"])) is not None:
-            raise ContractBroken(
-                f"sample {row['sample']} has the licence {licence}, which recipe '{recipe.name}' denies; select the "
-                "samples with that recipe"
-            )
-        if foreign := sorted({part["role"] for part in row["parts"]} - set(recipe.roles)):
-            raise ContractBroken(
-                f"sample {row['sample']} has a part of the role {foreign[0]}, which recipe '{recipe.name}' does not "
-                "admit; select the samples with that recipe"
-            )
 
 
 RECIPES: dict[str, Recipe] = {

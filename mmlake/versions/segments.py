@@ -1,61 +1,88 @@
 """Tables cut into content-addressed segments, so that versions share what they share.
 
-A segment ends behind every sample whose name's last 32 bits are a multiple of 1024; rows of one sample stay together.
-The cut depends on the names alone: a sample that comes or goes rewrites one segment. A segment is canonical JSON lines;
-its name is the SHA-256 of those lines, not of the file, whose compression may change between libraries:
-segments/ab/<sha256>.jsonl.z
+A segment holds rows of one source shard, sorted by sample; where a shard has very many samples it is cut further, by
+ranges of the first bits of their names. A shard that comes or goes leaves the segments of the others as they are. A
+segment is a Parquet file whose name is the digest of its values, not of the file, whose bytes and compression may
+change between libraries: segments/ab/<digest>.parquet
 """
 
 from __future__ import annotations
 
-import json
-import zlib
+import io
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake.errors import BlobCorrupt, BlobMissing
-from mmlake.records import canonical_json, digest_of
 from mmlake.store import write_atomically
+from mmlake.versions.sample_schemas import piece
+from mmlake.versions.values import digest_of_values
 
-_MEAN_SAMPLES = 1024
-_BATCH_ROWS = 16_384
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+MAX_SAMPLES = 65_536  # of a segment: some 20 MB of values, read and checked in a tenth of a second
+_ROW_GROUP_ROWS = 65_536
+# columns of few distinct values; names and digests are distinct, a dictionary of them costs time and saves nothing
+_REPEATING = (
+    "modality", "weight", "sources.list.element", "licences.list.element", "num_occurrences", "shard", "is_whole",
+    "cause", "role", "parts.list.element.role", "parts.list.element.modality", "parts.list.element.position",
+    "parts.list.element.content_type",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """One piece of a manifest's list of samples, as the manifest names it."""
+    """One piece of a tree's list of samples, as the tree names it."""
 
-    digest: str  # SHA-256 of the lines
+    digest: str  # of the values
+    shard: str | None  # key of the source shard; null where versions of an older release did not say
     num_rows: int
-    size_bytes: int  # of the lines, before compression
+    size_bytes: int  # of the values, as they are hashed
     first: str  # smallest name of a sample
     last: str  # largest name
 
 
-def cut(table: pa.Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows in segments; the table must be sorted by sample."""
-    rows: list[dict[str, Any]] = []
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
-        for row in map(_without_defaults, batch.to_pylist()):
-            if rows and rows[-1]["sample"] != row["sample"] and int(rows[-1]["sample"][-8:], 16) % _MEAN_SAMPLES == 0:
-                yield rows
-                rows = []
-            rows.append(row)
-    if rows:
-        yield rows
+def cut(table: pa.Table) -> Iterator[pa.Table]:
+    """The rows of each segment, by shard, then sample; rows of one sample keep their order. The table has the columns
+    `shard` and `sample`, each in one piece; where it is in that order already nothing is copied."""
+    if not table.num_rows:
+        return
+    keys = table.select(["shard", "sample"])
+    order = (
+        pc.sort_indices(keys, sort_keys=[("shard", "ascending"), ("sample", "ascending")]).to_numpy().astype(np.int64)
+    )
+    codes = pc.fill_null(piece(keys["shard"]).dictionary_encode().indices, -1).to_numpy()[order]
+    start = 0
+    for end in np.append(np.flatnonzero(np.diff(codes)) + 1, len(codes)).tolist():
+        for rows in _ranges(keys["sample"], order[start:end]):
+            is_one_piece = bool((np.diff(rows) == 1).all())
+            yield table.slice(int(rows[0]), len(rows)) if is_one_piece else table.take(pa.array(rows))
+        start = end
 
 
-def _without_defaults(row: dict[str, Any]) -> dict[str, Any]:
-    """The row; of a part that is a whole item, without its place in one: so it was written before items were cut."""
-    for part in row.get("parts", ()):
-        if part["start_us"] is None and part["parent_digest"] == part["digest"]:
-            for name in ("parent_digest", "start_us", "end_us"):
-                del part[name]
-    return row
+def _ranges(samples: pa.ChunkedArray, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """The rows of one shard, sorted by sample, in as many ranges as the number of its samples needs."""
+    bits = 0
+    if len(rows) > MAX_SAMPLES:
+        count = pc.count_distinct(samples.take(pa.array(rows))).as_py()
+        while count > MAX_SAMPLES << bits:
+            bits += 1
+    start = 0
+    for number in range(1, 1 << bits):
+        bound = f"{number << (16 - bits):04x}"
+        end = bisect_left(range(len(rows)), bound, lo=start, key=lambda at: samples[int(rows[at])].as_py())
+        if end > start:
+            yield rows[start:end]
+        start = end
+    if start < len(rows):
+        yield rows[start:]
 
 
 class Segments:
@@ -64,46 +91,67 @@ class Segments:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def write(self, table: pa.Table) -> tuple[Segment, ...]:
-        """The segments of the table, durable on return. Sound ones that are already there are not written again;
-        damaged ones are."""
-        return tuple(self._write(rows) for rows in cut(table))
-
-    def read(self, segment: Segment) -> list[dict[str, Any]]:
-        """The rows, checked against the segment's digest. Raises BlobMissing, BlobCorrupt."""
-        return [json.loads(line) for line in self._lines(segment.digest, segment.size_bytes).splitlines()]
-
-    def _write(self, rows: list[dict[str, Any]]) -> Segment:
-        lines = b"".join(canonical_json(row).encode() + b"\n" for row in rows)
+    def write(self, rows: pa.Table) -> Segment:
+        """The segment of these rows, which are of one shard and sorted, durable on return. A sound one that is already
+        there is not written again; a damaged one is."""
+        digest, size_bytes = digest_of_values(rows)
         segment = Segment(
-            digest=digest_of(lines),
-            num_rows=len(rows),
-            size_bytes=len(lines),
-            first=rows[0]["sample"],
-            last=rows[-1]["sample"],
+            digest=digest,
+            shard=rows["shard"][0].as_py(),
+            num_rows=rows.num_rows,
+            size_bytes=size_bytes,
+            first=rows["sample"][0].as_py(),
+            last=rows["sample"][-1].as_py(),
         )
         try:
-            self._lines(segment.digest, segment.size_bytes)
+            self.read(segment, rows.schema)
         except (BlobMissing, BlobCorrupt):
-            write_atomically(self.path(segment.digest), zlib.compress(lines))
+            write_atomically(self.path(digest), _parquet(rows))
         return segment
+
+    def read(self, segment: Segment, schema: pa.Schema) -> pa.Table:
+        """The rows, checked against the segment's digest. Raises BlobMissing, BlobCorrupt."""
+        import pyarrow.parquet as pq
+
+        try:
+            data = self.path(segment.digest).read_bytes()
+        except FileNotFoundError as error:
+            raise BlobMissing(
+                f"segment {segment.digest} is named by a version but absent from {self.root}; build the version again"
+            ) from error
+        try:
+            file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+            # never more than the tree says, whatever the file holds
+            table = file.read().cast(schema) if _fits(file.metadata, segment) else None
+        except (pa.ArrowException, OSError, ValueError, KeyError):  # the last two are pyarrow's own too
+            table = None
+        if table is None or digest_of_values(table) != (segment.digest, segment.size_bytes):
+            raise BlobCorrupt(
+                f"segment {segment.digest} in {self.root} does not hash to its name; build the version again"
+            )
+        return table
 
     def path(self, digest: str) -> Path:
         """The file of the segment, which need not exist."""
-        return self.root / digest[:2] / f"{digest}.jsonl.z"
+        return self.root / digest[:2] / f"{digest}.parquet"
 
-    def _lines(self, digest: str, size_bytes: int) -> bytes:
-        try:
-            packed = self.path(digest).read_bytes()
-        except FileNotFoundError as error:
-            raise BlobMissing(
-                f"segment {digest} is named by a manifest but absent from {self.root}; build the version again"
-            ) from error
-        try:
-            # never more than the manifest says, whatever the file holds
-            lines = zlib.decompressobj().decompress(packed, size_bytes + 1)
-        except zlib.error:
-            lines = b""
-        if len(lines) != size_bytes or digest_of(lines) != digest:
-            raise BlobCorrupt(f"segment {digest} in {self.root} does not hash to its name; build the version again")
-        return lines
+
+def _fits(metadata: pq.FileMetaData, segment: Segment) -> bool:
+    """Whether the file says that it holds what the segment counts; encodings add little to the values."""
+    size_bytes = sum(metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups))
+    return bool(metadata.num_rows == segment.num_rows and size_bytes <= 2 * segment.size_bytes + 65_536)
+
+
+def _parquet(rows: pa.Table) -> bytes:
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        rows,
+        sink := io.BytesIO(),
+        compression="zstd",
+        use_dictionary=list(_REPEATING),
+        write_statistics=["sample", "shard"],
+        write_page_checksum=True,
+        row_group_size=_ROW_GROUP_ROWS,
+    )
+    return sink.getvalue()

@@ -1,8 +1,8 @@
 """From samples and catalog rows to the samples of a version, and for everything else the cause that kept it out.
 
-    P parts of all samples, S samples, C catalog rows
+    P parts of all samples, S distinct samples by name, C catalog rows
 A part is kept or masked by what the catalog says of its digest; a sample stays while one of its leading parts does.
-Everything runs over whole columns: a version may hold a million samples.
+Everything runs over whole columns, by number where it can: a version may hold a million samples.
 """
 
 from __future__ import annotations
@@ -16,54 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.records import INTERLEAVED, LEADING_ROLES
+from mmlake.records import INTERLEAVED
+from mmlake.versions.catalog_causes import causes_of, details_of
+from mmlake.versions.grouped_samples import Parts, Samples, first_of, taken
 from mmlake.versions.recipe import Recipe
+from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, PART, VERSION_SAMPLES, piece
 
-_STRINGS = pa.list_(pa.string())
-PART = pa.struct(
-    [
-        ("position", pa.int32()),
-        ("role", pa.string()),
-        ("modality", pa.string()),
-        ("digest", pa.string()),
-        ("content_type", pa.string()),
-        ("size_bytes", pa.int64()),
-        ("fields_json", pa.string()),
-        ("parent_digest", pa.string()),  # the blob that holds it: the digest itself where the part is whole
-        ("start_us", pa.int64()),  # in the item, of a transcript in its recording; null where whole
-        ("end_us", pa.int64()),
-    ]
-)
-VERSION_SAMPLES = pa.schema(
-    [
-        ("sample", pa.string()),
-        ("lead", pa.string()),  # digest of its first leading part
-        ("modality", pa.string()),  # of the leading part; INTERLEAVED where several parts lead
-        ("weight", pa.float64()),
-        ("sources", _STRINGS),
-        ("licences", _STRINGS),
-        ("sample_ids", _STRINGS),
-        ("num_occurrences", pa.int32()),
-        ("shard", pa.string()),  # key of its source shard; of several, the first by name. Null in older versions
-        ("fields_json", pa.string()),
-        ("parts", pa.list_(PART)),  # those that are kept, in order
-    ]
-)
-EXCLUDED = pa.schema(
-    [
-        ("sample", pa.string()),
-        ("digest", pa.string()),  # null where no bytes could be had
-        ("modality", pa.string()),  # of the part
-        ("role", pa.string()),
-        ("size_bytes", pa.int64()),
-        ("is_whole", pa.bool_()),  # the sample is out with all of its parts; else this part alone is masked
-        ("cause", pa.string()),
-        ("detail", pa.string()),
-    ]
-)
-CATALOG_COLUMNS = (
-    "digest", "modality", "status", "rule", "reason", "weight", "licences", "sources", "tier", "survivor",
-)  # fmt: skip
 # a finding of sound and film that says nothing of them, but of the transcript next to them
 WRONG_TRANSCRIPT = "wrong_transcript"
 MISSING, NO_LEAD, EXACT = "part:missing", "sample:no_lead", "tier:exact"
@@ -73,9 +31,9 @@ MISSING, NO_LEAD, EXACT = "part:missing", "sample:no_lead", "tier:exact"
 class Selection:
     """The samples of a version, and the parts left out; together every part of every sample, once."""
 
-    samples: pa.Table  # VERSION_SAMPLES, sorted by sample
-    # EXCLUDED, sorted by sample, in order of the parts; cause is rule:<name>, status:<name>, role:<name>,
-    # licence:<id>, tier:<name>, required:<role>, part:missing or sample:no_lead
+    samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
+    # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, role:<name>, licence:<id>,
+    # tier:<name>, required:<role>, part:missing or sample:no_lead
     excluded: pa.Table
 
 
@@ -89,294 +47,266 @@ def select(
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a
     part's is not in it.
     """
-    samples = _merged(samples)
-    parts = _flat_parts(samples)
-    known = _Known.of(catalog_rows, recipe)
-    at_P = known.places(parts)
-    causes_P, details_P = _causes(parts, at_P, known, recipe)
-    leads_P = _is_in(parts["role"], LEADING_ROLES)
+    distinct = Samples.of(samples)
+    parts = distinct.parts()
+    catalog = _checked(catalog_rows)
+    at_P = _places(catalog, parts)
+    outs = _Outs(distinct, parts, _Causes.of(parts, at_P, catalog, recipe), at_P)
     if recipe.judges:
-        _mask_wrong_transcripts(parts, leads_P, at_P, known, causes_P, details_P)
-    kept_P = np.array([cause is None for cause in causes_P], dtype=bool)
-    outs = _Outs(samples, parts, leads_P, kept_P, causes_P, details_P)
+        outs.doubt_transcripts(catalog)
     outs.without_lead()
     for role in recipe.required_roles:
         outs.without_role(role)
     if "exact" in recipe.drop_tiers:
         outs.repeated(priority)
-    return Selection(_samples_of(samples, parts, outs, at_P, known, recipe), _excluded_of(samples, parts, outs))
+    return Selection(_samples_of(outs, catalog, recipe), _excluded_of(outs))
+
+
+def _checked(rows: pa.Table) -> pa.Table:
+    """The columns of the catalog that are read. Raises ContractBroken where a digest is there twice."""
+    rows = rows.select(list(CATALOG_COLUMNS)).combine_chunks()
+    if pc.count_distinct(rows["digest"]).as_py() != rows.num_rows:
+        counts = rows.group_by("digest").aggregate([([], "count_all")])
+        twice = pc.min(counts["digest"].filter(pc.greater(counts["count_all"], 1))).as_py()
+        raise ContractBroken(f"catalog rows name {twice} twice; run `Catalog.verify_unique`")
+    return rows
+
+
+def _places(catalog: pa.Table, parts: Parts) -> np.ndarray:
+    """The catalog row of each part; -1 where the part has no digest."""
+    digests = parts.flat["digest"]
+    found = pc.index_in(digests, value_set=piece(catalog["digest"]))
+    lost = pc.and_(pc.is_null(found), pc.is_valid(digests)).to_numpy(zero_copy_only=False)[parts.at_P]
+    if lost.any():
+        first = parts.take("digest", np.flatnonzero(lost)[:1])[0].as_py()
+        raise ContractBroken(
+            f"samples -> catalog: {int(lost.sum())} parts have a digest that the catalog does not, such as "
+            f"{first}; materialize the catalog again"
+        )
+    places: np.ndarray = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)[parts.at_P]
+    return places
 
 
 @dataclass(slots=True)
-class _Parts:
-    """The parts of all samples as columns."""
+class _Causes:
+    """Why parts, or samples, stay out: numbers of texts, so that millions of rows cost four bytes each."""
 
-    columns: dict[str, pa.Array]
-    owner_P: np.ndarray  # number of the sample
-
-    def __getitem__(self, name: str) -> pa.Array:
-        return self.columns[name]
-
-
-def _flat_parts(samples: pa.Table) -> _Parts:
-    lists = samples["parts"].combine_chunks()
-    flat = pc.list_flatten(lists)
-    owner_P = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
-    return _Parts({field.name: pc.struct_field(flat, field.name) for field in flat.type}, owner_P)
-
-
-def _merged(samples: pa.Table) -> pa.Table:
-    """One row per sample, sorted: the same one in several source shards adds up."""
-    samples = samples.append_column(
-        "sources", _listed(samples["source"].combine_chunks())
-    ).sort_by([("sample", "ascending"), ("shard", "ascending")])  # fmt: skip
-    names = samples["sample"].to_numpy(zero_copy_only=False)
-    fresh = np.ones(len(names), dtype=bool)
-    fresh[1:] = names[1:] != names[:-1]
-    if fresh.all():
-        return samples
-    first = np.flatnonzero(fresh)
-    last = np.append(first[1:], len(names))
-    repeated = {int(start): int(end) for start, end in zip(first, last, strict=True) if end - start > 1}
-    merged = samples.take(pa.array(first))
-    for name in ("sample_ids", "sources", "licences", "num_occurrences"):
-        values, column = merged[name].to_pylist(), samples[name]
-        for row, start in enumerate(first.tolist()):
-            if start in repeated:
-                together = column.slice(start, repeated[start] - start).to_pylist()
-                values[row] = sum(together) if name == "num_occurrences" else sorted({x for xs in together for x in xs})
-        merged = merged.set_column(merged.column_names.index(name), name, pa.array(values, column.type))
-    return merged
-
-
-def _listed(values: pa.Array) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1), pa.int32()), values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the catalog says of each digest."""
-
-    rows: pa.Table
-    causes_C: list[str | None]  # status and licence: what keeps a digest out wherever it stands
-    tiers_C: list[str | None]  # the tier, where the recipe drops it
+    texts: list[str]
+    code: np.ndarray  # number of the text; -1 where nothing keeps the row out
+    # number of the text that says more, in the column that `source` numbers; -1 where there is none
+    detail: np.ndarray
+    source: np.ndarray
+    columns: list[pa.Array]  # of details: of the catalog, and names of samples
 
     @classmethod
-    def of(cls, rows: pa.Table, recipe: Recipe) -> _Known:
-        rows = rows.select(list(CATALOG_COLUMNS)).combine_chunks()
-        digests = rows["digest"]
-        if pc.count_distinct(digests).as_py() != rows.num_rows:
-            counts = pc.value_counts(digests.combine_chunks()).to_pylist()
-            twice = min(count["values"] for count in counts if count["counts"] > 1)
-            raise ContractBroken(f"catalog rows name {twice} twice; run `Catalog.verify_unique`")
-        denied = _denied(rows["licences"].combine_chunks(), recipe)
-        causes = [
-            (f"rule:{rule}" if rule else f"status:{status}") if status not in recipe.statuses else licence
-            for status, rule, licence in zip(
-                rows["status"].to_pylist(), rows["rule"].to_pylist(), denied, strict=True
-            )
-        ]  # fmt: skip
-        tiers = [tier if tier in recipe.drop_tiers else None for tier in rows["tier"].to_pylist()]
-        return cls(rows, causes, tiers)
+    def of(cls, parts: Parts, at_P: np.ndarray, catalog: pa.Table, recipe: Recipe) -> _Causes:
+        """The cause of each part that does not stay by itself."""
+        texts: list[str] = []
+        own = causes_of(catalog, recipe)
+        own_C = _coded(own, texts)
+        role_P = parts.role_codes(lambda role: None if role in recipe.roles else f"role:{role}", texts)
+        tiers = piece(catalog["tier"])
+        is_dropped = pc.is_in(tiers, value_set=pa.array(recipe.drop_tiers, pa.string()))
+        dropped = pc.if_else(is_dropped, tiers, pa.scalar(None, pa.string()))
+        tier_C = _coded(pc.binary_join_element_wise("tier", dropped, ":"), texts)
+        texts.append(MISSING)
+        there = at_P >= 0
+        own_P, tier_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (own_C, tier_C))
+        tier_P = np.where(parts.leads_P, tier_P, -1)
+        chosen = [~there, own_P >= 0, role_P >= 0, tier_P >= 0]
+        code = np.select(chosen, [np.full(len(at_P), len(texts) - 1), own_P, role_P, tier_P], -1)
+        source = np.select(chosen, [-1, 0, -1, 1], -1)
+        details = [details_of(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"])]
+        return cls(texts, code.astype(np.int32), np.where(source >= 0, at_P, -1), source.astype(np.int8), details)
 
-    def places(self, parts: _Parts) -> np.ndarray:
-        """The catalog row of each part; -1 where the part has no digest."""
-        found = pc.index_in(parts["digest"], value_set=self.rows["digest"].combine_chunks())
-        lost = pc.and_(pc.is_null(found), pc.is_valid(parts["digest"]))
-        if pc.any(lost, min_count=0).as_py():
-            first = parts["digest"].filter(lost)[0].as_py()
-            raise ContractBroken(
-                f"samples -> catalog: {pc.sum(lost).as_py()} parts have a digest that the catalog does not, such as "
-                f"{first}; materialize the catalog again"
-            )
-        places: np.ndarray = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
-        return places
+    @classmethod
+    def none(cls, count: int, like: _Causes) -> _Causes:
+        """No cause for any of so many rows; texts and columns are shared."""
+        rows = np.full(count, -1)
+        return cls(like.texts, rows.astype(np.int32), rows, rows.astype(np.int8), like.columns)
 
+    def set(self, rows: np.ndarray, cause: str, *, detail: np.ndarray | int = -1, source: int = -1) -> None:
+        """Give these rows the cause."""
+        if cause not in self.texts:
+            self.texts.append(cause)
+        self.code[rows], self.detail[rows], self.source[rows] = self.texts.index(cause), detail, source
 
-def _denied(licences: pa.Array, recipe: Recipe) -> list[str | None]:
-    """The cause of each row whose licences the recipe denies."""
-    joined = pc.binary_join(licences, "\n").dictionary_encode()
-    lists = [text.split("\n") if text else [] for text in joined.dictionary.to_pylist()]
-    causes = [None if (denied := recipe.denied_licence(one)) is None else f"licence:{denied}" for one in lists]
-    return [None if at is None else causes[at] for at in joined.indices.to_pylist()]
+    def copy(self, rows: np.ndarray, other: _Causes, theirs: np.ndarray) -> None:
+        """Give these rows the causes of other rows."""
+        for name in ("code", "detail", "source"):
+            getattr(self, name)[rows] = getattr(other, name)[theirs]
 
-
-def _causes(
-    parts: _Parts, at_P: np.ndarray, known: _Known, recipe: Recipe
-) -> tuple[list[str | None], list[str | None]]:
-    """(cause, detail) of each part that does not stay by itself; None where it does."""
-    leads = _is_in(parts["role"], LEADING_ROLES).tolist()
-    reasons, sources, survivors = (known.rows[name].to_pylist() for name in ("reason", "sources", "survivor"))
-    causes: list[str | None] = []
-    details: list[str | None] = []
-    for at, role, leading in zip(at_P.tolist(), parts["role"].to_pylist(), leads, strict=True):
-        cause, detail = None, None
-        if at < 0:
-            cause = MISSING
-        elif (cause := known.causes_C[at]) is not None:
-            detail = ", ".join(sources[at] or []) if cause.startswith("licence:") else reasons[at]
-        elif role not in recipe.roles:
-            cause = f"role:{role}"
-        elif leading and known.tiers_C[at] is not None:
-            cause, detail = f"tier:{known.tiers_C[at]}", survivors[at]
-        causes.append(cause)
-        details.append(detail)
-    return causes, details
+    def text(self, rows: np.ndarray) -> tuple[pa.Array, pa.Array]:
+        """(cause, detail) of these rows."""
+        codes = self.code[rows]
+        causes = pa.array(self.texts, pa.string()).take(pa.array(codes, mask=codes < 0))
+        details = pa.nulls(len(rows), pa.string())
+        for number, column in enumerate(self.columns):
+            mine = self.source[rows] == number
+            if mine.any():
+                values = column.cast(pa.string()).take(pa.array(self.detail[rows][mine]))
+                details = pc.replace_with_mask(details, pa.array(mine), values)
+        return causes, details
 
 
-def _mask_wrong_transcripts(
-    parts: _Parts,
-    leads_P: np.ndarray,
-    at_P: np.ndarray,
-    known: _Known,
-    causes_P: list[str | None],
-    details_P: list[str | None],
-) -> None:
-    """Give transcripts whose medium was found to say something else that finding as their cause."""
-    rules, reasons = known.rows["rule"], known.rows["reason"]
-    wrong_C = pc.fill_null(pc.equal(rules, WRONG_TRANSCRIPT), False).to_numpy()
-    doubting_P = leads_P & (at_P >= 0)
-    doubting_P[doubting_P] = wrong_C[at_P[doubting_P]]
-    doubts = {int(parts.owner_P[at]): int(at_P[at]) for at in np.flatnonzero(doubting_P)}
-    if doubts:
-        for at in np.flatnonzero(_is_in(parts["role"], ("transcript",))).tolist():
-            if causes_P[at] is None and (lead := doubts.get(int(parts.owner_P[at]))) is not None:
-                causes_P[at], details_P[at] = f"rule:{WRONG_TRANSCRIPT}", reasons[lead].as_py()
+def _coded(causes: pa.Array | pa.ChunkedArray, texts: list[str]) -> np.ndarray:
+    """The number of each cause among the texts, to which they are added; -1 where null."""
+    causes = piece(causes)
+    encoded = causes.dictionary_encode()
+    codes: np.ndarray = pc.fill_null(encoded.indices, -1 - len(texts)).to_numpy(zero_copy_only=False) + len(texts)
+    texts += encoded.dictionary.to_pylist()
+    return codes.astype(np.int32)
 
 
 class _Outs:
     """Which samples are out, and why."""
 
-    def __init__(
-        self,
-        samples: pa.Table,
-        parts: _Parts,
-        leads_P: np.ndarray,
-        kept_P: np.ndarray,
-        causes_P: list[str | None],
-        details_P: list[str | None],
-    ) -> None:
-        self._samples, self._parts = samples, parts
-        self.leads_P, self.kept_P, self.causes_P, self.details_P = leads_P, kept_P, causes_P, details_P
-        self.causes: dict[int, tuple[str, str | None]] = {}  # number of a sample -> (cause, detail)
+    def __init__(self, samples: Samples, parts: Parts, causes_P: _Causes, at_P: np.ndarray) -> None:
+        self.samples, self.parts, self.causes_P, self.at_P = samples, parts, causes_P, at_P
+        self.causes_S = _Causes.none(samples.count, causes_P)
+
+    @property
+    def kept_P(self) -> np.ndarray:
+        """Whether nothing keeps the part out, bool."""
+        kept: np.ndarray = self.causes_P.code < 0
+        return kept
+
+    @property
+    def in_S(self) -> np.ndarray:
+        """Whether nothing keeps the sample out, bool."""
+        stays: np.ndarray = self.causes_S.code < 0
+        return stays
 
     def count(self, chosen_P: np.ndarray) -> np.ndarray:
         """How many of these parts each sample has."""
-        return np.bincount(self._parts.owner_P[chosen_P], minlength=self._samples.num_rows)
+        return np.bincount(self.parts.owner_P[chosen_P], minlength=self.samples.count)
+
+    def doubt_transcripts(self, catalog: pa.Table) -> None:
+        """Give transcripts whose medium was found to say something else that finding as their cause."""
+        wrong_C = pc.fill_null(pc.equal(catalog["rule"], WRONG_TRANSCRIPT), False).to_numpy()
+        doubting = self.parts.leads_P & (self.at_P >= 0)
+        doubting[doubting] = wrong_C[self.at_P[doubting]]
+        if not doubting.any():
+            return
+        row_S = np.full(self.samples.count, -1)
+        row_S[self.parts.owner_P[doubting]] = self.at_P[doubting]
+        lead_P = row_S[self.parts.owner_P]
+        doubted = np.flatnonzero(self.parts.is_role("transcript") & self.kept_P & (lead_P >= 0))
+        self.causes_P.set(doubted, f"rule:{WRONG_TRANSCRIPT}", detail=lead_P[doubted], source=2)
 
     def without_lead(self) -> None:
         """Samples of which no leading part stays are out, by the cause of the first."""
-        for number in np.flatnonzero(self.count(self.leads_P & self.kept_P) == 0).tolist():
-            self.causes[number] = NO_LEAD, None
-        owners = self._parts.owner_P
-        for at in np.flatnonzero(self.leads_P & ~self.kept_P).tolist():
-            if self.causes.get(number := int(owners[at]), ("", None))[0] == NO_LEAD:
-                self.causes[number] = str(self.causes_P[at]), self.details_P[at]
+        kept_P, leads_P = self.kept_P, self.parts.leads_P
+        lost_S = self.count(leads_P & kept_P) == 0
+        self.causes_S.set(np.flatnonzero(lost_S), NO_LEAD)
+        first_S = first_of(self.parts.owner_P, np.flatnonzero(leads_P & ~kept_P), self.samples.count)
+        with_lead = np.flatnonzero(lost_S & (first_S >= 0))
+        self.causes_S.copy(with_lead, self.causes_P, first_S[with_lead])
 
     def without_role(self, role: str) -> None:
         """Samples of which no part of the role stays are out."""
-        has = self.count(self.kept_P & _is_in(self._parts["role"], (role,)))
-        for number in np.flatnonzero(has == 0).tolist():
-            self.causes.setdefault(number, (f"required:{role}", None))
+        has_S = self.count(self.kept_P & self.parts.is_role(role))
+        self.causes_S.set(np.flatnonzero((has_S == 0) & self.in_S), f"required:{role}")
 
     def repeated(self, priority: Callable[[str], int]) -> None:
         """Of the samples with the same kept leading parts all but one are out."""
-        names = self._samples["sample"].to_pylist()
-        sources = self._samples["sources"].to_pylist()
-        num_kept = self.count(self.kept_P).tolist()
-        best: dict[str, tuple[int, int, str, int]] = {}
-        ranked: list[tuple[int, str]] = []
-        for number, key in self._leading().items():
-            if number not in self.causes:
-                rank = (min(map(priority, sources[number])), -num_kept[number], names[number], number)
-                ranked.append((number, key))
-                if key not in best or rank < best[key]:
-                    best[key] = rank
-        for number, key in ranked:
-            if best[key][3] != number:
-                self.causes[number] = EXACT, best[key][2]
-
-    def _leading(self) -> dict[int, str]:
-        """Number of a sample -> the digests of its kept leading parts, joined."""
-        found: dict[int, str] = {}
-        chosen = np.flatnonzero(self.leads_P & self.kept_P)
-        digests = self._parts["digest"].take(pa.array(chosen)).to_pylist()
-        for number, digest in zip(self._parts.owner_P[chosen].tolist(), digests, strict=True):
-            found[number] = found[number] + digest if number in found else digest
-        return found
-
-    def is_out_S(self) -> np.ndarray:
-        """Whether each sample is out."""
-        out = np.zeros(self._samples.num_rows, dtype=bool)
-        out[list(self.causes)] = True
-        return out
+        leading = np.flatnonzero(self.parts.leads_P & self.kept_P)
+        owners = self.parts.owner_P[leading]
+        key_S = _keys(self.at_P[leading], np.bincount(owners, minlength=self.samples.count))
+        able = np.flatnonzero(self.in_S)
+        ranks = (able, -self.count(self.kept_P)[able], self.samples.priorities(priority)[able], key_S[able])
+        order = able[np.lexsort(ranks)]
+        is_best = np.ones(len(order), bool)
+        is_best[1:] = key_S[order][1:] != key_S[order][:-1]
+        best = order[is_best][np.cumsum(is_best) - 1]
+        columns = self.causes_S.columns
+        columns.append(self.samples.names)
+        self.causes_S.set(order[~is_best], EXACT, detail=best[~is_best], source=len(columns) - 1)
 
 
-def _samples_of(
-    samples: pa.Table, parts: _Parts, outs: _Outs, at_P: np.ndarray, known: _Known, recipe: Recipe
-) -> pa.Table:
+def _keys(values: np.ndarray, counts_S: np.ndarray) -> np.ndarray:
+    """A number for each list of values, equal for equal lists; values: joined, counts_S of each list."""
+    ends = np.concatenate(([0], np.cumsum(counts_S))) * 8
+    buffers = [None, pa.py_buffer(ends.astype("<i8").tobytes()), pa.py_buffer(values.astype("<i8").tobytes())]
+    lists = pa.Array.from_buffers(pa.large_binary(), len(counts_S), buffers)
+    codes: np.ndarray = lists.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    return codes
+
+
+def _samples_of(outs: _Outs, catalog: pa.Table, recipe: Recipe) -> pa.Table:
     """VERSION_SAMPLES of those that stay."""
-    in_S = ~outs.is_out_S()
-    stays_P = outs.kept_P & in_S[parts.owner_P]
-    chosen, owners = pa.array(np.flatnonzero(stays_P)), parts.owner_P[stays_P]
-    counts = np.bincount(owners, minlength=samples.num_rows)[in_S]
-    offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
-    fields = [parts[field.name].cast(field.type).take(chosen) for field in PART]
-    kept = pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, fields=list(PART)))
-    lead_P = stays_P & outs.leads_P
-    first = np.full(samples.num_rows, -1)
-    places = np.flatnonzero(lead_P)[::-1]
-    first[parts.owner_P[places]] = places  # the smallest is written last
-    first = first[in_S]
-    num_leads = np.bincount(parts.owner_P[lead_P], minlength=samples.num_rows)[in_S]
-    of_lead = parts["modality"].take(pa.array(first))
-    weights = np.full(samples.num_rows, np.inf)
+    samples, parts, at_P = outs.samples, outs.parts, outs.at_P
+    stays_P = outs.kept_P & outs.in_S[parts.owner_P]
+    rows = samples.by_shard(np.flatnonzero(outs.in_S))
+    counts_S = outs.count(stays_P)
+    chosen, counts = taken(np.flatnonzero(stays_P), counts_S, rows)
+    fields = [_cast(parts.take(field.name, chosen), field.type) for field in PART]
+    kept = pa.ListArray.from_arrays(_offsets(counts), pa.StructArray.from_arrays(fields, fields=list(PART)))
+    del fields
+    lead_P = stays_P & parts.leads_P
+    first = first_of(parts.owner_P, np.flatnonzero(lead_P), samples.count)[rows]
+    num_leads = outs.count(lead_P)[rows]
+    weights = np.full(samples.count, np.inf)
     if recipe.weighted:
-        weight_C = np.round(pc.fill_null(known.rows["weight"].combine_chunks(), 0.0).to_numpy().astype(float), 6)
+        weight_C = np.round(pc.fill_null(piece(catalog["weight"]), 0.0).to_numpy().astype(float), 6)
         np.minimum.at(weights, parts.owner_P[lead_P], weight_C[at_P[lead_P]])
-    columns: dict[str, Any] = {name: samples[name].filter(pa.array(in_S)) for name in samples.column_names}
-    columns |= {
-        "lead": parts["digest"].take(pa.array(first)),
-        "modality": pc.if_else(pa.array(num_leads > 1), INTERLEAVED, of_lead),
-        "weight": weights[in_S] if recipe.weighted else np.ones(int(in_S.sum())),
-        "licences": _unions(known.rows["licences"].to_pylist(), at_P[stays_P], counts),
+    columns: dict[str, Any] = {
+        "lead": parts.take("digest", first),
+        "modality": pc.if_else(pa.array(num_leads > 1), INTERLEAVED, parts.take("modality", first)),
+        "weight": weights[rows] if recipe.weighted else np.ones(len(rows)),
+        "licences": _licences(catalog, at_P[chosen], counts),
         "parts": kept,
     }
-    return pa.table({field.name: _cast(columns[field.name], field.type) for field in VERSION_SAMPLES})
+    columns |= {name: samples.take(name, rows) for name in VERSION_SAMPLES.names if name not in columns}
+    columns = {field.name: _cast(columns.pop(field.name), field.type) for field in VERSION_SAMPLES}
+    return pa.table(columns, schema=VERSION_SAMPLES)
 
 
-def _unions(lists_C: list[list[str] | None], at: np.ndarray, counts: np.ndarray) -> pa.Array:
+def _licences(catalog: pa.Table, at: np.ndarray, counts: np.ndarray) -> pa.Array:
     """The distinct licences of the parts of each sample, sorted."""
-    found, start, places = [], 0, at.tolist()
-    for count in counts.tolist():
-        found.append(sorted({one for place in places[start : start + count] for one in lists_C[place] or ()}))
-        start += count
-    return pa.array(found, _STRINGS)
+    lists = piece(catalog["licences"])
+    encoded = pc.list_flatten(lists).dictionary_encode()
+    ids = encoded.dictionary.to_pylist()
+    rank = np.argsort(np.argsort(ids)) if ids else np.empty(0, np.int64)
+    sizes_C = pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
+    starts_C = np.cumsum(sizes_C) - sizes_C
+    sizes = sizes_C[at]
+    owner = np.repeat(np.repeat(np.arange(len(counts)), counts), sizes)
+    places = np.repeat(starts_C[at] - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+    ranks = rank[encoded.indices.to_numpy(zero_copy_only=False)[places]]
+    pairs = np.unique(owner * max(1, len(ids)) + ranks)
+    found = pa.array(sorted(ids), pa.string()).take(pa.array(pairs % max(1, len(ids))))
+    return pa.ListArray.from_arrays(_offsets(np.bincount(pairs // max(1, len(ids)), minlength=len(counts))), found)
 
 
-def _excluded_of(samples: pa.Table, parts: _Parts, outs: _Outs) -> pa.Table:
+def _excluded_of(outs: _Outs) -> pa.Table:
     """EXCLUDED: the masked parts of samples that stay, and every part of the others."""
-    out_P = outs.is_out_S()[parts.owner_P]
-    places = np.flatnonzero(out_P | ~outs.kept_P)
-    owners = parts.owner_P[places].tolist()
-    whole = [outs.causes[owner] if is_out else None for owner, is_out in zip(owners, out_P[places], strict=True)]
-    alone = [(outs.causes_P[at], outs.details_P[at]) for at in places.tolist()]
-    reasons = [one if one is not None else other for one, other in zip(whole, alone, strict=True)]
+    samples, parts = outs.samples, outs.parts
+    listed_P = ~outs.kept_P | ~outs.in_S[parts.owner_P]
+    counts_S = outs.count(listed_P)
+    rows = samples.by_shard(np.flatnonzero(counts_S))
+    chosen, _ = taken(np.flatnonzero(listed_P), counts_S, rows)
+    owners = parts.owner_P[chosen]
+    is_whole = ~outs.in_S[owners]
+    of_part, of_sample = outs.causes_P.text(chosen), outs.causes_S.text(owners)
+    cause, detail = (
+        pc.if_else(pa.array(is_whole), whole, alone) for whole, alone in zip(of_sample, of_part, strict=True)
+    )
     columns: dict[str, Any] = {
-        "sample": samples["sample"].take(pa.array(owners, pa.int64())),
-        "is_whole": out_P[places],
-        "cause": pa.array([cause for cause, _ in reasons], pa.string()),
-        "detail": pa.array([detail for _, detail in reasons], pa.string()),
+        "sample": samples.names.take(pa.array(owners)),
+        "is_whole": is_whole,
+        "cause": cause,
+        "detail": detail,
+        "shard": samples.take("shard", owners),
     }
-    columns |= {name: parts[name].take(pa.array(places)) for name in ("digest", "modality", "role", "size_bytes")}
-    return pa.table({field.name: _cast(columns[field.name], field.type) for field in EXCLUDED})
+    columns |= {name: parts.take(name, chosen) for name in ("digest", "modality", "role", "size_bytes")}
+    return pa.table({field.name: _cast(columns[field.name], field.type) for field in EXCLUDED}, schema=EXCLUDED)
+
+
+def _offsets(counts: np.ndarray) -> pa.Array:
+    return pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
 
 
 def _cast(values: Any, kind: pa.DataType) -> pa.Array:
-    array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else pa.array(values)
+    array = piece(values) if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
     return array if array.type == kind else array.cast(kind)
-
-
-def _is_in(column: pa.Array, values: tuple[str, ...]) -> np.ndarray:
-    found: np.ndarray = pc.is_in(column, value_set=pa.array(values)).to_numpy(zero_copy_only=False)
-    return found

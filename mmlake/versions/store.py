@@ -1,6 +1,7 @@
-"""Versions on disk: manifests, segments and refs, written in the order segments -> manifest -> ref.
+"""Versions on disk: segments, trees, versions and refs, written in this order.
 
-    manifests/<id>.json     segments/ab/<sha256>.jsonl.z     refs/ logs/ (see refs.py)
+    manifests/<version id>.json     trees/<tree id>.json     segments/ab/<digest>.parquet     refs/ logs/ (see refs.py)
+    drafts/<version id>             while its checks have not passed
 Whatever a writer leaves behind when it dies is named by nothing; building again gives the same bytes under the same
 names.
 """
@@ -16,16 +17,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, RefMissing, SettingsError
+from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of, is_digest
 from mmlake.store import sync_directory, write_atomically
-from mmlake.versions.diff import Diff, compare
-from mmlake.versions.manifest import Manifest, counted
-from mmlake.versions.recipe import Recipe, check_policy
+from mmlake.versions.counts import Tally
+from mmlake.versions.diff import Diff, Side, compare
+from mmlake.versions.drafts import Drafts
+from mmlake.versions.manifest import SCHEMA, Manifest, PinnedRecipe, Tree
+from mmlake.versions.policy import check_policy
+from mmlake.versions.recipe import Recipe
 from mmlake.versions.refs import Move, Refs, safe_name, utc_now
-from mmlake.versions.segments import Segment, Segments
-from mmlake.versions.selection import EXCLUDED, PART, VERSION_SAMPLES
+from mmlake.versions.sample_schemas import EXCLUDED, PART, VERSION_SAMPLES, piece
+from mmlake.versions.segments import Segment, Segments, cut
 
 _PREFIX = re.compile(r"[0-9a-f]{4,63}")
 
@@ -35,8 +39,10 @@ class VersionStore:
 
     def __init__(self, root: str | Path, *, clock: Callable[[], str] = utc_now) -> None:
         self.root = Path(root)
+        self._clock = clock
         self._segments = Segments(self.root / "segments")
         self._refs = Refs(self.root, clock=clock)
+        self._drafts = Drafts(self.root / "drafts")
 
     def build(
         self,
@@ -46,12 +52,18 @@ class VersionStore:
         settings_digest: str,
         encoders: Mapping[str, Any],
         diversity: Mapping[str, Any] | None = None,
+        made_with: Mapping[str, Any] | None = None,
         parents: tuple[str, ...] = (),
         excluded: pa.Table | None = None,
         name: str | None = None,
+        run: str = "",
+        created_at: str | None = None,
+        message: str = "",
+        draft: bool = False,
     ) -> Manifest:
-        """The published version; the same arguments always give the same id, and content that a parent has already is
-        that parent. parents: refs or ids. name: a tag to put on it.
+        """The version, whose tree has the same id for the same samples; where tree, recipe and exclusions are those of
+        a parent, that parent. parents: refs or ids. name: a tag to put on it. created_at: now unless given.
+        draft: no branch can point at it before `publish`.
 
         Raises ContractBroken where a sample occurs twice, is also excluded as a whole, or is not admitted by the recipe
         (licence, role).
@@ -64,20 +76,30 @@ class VersionStore:
             safe_name(name)
         parents = tuple(sorted(self.resolve(parent) for parent in parents))
         with self._writing():
+            tally = Tally()
+            tree = Tree(segments=self._written(samples, tally.add_samples))
+            out = self._written(left_out, tally.add_excluded)
             manifest = Manifest(
-                recipe=recipe,
+                tree=tree.id,
+                recipe=PinnedRecipe.of(recipe),
                 settings_digest=settings_digest,
                 encoders=encoders,
+                made_with=made_with or {},
                 diversity=diversity,
                 parents=parents,
-                segments=self._segments.write(samples),
-                excluded_segments=self._segments.write(left_out),
-                **counted(samples, left_out),  # type: ignore[arg-type]
+                excluded_segments=out,
+                run=run,
+                created_at=created_at or self._clock(),
+                message=message,
+                **tally.counts(),
             )
-            content = manifest.content_digest
-            same = (one for one in map(self.read, parents) if one.content_digest == content)
+            same = (one for one in map(self.read, parents) if one.content == manifest.content)
             manifest = next(same, manifest)
-            self._write_manifest(manifest)
+            _write_once(self._tree_path(tree.id), tree.to_json())
+            path = self._manifest_path(manifest.id)
+            if draft and not path.exists():
+                self._drafts.mark(manifest.id)
+            _write_once(path, manifest.to_json())
             if name is not None:
                 self._refs.create("tags", name, manifest.id)
         return manifest
@@ -114,14 +136,18 @@ class VersionStore:
             raise BlobCorrupt(f"manifest {id_} in {self.root} does not hash to its name; build the version again")
         return Manifest.from_json(text.decode())
 
+    def tree(self, ref: str) -> Tree:
+        """The tree of the version, checked against its id. Raises RefMissing, BlobMissing, BlobCorrupt."""
+        return self._tree(self.read(ref).tree)
+
     def iter_samples(self, ref: str) -> Iterator[pa.Table]:
-        """The version's samples in order of their names, one segment in memory at a time."""
-        for segment in self.read(ref).segments:
-            yield pa.Table.from_pylist(self._rows(segment), schema=VERSION_SAMPLES)
+        """The version's samples in order of their shards and names, one segment in memory at a time."""
+        for segment in self.tree(ref).segments:
+            yield self._segments.read(segment, VERSION_SAMPLES)
 
     def samples(self, ref: str) -> pa.Table:
-        """The version's samples (VERSION_SAMPLES), sorted."""
-        return pa.concat_tables([VERSION_SAMPLES.empty_table(), *self.iter_samples(ref)])
+        """The version's samples (VERSION_SAMPLES), sorted by name."""
+        return pa.concat_tables([VERSION_SAMPLES.empty_table(), *self.iter_samples(ref)]).sort_by("sample")
 
     def iter_items(self, ref: str) -> Iterator[pa.Table]:
         """The kept parts of the version (PART), segment by segment; a digest may come more than once."""
@@ -140,17 +166,17 @@ class VersionStore:
 
     def excluded(self, ref: str) -> pa.Table:
         """What the version left out (EXCLUDED), sorted by sample."""
-        parts = [
-            pa.Table.from_pylist(self._segments.read(segment), schema=EXCLUDED)
-            for segment in self.read(ref).excluded_segments
-        ]
-        return pa.concat_tables([EXCLUDED.empty_table(), *parts])
+        parts = [self._segments.read(segment, EXCLUDED) for segment in self.read(ref).excluded_segments]
+        table = pa.concat_tables([EXCLUDED.empty_table(), *parts]).combine_chunks()
+        return table.take(pc.sort_indices(table["sample"]))
 
     def set_old_aside(self) -> list[str]:
         """The names of the versions of earlier releases, which this one cannot read: their refs, logs and manifests are
         moved to `old/`, refs first. Segments stay. Run again, it ends what was interrupted."""
         with self._writing():
-            old = {id_ for id_ in self.versions() if not Manifest.is_current(self._manifest_path(id_).read_bytes())}
+            old = {
+                id_ for id_ in self.versions() if Manifest.schema_of(self._manifest_path(id_).read_bytes()) != SCHEMA
+            }
             tags = {name: id_ for name, id_ in self.tags().items() if id_ in old}
             branches = [name for name, id_ in self.branches().items() if id_ in old]
             moved = [self.root / "refs" / "tags" / f"{name}.json" for name in tags]
@@ -170,26 +196,64 @@ class VersionStore:
         Empty when all is well."""
         try:
             manifest = self.read(ref)
+            tree = self._tree(manifest.tree)
         except (BlobMissing, BlobCorrupt) as error:
             return [str(error)]
         problems: list[str] = []
-        samples = self._sound_rows(manifest.segments, VERSION_SAMPLES, problems)
-        left_out = self._sound_rows(manifest.excluded_segments, EXCLUDED, problems)
+        tally = Tally()
+        for segments, schema, add in (
+            (tree.segments, VERSION_SAMPLES, tally.add_samples),
+            (manifest.excluded_segments, EXCLUDED, tally.add_excluded),
+        ):
+            for segment in segments:
+                try:
+                    rows = self._segments.read(segment, schema)
+                except (BlobMissing, BlobCorrupt) as error:
+                    problems.append(str(error))
+                    continue
+                if problem := _unlike(segment, rows):
+                    problems.append(problem)
+                add(rows)
         if not problems:
-            for what, counts in counted(samples, left_out).items():
+            for what, counts in tally.counts().items():
                 if counts != getattr(manifest, what):
                     problems.append(
-                        f"manifest {manifest.id}: its {what} do not add up to its segments; build the version again"
+                        f"version {manifest.id}: its {what} do not add up to its segments; build the version again"
                     )
         return problems
 
     def diff(self, before: str, after: str) -> Diff:
         """What came, went and changed between two versions, each with its cause. Segments that both share are not
         read."""
-        return compare(self.read(before), self.read(after), read=self._rows)
+        return compare(self._side(before), self._side(after), read=self._segments.read)
+
+    def is_draft(self, ref: str) -> bool:
+        """Whether the checks of the version have not passed yet. Raises RefMissing."""
+        return self._drafts.has(self.resolve(ref))
+
+    def publish(self, ref: str, branch: str, *, expect: str | None) -> str:
+        """The id of the version, which is no draft any more, and which the branch is at now. expect: the id that the
+        branch must still be at, None where there must be no such branch yet. Raises LakeLocked where somebody else
+        moved it: of two writers one wins, and the version of the other stays a draft."""
+        id_ = self.resolve(ref)
+        safe_name(branch)
+        with self._writing():
+            at = self._refs.get("branches", branch)
+            if at not in (id_, expect):
+                raise LakeLocked(
+                    f"branch '{branch}' is at {at[:12] if at else 'no version'}, and {ref} was made to follow "
+                    f"{expect[:12] if expect else 'none'}: somebody moved the branch; publish again, and the new "
+                    "version follows what is there now"
+                )
+            self._drafts.clear(id_)
+            if at is None:
+                self._refs.create("branches", branch, id_)
+            else:
+                self._refs.move(branch, id_, action="advance", expect=at)
+        return id_
 
     def branch(self, name: str, at: str) -> str:
-        """The id that the new branch starts at. Raises RefExists, RefMissing."""
+        """The id that the new branch starts at. Raises RefExists, RefMissing, ContractBroken for a draft."""
         return self._created("branches", name, at)
 
     def tag(self, name: str, at: str) -> str:
@@ -201,6 +265,7 @@ class VersionStore:
         swap)."""
         id_ = self.resolve(to)
         with self._writing():
+            self._drafts.refuse(id_)
             self._refs.move(branch, id_, action="advance", expect=expect)
         return id_
 
@@ -231,6 +296,8 @@ class VersionStore:
         safe_name(name)
         id_ = self.resolve(at)
         with self._writing():
+            if kind == "branches":
+                self._drafts.refuse(id_)
             self._refs.create(kind, name, id_)
         return id_
 
@@ -243,44 +310,52 @@ class VersionStore:
         except SettingsError:
             return None  # such a name cannot exist
 
-    def _sound_rows(self, segments: tuple[Segment, ...], schema: pa.Schema, problems: list[str]) -> pa.Table:
-        rows: list[dict[str, Any]] = []
-        for segment in segments:
-            try:
-                part = self._segments.read(segment)
-            except (BlobMissing, BlobCorrupt) as error:
-                problems.append(str(error))
-                continue
-            if (len(part), part[0]["sample"], part[-1]["sample"]) != (segment.num_rows, segment.first, segment.last):
-                problems.append(
-                    f"segment {segment.digest}: its rows are not those that the manifest counts; build the "
-                    "version again"
-                )
-            rows += part
-        return pa.Table.from_pylist(rows, schema=schema)
+    def _written(self, table: pa.Table, add: Callable[[pa.Table], None]) -> tuple[Segment, ...]:
+        """The segments of the table, durable. add: takes the rows of each."""
+        written = []
+        for rows in cut(table):
+            add(rows)
+            written.append(self._segments.write(rows))
+        return tuple(written)
 
-    def _rows(self, segment: Segment) -> list[dict[str, Any]]:
-        """The rows of the segment; parts that are whole items, which are written without a place in one, have it, and
-        samples of older versions have no shard. Raises BlobMissing, BlobCorrupt."""
-        rows = [{"shard": None} | row for row in self._segments.read(segment)]
-        for part in (part for row in rows for part in row.get("parts", ())):
-            if "parent_digest" not in part:
-                part |= {"parent_digest": part["digest"], "start_us": None, "end_us": None}
-        return rows
+    def _side(self, ref: str) -> Side:
+        made = self.read(ref)
+        segments = self._tree(made.tree).segments
+        return Side(id=made.id, segments=segments, excluded_segments=made.excluded_segments)
 
-    def _write_manifest(self, manifest: Manifest) -> None:
-        path, data = self._manifest_path(manifest.id), manifest.to_json().encode()
-        if not path.exists() or path.read_bytes() != data:
-            write_atomically(path, data)
+    def _tree(self, id_: str) -> Tree:
+        try:
+            text = self._tree_path(id_).read_bytes()
+        except FileNotFoundError as error:
+            raise BlobMissing(f"tree {id_} is absent from {self.root}; build the version again") from error
+        if digest_of(text) != id_:
+            raise BlobCorrupt(f"tree {id_} in {self.root} does not hash to its name; build the version again")
+        return Tree.from_json(text.decode())
+
+    def _tree_path(self, id_: str) -> Path:
+        return self.root / "trees" / f"{id_}.json"
 
     def _manifest_path(self, id_: str) -> Path:
         return self.root / "manifests" / f"{id_}.json"
 
 
+def _write_once(path: Path, text: str) -> None:
+    data = text.encode()
+    if not path.exists() or path.read_bytes() != data:
+        write_atomically(path, data)
+
+
+def _unlike(segment: Segment, rows: pa.Table) -> str | None:
+    """What is wrong where the rows are not those that the segment counts."""
+    facts = (rows.num_rows, rows["shard"][0].as_py(), rows["sample"][0].as_py(), rows["sample"][-1].as_py())
+    if facts == (segment.num_rows, segment.shard, segment.first, segment.last):
+        return None
+    return f"segment {segment.digest}: its rows are not those that the tree counts; build the version again"
+
+
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the schema's columns, sorted by sample; rows of one sample keep their order."""
-    table = table.select(schema.names).cast(schema)
-    return table.take(pc.sort_indices(table["sample"]))
+    """The table with the schema's columns, each in one piece."""
+    return table.select(schema.names).cast(schema).combine_chunks()
 
 
 def _check_once(samples: pa.Table, excluded: pa.Table) -> None:
@@ -291,7 +366,7 @@ def _check_once(samples: pa.Table, excluded: pa.Table) -> None:
             f"{len(names)} rows selected hold {pc.count_distinct(names).as_py()} distinct samples; every sample must "
             "stand there once"
         )
-    both = names.filter(pc.is_in(names, value_set=out.combine_chunks()))
+    both = names.filter(pc.is_in(names, value_set=piece(out)))
     if len(both):
         raise ContractBroken(
             f"{len(both)} samples are selected and excluded at once, such as {both[0]}; select them again"

@@ -98,3 +98,14 @@ def build(store: VersionStore, rows: list[dict], samples: list[dict] | None = No
 def many(count: int, **fields) -> list[dict]:
     """Catalog rows 0 to count - 1."""
     return [catalog_row(number, **fields) for number in range(count)]
+
+
+def of_shards(*counts: int, start: int = 0) -> tuple[list[dict], list[dict]]:
+    """(catalog rows, samples) of so many documents in each of these shards."""
+    rows, samples = [], []
+    for shard, count in enumerate(counts, start):
+        for number in range(count):
+            digest = digest_of(f"{shard}/{number}".encode())
+            rows.append(catalog_row(0, digest=digest))
+            samples.append(sample(part(0, digest=digest), shard=f"news/{shard:04d}"))
+    return rows, samples

@@ -4,16 +4,12 @@ import os
 import random
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from mmlake.errors import BlobCorrupt, ContractBroken, LakeLocked, RefExists, RefMissing, SettingsError
+from mmlake.errors import ContractBroken, LakeLocked, RefExists, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.records import digest_of
 from mmlake.versions import EXCLUDED, Recipe, VersionStore
-from mmlake.versions.segments import cut
 from tests.versions.sample_rows import CURATED, build, caption, catalog_row, chosen, many, name, part, picture, sample
 
 
@@ -49,18 +45,31 @@ def test_denied_items_are_never_published(store) -> None:
         )
 
 
-def test_the_id_depends_on_content_alone(tmp_path) -> None:
+def test_the_tree_depends_on_content_alone(tmp_path) -> None:
+    """Not on order, parents, settings, recipe's name, time, run or message."""
     rows = many(50)
-    ids = {
-        build(VersionStore(tmp_path / str(number)), random.Random(number).sample(rows, 50)).id for number in range(3)
+    trees = {
+        build(VersionStore(tmp_path / str(number)), random.Random(number).sample(rows, 50), **fields).tree
+        for number, fields in enumerate(
+            [{}, {"settings_digest": "t"}, {"run": "r"}, {"message": "m"}, {"recipe": replace(CURATED, name="other")}]
+        )
     }
-    assert len(ids) == 1
-    assert build(VersionStore(tmp_path / "other"), rows, settings_digest="t").id not in ids
+    assert len(trees) == 1
+    assert build(VersionStore(tmp_path / "other"), rows[1:]).tree not in trees
 
 
-def test_the_id_is_the_hash_of_the_manifest_file(store) -> None:
+def test_a_version_says_where_its_tree_comes_from(store) -> None:
+    one = build(store, many(2))
+    two = build(store, many(3), parents=(one.id,), run="run-7", message="one more")
+    assert (two.parents, two.run, two.message) == ((one.id,), "run-7", "one more")
+    assert (one.created_at, two.created_at) == ("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00")
+    assert (two.recipe.name, two.recipe.description) == (CURATED.name, CURATED.description)
+
+
+def test_the_id_is_the_hash_of_the_file(store) -> None:
     manifest = build(store, many(5))
     assert digest_of((store.root / "manifests" / f"{manifest.id}.json").read_bytes()) == manifest.id
+    assert digest_of((store.root / "trees" / f"{manifest.tree}.json").read_bytes()) == manifest.tree
     assert store.read(manifest.id) == manifest
 
 
@@ -85,39 +94,9 @@ def test_totals_add_up(store) -> None:
     assert (manifest.num_items, manifest.num_samples, manifest.num_excluded) == (2, 2, 1)
 
 
-def test_samples_come_back_sorted_and_whole(store, monkeypatch) -> None:
-    monkeypatch.setattr("mmlake.versions.segments._MEAN_SAMPLES", 64)
-    manifest = build(store, rows := many(1000, weight=0.25))
-    assert store.samples(manifest.id).equals(chosen(rows).samples)
-    assert store.items(manifest.id)["digest"].to_pylist() == sorted(name(number) for number in range(1000))
-    assert sum(part.num_rows for part in store.iter_items(manifest.id)) == 1000
-    assert len(manifest.segments) > 1
-
-
 def test_an_empty_version_is_a_version(store) -> None:
     manifest = build(store, [])
     assert (manifest.num_items, store.items(manifest.id).num_rows, store.verify(manifest.id)) == (0, 0, [])
-
-
-@settings(max_examples=25)
-@given(st.sets(st.integers(0, 10**6), min_size=1, max_size=60), st.integers(0, 10**6))
-def test_one_more_item_changes_one_segment_or_splits_it(numbers: set[int], extra: int) -> None:
-    def pieces(members: set[int]) -> set[tuple[str, ...]]:
-        rows = pa.table({"sample": sorted(name(number) for number in members)})
-        return {tuple(row["sample"] for row in piece) for piece in cut(rows)}
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mmlake.versions.segments._MEAN_SAMPLES", 4)
-        assert len(pieces(numbers) - pieces(numbers | {extra})) <= 1
-        assert len(pieces(numbers | {extra}) - pieces(numbers)) <= 2
-        assert sorted(one for piece in pieces(numbers) for one in piece) == sorted(name(number) for number in numbers)
-
-
-def test_two_versions_share_the_segments_they_share(store, monkeypatch) -> None:
-    monkeypatch.setattr("mmlake.versions.segments._MEAN_SAMPLES", 64)
-    one, two = build(store, many(1000)), build(store, many(1001))
-    shared = {segment.digest for segment in one.segments} & {segment.digest for segment in two.segments}
-    assert len(shared) >= len(one.segments) - 1 >= 8
 
 
 def test_refs_resolve_by_branch_tag_id_and_prefix(store) -> None:
@@ -197,35 +176,6 @@ def test_branching_copies_nothing_but_a_ref(store) -> None:
     } == {"refs", "logs"}
 
 
-def test_diff_says_what_came_went_and_changed_and_why(store) -> None:
-    one = build(
-        store, [catalog_row(1), catalog_row(2), catalog_row(3), catalog_row(4, status="quarantined", rule="blank")]
-    )
-    two = build(store, [catalog_row(1, weight=0.5), catalog_row(2, tier="near"), catalog_row(4), catalog_row(5)])
-    diff = store.diff(one.id, two.id)
-    assert diff.summary() == {
-        "added": {"text": {"new": 1, "was rule:blank": 1}},
-        "removed": {"text": {"absent": 1, "tier:near": 1}},
-        "changed": {"text": {"weight": 1}},
-    }
-    (changed,) = diff.changed.to_pylist()
-    expected = {"lead": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}
-    assert changed == expected | {"sample": changed["sample"]}
-
-
-def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None:
-    id_ = build(store, many(3000)).id
-    monkeypatch.setattr(type(store._segments), "read", lambda *_: pytest.fail("a shared segment was read"))
-    assert store.diff(id_, id_).summary() == {"added": {}, "removed": {}, "changed": {}}
-
-
-def test_diff_forwards_and_backwards_agree(store) -> None:
-    one, two = build(store, many(40)).id, build(store, many(60)[10:]).id
-    there, back = store.diff(one, two), store.diff(two, one)
-    assert there.added["sample"].equals(back.removed["sample"])
-    assert there.removed["sample"].equals(back.added["sample"])
-
-
 def test_parents_must_exist_and_are_kept(store) -> None:
     one = build(store, many(1), name="v1").id
     assert build(store, many(2), parents=("v1",)).parents == (one,)
@@ -233,34 +183,20 @@ def test_parents_must_exist_and_are_kept(store) -> None:
         build(store, many(2), parents=("nobody",))
 
 
-@pytest.mark.parametrize("folder", ["segments", "manifests"])
+@pytest.mark.parametrize("folder", ["segments", "trees", "manifests"])
 def test_every_flipped_byte_is_found_and_a_rebuild_repairs_it(store, folder: str) -> None:
-    id_ = build(store, many(30)).id
+    then = "2026-01-01T00:00:00+00:00"
+    id_ = build(store, many(30), created_at=then).id
     path = next(path for path in (store.root / folder).rglob("*") if path.is_file())
     whole = path.read_bytes()
     for position in range(0, len(whole), max(1, len(whole) // 40)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
-        # zlib carries a few bits that mean nothing
+        # a Parquet file carries a few bits that mean nothing
         assert store.verify(id_) or store.samples(id_).equals(chosen(many(30)).samples)
     path.write_bytes(whole[:-9])
     assert store.verify(id_) != []
-    build(store, many(30))
+    build(store, many(30), created_at=then)
     assert store.verify(id_) == []
-
-
-def test_a_missing_segment_is_named(store) -> None:
-    manifest = build(store, many(3))
-    store._segments.path(manifest.segments[0].digest).unlink()
-    assert "absent" in store.verify(manifest.id)[0]
-
-
-def test_a_segment_that_unpacks_to_more_than_the_manifest_says_is_refused(store) -> None:
-    import zlib
-
-    manifest = build(store, many(3))
-    store._segments.path(manifest.segments[0].digest).write_bytes(zlib.compress(b"0" * 50_000_000))
-    with pytest.raises(BlobCorrupt):
-        store.items(manifest.id)
 
 
 def test_values_that_json_cannot_hold_are_refused(store) -> None:
@@ -299,10 +235,10 @@ def _publish(store: VersionStore) -> str:
 
 def test_a_writer_killed_at_any_step_leaves_sound_versions_and_converges(tmp_path, monkeypatch) -> None:
     """Readers see the old state or the new one; running again reaches the same ids as a run that never died."""
-    expected = _publish(VersionStore(tmp_path / "whole"))
+    expected = _publish(VersionStore(tmp_path / "whole", clock=lambda: "2026-01-01T00:00:00+00:00"))
     deaths = 0
     for countdown in range(200):
-        store = VersionStore(tmp_path / str(countdown))
+        store = VersionStore(tmp_path / str(countdown), clock=lambda: "2026-01-01T00:00:00+00:00")
         with monkeypatch.context() as patch:
             _dying(patch, countdown)
             try:
@@ -385,3 +321,52 @@ def test_a_migration_killed_at_any_step_is_ended_by_the_next(tmp_path, monkeypat
         store.set_old_aside()
         assert (list(store.tags()), len(store.versions())) == (["v2"], 1)
     assert countdown > 3
+
+
+def test_a_branch_never_points_at_a_draft(store) -> None:
+    one = build(store, many(1)).id
+    draft = build(store, many(2), parents=(one,), draft=True, name="v2").id
+    store.branch("main", one)
+    for move in (lambda: store.branch("trial", "v2"), lambda: store.advance("main", "v2")):
+        with pytest.raises(ContractBroken, match="is a draft"):
+            move()
+    assert store.branches() == {"main": one}
+    assert store.publish("v2", "main", expect=one) == draft
+    assert (store.branches(), store.is_draft(draft)) == ({"main": draft}, False)
+
+
+def test_of_two_that_publish_upon_one_version_one_wins_and_the_other_is_refused(store) -> None:
+    one = build(store, many(1)).id
+    two, three = (build(store, many(count), parents=(one,), draft=True).id for count in (2, 3))
+    assert store.publish(one, "main", expect=None) == one
+    store.publish(two, "main", expect=one)
+    with pytest.raises(LakeLocked, match="somebody moved the branch"):
+        store.publish(three, "main", expect=one)
+    with pytest.raises(LakeLocked):
+        store.publish(three, "main", expect=None)
+    assert (store.branches(), store.is_draft(three)) == ({"main": two}, True)
+    store.publish(two, "main", expect=one)  # again: it is there already
+    assert len(store.log("main")) == 2
+
+
+def test_a_publishing_killed_at_any_step_never_shows_a_draft_and_is_taken_up(tmp_path, monkeypatch) -> None:
+    for countdown in range(60):
+        store = VersionStore(tmp_path / str(countdown), clock=lambda: "2026-01-01T00:00:00+00:00")
+        one = build(store, many(1), name="v1").id
+        store.publish(one, "main", expect=None)
+
+        def publish(store: VersionStore = store, one: str = one) -> str:
+            two = build(store, many(2), parents=(one,), draft=True, name="v2")
+            return store.publish(two.id, "main", expect=one)
+
+        with monkeypatch.context() as patch:
+            _dying(patch, countdown)
+            try:
+                publish()
+                break
+            except _Killed:
+                pass
+        assert not store.is_draft("main") and store.verify("main") == []
+        assert publish() == store.branches()["main"]
+        assert len(store.versions()) == 2
+    assert countdown > 10

@@ -7,11 +7,12 @@ import pytest
 from mmlake import publish
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
-from mmlake.publish import version_outputs
 from mmlake.publish.version import publish_version
 from mmlake.publish.version_names import earlier_versions
 from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake.tables import Slot, Stamp, Tables
+from mmlake.versions import VersionStore
+from mmlake.versions.refs import Refs
 from tests import make
 
 LENIENT = {"quality": {"bounds": {"text_too_short": [1, float("inf")]}}}  # lets the short text in
@@ -194,41 +195,63 @@ STAMPS = (
     "training_shards",
     "probe_scores",
     "decision",
+    "publication",
     "stage_costs",
     "precompute_plan",
     "provenance",
 )
+SAME_ALWAYS = ("diversity", "probe_scores", "decision")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> dict[str, str]:
-    """Data versions of a publishing that nothing interrupted."""
+    """The outcome of a publishing that nothing interrupted."""
     from tests.wiring.conftest import Site
 
     site = Site(tmp_path_factory.mktemp("undisturbed"), [make.prose(1), make.prose(2), "Too short."])
     name = site.publish()
     lake = site.lake()
-    return {step: lake.tables.stamp(Slot(step, "all", name)).data_version for step in STAMPS[:5]}
+    return outcome(lake, name)
+
+
+def outcome(lake, name: str) -> dict[str, str]:
+    """What a version is and says, without its id, in which the time is."""
+    said = {step: lake.tables.stamp(Slot(step, "all", name)).data_version for step in SAME_ALWAYS}
+    return said | {"tree": lake.versions.read(name).tree}
 
 
 def test_a_publishing_killed_before_any_stamp_ends_the_same(site, monkeypatch, undisturbed) -> None:
     """One lake, killed once before each stamp in turn: the version that comes out is the one that nothing disturbed."""
     for step in STAMPS:
         killed_before_stamp(site, monkeypatch, step)
-        assert not publish.version_is_complete(site.lake(), "curated-v001")
+        lake = site.lake()
+        assert not publish.version_is_complete(lake, "curated-v001")
+        # a branch never points at a draft, whenever the writer dies
+        assert ("curated" in lake.versions.branches()) is not lake.versions.is_draft("curated-v001")
     assert site.publish() == "curated-v001"
     lake = site.lake()
-    assert {
-        step: lake.tables.stamp(Slot(step, "all", "curated-v001")).data_version for step in STAMPS[:5]
-    } == undisturbed
-    assert lake.versions.branches()["curated"] == undisturbed["manifest"]
+    assert outcome(lake, "curated-v001") == undisturbed
+    assert lake.versions.read("curated").tree == undisturbed["tree"]
+    assert len(lake.versions.versions()) == 1
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["before the branch moves", "after"])
-def test_a_publishing_killed_between_name_and_stamp_ends_the_same(site, monkeypatch, undisturbed, moved) -> None:
-    killed(site, monkeypatch, version_outputs, "_move_branch", lambda *arguments: True, first=moved)
+def test_a_publishing_killed_between_check_and_stamp_ends_the_same(site, monkeypatch, undisturbed, moved) -> None:
+    killed(site, monkeypatch, VersionStore, "publish", lambda *arguments: True, first=moved)
+    versions = site.lake().versions
+    assert versions.branches() == ({"curated": versions.resolve("curated-v001")} if moved else {})
+    assert versions.is_draft("curated-v001") is not moved
     assert site.publish() == "curated-v001"
-    assert site.lake().versions.branches() == {"curated": undisturbed["manifest"]}
+    assert versions.branches() == {"curated": versions.resolve("curated-v001")}
+    assert versions.read("curated").tree == undisturbed["tree"]
+    assert (versions.is_draft("curated"), len(versions.versions()), len(versions.log("curated"))) == (False, 1, 1)
+
+
+def test_a_version_killed_before_its_name_is_taken_up_under_the_same_id(site, monkeypatch) -> None:
+    killed(site, monkeypatch, Refs, "create", lambda refs, kind, name, to: kind == "tags")
+    (id_,) = site.lake().versions.versions()
+    site.publish()
+    assert site.lake().versions.tags() == {"curated-v001": id_}
 
 
 def test_a_killed_publishing_does_not_pass_for_a_catalog_that_came_later(site, monkeypatch) -> None:

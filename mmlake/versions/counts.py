@@ -1,0 +1,106 @@
+"""What a version counts: items, samples, licences, sources, what is out and why. Segment by segment, so that a version
+need never be in memory at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.records import LEADING_ROLES
+from mmlake.versions.sample_schemas import piece
+
+Sums = dict[str, dict[str, int]]
+
+
+class Tally:
+    """Counts of the samples and exclusions that were added to it."""
+
+    def __init__(self) -> None:
+        self._items: list[pa.Table] = []
+        self._sums: dict[str, Sums] = {"samples": {}, "licences": {}, "sources": {}, "excluded": {}, "masked": {}}
+        self._kept, self._masked = Counter[str](), Counter[str]()
+
+    def add_samples(self, samples: pa.Table) -> None:
+        """Count these rows of VERSION_SAMPLES."""
+        lists = piece(samples["parts"])
+        flat, owner = pc.list_flatten(lists), pc.list_parent_indices(lists)
+        parts = pa.table({name: pc.struct_field(flat, name) for name in ("digest", "modality", "size_bytes")})
+        self._items.append(_distinct(parts))
+        sizes = np.zeros(samples.num_rows, np.int64)
+        np.add.at(sizes, owner.to_numpy(), pc.fill_null(parts["size_bytes"], 0).to_numpy())
+        size_bytes = {"num_samples": None, "size_bytes": pa.array(sizes)}
+        num_parts = pc.list_value_length(lists)
+        self._add("samples", _sums(samples["modality"], {"num_samples": None, "num_parts": num_parts}))
+        self._add("licences", _sums(samples["licences"], size_bytes))
+        self._add("sources", _sums(samples["sources"], size_bytes))
+        self._kept += _said(pc.struct_field(flat, "role"))
+
+    def add_excluded(self, excluded: pa.Table) -> None:
+        """Count these rows of EXCLUDED; they hold all rows of their samples."""
+        whole = excluded.filter(excluded["is_whole"])
+        whole = whole.append_column("rank", pc.index_in(whole["role"], value_set=pa.array(LEADING_ROLES)))
+        whole = whole.sort_by([("sample", "ascending"), ("rank", "ascending")])  # what leads comes first, nulls last
+        out = whole.group_by("sample", use_threads=False).aggregate([("cause", "first"), ("modality", "first")])
+        masked = excluded.filter(pc.invert(excluded["is_whole"]))
+        self._add("excluded", _causes(out["modality_first"], out["cause_first"]))
+        self._add("masked", _causes(masked["modality"], masked["cause"]))
+        self._masked += _said(masked["role"])
+
+    def counts(self) -> dict[str, Sums]:
+        """The counts of a version by their names, sorted."""
+        found = {what: _sorted(sums) for what, sums in self._sums.items()}
+        totals: Sums = {}
+        if self._items:
+            items = _distinct(pa.concat_tables(self._items))
+            totals = _sums(items["modality"], {"num_items": None, "size_bytes": items["size_bytes"]})
+        pairs = {
+            role: {"num_pairs": self._kept[role] + self._masked[role], "num_kept": self._kept[role]}
+            for role in sorted(self._kept.keys() | self._masked.keys())
+        }
+        return {"totals": _sorted(totals), **found, "pairs": pairs}
+
+    def _add(self, what: str, sums: Sums) -> None:
+        for name, values in sums.items():
+            mine = self._sums[what].setdefault(name, {})
+            for key, value in values.items():
+                mine[key] = mine.get(key, 0) + value
+
+
+def _distinct(parts: pa.Table) -> pa.Table:
+    """Modality, digest and size of each digest, once."""
+    grouped = parts.group_by(["modality", "digest"], use_threads=False).aggregate([("size_bytes", "min")])
+    return grouped.rename_columns({"size_bytes_min": "size_bytes"}).select(["modality", "digest", "size_bytes"])
+
+
+def _sorted(sums: Sums) -> Sums:
+    return {name: dict(sorted(values.items())) for name, values in sorted(sums.items())}
+
+
+def _said(roles: pa.Array | pa.ChunkedArray) -> Counter[str]:
+    """How many parts say something of a lead, per role."""
+    counts = {count["values"]: count["counts"] for count in pc.value_counts(roles).to_pylist()}
+    return Counter({role: number for role, number in counts.items() if role not in LEADING_ROLES})
+
+
+def _sums(names: pa.ChunkedArray, values: Mapping[str, Any]) -> Sums:
+    """Per name the sums of the values; None counts rows. A list of names counts its row under each of them."""
+    names = piece(names)
+    columns = {key: pa.array(np.ones(len(names), np.int64)) if one is None else one for key, one in values.items()}
+    if pa.types.is_list(names.type):
+        rows = pc.list_parent_indices(names)
+        columns, names = {key: one.take(rows) for key, one in columns.items()}, pc.list_flatten(names)
+    grouped = pa.table({"name": names, **columns}).group_by("name").aggregate([(key, "sum") for key in columns])
+    return {row["name"]: {key: int(row[f"{key}_sum"]) for key in columns} for row in grouped.to_pylist()}
+
+
+def _causes(modalities: pa.ChunkedArray, causes: pa.ChunkedArray) -> Sums:
+    table = pa.table({"modality": modalities, "cause": causes})
+    counts: Sums = {}
+    for row in table.group_by(["modality", "cause"]).aggregate([([], "count_all")]).to_pylist():
+        counts.setdefault(row["modality"], {})[row["cause"]] = row["count_all"]
+    return counts

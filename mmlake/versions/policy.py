@@ -1,0 +1,31 @@
+"""Nothing that a recipe denies is ever published, whoever selected it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.errors import ContractBroken
+from mmlake.versions.recipe import Recipe
+from mmlake.versions.sample_schemas import piece
+
+
+def check_policy(samples: pa.Table, recipe: Recipe) -> None:
+    """Raises ContractBroken where a sample's licence or a part's role is not admitted by the recipe."""
+    joined = pc.binary_join(samples["licences"], "\n")
+    for text in pc.unique(joined).to_pylist():
+        if (licence := recipe.denied_licence(text.split("\n") if text else [])) is not None:
+            sample = samples["sample"].filter(pc.equal(joined, text))[0]
+            raise ContractBroken(
+                f"sample {sample} has the licence {licence}, which recipe '{recipe.name}' denies; select the "
+                "samples with that recipe"
+            )
+    lists = piece(samples["parts"])
+    roles = pc.struct_field(lists.flatten(), "role")
+    foreign = pc.invert(pc.is_in(roles, value_set=pa.array(recipe.roles)))
+    if pc.any(foreign, min_count=0).as_py():
+        at = pc.list_parent_indices(lists).filter(foreign)[0]
+        raise ContractBroken(
+            f"sample {samples['sample'][at.as_py()]} has a part of the role {roles.filter(foreign)[0]}, which recipe "
+            f"'{recipe.name}' does not admit; select the samples with that recipe"
+        )
