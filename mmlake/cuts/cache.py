@@ -87,6 +87,11 @@ class CutCache:
             for _, part in parts:
                 part.unlink(missing_ok=True)
 
+    def keys(self, modality: str) -> dict[str, str]:
+        """What the bytes of each kind of cut from items of the modality depend on, besides the unit: settings, program
+        and our own code."""
+        return {kind: self._key(kind) for kind in (_CLIP if modality == "video" else _SEGMENT, _SOUND)}
+
     def size_bytes(self) -> int:
         """Bytes of everything in the directory."""
         return sum(path.stat().st_size for path in self._files())

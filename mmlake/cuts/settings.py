@@ -37,7 +37,3 @@ class CutSettings:
                 f"cuts has crf={self.crf}, keyframe_every_frames={self.keyframe_every_frames}, workers={self.workers}, "
                 f"timeout_s={self.timeout_s:g}; expected 0 <= crf <= 51, and the others above 0"
             )
-
-    def of_bytes(self) -> dict[str, object]:
-        """The settings that what is cut depends on, without those of speed and of limits."""
-        return {name: getattr(self, name) for name in (*OF_CLIPS, "recordings_sound")}

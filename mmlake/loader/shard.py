@@ -18,7 +18,7 @@ from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.records import digest_of
 
 VERIFY = ("fast", "members", "full")
-_SCHEMA = "mmlake.shards/2"
+_SCHEMAS = ("mmlake.shards/2", "mmlake.shards/3")
 _TEXTS = ("name", "modality", "sha256", "idx_sha256")
 _NUMBERS = ("size_bytes", "num_samples", "num_members", "idx_bytes")
 
@@ -45,7 +45,7 @@ def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
     try:
         body = json.loads(path.read_bytes())
         shards = [_entry(shard) for shard in body["shards"]]
-        sound = body["schema"] == _SCHEMA and all(Path(shard.name).name == shard.name for shard in shards)
+        sound = body["schema"] in _SCHEMAS and all(Path(shard.name).name == shard.name for shard in shards)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ShardCorrupt(
             f"there is no {path}: the shards were never finished; materialize `training_shards` of the version, "
@@ -54,7 +54,7 @@ def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
     except (ValueError, TypeError, KeyError):
         sound = False
     if not sound:
-        raise ShardCorrupt(f"{path} is not an index of shards ({_SCHEMA}); write the shards again")
+        raise ShardCorrupt(f"{path} is not an index of shards ({_SCHEMAS[-1]}); write the shards again")
     return path.parent, str(body["manifest"]), shards
 
 

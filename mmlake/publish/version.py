@@ -59,11 +59,11 @@ VERSION_STEPS: dict[str, VersionStep] = {
             name="training_shards",
             stage="shards",
             make=version_outputs.training_shards,
-            code_version="3",
+            code_version="4",
             settings=("shards", "cuts"),
             kinds=("webdataset", "ffmpeg"),
-            description="WebDataset tars with index and checksums, films and recordings cut to their spans; equal "
-            "versions give equal bytes.",
+            description="WebDataset tars with index and checksums, films and recordings cut to their spans; versions "
+            "share those with equal samples.",
         ),
         VersionStep(
             name="probe_scores",

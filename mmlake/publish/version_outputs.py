@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mmlake import costs, evaluate, provenance, shards
+from mmlake import costs, evaluate, provenance
 from mmlake.errors import ContractBroken, MmlakeError, RefMissing
 from mmlake.lake import Lake
 from mmlake.progress import Advance
@@ -18,9 +18,9 @@ from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.selected import held_digests, selected, selected_from
-from mmlake.publish.unit_facts import version_tracks
 from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
-from mmlake.records import INTERLEAVED, digest_of
+from mmlake.publish.version_shards import write_version_shards
+from mmlake.records import digest_of
 from mmlake.store import write_atomically
 from mmlake.versions import PinnedRecipe, utc_now
 
@@ -139,22 +139,9 @@ def diversity(lake: Lake, version: str, advance: Advance) -> Result:
 
 
 def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
-    """The version's items as WebDataset tars; those that are there already and sound are kept."""
+    """The version's samples as shards; those that are there already and sound are kept."""
     made = lake.versions.read(version)
-    samples = lake.versions.samples(version)
-    with version_tracks(lake, set(held_digests(samples))) as tracks:
-        index = shards.write_shards(
-            samples,
-            store=lake.store,
-            out=lake.shards_dir,
-            manifest_id=made.id,
-            modalities=(*lake.parts.modalities, INTERLEAVED),
-            settings=lake.settings.shards,
-            texts=_texts(lake).get,
-            tracks=tracks,
-            cuts=lake.cuts,
-            advance=advance,
-        )
+    index = write_version_shards(lake, version, advance=advance)
     document = {
         "version": version,
         "directory": str(index.directory.relative_to(lake.root)),
@@ -301,18 +288,6 @@ def baseline_of(lake: Lake, version: str) -> str | None:
     # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
     scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]
     return scored[-1] if scored else None
-
-
-def _texts(lake: Lake) -> dict[str, str]:
-    """Normalized text of every text item: training reads the article, not the page around it."""
-    texts: dict[str, str] = {}
-    for _, tracks in lake.tables.scan("tracks", "text", columns=["digest", "text"]):
-        texts |= {
-            digest: text
-            for digest, text in zip(tracks.column("digest").to_pylist(), tracks.column("text").to_pylist(), strict=True)
-            if text is not None
-        }
-    return texts
 
 
 def _encoders(lake: Lake) -> dict[str, str]:

@@ -12,13 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mmlake.errors import ShardCorrupt
 from mmlake.formats.tar_writer import Member
 from mmlake.records import canonical_json, digest_of
 
-SCHEMA = "mmlake.shards/2"
+SCHEMA = "mmlake.shards/3"
+_READ = ("mmlake.shards/2", SCHEMA)  # the one before names files that stand in the folder and are no links
 INDEX_NAME = "index.json"
 IDX = pa.schema(
     [
@@ -45,7 +47,7 @@ class ShardEntry:
     num_members: int
     idx_bytes: int
     idx_sha256: str
-    plan: str  # digest of what the shard must hold
+    plan: str  # digest of everything that its bytes depend on; its name among the objects
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +93,7 @@ class ShardIndex:
             index = cls(
                 directory=directory, manifest_id=body["manifest"], num_items=int(body["num_items"]), shards=shards
             )
-            sound = body["schema"] == SCHEMA and body["num_samples"] == index.num_samples
+            sound = body["schema"] in _READ and body["num_samples"] == index.num_samples
         except FileNotFoundError as error:
             raise ShardCorrupt(
                 f"{directory} has no {INDEX_NAME}: the shards were never finished; write them again"
@@ -103,17 +105,26 @@ class ShardIndex:
         return index
 
 
-def idx_bytes(samples: list[tuple[str, float, list[Member]]], facts: dict[str, Any]) -> bytes:
-    """The bytes of an .idx file. facts: what the resuming writer compares."""
+def idx_table(samples: list[tuple[str, list[Member]]]) -> pa.Table:
+    """The rows of an .idx file for samples of weight 1."""
     columns = {
-        "key": [key for key, _, _ in samples],
-        "weight": [weight for _, weight, _ in samples],
-        "endings": [[member.name.partition(".")[2] for member in members] for _, _, members in samples],
-        "offsets": [[member.offset for member in members] for _, _, members in samples],
-        "sizes": [[member.size_bytes for member in members] for _, _, members in samples],
-        "crc32s": [[member.crc32 for member in members] for _, _, members in samples],
+        "key": [key for key, _ in samples],
+        "weight": [1.0] * len(samples),
+        "endings": [[member.name.partition(".")[2] for member in members] for _, members in samples],
+        "offsets": [[member.offset for member in members] for _, members in samples],
+        "sizes": [[member.size_bytes for member in members] for _, members in samples],
+        "crc32s": [[member.crc32 for member in members] for _, members in samples],
     }
-    table = pa.table(columns, schema=IDX)
+    return pa.table(columns, schema=IDX)
+
+
+def weighted(table: pa.Table, weights: np.ndarray) -> pa.Table:
+    """The rows of an .idx file with other weights. weights: float32 of shape (num_samples,)."""
+    return table.set_column(IDX.get_field_index("weight"), IDX.field("weight"), pa.array(weights, pa.float32()))
+
+
+def idx_bytes(table: pa.Table, facts: dict[str, Any]) -> bytes:
+    """The bytes of an .idx file. facts: what the resuming writer compares."""
     table = table.replace_schema_metadata({"facts": canonical_json(facts | {"rows": _rows_digest(table)})})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:

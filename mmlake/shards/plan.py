@@ -1,42 +1,56 @@
-"""Which samples go into which shard: a function of the samples table and the settings alone, so that a broken-off run
-is taken up again."""
+"""Which samples go into which shard, and the digest of all that its bytes depend on.
+
+Samples of a source shard stay together, so that new data leaves the shards of old data as they are.
+"""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.cuts import CutSettings
 from mmlake.errors import ContractBroken, SettingsError
 from mmlake.formats.tar import BLOCK
 from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json, digest_of
+from mmlake.shards.contents import Contents
 from mmlake.shards.layout import Kind, part_members
-from mmlake.shards.samples import TRACKED, SampleRows, part_column, part_kinds
+from mmlake.shards.samples import SampleRows, part_column, part_kinds
 from mmlake.shards.settings import ShardSettings
-from mmlake.shards.unit_facts import Tracks
 
-_FORMAT = 3  # counted up when the bytes of a shard change for the same samples
+_FORMAT = 4  # counted up when the bytes of a shard change for the same samples
 _JSON_BYTES = 2048  # what a sample's JSON member takes at most, as a rule, without fields, ids, parts and texts
 _US_PER_TRACK_BYTE = 50  # 20 kB for a second of a span: its sound, keyframes and words
 _US_PER_TEXT_BYTE = 20_000  # 50 bytes for a second of speech
 _PART_JSON_BYTES = 400  # what a part adds to it, without fields and text
 
 
+_NO_CONTENTS = Contents()
+_NONE: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class ShardPlan:
-    """The samples of one tar file."""
+    """The samples of one file."""
 
-    name: str  # without extension
+    name: str  # without extension; its place in this version
     modality: str
     endings: list[str] | None  # of the members of every sample, in order; None where samples differ: interleaved
     rows: np.ndarray = field(repr=False)  # int64, increasing: numbers of the samples in `SampleRows`
-    digest: str
+    digest: str  # of everything that its bytes depend on; its name among the objects
+
+
+class _Group(NamedTuple):
+    """What the samples of a shard have in common, in the order of the shards."""
+
+    place: int  # of the modality
+    endings: tuple[str, ...]  # empty for interleaved samples, of which each has its own
+    shard: str  # key of the source shard
+    is_apart: bool
 
 
 def plan(
@@ -45,42 +59,33 @@ def plan(
     modalities: Sequence[str],
     manifest_id: str,
     settings: ShardSettings,
-    normalized: bool,
-    tracks: Tracks | None = None,
-    cuts: CutSettings | None = None,
+    contents: Contents = _NO_CONTENTS,
+    apart: Collection[str] = _NONE,
 ) -> list[ShardPlan]:
     """Every shard of the version, by modality in the given order, interleaved last, then by the endings of the members,
-    then by sample. Every sample is in exactly one. Raises SettingsError for a sample of another modality,
-    ContractBroken for one that no part leads.
+    by source shard, and by sample. Every sample is in exactly one. Raises SettingsError for a sample of another
+    modality, ContractBroken for one that no part leads.
 
-    cuts: how spans are cut, which their shards depend on.
+    apart: samples that share no shard with others: those that some versions leave out, so that these can take the
+    others' shards as they are. manifest_id: for errors alone.
     """
     order = list(dict.fromkeys([*modalities, INTERLEAVED]))
-    groups, sizes = _groups(
-        samples,
-        order,
-        normalized=normalized,
-        manifest_id=manifest_id,
-        tracks=tracks,
-        recordings_sound=cuts is not None and cuts.recordings_sound,
-    )
+    groups, sizes = _groups(samples, order, contents=contents, apart=apart, manifest_id=manifest_id)
     shards: list[ShardPlan] = []
     numbers = dict.fromkeys(order, 0)
-    for place, group_endings in sorted(groups):
-        modality, rows = order[place], np.array(groups[place, group_endings], dtype=np.int64)
-        endings = list(group_endings) or None
+    for group in sorted(groups):
+        modality, rows = order[group.place], np.array(groups[group], dtype=np.int64)
+        endings = list(group.endings) or None
         for first, last in _cuts(sizes[rows], settings):
             facts: dict[str, Any] = {
                 "format": _FORMAT,
-                "manifest": manifest_id,
-                "normalized": normalized,
+                "modality": modality,
+                "normalized": contents.texts is not None,
+                "tracks": contents.tracks is not None,
                 "endings": endings,
                 "samples": samples.digests(rows[first:last]),
+                "contents": contents.digest(samples, rows[first:last]),
             }
-            if modality in (*TRACKED, INTERLEAVED):
-                facts["tracks"] = tracks is not None
-            if cuts is not None and modality in (*TRACKED, INTERLEAVED):
-                facts["cuts"] = cuts.of_bytes()
             digest = digest_of(canonical_json(facts).encode())
             shards.append(ShardPlan(f"{modality}-{numbers[modality]:06d}", modality, endings, rows[first:last], digest))
             numbers[modality] += 1
@@ -88,35 +93,30 @@ def plan(
 
 
 def _groups(
-    samples: SampleRows,
-    order: list[str],
-    *,
-    normalized: bool,
-    manifest_id: str,
-    tracks: Tracks | None,
-    recordings_sound: bool,
-) -> tuple[dict[tuple[int, tuple[str, ...]], array[int]], np.ndarray]:
-    """((place of the modality, endings) -> numbers of the samples, bytes of every sample as a rule). Endings are empty
-    for interleaved samples, of which each has its own."""
-    groups: dict[tuple[int, tuple[str, ...]], array[int]] = {}
+    samples: SampleRows, order: list[str], *, contents: Contents, apart: Collection[str], manifest_id: str
+) -> tuple[dict[_Group, array[int]], np.ndarray]:
+    """(numbers of the samples by group, bytes of every sample as a rule)."""
+    groups: dict[_Group, array[int]] = {}
     places, first, sizes = {modality: place for place, modality in enumerate(order)}, 0, [np.zeros(0, np.int64)]
     for batch in samples.batches:
-        modalities = batch.column("modality").to_pylist()
-        found = part_kinds(batch, tracks=tracks, recordings_sound=recordings_sound)
-        for within, (modality, kinds) in enumerate(zip(modalities, found, strict=True)):
+        names, modalities, shards = (batch.column(name).to_pylist() for name in ("sample", "modality", "shard"))
+        found = part_kinds(batch, tracks=contents.tracks, recordings_sound=contents.recordings_sound)
+        rows = zip(names, modalities, shards, found, strict=True)
+        for number, (name, modality, shard, kinds) in enumerate(rows, start=first):
             if modality not in places:
                 raise SettingsError(
                     f"version {manifest_id[:12]} holds samples of the modality {modality!r}, expected one of "
                     f"{', '.join(order)}; open the lake with the tables that it was built with"
                 )
-            endings = () if modality == INTERLEAVED else _endings(kinds, normalized=normalized)
+            endings = () if modality == INTERLEAVED else _endings(kinds, normalized=contents.texts is not None)
             if endings is None:
                 raise ContractBroken(
-                    f"sample {batch.column('sample')[within].as_py()[:12]} ({modality}) has parts "
+                    f"sample {name[:12]} ({modality}) has parts "
                     f"{[kind.role for kind in kinds]}, expected one of {' or '.join(LEADING_ROLES)}; publish the "
                     "version again"
                 )
-            groups.setdefault((places[modality], endings), array("q")).append(first + within)
+            group = _Group(places[modality], endings, shard or "", name in apart)
+            groups.setdefault(group, array("q")).append(number)
         first += batch.num_rows
         sizes.append(_sizes(batch))
     return groups, np.concatenate(sizes)

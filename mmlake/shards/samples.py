@@ -44,10 +44,14 @@ SAMPLES_READ = pa.schema(
         pa.field("num_occurrences", pa.int32(), nullable=False),
         pa.field("fields_json", pa.string()),
         pa.field("parts", pa.list_(PART_READ), nullable=False),  # in the order of the sample
+        pa.field("shard", pa.string()),  # key of the source shard; null where nobody knows
     ]
 )
+_NOT_IN_BYTES = ("weight", "shard")  # the weight is in the .idx: versions with other weights share tars
 _SPANS = pa.schema([PART_READ.field(name) for name in ("digest", "parent_digest", "modality", "start_us", "end_us")])
-_FLAT = tuple(SAMPLES_READ.names) + tuple(f"parts.{part.name}" for part in PART_READ)
+_FLAT = tuple(name for name in SAMPLES_READ.names if name not in _NOT_IN_BYTES) + tuple(
+    f"parts.{part.name}" for part in PART_READ
+)
 
 
 class SampleRows:
@@ -55,6 +59,8 @@ class SampleRows:
 
     def __init__(self, samples: pa.Table) -> None:
         """Raises ContractBroken for a name that comes twice."""
+        if "shard" not in samples.column_names:
+            samples = samples.append_column("shard", pa.nulls(samples.num_rows, pa.string()))
         table = samples.select(SAMPLES_READ.names).cast(SAMPLES_READ)
         if not _is_increasing(table):
             table = table.combine_chunks().sort_by("sample")
@@ -75,7 +81,8 @@ class SampleRows:
                 yield batch.take(pa.array(rows[first:last] - start))
 
     def digests(self, rows: np.ndarray) -> dict[str, str]:
-        """SHA-256 of the values of these rows by column, however the table is cut into batches."""
+        """SHA-256 of the values of these rows by column, of those that are in the bytes of a shard, however the table
+        is cut into batches."""
         hashers = {name: hashlib.sha256() for name in _FLAT}
         for batch in self.taken(rows):
             for name, values in zip(_FLAT, _flat(batch), strict=True):
@@ -100,6 +107,11 @@ class SampleRows:
                 if part["digest"] != last:
                     yield part
                 last = part["digest"]
+
+    def weights(self, rows: np.ndarray) -> np.ndarray:
+        """The weights of these samples as their index has them, float32. rows: int64, increasing."""
+        found = [np.asarray(batch.column("weight")) for batch in self.taken(rows)]
+        return np.concatenate([np.zeros(0), *found]).astype(np.float32)
 
     def num_digests(self) -> int:
         """Distinct digests of all parts."""
@@ -151,6 +163,8 @@ def _is_increasing(table: pa.Table) -> bool:
 def _flat(batch: pa.RecordBatch) -> Iterator[pa.Array]:
     """The columns of _FLAT; that of parts is their number in each sample."""
     for name in SAMPLES_READ.names:
+        if name in _NOT_IN_BYTES:
+            continue
         yield batch.column("parts").value_lengths() if name == "parts" else batch.column(name)
     for part in PART_READ:
         yield part_column(batch, part.name)

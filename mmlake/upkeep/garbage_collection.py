@@ -16,6 +16,7 @@ from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
 from mmlake.records import Digest
+from mmlake.shards import remove_unnamed
 from mmlake.store import write_atomically
 from mmlake.upkeep.references import is_named, marks_of, named_units, referenced
 
@@ -37,6 +38,7 @@ class Collected:
     deleted: int
     deleted_bytes: int
     spared: int  # condemned earlier, named again since
+    shards_bytes: int  # training shards that no version has in its index, removed at once: they can be written again
     cuts_bytes: int  # clips and segments of units that nothing names, removed at once: they can be cut again
     leftovers: int  # unfinished files of killed writers that were removed
 
@@ -75,6 +77,7 @@ def collect(
                     condemned[digest] = since
             advance(len(part))
         leftovers = cuts_bytes = 0
+        shards_bytes = remove_unnamed(lake.shards_dir, lake.versions.versions(), dry_run=dry_run)
         if not dry_run:
             # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly
             # condemned, never more.
@@ -92,6 +95,7 @@ def collect(
         deleted=len(doomed),
         deleted_bytes=sizes["doomed"],
         spared=len(before.keys() - condemned.keys() - set(doomed)),
+        shards_bytes=shards_bytes,
         cuts_bytes=cuts_bytes,
         leftovers=leftovers,
     )

@@ -17,6 +17,7 @@ from mmlake.formats.tar_writer import TarWriter, header
 from mmlake.locks import exclusive_lock
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardIndex, ShardSettings, verify_shards, write_shards
+from mmlake.shards.index import read_idx
 from mmlake.shards.verify import written_members
 from mmlake.store import BlobStore
 from tests.blobs import file_of
@@ -61,6 +62,12 @@ def tar_members(index: ShardIndex) -> dict[str, bytes]:
     return found
 
 
+def weights(index: ShardIndex) -> dict[str, float]:
+    """Sample -> its weight in the index of its shard."""
+    tables = [read_idx((index.directory / f"{shard.name}.idx").read_bytes())[0] for shard in index.shards]
+    return {row["key"]: row["weight"] for table in tables for row in table.to_pylist()}
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.name != "writer.lock"}
 
@@ -78,8 +85,9 @@ def test_every_sample_has_its_bytes_and_its_facts(store, tmp_path) -> None:
     for row in rows:
         assert members[f"{row['sample']}.jpg"] == store.read(digest(row))
         facts = json.loads(members[f"{row['sample']}.json"])
-        same = ("sample", "modality", "weight", "sources", "licences", "sample_ids", "num_occurrences")
+        same = ("sample", "modality", "sources", "licences", "sample_ids", "num_occurrences")
         assert {name: facts[name] for name in same} == {name: row[name] for name in same}
+    assert weights(index) == {row["sample"]: row["weight"] for row in rows}
 
 
 def test_shards_keep_their_target_size_and_sample_bound(store, tmp_path) -> None:

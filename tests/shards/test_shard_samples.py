@@ -20,7 +20,7 @@ from tests.made_samples import part, sample, samples_table, text
 
 KEYS = [
     *("captions", "fields", "licences", "modality", "num_occurrences", "parts"),
-    *("sample", "sample_ids", "sources", "transcripts", "weight"),
+    *("sample", "sample_ids", "sources", "transcripts"),
 ]
 PART_KEYS = ["content_type", "digest", "fields", "member", "modality", "position", "role", "size_bytes", "text"]
 FIVE = ["a red fox", "a fox in snow", "an animal", "snow", "winter"]
@@ -174,7 +174,7 @@ def test_bytes_do_not_depend_on_how_the_table_is_cut(store, tmp_path) -> None:
     assert one.to_json() == other.to_json()
 
 
-@pytest.mark.parametrize(("column", "value"), [("weight", 0.25), ("num_occurrences", 4), ("sample_ids", ["s/2"])])
+@pytest.mark.parametrize(("column", "value"), [("sources", ["old"]), ("num_occurrences", 4), ("sample_ids", ["s/2"])])
 def test_a_changed_row_writes_its_shard_again(store, tmp_path, captioned, column: str, value: object) -> None:
     """Also under an old manifest id: what is there is kept only where it was made of the same rows."""
     write([captioned], store, tmp_path)
@@ -217,7 +217,7 @@ def test_the_plan_holds_a_few_numbers_of_each_sample(store, captioned) -> None:
     peaks = []
     for rows in (table.slice(0, 5_000), table):
         tracemalloc.start()
-        plan(SampleRows(rows), modalities=("image",), manifest_id="ab" * 32, settings=ShardSettings(), normalized=True)
+        plan(SampleRows(rows), modalities=("image",), manifest_id="ab" * 32, settings=ShardSettings())
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 10_000 * 100

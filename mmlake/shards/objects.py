@@ -1,0 +1,144 @@
+"""Shards by what they hold: one file for all versions that have the same samples with the same contents.
+
+    <out>/objects/<ab>/<plan>.tar               the samples
+    <out>/objects/<ab>/<plan>.idx               its index, every weight 1; last: a tar without it is not finished
+    <out>/objects/<ab>/<plan>.<16 hex>.idx      the same with the weights of a version, by its own SHA-256
+    <out>/<version>/<modality>-<number>.tar     a hard link, or a relative symbolic link where these are refused
+
+`plan` is the digest of everything that the bytes depend on, so equal names have equal bytes whoever writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mmlake.errors import ShardCorrupt
+from mmlake.records import digest_of
+from mmlake.shards.index import ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
+from mmlake.shards.plan import ShardPlan
+from mmlake.store import sync_directory, write_atomically
+from mmlake.store.files import UNFINISHED
+
+DIRECTORY = "objects"
+_KEY_CHARACTERS = 16  # of the SHA-256 of an index with weights
+
+
+class ShardObjects:
+    """The objects under one directory of shards."""
+
+    def __init__(self, out: Path) -> None:
+        self._root = out / DIRECTORY
+
+    def tar(self, plan: str) -> Path:
+        """Where the tar of that plan is, or would be."""
+        return self._root / plan[:2] / f"{plan}.tar"
+
+    def idx(self, plan: str, sha256: str | None = None) -> Path:
+        """Where its index is, or would be. sha256: of one with weights."""
+        key = f".{sha256[:_KEY_CHARACTERS]}" if sha256 is not None else ""
+        return self._root / plan[:2] / f"{plan}{key}.idx"
+
+    def idx_of(self, entry: ShardEntry) -> Path:
+        """The index that the entry names."""
+        alone = self.idx(entry.plan, entry.idx_sha256)
+        return alone if alone.exists() else self.idx(entry.plan)
+
+    def finished(self, shard: ShardPlan, weights: np.ndarray) -> ShardEntry | None:
+        """The entry of a shard whose object is there and sound, with its index of these weights; None where it must be
+        written. Every byte is hashed."""
+        try:
+            data = self.idx(shard.digest).read_bytes()
+            _, facts = read_idx(data)
+            with self.tar(shard.digest).open("rb") as file:
+                sound = (
+                    facts["plan"] == shard.digest and hashlib.file_digest(file, "sha256").hexdigest() == facts["sha256"]
+                )
+            return self._entry(shard, data, weights) if sound else None
+        except (FileNotFoundError, ShardCorrupt, KeyError, TypeError):
+            return None
+
+    def part(self, shard: ShardPlan) -> Path:
+        """A new name for the tar while it is written."""
+        folder = self.tar(shard.digest).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{secrets.token_hex(8)}{UNFINISHED}"
+
+    def commit(
+        self, shard: ShardPlan, part: Path, table: pa.Table, facts: dict[str, Any], weights: np.ndarray
+    ) -> ShardEntry:
+        """The entry of the shard, its synced tar put in its place, its index after it. facts: of the tar."""
+        os.replace(part, self.tar(shard.digest))
+        sync_directory(part.parent)
+        data = idx_bytes(table, facts | {"plan": shard.digest})
+        write_atomically(self.idx(shard.digest), data)
+        return self._entry(shard, data, weights)
+
+    def link(self, directory: Path, entry: ShardEntry) -> None:
+        """Give the version's directory the shard under its name."""
+        _link(self.tar(entry.plan), directory / f"{entry.name}.tar")
+        _link(self.idx_of(entry), directory / f"{entry.name}.idx")
+
+    def unnamed(self, living: Collection[str]) -> Iterator[Path]:
+        """Every object that no finished index of the living versions names. Not while shards are written."""
+        named: set[Path] = set()
+        for id_ in living:
+            with suppress(ShardCorrupt):
+                for entry in ShardIndex.read(self._root.parent / id_).shards:
+                    named |= {self.tar(entry.plan), self.idx(entry.plan), self.idx(entry.plan, entry.idx_sha256)}
+        yield from (path for path in sorted(self._root.glob("??/*")) if path not in named)
+
+    def _entry(self, shard: ShardPlan, data: bytes, weights: np.ndarray) -> ShardEntry:
+        """The entry; its index with these weights is written where it is not there. data: of the index without."""
+        table, facts = read_idx(data)
+        if np.any(weights != 1.0):
+            data = idx_bytes(weighted(table, weights), facts)
+            path = self.idx(shard.digest, digest_of(data))
+            if not path.exists() or path.read_bytes() != data:
+                write_atomically(path, data)
+        counts = {name: int(facts[name]) for name in ("size_bytes", "num_samples", "num_members")}
+        return ShardEntry(
+            name=shard.name,
+            modality=shard.modality,
+            endings=shard.endings,
+            sha256=facts["sha256"],
+            idx_bytes=len(data),
+            idx_sha256=digest_of(data),
+            plan=shard.digest,
+            **counts,
+        )
+
+
+def remove_unnamed(out: Path, living: Collection[str], *, dry_run: bool = False) -> int:
+    """Bytes freed by removing the objects that no index of the living versions names. out: the directory of all
+    shards."""
+    freed = 0
+    for path in ShardObjects(out).unnamed(living):
+        freed += path.stat().st_size
+        if not dry_run:
+            path.unlink()
+    return freed
+
+
+def _link(target: Path, name: Path) -> None:
+    """Let the name be another one of the target; what stood there is replaced at once."""
+    with suppress(FileNotFoundError):
+        if os.path.samefile(target, name):
+            return
+    aside = name.with_name(f"{name.name}.{secrets.token_hex(4)}{UNFINISHED}")
+    try:
+        try:
+            os.link(target, aside)
+        except OSError:  # no hard links here, or too many of this file
+            os.symlink(os.path.relpath(target, name.parent), aside)
+        os.replace(aside, name)
+    finally:
+        aside.unlink(missing_ok=True)

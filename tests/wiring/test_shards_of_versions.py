@@ -1,0 +1,83 @@
+"""Training shards of several versions of one lake: what they share, and what is removed when none needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmlake.lake import Lake
+from mmlake.shards import ShardIndex, verify_shards
+from mmlake.upkeep import collect
+from tests import make
+from tests.wiring.conftest import Site
+
+_SIDES = {"width": 320, "height": 240}
+
+
+def flat() -> bytes:
+    """A picture of one colour, which judging flags or takes out."""
+    import io
+
+    from PIL import Image
+
+    sink = io.BytesIO()
+    Image.fromarray(np.full((240, 320, 3), 7, np.uint8)).save(sink, format="PNG")
+    return sink.getvalue()
+
+
+def round_of(number: int) -> dict[str, bytes]:
+    """Pictures of one round: new ones, one that came before, a near copy of one, one that is too small, a flat one."""
+    files = {f"{at}.png": make.picture(100 * number + at, **_SIDES) for at in range(10)}
+    files["tiny.png"] = make.picture(900 + number, width=16, height=16)
+    files["flat.png"] = flat()
+    files["again.jpg"] = make.picture(100 * number + 1, kind="JPEG", **_SIDES)
+    return files
+
+
+@pytest.fixture
+def rounds(tmp_path: Path) -> tuple[Site, list[str]]:
+    """A lake after three rounds of two recipes, and its versions."""
+    site, names = Site(tmp_path, [make.prose(1)]), []
+    for number in range(3):
+        files = sorted(round_of(number).items())
+        for half, part in enumerate((files[::2], files[1::2])):
+            make.land(site.zone, {f"image/{number}-{half}.tar": make.tar(dict(part))})
+        names += [site.publish("everything"), site.publish("curated")]
+    return site, names
+
+
+def media_bytes(lake: Lake) -> int:
+    """Bytes of all distinct pictures and texts."""
+    return sum(lake.store.size(digest) for digest in lake.store.digests())
+
+
+def disk_bytes(folder: Path) -> int:
+    """Bytes of all files, those of several names once."""
+    return sum({path.stat().st_ino: path.stat().st_size for path in folder.rglob("*") if path.is_file()}.values())
+
+
+def test_three_rounds_of_two_recipes_take_a_fifth_more_than_their_media(rounds) -> None:
+    site, names = rounds
+    lake = site.lake()
+    assert names == [f"{recipe}-v00{number}" for number in (1, 2, 3) for recipe in ("everything", "curated")]
+    counts = {name: lake.versions.read(name).num_samples for name in names}
+    assert counts["everything-v003"] > counts["curated-v003"] > counts["curated-v001"]
+    assert disk_bytes(lake.shards_dir) <= 1.2 * media_bytes(lake)
+    for name in names:
+        assert verify_shards(lake.shards_dir / lake.versions.resolve(name)) == []
+
+
+def test_collecting_keeps_what_living_versions_name_and_removes_the_rest(rounds) -> None:
+    site, names = rounds
+    lake = site.lake()
+    indexes = [ShardIndex.read(lake.shards_dir / lake.versions.resolve(name)) for name in names]
+    stray = lake.shards_dir / "objects" / "ab" / f"{'ab' * 32}.tar"
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(bytes(1000))
+    assert collect(lake, now_s=0.0, dry_run=True).shards_bytes == 1000
+    assert stray.exists()
+    assert collect(lake, now_s=0.0).shards_bytes == 1000
+    assert not stray.exists()
+    assert [problem for index in indexes for problem in verify_shards(index.directory)] == []
