@@ -4,10 +4,8 @@ given out."""
 from __future__ import annotations
 
 import hashlib
-import json
 import mmap
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,52 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake.errors import SettingsError, ShardCorrupt
+from mmlake.loader.entries import Entry
+from mmlake.loader.parquet_shard import ParquetShard, RowGroups
 from mmlake.records import digest_of
 
 VERIFY = ("fast", "members", "full")
-_SCHEMAS = ("mmlake.shards/2", "mmlake.shards/3")
-_TEXTS = ("name", "modality", "sha256", "idx_sha256")
-_NUMBERS = ("size_bytes", "num_samples", "num_members", "idx_bytes")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
-    """The facts of one shard in index.json that the loader relies on."""
-
-    name: str
-    modality: str
-    size_bytes: int
-    sha256: str
-    num_samples: int
-    num_members: int
-    idx_bytes: int
-    idx_sha256: str
-
-
-def entries(index: str | Path) -> tuple[Path, str, list[Entry]]:
-    """(folder, manifest id, shards) of a folder of shards or of its index.json. Raises ShardCorrupt where there is
-    no finished index."""
-    path = Path(index)
-    path = path if path.name == "index.json" else path / "index.json"
-    try:
-        body = json.loads(path.read_bytes())
-        shards = [_entry(shard) for shard in body["shards"]]
-        sound = body["schema"] in _SCHEMAS and all(Path(shard.name).name == shard.name for shard in shards)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ShardCorrupt(
-            f"there is no {path}: the shards were never finished; materialize `training_shards` of the version, "
-            "or run `mmlake run`"
-        ) from error
-    except (ValueError, TypeError, KeyError):
-        sound = False
-    if not sound:
-        raise ShardCorrupt(f"{path} is not an index of shards ({_SCHEMAS[-1]}); write the shards again")
-    return path.parent, str(body["manifest"]), shards
-
-
-def _entry(shard: dict[str, Any]) -> Entry:
-    fields: dict[str, Any] = {name: str(shard[name]) for name in _TEXTS} | {name: int(shard[name]) for name in _NUMBERS}
-    return Entry(**fields)
+def open_shard(directory: Path, entry: Entry, *, verify: str, groups: RowGroups) -> OpenShard | ParquetShard:
+    """The checked shard, whatever its format. groups: where row groups of Parquet are kept."""
+    if entry.format == "parquet":
+        return ParquetShard(directory, entry, verify=verify, groups=groups)
+    return OpenShard(directory, entry, verify=verify)
 
 
 class OpenShard:

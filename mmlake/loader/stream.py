@@ -20,8 +20,10 @@ import numpy as np
 
 from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
 from mmlake.loader.decode import decoded, decoders
+from mmlake.loader.entries import entries
+from mmlake.loader.parquet_shard import ParquetShard, RowGroups
 from mmlake.loader.permutation import Permutation
-from mmlake.loader.shard import OpenShard, checked_mode, entries
+from mmlake.loader.shard import OpenShard, checked_mode, open_shard
 
 _CHUNK = 1024  # positions computed at a time
 _MAX_OPEN = 128  # mapped shards; each holds a file descriptor, and 1,024 are a common limit
@@ -79,7 +81,8 @@ class ShardStream:
         self.modality, self.batch_size, self.tail, self.on_corrupt = modality, batch_size, tail, on_corrupt
         self._decoders, self._weights, self._verify = decoders(decode), weights, checked_mode(verify)
         self.skipped: dict[str, str] = {}  # shard, or shard/key -> what is wrong with it
-        self._open: OrderedDict[int, OpenShard] = OrderedDict()
+        self._open: OrderedDict[int, OpenShard | ParquetShard] = OrderedDict()
+        self._groups = RowGroups()
         self._verified: set[int] = set()  # shards that need no second full check when they are mapped again
         self._start = 0  # the first global position that is not used up
         self._taken = 0  # positions that this process has passed since then
@@ -212,11 +215,14 @@ class ShardStream:
         self.skipped[what] = reason
         _log.warning("skipped %s: %s", what, reason)
 
-    def _shard(self, place: int) -> OpenShard:
+    def _shard(self, place: int) -> OpenShard | ParquetShard:
         if (shard := self._open.get(place)) is None:
             known = self._verify == "full" and place in self._verified
-            shard = self._open[place] = OpenShard(
-                self._directory, self._shards[place], verify="fast" if known else self._verify
+            shard = self._open[place] = open_shard(
+                self._directory,
+                self._shards[place],
+                verify="fast" if known else self._verify,
+                groups=self._groups,
             )
             self._verified.add(place)
             if len(self._open) > _MAX_OPEN:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mmlake.errors import ShardCorrupt
-from mmlake.loader.shard import OpenShard, entries
+from mmlake.loader.entries import entries
+from mmlake.loader.shard import OpenShard
 from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.store import sync_directory

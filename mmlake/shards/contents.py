@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 
 from mmlake.cuts import CutCache
 from mmlake.records import canonical_json, digest_of
@@ -35,18 +36,26 @@ class Contents:
         hashers = {"texts": hashlib.sha256(), "facts": hashlib.sha256()}
         cut: set[str] = set()
         for batch in samples.taken(rows):
-            columns = [part_column(batch, name).to_pylist() for name in ("modality", "digest", "start_us")]
-            for modality, digest, start_us in zip(*columns, strict=True):
-                if modality == "text" and start_us is None and self.texts is not None:
-                    hashers["texts"].update(_digest_of_text(self.texts(digest)))
-                elif modality in TRACKED:
-                    cut |= {modality} if start_us is not None else set()
-                    if self.tracks is not None:
-                        hashers["facts"].update(_digest_of_facts(self.tracks.facts(digest)))
+            cut |= self._add(batch, texts=hashers["texts"].update, facts=hashers["facts"].update)
         found: dict[str, object] = {name: hasher.hexdigest() for name, hasher in hashers.items()}
         if self.cuts is not None:
             found |= {f"cuts of {modality}": self.cuts.keys(modality) for modality in sorted(cut)}
         return found
+
+    def _add(
+        self, batch: pa.RecordBatch, *, texts: Callable[[bytes], None], facts: Callable[[bytes], None]
+    ) -> set[str]:
+        """Modalities of the spans among the parts, whose digests were given on."""
+        cut: set[str] = set()
+        columns = [part_column(batch, name).to_pylist() for name in ("modality", "digest", "start_us")]
+        for modality, digest, start_us in zip(*columns, strict=True):
+            if modality == "text" and start_us is None and self.texts is not None:
+                texts(_digest_of_text(self.texts(digest)))
+            elif modality in TRACKED:
+                cut |= {modality} if start_us is not None else set()
+                if self.tracks is not None:
+                    facts(_digest_of_facts(self.tracks.facts(digest)))
+        return cut
 
 
 def _digest_of_text(text: str | None) -> bytes:

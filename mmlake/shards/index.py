@@ -22,6 +22,8 @@ from mmlake.records import canonical_json, digest_of
 SCHEMA = "mmlake.shards/3"
 _READ = ("mmlake.shards/2", SCHEMA)  # the one before names files that stand in the folder and are no links
 INDEX_NAME = "index.json"
+TAR, PARQUET = "tar", "parquet"
+OURS = (".tar", ".idx", ".parquet", ".part")  # suffixes of what a writer leaves in a version's directory
 IDX = pa.schema(
     [
         pa.field("key", pa.string(), nullable=False),
@@ -41,13 +43,19 @@ class ShardEntry:
     name: str  # without extension: <name>.tar, <name>.idx
     modality: str
     endings: list[str] | None  # of the members of every sample, in order; None where samples differ: interleaved
-    size_bytes: int  # of the tar
-    sha256: str  # of the tar
+    size_bytes: int  # of the file that holds the samples
+    sha256: str  # likewise
     num_samples: int
     num_members: int
     idx_bytes: int
     idx_sha256: str
     plan: str  # digest of everything that its bytes depend on; its name among the objects
+    format: str = TAR  # or PARQUET, which has no .idx
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its files."""
+        return (f"{self.name}.parquet",) if self.format == PARQUET else (f"{self.name}.tar", f"{self.name}.idx")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,16 +12,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 from mmlake.cuts import Cut, CutCache, Span
 from mmlake.errors import ContractBroken, UnreadableItem
-from mmlake.formats.tar_writer import Member, TarWriter
+from mmlake.formats.tar_writer import Member
 from mmlake.shards.layout import CUT_TYPES, KEYFRAMES, SOUND
 from mmlake.shards.unit_facts import Tracks, UnitFacts
 from mmlake.store import PACKED_BELOW_BYTES, Blobs
 
 Part = Mapping[str, Any]  # of PART_READ
+
+
+class Members(Protocol):
+    """Where members go: a tar, or a row."""
+
+    def add(self, name: str, data: bytes) -> Member:
+        """See `TarWriter.add`."""
+
+    def add_stream(self, name: str, size_bytes: int, stream: IO[bytes], *, digest: str) -> Member:
+        """See `TarWriter.add_stream`."""
 
 
 class Media:
@@ -37,14 +47,14 @@ class Media:
             return None
         return self.tracks.facts(part["digest"])
 
-    def add(self, tar: TarWriter, name: str, part: Part) -> tuple[Member, dict[str, Any]]:
+    def add(self, tar: Members, name: str, part: Part) -> tuple[Member, dict[str, Any]]:
         """The member that now holds the medium, and what was cut."""
         if part["start_us"] is None:
             return self._add_blob(tar, name, part["digest"]), {}
         cut = self._cut(part)
         return _add_cut(tar, name, cut), cut.facts
 
-    def add_track(self, tar: TarWriter, name: str, part: Part, what: str) -> Member:
+    def add_track(self, tar: Members, name: str, part: Part, what: str) -> Member:
         """The member that now holds the part's SOUND or KEYFRAMES."""
         facts = self.facts(part)
         assert facts is not None and what in (SOUND, KEYFRAMES)
@@ -174,7 +184,7 @@ class Media:
 
             yield path
 
-    def _add_blob(self, tar: TarWriter, name: str, digest: str) -> Member:
+    def _add_blob(self, tar: Members, name: str, digest: str) -> Member:
         size_bytes = self.store.size(digest)
         if size_bytes < PACKED_BELOW_BYTES:
             return tar.add(name, self.store.read(digest))
@@ -182,6 +192,6 @@ class Media:
             return tar.add_stream(name, size_bytes, stream, digest=digest)
 
 
-def _add_cut(tar: TarWriter, name: str, cut: Cut) -> Member:
+def _add_cut(tar: Members, name: str, cut: Cut) -> Member:
     with cut.path.open("rb") as stream:
         return tar.add_stream(name, cut.size_bytes, stream, digest=cut.sha256)

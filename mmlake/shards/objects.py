@@ -3,6 +3,7 @@
     <out>/objects/<ab>/<plan>.tar               the samples
     <out>/objects/<ab>/<plan>.idx               its index, every weight 1; last: a tar without it is not finished
     <out>/objects/<ab>/<plan>.<16 hex>.idx      the same with the weights of a version, by its own SHA-256
+    <out>/objects/<ab>/<plan>.parquet, .json    rows in place of a tar, and their facts in place of an index; last
     <out>/<version>/<modality>-<number>.tar     a hard link, or a relative symbolic link where these are refused
 
 `plan` is the digest of everything that the bytes depend on, so equal names have equal bytes whoever writes them.
@@ -11,9 +12,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake.errors import ShardCorrupt
-from mmlake.records import digest_of
-from mmlake.shards.index import ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
+from mmlake.records import canonical_json, digest_of
+from mmlake.shards.index import PARQUET, TAR, ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
 from mmlake.shards.plan import ShardPlan
 from mmlake.store import sync_directory, write_atomically
 from mmlake.store.files import UNFINISHED
@@ -38,9 +40,13 @@ class ShardObjects:
     def __init__(self, out: Path) -> None:
         self._root = out / DIRECTORY
 
-    def tar(self, plan: str) -> Path:
-        """Where the tar of that plan is, or would be."""
-        return self._root / plan[:2] / f"{plan}.tar"
+    def data(self, plan: str, form: str = TAR) -> Path:
+        """Where the samples of that plan are, or would be."""
+        return self._root / plan[:2] / f"{plan}.{form}"
+
+    def facts(self, plan: str) -> Path:
+        """Where the facts of a Parquet file are, or would be."""
+        return self._root / plan[:2] / f"{plan}.json"
 
     def idx(self, plan: str, sha256: str | None = None) -> Path:
         """Where its index is, or would be. sha256: of one with weights."""
@@ -56,19 +62,25 @@ class ShardObjects:
         """The entry of a shard whose object is there and sound, with its index of these weights; None where it must be
         written. Every byte is hashed."""
         try:
-            data = self.idx(shard.digest).read_bytes()
-            _, facts = read_idx(data)
-            with self.tar(shard.digest).open("rb") as file:
+            if shard.format == PARQUET:
+                data = self.facts(shard.digest).read_bytes()
+                facts = json.loads(data)
+            else:
+                data = self.idx(shard.digest).read_bytes()
+                _, facts = read_idx(data)
+            with self.data(shard.digest, shard.format).open("rb") as file:
                 sound = (
                     facts["plan"] == shard.digest and hashlib.file_digest(file, "sha256").hexdigest() == facts["sha256"]
                 )
-            return self._entry(shard, data, weights) if sound else None
-        except (FileNotFoundError, ShardCorrupt, KeyError, TypeError):
+            if not sound:
+                return None
+            return _entry(shard, facts) if shard.format == PARQUET else self._indexed(shard, data, weights)
+        except (FileNotFoundError, ShardCorrupt, ValueError, KeyError, TypeError):
             return None
 
     def part(self, shard: ShardPlan) -> Path:
         """A new name for the tar while it is written."""
-        folder = self.tar(shard.digest).parent
+        folder = self.data(shard.digest).parent
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{secrets.token_hex(8)}{UNFINISHED}"
 
@@ -76,16 +88,25 @@ class ShardObjects:
         self, shard: ShardPlan, part: Path, table: pa.Table, facts: dict[str, Any], weights: np.ndarray
     ) -> ShardEntry:
         """The entry of the shard, its synced tar put in its place, its index after it. facts: of the tar."""
-        os.replace(part, self.tar(shard.digest))
+        os.replace(part, self.data(shard.digest))
         sync_directory(part.parent)
         data = idx_bytes(table, facts | {"plan": shard.digest})
         write_atomically(self.idx(shard.digest), data)
-        return self._entry(shard, data, weights)
+        return self._indexed(shard, data, weights)
+
+    def commit_rows(self, shard: ShardPlan, part: Path, facts: dict[str, Any]) -> ShardEntry:
+        """The entry of the shard, its synced Parquet file put in its place, its facts after it."""
+        os.replace(part, self.data(shard.digest, PARQUET))
+        sync_directory(part.parent)
+        facts = facts | {"plan": shard.digest}
+        write_atomically(self.facts(shard.digest), canonical_json(facts).encode())
+        return _entry(shard, facts)
 
     def link(self, directory: Path, entry: ShardEntry) -> None:
         """Give the version's directory the shard under its name."""
-        _link(self.tar(entry.plan), directory / f"{entry.name}.tar")
-        _link(self.idx_of(entry), directory / f"{entry.name}.idx")
+        _link(self.data(entry.plan, entry.format), directory / entry.files[0])
+        if entry.format == TAR:
+            _link(self.idx_of(entry), directory / f"{entry.name}.idx")
 
     def unnamed(self, living: Collection[str]) -> Iterator[Path]:
         """Every object that no finished index of the living versions names. Not while shards are written."""
@@ -93,10 +114,11 @@ class ShardObjects:
         for id_ in living:
             with suppress(ShardCorrupt):
                 for entry in ShardIndex.read(self._root.parent / id_).shards:
-                    named |= {self.tar(entry.plan), self.idx(entry.plan), self.idx(entry.plan, entry.idx_sha256)}
+                    named |= {self.data(entry.plan, entry.format), self.facts(entry.plan)}
+                    named |= {self.idx(entry.plan), self.idx(entry.plan, entry.idx_sha256)}
         yield from (path for path in sorted(self._root.glob("??/*")) if path not in named)
 
-    def _entry(self, shard: ShardPlan, data: bytes, weights: np.ndarray) -> ShardEntry:
+    def _indexed(self, shard: ShardPlan, data: bytes, weights: np.ndarray) -> ShardEntry:
         """The entry; its index with these weights is written where it is not there. data: of the index without."""
         table, facts = read_idx(data)
         if np.any(weights != 1.0):
@@ -104,17 +126,23 @@ class ShardObjects:
             path = self.idx(shard.digest, digest_of(data))
             if not path.exists() or path.read_bytes() != data:
                 write_atomically(path, data)
-        counts = {name: int(facts[name]) for name in ("size_bytes", "num_samples", "num_members")}
-        return ShardEntry(
-            name=shard.name,
-            modality=shard.modality,
-            endings=shard.endings,
-            sha256=facts["sha256"],
-            idx_bytes=len(data),
-            idx_sha256=digest_of(data),
-            plan=shard.digest,
-            **counts,
-        )
+        return _entry(shard, facts, idx_bytes=len(data), idx_sha256=digest_of(data))
+
+
+def _entry(shard: ShardPlan, facts: Mapping[str, Any], *, idx_bytes: int = 0, idx_sha256: str = "") -> ShardEntry:
+    """facts: of the file that holds the samples."""
+    counts = {name: int(facts[name]) for name in ("size_bytes", "num_samples", "num_members")}
+    return ShardEntry(
+        name=shard.name,
+        modality=shard.modality,
+        endings=shard.endings,
+        sha256=facts["sha256"],
+        idx_bytes=idx_bytes,
+        idx_sha256=idx_sha256,
+        plan=shard.digest,
+        format=shard.format,
+        **counts,
+    )
 
 
 def remove_unnamed(out: Path, living: Collection[str], *, dry_run: bool = False) -> int:

@@ -18,7 +18,9 @@ from mmlake.errors import ContractBroken, SettingsError
 from mmlake.formats.tar import BLOCK
 from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json, digest_of
 from mmlake.shards.contents import Contents
+from mmlake.shards.index import PARQUET, TAR
 from mmlake.shards.layout import Kind, part_members
+from mmlake.shards.parquet_writer import ENDINGS
 from mmlake.shards.samples import SampleRows, part_column, part_kinds
 from mmlake.shards.settings import ShardSettings
 
@@ -42,6 +44,7 @@ class ShardPlan:
     endings: list[str] | None  # of the members of every sample, in order; None where samples differ: interleaved
     rows: np.ndarray = field(repr=False)  # int64, increasing: numbers of the samples in `SampleRows`
     digest: str  # of everything that its bytes depend on; its name among the objects
+    format: str  # TAR or PARQUET
 
 
 class _Group(NamedTuple):
@@ -86,8 +89,13 @@ def plan(
                 "samples": samples.digests(rows[first:last]),
                 "contents": contents.digest(samples, rows[first:last]),
             }
+            form = PARQUET if settings.small == PARQUET and modality == "text" and group.endings == ENDINGS else TAR
+            if form == PARQUET:
+                weights = samples.weights(rows[first:last]).tobytes()
+                facts |= {"parquet": pa.__version__, "weights": digest_of(weights)}
             digest = digest_of(canonical_json(facts).encode())
-            shards.append(ShardPlan(f"{modality}-{numbers[modality]:06d}", modality, endings, rows[first:last], digest))
+            name = f"{modality}-{numbers[modality]:06d}"
+            shards.append(ShardPlan(name, modality, endings, rows[first:last], digest, form))
             numbers[modality] += 1
     return shards
 
@@ -97,12 +105,14 @@ def _groups(
 ) -> tuple[dict[_Group, array[int]], np.ndarray]:
     """(numbers of the samples by group, bytes of every sample as a rule)."""
     groups: dict[_Group, array[int]] = {}
+    named = pa.array(list(apart), pa.string())
     places, first, sizes = {modality: place for place, modality in enumerate(order)}, 0, [np.zeros(0, np.int64)]
     for batch in samples.batches:
-        names, modalities, shards = (batch.column(name).to_pylist() for name in ("sample", "modality", "shard"))
+        modalities = batch.column("modality").to_pylist()
+        is_apart = pc.is_in(batch.column("sample"), value_set=named).to_pylist()
         found = part_kinds(batch, tracks=contents.tracks, recordings_sound=contents.recordings_sound)
-        rows = zip(names, modalities, shards, found, strict=True)
-        for number, (name, modality, shard, kinds) in enumerate(rows, start=first):
+        rows = zip(modalities, _repeated(batch.column("shard")), is_apart, found, strict=True)
+        for number, (modality, shard, alone, kinds) in enumerate(rows, start=first):
             if modality not in places:
                 raise SettingsError(
                     f"version {manifest_id[:12]} holds samples of the modality {modality!r}, expected one of "
@@ -111,15 +121,22 @@ def _groups(
             endings = () if modality == INTERLEAVED else _endings(kinds, normalized=contents.texts is not None)
             if endings is None:
                 raise ContractBroken(
-                    f"sample {name[:12]} ({modality}) has parts "
+                    f"sample {batch.column('sample')[number - first].as_py()[:12]} ({modality}) has parts "
                     f"{[kind.role for kind in kinds]}, expected one of {' or '.join(LEADING_ROLES)}; publish the "
                     "version again"
                 )
-            group = _Group(places[modality], endings, shard or "", name in apart)
+            group = _Group(places[modality], endings, shard, alone)
             groups.setdefault(group, array("q")).append(number)
         first += batch.num_rows
         sizes.append(_sizes(batch))
     return groups, np.concatenate(sizes)
+
+
+def _repeated(texts: pa.Array) -> Iterator[str]:
+    """The texts, few of which differ, empty where there is none; equal ones are one object."""
+    coded = texts.fill_null("").dictionary_encode()
+    values = coded.dictionary.to_pylist()
+    return (values[at] for at in coded.indices.to_pylist())
 
 
 def _endings(kinds: tuple[Kind, ...], *, normalized: bool) -> tuple[str, ...] | None:

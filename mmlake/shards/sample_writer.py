@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mmlake.formats.tar_writer import Member, TarWriter
+from mmlake.formats.tar_writer import Member
 from mmlake.records import INTERLEAVED, LEADING_ROLES, canonical_json
 from mmlake.shards.contents import Contents
 from mmlake.shards.layout import CUT_TYPES, PART, part_members
-from mmlake.shards.media import Media
+from mmlake.shards.media import Media, Members
 from mmlake.shards.samples import kind_of
 
 # what the sample's JSON member repeats of its row
@@ -23,7 +23,7 @@ class SampleWriter:
     def __init__(self, media: Media, contents: Contents) -> None:
         self._media, self._texts, self._recordings_sound = media, contents.texts, contents.recordings_sound
 
-    def add(self, tar: TarWriter, row: dict[str, Any]) -> list[Member]:
+    def add(self, tar: Members, row: dict[str, Any]) -> list[Member]:
         """The members of one sample."""
         key, parts = row["sample"], row["parts"]
         kinds = tuple(
@@ -77,7 +77,7 @@ class SampleWriter:
             "fields": json.loads(part["fields_json"] or "null"),
         }
 
-    def _add_text(self, tar: TarWriter, name: str, part: dict[str, Any], lead: dict[str, Any] | None) -> Member:
+    def _add_text(self, tar: Members, name: str, part: dict[str, Any], lead: dict[str, Any] | None) -> Member:
         if part["start_us"] is None and self._normalized(part["digest"]) is None:
             return self._media.add(tar, name, part)[0]
         return tar.add(name, self._text_of(part, lead).encode("utf-8", "replace"))

@@ -13,10 +13,8 @@ from mmlake.formats.tar import BLOCK, Run, walk
 from mmlake.formats.tar_writer import header
 from mmlake.progress import Advance, silent
 from mmlake.records import digest_of
-from mmlake.shards.index import ShardEntry, ShardIndex, read_idx
+from mmlake.shards.index import OURS, PARQUET, ShardEntry, ShardIndex, read_idx
 from mmlake.streams import Window
-
-_OURS = (".tar", ".idx", ".part")
 
 
 def verify_shards(directory: str | Path, *, advance: Advance = silent) -> list[str]:
@@ -33,23 +31,24 @@ def verify_shards(directory: str | Path, *, advance: Advance = silent) -> list[s
         except ShardCorrupt as error:
             problems.append(f"{entry.name}: {error}")
         advance(entry.num_samples)
-    wanted = {f"{entry.name}{ending}" for entry in index.shards for ending in (".tar", ".idx")}
+    wanted = {name for entry in index.shards for name in entry.files}
     for path in sorted(index.directory.iterdir()):
-        if path.suffix in _OURS and path.name not in wanted:
+        if path.suffix in OURS and path.name not in wanted:
             problems.append(f"{path.name}: the index does not name this file; remove it, or write the shards again")
     return problems
 
 
 def _check(directory: Path, entry: ShardEntry) -> None:
     """Raises ShardCorrupt at the first difference between the shard and its index."""
+    if entry.format == PARQUET:
+        _check_size(path := directory / entry.files[0], entry.size_bytes)
+        with path.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
+                raise ShardCorrupt(f"{path.name} does not hash to {entry.sha256[:12]}; write the shards again")
+        return
     idx, tar = directory / f"{entry.name}.idx", directory / f"{entry.name}.tar"
     for path, size_bytes in ((idx, entry.idx_bytes), (tar, entry.size_bytes)):
-        if not path.is_file():
-            raise ShardCorrupt(f"{path.name} is missing; write the shards again")
-        if path.stat().st_size != size_bytes:
-            raise ShardCorrupt(
-                f"{path.name} has {path.stat().st_size} bytes, expected {size_bytes}; write the shards again"
-            )
+        _check_size(path, size_bytes)
     data = idx.read_bytes()
     if digest_of(data) != entry.idx_sha256:
         raise ShardCorrupt(f"{idx.name} does not hash to {entry.idx_sha256[:12]}; write the shards again")
@@ -72,6 +71,15 @@ def _check(directory: Path, entry: ShardEntry) -> None:
         file.seek(0)
         if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:
             raise ShardCorrupt(f"{tar.name} does not hash to {entry.sha256[:12]}; write the shards again")
+
+
+def _check_size(path: Path, size_bytes: int) -> None:
+    if not path.is_file():
+        raise ShardCorrupt(f"{path.name} is missing; write the shards again")
+    if path.stat().st_size != size_bytes:
+        raise ShardCorrupt(
+            f"{path.name} has {path.stat().st_size} bytes, expected {size_bytes}; write the shards again"
+        )
 
 
 def written_members(file: IO[bytes]) -> Iterator[tuple[str, int, int]]:

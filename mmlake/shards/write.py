@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,17 +23,16 @@ from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
 from mmlake.records import is_digest
 from mmlake.shards.contents import Contents, Texts
-from mmlake.shards.index import INDEX_NAME, ShardEntry, ShardIndex, idx_table
+from mmlake.shards.index import INDEX_NAME, OURS, PARQUET, ShardEntry, ShardIndex, idx_table
 from mmlake.shards.media import Media
 from mmlake.shards.objects import ShardObjects
+from mmlake.shards.parquet_writer import MembersOfRow, write_rows
 from mmlake.shards.plan import ShardPlan, plan
 from mmlake.shards.sample_writer import SampleWriter
 from mmlake.shards.samples import SampleRows
 from mmlake.shards.settings import DEFAULTS, ShardSettings
 from mmlake.shards.unit_facts import Tracks
 from mmlake.store import Blobs, sync_directory, write_atomically
-
-_OURS = (".tar", ".idx", ".part")
 
 
 def write_shards(
@@ -95,9 +95,9 @@ def _publish(objects: ShardObjects, index: ShardIndex) -> None:
 
 def _remove_others(index: ShardIndex) -> None:
     """Remove what an earlier plan or a killed run left; files that are not ours stay."""
-    wanted = {f"{entry.name}{ending}" for entry in index.shards for ending in (".tar", ".idx")}
+    wanted = {name for entry in index.shards for name in entry.files}
     for path in sorted(index.directory.iterdir()):
-        if path.suffix in _OURS and path.name not in wanted:
+        if path.suffix in OURS and path.name not in wanted:
             path.unlink()
 
 
@@ -147,23 +147,43 @@ class _ShardWriter:
 
     def _write(self, shard: ShardPlan) -> ShardEntry | None:
         """The entry of the shard, written now; None where another one failed meanwhile."""
-        part, samples = self.objects.part(shard), list[tuple[str, list[Member]]]()
+        part = self.objects.part(shard)
         try:
-            with part.open("wb", buffering=0) as file:
-                tar = TarWriter(file)
-                for batch in self._rows.taken(shard.rows):
-                    for row in batch.to_pylist():
-                        if self._is_over.is_set():
-                            return None
-                        samples.append((row["sample"], self._samples.add(tar, row)))
-                sha256 = tar.finish()
-                os.fsync(file.fileno())
-            facts = {
-                "sha256": sha256,
-                "size_bytes": tar.size_bytes,
-                "num_samples": len(samples),
-                "num_members": sum(len(members) for _, members in samples),
-            }
+            if shard.format == PARQUET:
+                return self.objects.commit_rows(shard, part, write_rows(part, self._sample_rows(shard)))
+            samples, facts = self._write_tar(shard, part)
             return self.objects.commit(shard, part, idx_table(samples), facts, self._rows.weights(shard.rows))
+        except _Over:
+            return None
         finally:
             part.unlink(missing_ok=True)
+
+    def _write_tar(self, shard: ShardPlan, part: Path) -> tuple[list[tuple[str, list[Member]]], dict[str, Any]]:
+        """(members of every sample, facts of the tar), which is synced."""
+        samples = list[tuple[str, list[Member]]]()
+        with part.open("wb", buffering=0) as file:
+            tar = TarWriter(file)
+            for row in self._taken(shard):
+                samples.append((row["sample"], self._samples.add(tar, row)))
+            sha256 = tar.finish()
+            os.fsync(file.fileno())
+        num_members = sum(len(members) for _, members in samples)
+        counts = {"size_bytes": tar.size_bytes, "num_samples": len(samples), "num_members": num_members}
+        return samples, {"sha256": sha256} | counts
+
+    def _sample_rows(self, shard: ShardPlan) -> Iterator[dict[str, Any]]:
+        for row in self._taken(shard):
+            self._samples.add(members := MembersOfRow(), row)
+            yield members.row(row["weight"])
+
+    def _taken(self, shard: ShardPlan) -> Iterator[dict[str, Any]]:
+        """The samples of the shard. Raises _Over where another shard failed meanwhile."""
+        for batch in self._rows.taken(shard.rows):
+            for row in batch.to_pylist():
+                if self._is_over.is_set():
+                    raise _Over
+                yield row
+
+
+class _Over(Exception):
+    """Ends a writer whose shard nobody waits for."""
