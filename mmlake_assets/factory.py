@@ -17,6 +17,7 @@ from mmlake.publish import VersionStep, run_version_step
 from mmlake.steps import Made, Step, run_shards, run_step
 from mmlake_assets import events, page
 from mmlake_assets.partitions import ALL_SHARDS, CORPUS, ROWS, VERSIONS, shard_of
+from mmlake_assets.version_columns import VERSION_COLUMNS
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 # per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
@@ -175,6 +176,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         owners=OWNERS,
         code_version=step.code_version,
         tags={STAGE_TAG: step.stage},
+        metadata={"dagster/column_schema": dg.TableSchema(columns=VERSION_COLUMNS[step.name])},
         pool=GPU_POOL if step.gpu else None,
         partitions_def=VERSIONS,
         deps=[dg.AssetKey([name]) for name in step.inputs],
