@@ -15,6 +15,8 @@ from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh
 from mmlake.records import canonical_json, digest_of
 from mmlake.steps import ROW_STEPS, is_current, row_steps
+from mmlake_assets.follow import publishing
+from mmlake_assets.jobs import VERSION_JOB
 from mmlake_assets.partitions import SHARD_SETS, SHARDS, range_tags, ranges, row_key
 from mmlake_resources import LakeResource
 
@@ -111,6 +113,14 @@ def _run(modality: str, order: Sequence[str], changed: Mapping[str, str], first:
 
 SENSORS = [
     landing_zone,
+    dg.sensor(
+        name="publishing",
+        description="Publishes a version of each recipe that `[publish] follow` names once the catalog has changed and "
+        "no run is under way, and moves its branch.",
+        job=VERSION_JOB,
+        minimum_interval_seconds=INTERVAL_S,
+        default_status=STATUS,
+    )(publishing),
     dg.AutomationConditionSensorDefinition(
         "automation",
         description="Asks for what is missing or out of date of each partition; versions are published by "
