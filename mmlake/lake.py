@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mmlake import __version__
 from mmlake.border import Runner
 from mmlake.catalog import Catalog
 from mmlake.compute import Executor
@@ -34,6 +35,8 @@ from mmlake.store import Blobs, S3Store, open_store, write_atomically
 from mmlake.tables import Tables
 from mmlake.versions import VersionStore
 from mmlake.workers import WorkerPool
+
+FORMAT = 1  # of the directory: counted up when an earlier release would misread it
 
 
 class Lake:
@@ -65,6 +68,7 @@ class Lake:
         if limit is not None and limit < 0:
             raise SettingsError(f"limit {limit} is no number of samples; give 1 or more, or 0 to take everything")
         self.root = Path(root).absolute()
+        self._refuse_newer()
         self.settings = settings or Settings()
         self.parts = parts_of(self.settings, base=parts)
         self.tables = Tables(self.root / "tables")
@@ -299,6 +303,16 @@ class Lake:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def _refuse_newer(self) -> None:
+        """Raises SettingsError where a later release made the lake, and this one would misread it. What lake.json says
+        of its release is written from format 2 on."""
+        memory = self._memory()
+        if isinstance(found := memory.get("format"), int) and found > FORMAT:
+            raise SettingsError(
+                f"lake {self.root} has format {found}, and mmlake {__version__} reads formats up to {FORMAT}; install "
+                f"mmlake {memory.get('release', 'of the release that made it')} or newer"
+            )
+
     def _remembered(self) -> str:
         if not (self.root / "lake.json").exists():
             raise SettingsError(
@@ -316,7 +330,7 @@ class Lake:
         """Write down where the landing zone is and how much of it is taken, so that later commands need no options for
         it."""
         landing, asked = self._addresses()
-        memory: dict[str, object] = {"format": 1, "landing": landing}
+        memory: dict[str, object] = {"format": FORMAT, "landing": landing}
         if self.limit is not None:
             memory["limit"] = self.limit
         if isinstance(self.store, S3Store):

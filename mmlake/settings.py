@@ -30,6 +30,7 @@ from mmlake.remote.settings import RemoteSettings
 from mmlake.shards import ShardSettings
 from mmlake.sources import SourceSettings, WebSettings
 from mmlake.store import StoreSettings
+from mmlake.versions.settings import PublishSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +47,7 @@ class Settings:
     cuts: CutSettings = field(default_factory=CutSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
+    publish: PublishSettings = field(default_factory=PublishSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     remote: RemoteSettings = field(default_factory=RemoteSettings)
     web: WebSettings = field(default_factory=WebSettings)

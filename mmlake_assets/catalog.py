@@ -2,8 +2,10 @@
 
 import dagster as dg
 
+from mmlake.catalog import CATALOG_SCHEMA
 from mmlake.modalities import MODALITIES
 from mmlake.publish import update_catalog
+from mmlake_assets import page
 from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG
 from mmlake_resources import LakeResource
 
@@ -27,6 +29,7 @@ UPSTREAM = [
     kinds={"python", "lance"},
     owners=OWNERS,
     code_version="3",
+    metadata={"dagster/column_schema": dg.TableSchema(columns=page.columns_of(CATALOG_SCHEMA, key=("digest",)))},
     automation_condition=AUTOMATION,
     pool="catalog",  # one writer: a second run waits in the queue instead of meeting the lock
 )

@@ -30,6 +30,16 @@ RecipeOption = Annotated[
     list[str] | None,
     typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated."),
 ]
+LandingZonesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--landing",
+        help=f"Landing zone: {LANDING_KINDS}. The revision of a data set on the hub is pinned anew when it is "
+        "named here. Several as NAME=ADDRESS, each below its "
+        "name; NAME= takes one away. Default: MMLAKE_LANDING, with blanks between several, then what the "
+        "lake remembers.",
+    ),
+]
 DeviceOption = Annotated[str, typer.Option("--device", envvar="MMLAKE_DEVICE", help="auto, cpu or cuda.")]
 WorkersOption = Annotated[
     int | None,
@@ -48,16 +58,7 @@ _CODE = ("-m", "mmlake_assets.definitions", "--log-level", "warning")  # at info
 
 @app.command(rich_help_panel="Run")
 def run(
-    landing: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--landing",
-            help=f"Landing zone: {LANDING_KINDS}. The revision of a data set on the hub is pinned anew when it is "
-            "named here. Several as NAME=ADDRESS, each below its "
-            "name; NAME= takes one away. Default: MMLAKE_LANDING, with blanks between several, then what the "
-            "lake remembers.",
-        ),
-    ] = None,
+    landing: LandingZonesOption = None,
     lake: LakeOption = DEFAULT_LAKE,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
@@ -75,13 +76,11 @@ def run(
     `mmlake run --landing hf://datasets/HuggingFaceFW/fineweb-edu --limit 1000`,
     `mmlake run --landing coco=/data/coco --landing speech=s3://corpora/LibriSpeech`
     """
-    from mmlake.landing import addresses_in, addresses_of
     from mmlake_assets.show import run_and_show
 
-    given = addresses_of(landing) if landing else addresses_in(os.environ.get("MMLAKE_LANDING", ""))
     data = run_and_show(
         lake,
-        landing=given,
+        landing=_given(landing),
         settings=settings,
         device=device,
         recipes=recipe or DEFAULT_RECIPES,
@@ -90,6 +89,16 @@ def run(
         workers=workers,
     )
     emit(data.to_dict(), as_json=as_json, draw=data.draw)
+
+
+def _given(landing: list[str] | None) -> str | dict[str, str] | None:
+    """The landing zones that the options name, else the environment; None where neither does."""
+    from mmlake.landing import absolute, addresses_in, addresses_of
+
+    found = addresses_of(landing) if landing else addresses_in(os.environ.get("MMLAKE_LANDING", ""))
+    if isinstance(found, dict):  # an empty address takes a landing zone away
+        return {name: absolute(address) if address else "" for name, address in found.items()}
+    return absolute(found) if found else None
 
 
 @app.command(rich_help_panel="Run")
@@ -150,7 +159,7 @@ def demo(
         truth = prepare_sample(directory / "sample", scale=scale, advance=advance)
     data = run_and_show(
         directory / "lake",
-        landing=str(directory / "sample" / "landing"),
+        landing=str((directory / "sample" / "landing").absolute()),
         settings=None,
         device="auto",
         recipes=DEFAULT_RECIPES,
@@ -168,22 +177,31 @@ def ui(
     port: Annotated[int, typer.Option(help="Port of the web server, on 127.0.0.1.")] = 3000,
     settings: SettingsOption = None,
     device: DeviceOption = "auto",
+    landing: LandingZonesOption = None,
 ) -> None:
     """Open the Dagster UI on the lake, with its sensors, history and partitions. Stop it with Ctrl-C.
 
-    The web server has no login and listens on this machine only; docs/deploy.md says how to put it behind a proxy.
+    With a landing zone, the lake need not be there yet: the sensors make it. The web server has no login and listens on
+    this machine only; docs/deploy.md says how to put it behind a proxy.
 
-    Example: `mmlake ui --lake ./lake`
+    Example: `mmlake ui --lake ./lake`, `mmlake ui --landing ./shards --lake ./lake`
     """
+    from mmlake.cli.app import open_lake
+    from mmlake.lake import Lake
     from mmlake_assets.caller_watch import become
     from mmlake_assets.instance import EVENT_BATCHES, dagster_home
 
-    if not (lake / "lake.json").exists():
-        raise SettingsError(f"{lake} holds no lake; make one with `mmlake run --landing DIR --lake {lake}`")
+    if (given := _given(landing)) is None:
+        open_lake(lake)
+    else:
+        _ = Lake(lake, landing=given).landing  # raises here what every tick of a sensor would
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)),
         "MMLAKE_LAKE": str(lake.absolute()),
-        "MMLAKE_LANDING": "",  # what the lake remembers
+        # empty: what the lake remembers
+        "MMLAKE_LANDING": " ".join(f"{name}={address}" for name, address in given.items())
+        if isinstance(given, dict)
+        else given or "",
         "MMLAKE_DEVICE": device,
         **EVENT_BATCHES,
     }

@@ -16,13 +16,14 @@ from mmlake.modalities import MODALITIES
 from mmlake.publish import VersionStep, run_version_step
 from mmlake.steps import Made, Step, run_shards, run_step
 from mmlake_assets import events, page
-from mmlake_assets.partitions import ALL_SHARDS, CORPUS, ROWS, VERSIONS, shard_of
+from mmlake_assets.partitions import ALL_SHARDS, CORPUS, RANGE_SHARDS, ROWS, VERSIONS, shard_of
+from mmlake_assets.version_columns import VERSION_COLUMNS
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 # per run: one run per shard costs seconds of start-up each, and a run writes a planned event per asset and partition
 BACKFILL_SHARDS = 100
 # another number puts GPU assets into runs of their own, so that CPU stages do not wait for a GPU slot
-GPU_BACKFILL_SHARDS = 64
+GPU_BACKFILL_SHARDS = RANGE_SHARDS
 GPU_POOL = "gpu"
 EXIT_CODE = "exit code"  # metadata of a failed run: what a command that waits for it shall end with
 OWNERS = ["team:data-engineering"]
@@ -175,6 +176,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         owners=OWNERS,
         code_version=step.code_version,
         tags={STAGE_TAG: step.stage},
+        metadata={"dagster/column_schema": dg.TableSchema(columns=VERSION_COLUMNS[step.name])},
         pool=GPU_POOL if step.gpu else None,
         partitions_def=VERSIONS,
         deps=[dg.AssetKey([name]) for name in step.inputs],

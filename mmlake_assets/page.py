@@ -6,6 +6,7 @@ import io
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 
 from mmlake.lake import Lake
 from mmlake.records import STATUSES
@@ -20,12 +21,17 @@ _DIGEST = "SHA-256 of the item's bytes; the same item has the same digest in eve
 
 def column_schema(schema: TableSchema) -> dg.TableSchema:
     """The table's columns for the UI, each with its note."""
+    return dg.TableSchema(columns=columns_of(schema.arrow, key=schema.key))
+
+
+def columns_of(schema: pa.Schema, *, key: tuple[str, ...] = ()) -> list[dg.TableColumn]:
+    """The columns, each with its note. key: names of the columns by which rows differ."""
     columns = []
-    for field in schema.arrow:
+    for field in schema:
         note = (field.metadata or {}).get(b"note", b"").decode() or (_DIGEST if field.name == "digest" else "")
-        constraints = dg.TableColumnConstraints(nullable=field.nullable, unique=schema.key == (field.name,))
+        constraints = dg.TableColumnConstraints(nullable=field.nullable, unique=key == (field.name,))
         columns.append(dg.TableColumn(field.name, str(field.type), description=note or None, constraints=constraints))
-    return dg.TableSchema(columns=columns)
+    return columns
 
 
 def line(made: Made) -> str:

@@ -6,7 +6,7 @@ backfills.
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -27,8 +27,8 @@ from mmlake.registry import Listing
 from mmlake.remote import open_files
 from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake_assets import definitions, jobs
-from mmlake_assets.factory import EXIT_CODE, GPU_BACKFILL_SHARDS
-from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, row_key
+from mmlake_assets.factory import EXIT_CODE
+from mmlake_assets.partitions import SHARD_SETS, VERSION_SET, range_tags, ranges
 from mmlake_resources import CudaExecutorResource, LakeResource
 
 Phase = Callable[[str, int], None]  # called with the name of what begins and how many tables it will make
@@ -36,7 +36,6 @@ Phase = Callable[[str, int], None]  # called with the name of what begins and ho
 # whether each table over all modalities is up to date
 _OF_ALL = (samples_are_current, catalog_is_current, dead_letters_are_current)
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_RANGE_START, _RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
 @dataclass(kw_only=True)
@@ -79,13 +78,12 @@ def run_lake(
             _register(instance, opened, modality)
             # the order of arrival, in which a range run counts
             order = instance.get_dynamic_partitions(SHARD_SETS[modality])
-            for first, last, count in stale_ranges(order, set(stale_shards(opened, modality)) - ran.listing.unseen):
+            for first, last, count in ranges(order, set(stale_shards(opened, modality)) - ran.listing.unseen):
                 phase(f"{modality}: shards", count * len(row_steps(MODALITIES[modality])))
                 runner.run(
                     jobs.ROW_JOBS[modality].name,
                     {
-                        _RANGE_START: row_key(modality, first),
-                        _RANGE_END: row_key(modality, last),
+                        **range_tags(modality, first, last),
                         "mmlake/modality": modality,
                     },
                 )
@@ -119,20 +117,6 @@ def _refuse_failures(listing: Listing) -> None:
             f"{reasons}; the shards of the other landing zones are read, and nothing is published until all can be "
             "inspected: repair it, then run again"
         )
-
-
-def stale_ranges(order: Sequence[str], stale: set[str]) -> Iterator[tuple[str, str, int]]:
-    """(first, last, number of shards) of contiguous stretches of the order with something to do, at most a
-    backfill's chunk long."""
-    stretch: list[str] = []
-    for key in order:
-        if key in stale:
-            stretch.append(key)
-        if stretch and (key not in stale or len(stretch) == GPU_BACKFILL_SHARDS):
-            yield stretch[0], stretch[-1], len(stretch)
-            stretch = []
-    if stretch:
-        yield stretch[0], stretch[-1], len(stretch)
 
 
 def _register(instance: dg.DagsterInstance, lake: Lake, modality: str) -> None:

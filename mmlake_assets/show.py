@@ -16,7 +16,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from mmlake.cli.app import bars_of, messages, of_the_disk
 from mmlake.drawing import number_of
 from mmlake.lake import Lake
-from mmlake.landing import absolute
 from mmlake.progress import Advance
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
@@ -110,13 +109,14 @@ def run_and_show(
     limit: int | None = None,
     workers: int | None = None,
 ) -> Shown:
-    """Run the lake through Dagster with a progress display, write the report, and gather the summary."""
+    """Run the lake through Dagster with a progress display, write the report, and gather the summary. landing: one
+    landing zone or several by name, with absolute paths."""
     from mmlake_assets.instance import dagster_home, open_instance
     from mmlake_assets.run import run_lake
 
     started = time.perf_counter()
-    place, settings_file = _absolute(landing), str(settings) if settings else None
-    resource = LakeResource.at(str(lake_dir), place, settings_file=settings_file, limit=limit, workers=workers)
+    settings_file = str(settings) if settings else None
+    resource = LakeResource.at(str(lake_dir), landing, settings_file=settings_file, limit=limit, workers=workers)
     resource.open().pin_landing()
     pin = (lambda lake: pin_sample_probes(lake, truth)) if truth else None
     with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
@@ -146,13 +146,6 @@ def run_and_show(
         seconds=seconds,
         changes=changes,
     )
-
-
-def _absolute(landing: str | dict[str, str] | None) -> str | dict[str, str] | None:
-    """The addresses with absolute paths; an empty one, which takes a landing zone away, stays empty."""
-    if isinstance(landing, dict):
-        return {name: absolute(one) if one else "" for name, one in landing.items()}
-    return absolute(landing) if landing else None
 
 
 @contextmanager

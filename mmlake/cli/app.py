@@ -105,7 +105,8 @@ _FULL_BYTES = 1 << 20
 
 def open_lake(root: Path, settings: Path | None = None, *, landing: Path | None = None) -> Lake:
     """The lake of an existing directory. Raises SettingsError where there is none."""
-    if landing is None and not (root / "lake.json").exists():
+    # a lake that sensors of an earlier release made has tables and remembers no landing zone
+    if landing is None and not ((root / "lake.json").exists() or (root / "tables").is_dir()):
         raise SettingsError(
             f"{root} holds no lake; make one with `mmlake run --landing DIR --lake {root}`, or name another with --lake"
         )

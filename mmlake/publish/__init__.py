@@ -18,6 +18,7 @@ from mmlake.publish.probe_vectors import pin_probes, pinned_probes
 from mmlake.publish.rechecks import recheck_catalog, recheck_manifest, recheck_shards
 from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
+from mmlake.publish.selected import selected_from
 from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
 from mmlake.publish.version_names import next_version, recipe_of, version_names
 
@@ -41,6 +42,7 @@ __all__ = [
     "run_version_step",
     "samples_are_current",
     "scan_samples",
+    "selected_from",
     "table_of",
     "update_catalog",
     "update_dead_letters",

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from mmlake.cli.app import app, main, of_the_disk
 from mmlake.cli.pages import cli_page, errors_page
 from mmlake.errors import MmlakeError, SettingsError
+from mmlake.lake import FORMAT
 from mmlake.loader import read_tracks
 from mmlake_assets import console
 from tests import make
@@ -315,6 +316,29 @@ def test_run_takes_a_new_shard_into_new_versions(own) -> None:
     data = read("run", "--lake", own.resource.root, "--recipe", "curated")
     assert data["new_versions"] == ["curated-v002"]
     assert read("diff", "curated-v001", "curated-v002", "--lake", own.resource.root)["added"] == {"text": {"new": 1}}
+
+
+def _of_a_lake() -> dict[str, list[str]]:
+    """Name of each command that takes a lake -> the words that it needs besides."""
+    commands = typer.main.get_command(app).commands.items()
+    needed = {name: [one.opts[0] for one in command.params if one.required] for name, command in commands}
+    return {
+        name: [word for opt in needed[name] for word in ([opt, "x"] if opt.startswith("-") else ["x"])]
+        for name, command in commands
+        if any("--lake" in one.opts for one in command.params)
+    }
+
+
+@pytest.mark.parametrize(("name", "needed"), _of_a_lake().items())
+def test_a_lake_of_a_newer_format_is_refused_with_the_release_that_reads_it(
+    name: str, needed: list[str], tmp_path: Path
+) -> None:
+    """It was misread. Commands read landing zones too, where one is named; none is here."""
+    memory = {"format": FORMAT + 1, "release": "9.1", "landing": str(make.land(tmp_path / "landing", {"a.txt": b"a"}))}
+    make.land(tmp_path / "lake", {"lake.json": json.dumps(memory).encode()})
+    with pytest.raises(SettingsError, match=rf"has format {FORMAT + 1}, and mmlake .* install mmlake 9\.1 or newer"):
+        call(name, *needed, "--lake", tmp_path / "lake")
+    assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == ["lake.json"]
 
 
 def test_an_empty_landing_zone_is_an_error_and_makes_no_lake(tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from mmlake.errors import LakeLocked
+from mmlake.cli.app import app
+from mmlake.errors import LakeLocked, SettingsError
 from mmlake.summary import summarize
 from mmlake_assets import console
 from mmlake_assets.show import Shown, watching
@@ -88,6 +90,49 @@ def test_a_second_ui_of_a_lake_is_refused_while_the_first_one_is_dagster(lake: P
     assert first.returncode == 0
     assert words[words.index("--log-level") + 1] == "warning"
     assert os.fspath(ROOT) not in words
+
+
+def _environment(monkeypatch: pytest.MonkeyPatch, *words: object) -> dict[str, str]:
+    """What Dagster is started with."""
+    given: dict[str, str] = {}
+
+    def start(command: list[str], environment: dict[str, str], *, held: int) -> int:
+        given.update(environment)
+        os.close(held)
+        return 0
+
+    monkeypatch.setattr("mmlake_assets.caller_watch.become", start)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    result = CliRunner().invoke(app, ["ui", *map(str, words), "--port", "3458"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return given
+
+
+def test_the_landing_zone_of_the_option_and_of_the_environment_reach_the_sensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were ignored: the sensors watched what the lake remembers."""
+    make.land(tmp_path, {"one/a.txt": b"a", "two/b.txt": b"b"})
+    monkeypatch.chdir(tmp_path)
+    for words, said, expected in [
+        (["--landing", "one"], "", str(tmp_path / "one")),
+        ([], "one", str(tmp_path / "one")),
+        (["--landing", "two"], "one", str(tmp_path / "two")),
+        (["--landing", "a=one", "--landing", "b=two"], "", f"a={tmp_path / 'one'} b={tmp_path / 'two'}"),
+    ]:
+        monkeypatch.setenv("MMLAKE_LANDING", said)
+        lake = tmp_path / f"lake-{len(list(tmp_path.iterdir()))}"
+        assert _environment(monkeypatch, "--lake", lake, *words)["MMLAKE_LANDING"] == expected
+    monkeypatch.setenv("MMLAKE_LANDING", "")
+    make.land(tmp_path / "old", {"lake.json": b"{}"})
+    assert _environment(monkeypatch, "--lake", tmp_path / "old")["MMLAKE_LANDING"] == ""
+
+
+def test_a_landing_zone_that_cannot_be_read_is_refused_before_dagster_starts(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="is not a directory"):
+        CliRunner().invoke(
+            app, ["ui", "--landing", str(tmp_path / "none"), "--lake", str(tmp_path / "lake")], catch_exceptions=False
+        )
 
 
 @contextmanager

@@ -51,14 +51,15 @@ class Deployment:
 
 
 @contextmanager
-def deployed(lake: Path, landing: Path) -> Iterator[Deployment]:
+def deployed(lake: Path, landing: Path, **changed: str) -> Iterator[Deployment]:
     """`dagster dev` on the lake, in a process group of its own that is stopped as a whole: its children outlive it
-    otherwise."""
+    otherwise. changed: variables of its environment."""
     port = free_port()
     environment = os.environ | {
         "DAGSTER_HOME": str(dagster_home(lake)), "MMLAKE_LAKE": str(lake), "MMLAKE_LANDING": str(landing),
         "MMLAKE_AUTOMATION": "off", "MMLAKE_DEVICE": "cpu", "PYTHONWARNINGS": "ignore",
         **EVENT_BATCHES,
+        **changed,
     }  # fmt: skip
     command = [
         sys.executable,

@@ -7,19 +7,24 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import pyarrow.parquet as pq
 import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG, get_input_data_version_tag
 
 from mmlake import pipeline, publish
+from mmlake.catalog import CATALOG_SCHEMA
 from mmlake.errors import MmlakeError, RemoteUnavailable
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
+from mmlake.provenance import read_chain
+from mmlake.publish.results import result_path
 from mmlake.publish.version import publish_version
 from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake.summary import summarize
 from mmlake.tables import Slot
 from mmlake_assets import checks, run
 from mmlake_assets.partitions import row_key
+from mmlake_assets.version_columns import VERSION_COLUMNS
 from tests import make
 
 
@@ -119,6 +124,24 @@ def test_the_manifest_holds_the_diversity_of_each_embedding_space(done) -> None:
     assert block["text"]["encoder"] == "minilm-l6"
     assert sum(block["text"]["histogram"]) == block["text"]["num_items"] > 2
     assert 0 <= block["text"]["normalized_entropy"] <= 1
+
+
+def test_what_is_made_per_version_has_the_columns_that_its_page_shows(done) -> None:
+    lake, version = done.lake, "curated-v001"
+    documents = {name: publish.read_result(lake, version, name) for name in publish.VERSION_STEPS}
+    _, chain = read_chain(lake.root / documents["provenance"]["chain"])
+    spaces = [{"space": name, **space} for name, space in documents["diversity"]["spaces"].items()]
+    held = {
+        "manifest": lake.versions.samples(version).slice(0, 1).to_pylist(),
+        "diversity": spaces,
+        "training_shards": documents["training_shards"]["shards"],
+        "probe_scores": pq.read_table(result_path(lake, version, "probe_scores", "parquet")).slice(0, 1).to_pylist(),
+        "provenance": [row for row in chain if row["kind"] == "table"],
+    } | {name: documents[name]["rows"] for name in ("decision", "stage_costs", "precompute_plan")}
+    assert {name: set(rows[0]) for name, rows in held.items()} == {
+        name: {column.name for column in columns} for name, columns in VERSION_COLUMNS.items()
+    }
+    assert set(lake.catalog.read(CATALOG_SCHEMA.names).column_names) == set(CATALOG_SCHEMA.names)
 
 
 def test_a_second_run_does_nothing(done) -> None:

@@ -11,7 +11,10 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.partitions.context import partition_loading_context
 
+from mmlake.cli.app import open_lake
+from mmlake.errors import SettingsError
 from mmlake.steps import ROW_STEPS, run_step
+from mmlake.summary import summarize
 from mmlake_assets import definitions, sensors
 from mmlake_assets.partitions import row_key
 from mmlake_assets.sensors import landing_zone
@@ -166,3 +169,35 @@ def test_a_tick_that_died_before_its_requests_were_carried_out_is_repeated(zone:
         landing_zone(context)
     zone.tick()
     assert zone.shards() == ["text/a.jsonl"]
+
+
+def test_changed_shards_that_follow_each_other_are_one_run(zone: Zone) -> None:
+    """One run for each would take the daemon a second apiece; a range counts in the order of registration."""
+    names = [f"text/n{number}.jsonl" for number in range(4)]
+    for name in names:
+        zone.put(name, make.jsonl([make.prose(5)]))
+    zone.tick()
+    for name in ["text/a.jsonl", *names]:
+        run_step(ROW_STEPS["items"], zone.resource.open(), "text", name)
+    for name in ("text/a.jsonl", names[0], names[1], names[3]):
+        zone.put(name, make.jsonl([make.prose(6), make.prose(7)]))
+    first, second = zone.tick().run_requests, zone.tick().run_requests
+    start, end = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+    assert [(one.partition_key, one.tags.get(start), one.tags.get(end)) for one in first] == [
+        (None, "text|text/a.jsonl", "text|text/n1.jsonl"),
+        ("text|text/n3.jsonl", None, None),
+    ]
+    assert [one.run_key for one in first] == [one.run_key for one in second]
+    zone.put(names[0], make.jsonl([make.prose(8)]))
+    assert [one.run_key for one in zone.tick().run_requests] != [one.run_key for one in first]
+
+
+def test_a_lake_that_sensors_alone_made_is_a_lake(zone: Zone) -> None:
+    lake = Path(zone.resource.root)
+    with pytest.raises(SettingsError, match="holds no lake"):
+        open_lake(lake)
+    zone.tick()
+    assert open_lake(lake).landing.location == str(zone.landing)
+    (lake / "lake.json").unlink()  # as sensors of an earlier release left it
+    run_step(ROW_STEPS["items"], zone.resource.open(), "text", "text/a.jsonl")
+    assert summarize(open_lake(lake)).to_dict()

@@ -92,6 +92,16 @@ def test_every_table_has_a_blocking_contract_check_and_its_columns() -> None:
         assert "digest" not in columns or columns["digest"].description, key
 
 
+def test_every_asset_shows_its_columns() -> None:
+    resolved = definitions.defs.resolve_asset_graph()
+    without = [
+        key.to_user_string()
+        for key in resolved.get_all_asset_keys()
+        if not resolved.get(key).metadata.get("dagster/column_schema", dg.TableSchema(columns=[])).columns
+    ]
+    assert without == []
+
+
 def test_every_sensor_says_what_it_does() -> None:
     assert all(sensor.description for sensor in definitions.defs.sensors)
 
