@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import SettingsError
+from mmlake.recipes import Recipe
 from mmlake.records import LEADING_ROLES, canonical_json, digest_of
-from mmlake.versions.recipe import Recipe
 from mmlake.versions.segments import Segment
 
 SCHEMA = "mmlake.manifest/2"
@@ -100,10 +100,7 @@ class Manifest:
             raise SettingsError(
                 f"the manifest is not of schema {SCHEMA}: it lists items, not samples; run `mmlake migrate` once"
             )
-        recipe: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in body["recipe"].items()
-        }
-        body["recipe"] = Recipe(**recipe)
+        body["recipe"] = Recipe.from_dict(body["recipe"])
         body["parents"] = tuple(body["parents"])
         for name in ("segments", "excluded_segments"):
             body[name] = tuple(Segment(**segment) for segment in body[name])
@@ -176,7 +173,7 @@ def _causes(modalities: pa.ChunkedArray, causes: pa.ChunkedArray) -> dict[str, d
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Recipe):
-        return asdict(value)
+        return value.to_dict()
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     return asdict(value) if isinstance(value, Segment) else value

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
+from mmlake.recipes import Recipe
 from mmlake.records import INTERLEAVED, LEADING_ROLES
-from mmlake.versions.recipe import Recipe
 
 _STRINGS = pa.list_(pa.string())
 PART = pa.struct(
@@ -74,8 +74,8 @@ class Selection:
     """The samples of a version, and the parts left out; together every part of every sample, once."""
 
     samples: pa.Table  # VERSION_SAMPLES, sorted by sample
-    # EXCLUDED, sorted by sample, in order of the parts; cause is rule:<name>, status:<name>, role:<name>,
-    # licence:<id>, tier:<name>, required:<role>, part:missing or sample:no_lead
+    # EXCLUDED, sorted by sample, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
+    # source:<name>, size, language, where, tier:<name>, required:<role>, quota:<group>, part:missing or sample:no_lead
     excluded: pa.Table
 
 
@@ -83,7 +83,9 @@ def select(
     catalog_rows: pa.Table, samples: pa.Table, recipe: Recipe, *, priority: Callable[[str], int] = lambda source: 0
 ) -> Selection:
     """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, status,
-    role, licence, tier. samples: `samples.bind_units` of all source shards, each with its `shard`.
+    licence, role, source, size, language, where, tier, required role, exact duplicate, quota. samples:
+    `samples.bind_units` of all source shards, each with its `shard`. catalog_rows: CATALOG_COLUMNS and those of the
+    recipe.
 
     Samples whose kept leading parts are the same are exact duplicates: one stays, by source priority (smallest first),
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a
@@ -104,7 +106,11 @@ def select(
         outs.without_role(role)
     if "exact" in recipe.drop_tiers:
         outs.repeated(priority)
-    return Selection(_samples_of(samples, parts, outs, at_P, known, recipe), _excluded_of(samples, parts, outs))
+    made = _samples_of(samples, parts, outs, at_P, known, recipe)
+    cut = recipe.cut(made)
+    made = made.filter(pa.array([cause is None for cause in cut], pa.bool_()))
+    outs.cut(cut)
+    return Selection(made, _excluded_of(samples, parts, outs))
 
 
 @dataclass(slots=True)
@@ -159,25 +165,23 @@ class _Known:
 
     rows: pa.Table
     causes_C: list[str | None]  # status and licence: what keeps a digest out wherever it stands
-    tiers_C: list[str | None]  # the tier, where the recipe drops it
+    leads_C: list[str | None]  # source, size, language, condition and tier: what keeps it out where it leads
 
     @classmethod
     def of(cls, rows: pa.Table, recipe: Recipe) -> _Known:
-        rows = rows.select(list(CATALOG_COLUMNS)).combine_chunks()
+        all_rows, rows = rows, rows.select(list(CATALOG_COLUMNS)).combine_chunks()
         digests = rows["digest"]
         if pc.count_distinct(digests).as_py() != rows.num_rows:
             counts = pc.value_counts(digests.combine_chunks()).to_pylist()
             twice = min(count["values"] for count in counts if count["counts"] > 1)
             raise ContractBroken(f"catalog rows name {twice} twice; run `Catalog.verify_unique`")
-        denied = _denied(rows["licences"].combine_chunks(), recipe)
-        causes = [
-            (f"rule:{rule}" if rule else f"status:{status}") if status not in recipe.statuses else licence
-            for status, rule, licence in zip(
-                rows["status"].to_pylist(), rows["rule"].to_pylist(), denied, strict=True
-            )
-        ]  # fmt: skip
-        tiers = [tier if tier in recipe.drop_tiers else None for tier in rows["tier"].to_pylist()]
-        return cls(rows, causes, tiers)
+        tiers = pc.if_else(
+            pc.is_in(rows["tier"], value_set=pa.array(list(recipe.drop_tiers), pa.string())),
+            pc.binary_join_element_wise("tier", rows["tier"], ":"),
+            pa.scalar(None, pa.string()),
+        )
+        leads = pc.coalesce(recipe.lead_causes(all_rows), tiers)
+        return cls(rows, recipe.causes(rows).to_pylist(), leads.to_pylist())
 
     def places(self, parts: _Parts) -> np.ndarray:
         """The catalog row of each part; -1 where the part has no digest."""
@@ -191,14 +195,6 @@ class _Known:
             )
         places: np.ndarray = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
         return places
-
-
-def _denied(licences: pa.Array, recipe: Recipe) -> list[str | None]:
-    """The cause of each row whose licences the recipe denies."""
-    joined = pc.binary_join(licences, "\n").dictionary_encode()
-    lists = [text.split("\n") if text else [] for text in joined.dictionary.to_pylist()]
-    causes = [None if (denied := recipe.denied_licence(one)) is None else f"licence:{denied}" for one in lists]
-    return [None if at is None else causes[at] for at in joined.indices.to_pylist()]
 
 
 def _causes(
@@ -217,8 +213,8 @@ def _causes(
             detail = ", ".join(sources[at] or []) if cause.startswith("licence:") else reasons[at]
         elif role not in recipe.roles:
             cause = f"role:{role}"
-        elif leading and known.tiers_C[at] is not None:
-            cause, detail = f"tier:{known.tiers_C[at]}", survivors[at]
+        elif leading and (cause := known.leads_C[at]) is not None:
+            detail = survivors[at] if cause.startswith("tier:") else None
         causes.append(cause)
         details.append(detail)
     return causes, details
@@ -295,6 +291,12 @@ class _Outs:
         for number, key in ranked:
             if best[key][3] != number:
                 self.causes[number] = EXACT, best[key][2]
+
+    def cut(self, causes: np.ndarray) -> None:
+        """Those of the samples that stay which have a cause are out."""
+        for number, cause in zip(np.flatnonzero(~self.is_out_S()).tolist(), causes.tolist(), strict=True):
+            if cause is not None:
+                self.causes[number] = cause, None
 
     def _leading(self) -> dict[int, str]:
         """Number of a sample -> the digests of its kept leading parts, joined."""
