@@ -25,9 +25,10 @@ def selected_from(lake: Lake) -> dict[str, str]:
     return {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
 
 
-def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
-    """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none."""
-    rows = catalog_rows(lake, recipe)
+def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None = None) -> Selection:
+    """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none.
+    rows: what `catalog_rows` gives for it, where that is known."""
+    rows = catalog_rows(lake, recipe) if rows is None else rows
     samples = pa.concat_tables([_bound(lake, shard, part) for shard, part in scan_samples(lake)] or [_no_samples()])
     priorities = sources.priorities(lake.landing)
     selection = select(rows, samples, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))

@@ -15,11 +15,12 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
+from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.selected import held_digests, selected, selected_from
 from mmlake.publish.unit_facts import version_tracks
-from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
+from mmlake.publish.version_names import branch_of, earlier_versions, version_names
 from mmlake.records import INTERLEAVED, digest_of
 from mmlake.store import write_atomically
 from mmlake.versions import Manifest
@@ -43,7 +44,8 @@ class Result:
 def manifest(lake: Lake, version: str, advance: Advance) -> Result:
     """The version built from samples and catalog, tagged with its name, its branch moved to it. A taken name keeps what
     it names."""
-    recipe = recipe_of(version)
+    asked = request_of(lake, version)
+    recipe = asked.recipe
     if version in lake.versions.tags():
         inputs, landing = made_from(lake, version) or selected_from(lake), _landing_of(lake, version)
     else:
@@ -64,15 +66,17 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
             name=version,
         )
         advance(built.num_samples)
-        _move_branch(lake, recipe.name, built)
+        _move_branch(lake, asked.branch, built)
     made = lake.versions.read(version)
-    _move_branch(lake, recipe.name, made)
+    _move_branch(lake, asked.branch, made)
     document = {
         "version": version,
         "id": made.id,
         "made_from": inputs,
         "landing": landing,
         "recipe": recipe.name,
+        "recipe_digest": recipe.digest,
+        "branch": asked.branch,
         "parents": list(made.parents),
         **{
             name: dict(getattr(made, name)) for name in ("totals", "samples", "licences", "excluded", "masked", "pairs")
@@ -260,9 +264,8 @@ def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
 def baseline_of(lake: Lake, version: str) -> str | None:
     """The version that this one is compared with: the last scored one before it, else the newest of everything, else
     none."""
-    recipe = recipe_of(version).name
     candidates = earlier_versions(lake, version) or (
-        version_names(lake, "everything") if recipe != "everything" else []
+        version_names(lake, "everything") if branch_of(version) != "everything" else []
     )
     # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
     scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]
