@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.lake import Lake
+from mmlake.publish.mixtures import mixture_counts
 from mmlake.publish.selected import catalog_rows, selected
-from mmlake.recipes import Recipe, groups_of
+from mmlake.recipes import Recipe
 from mmlake.records import ROLES, STATUSES
 from mmlake.versions import Selection
 
@@ -89,19 +89,6 @@ def dry_run(lake: Lake, recipe: Recipe) -> DryRun:
         masked=dict(sorted(Counter(masked["cause"].to_pylist()).items())),
         mixture=mixture_counts(whole.samples, recipe),
     )
-
-
-def mixture_counts(samples: pa.Table, recipe: Recipe) -> dict[str, dict[str, int]]:
-    """Group -> num_samples and num_positions, how many of an epoch are the group's; nothing without a mixture. Raises
-    SettingsError where the mixture names a group of which there is no sample."""
-    if recipe.mixture is None:
-        return {}
-    names, numbers = groups_of(samples, recipe.mixture.by)
-    recipe.mixture.check_groups(names, recipe.place)
-    counted = Counter(numbers.tolist())
-    sizes = {name: counted[number] for number, name in enumerate(names)}
-    positions = recipe.mixture.counts(sizes)
-    return {name: {"num_samples": size, "num_positions": positions[name]} for name, size in sizes.items()}
 
 
 def _bare(recipe: Recipe) -> Recipe:

@@ -15,6 +15,7 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
+from mmlake.publish.mixtures import mix_shards, mixture_counts
 from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
@@ -54,6 +55,7 @@ def manifest(lake: Lake, version: str, advance: Advance) -> Result:
         # a catalog that came later.
         write_result(lake, version, "manifest", {"version": version, "made_from": inputs, "landing": landing})
         selection = selected(lake, recipe, version)
+        mixture_counts(selection.samples, recipe)  # a group that is not there is said before anything is published
         before = earlier_versions(lake, version)[-1:]
         built = lake.versions.build(
             selection.samples,
@@ -129,6 +131,7 @@ def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
             cuts=lake.cuts,
             advance=advance,
         )
+    mix_shards(lake, version, index.directory)
     document = {
         "version": version,
         "directory": str(index.directory.relative_to(lake.root)),

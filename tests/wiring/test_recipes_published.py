@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 from mmlake import publish
 from mmlake.errors import SettingsError
+from mmlake.loader import ShardStream
 from mmlake.publish.dry_run import dry_run
 from mmlake.publish.version import publish_version
 from mmlake.recipes import Recipe
@@ -144,3 +146,24 @@ def test_a_recipe_survives_the_manifest(labelled) -> None:
     name = publish_by(labelled, path)
     asked = publish.request_of(labelled.lake(), name).recipe
     assert isinstance(asked, Recipe) and asked.digest == publish.wanted(labelled.lake(), path).recipe.digest
+
+
+def test_a_mixture_reaches_the_loader(labelled) -> None:
+    path = write(
+        labelled,
+        'name = "mine"\ndrop_tiers = []\nseed = 3\n[mixture]\nby = "metadata.label"\nepochs = { wiki = 3, news = 1 }',
+    )
+    name = publish_by(labelled, path)
+    lake = labelled.lake()
+    stream = ShardStream(lake.shards_dir / lake.versions.resolve(name), decode="auto")
+    found = Counter(sample["json"]["fields"]["label"] for sample in stream)
+    assert (found, stream.seed) == ({"news": 3, "blog": 2, "wiki": 3}, 3)
+    publish_version(lake, name)
+    assert Counter(sample["json"]["fields"]["label"] for sample in stream) == found
+
+
+def test_a_mixture_of_groups_that_are_not_there_is_refused_before_anything_is_published(labelled) -> None:
+    path = write(labelled, 'name = "mine"\n[mixture]\nby = "metadata.label"\nweights = { wikki = 3, news = 1 }')
+    with pytest.raises(SettingsError, match="weights name the group 'wikki'"):
+        publish_by(labelled, path)
+    assert labelled.lake().versions.branches() == {}
