@@ -187,23 +187,27 @@ def demo(
     scale: Annotated[float, typer.Option(help="Size of the sample corpus; 1 is about 700 items.")] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate the sample corpus with its planted truth, run the whole lake on it, and hold the result against the
-    truth.
+    """Generate the sample corpus with its planted truth, run the whole lake on it, publish a third version by a recipe
+    file on a branch of its own, and hold the result against the truth.
 
     Example: `mmlake demo --dir demo`
     """
+    from mmlake.publish import Request
+    from mmlake.recipes import read
+    from mmlake.sample import write_recipe
     from mmlake.truth import prepare_sample
     from mmlake_assets.show import generating, run_and_show
 
     started = time.perf_counter()
     with generating(as_json) as advance:
         truth = prepare_sample(directory / "sample", scale=scale, advance=advance)
+    recipe = write_recipe(directory / "lake" / "recipes")
     data = run_and_show(
         directory / "lake",
         landing=str(directory / "sample" / "landing"),
         settings=None,
         device="auto",
-        recipes=DEFAULT_RECIPES,
+        recipes=(*DEFAULT_RECIPES, Request(recipe=read(recipe), branch="try-captions")),
         quiet=as_json,
         truth=truth,
     )
