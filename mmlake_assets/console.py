@@ -1,4 +1,5 @@
-"""The `mmlake` command: the library's commands, and the three that go through Dagster (`run`, `demo`, `ui`)."""
+"""The `mmlake` command: the library's commands, and those that go through Dagster (`run`, `publish`, `retry`,
+`demo`, `ui`)."""
 
 import os
 import signal
@@ -28,7 +29,10 @@ from mmlake.locks import lasting_lock
 
 RecipeOption = Annotated[
     list[str] | None,
-    typer.Option("--recipe", help="Which versions to publish; may be given twice. Default: everything and curated."),
+    typer.Option(
+        "--recipe",
+        help="Recipes to publish, by name or file; may be given twice. Default: everything and curated.",
+    ),
 ]
 LandingZonesOption = Annotated[
     list[str] | None,
@@ -102,6 +106,52 @@ def _given(landing: list[str] | None) -> str | dict[str, str] | None:
 
 
 @app.command(rich_help_panel="Run")
+def publish(
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="Name of a recipe of the package or the lake, or a file of TOML.")
+    ],
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="Branch to move; versions are called after it. Default: the recipe.")
+    ] = None,
+    message: Annotated[str, typer.Option("--message", help="A sentence to keep with the version.")] = "",
+    is_dry: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say how many samples each clause takes away, alone and in order; no more."),
+    ] = False,
+    lake: LakeOption = DEFAULT_LAKE,
+    settings: SettingsOption = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Publish a version of what the lake holds, by a recipe, on a branch of any name. Nothing is ingested; where the
+    newest version of the branch is that already, nothing is made.
+
+    Example: `mmlake publish --recipe captioned.toml --branch try-captions --dry-run`
+    """
+    from mmlake.cli.app import open_lake
+    from mmlake.cli.recipes import draw_dry_run
+    from mmlake.publish import wanted
+    from mmlake.publish.dry_run import dry_run
+    from mmlake_assets.show import publish_and_show
+
+    opened = open_lake(lake, settings)
+    request = wanted(opened, recipe, branch=branch, message=message)
+    if is_dry:
+        found = dry_run(opened, request.recipe)
+        emit(found.to_dict(), as_json=as_json, draw=lambda out: draw_dry_run(out, found, lake))
+        return
+    data = publish_and_show(lake, request, settings=settings, device=device, quiet=as_json)
+    emit(
+        data,
+        as_json=as_json,
+        draw=lambda out: out.print(
+            f"{data['version']}: {data['num_samples']} samples, branch {data['branch']}, "
+            f"{'new' if data['is_new'] else 'nothing to do'}"
+        ),
+    )
+
+
+@app.command(rich_help_panel="Run")
 def retry(
     code: CodeOption = None,
     shard: ShardOption = None,
@@ -146,23 +196,27 @@ def demo(
     scale: Annotated[float, typer.Option(help="Size of the sample corpus; 1 is about 700 items.")] = 1.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate the sample corpus with its planted truth, run the whole lake on it, and hold the result against the
-    truth.
+    """Generate the sample corpus with its planted truth, run the whole lake on it, publish a third version by a recipe
+    file on a branch of its own, and hold the result against the truth.
 
     Example: `mmlake demo --dir demo`
     """
+    from mmlake.publish import Request
+    from mmlake.recipes import read
+    from mmlake.sample import write_recipe
     from mmlake.truth import prepare_sample
     from mmlake_assets.show import generating, run_and_show
 
     started = time.perf_counter()
     with generating(as_json) as advance:
         truth = prepare_sample(directory / "sample", scale=scale, advance=advance)
+    recipe = write_recipe(directory / "lake" / "recipes")
     data = run_and_show(
         directory / "lake",
         landing=str((directory / "sample" / "landing").absolute()),
         settings=None,
         device="auto",
-        recipes=DEFAULT_RECIPES,
+        recipes=(*DEFAULT_RECIPES, Request(recipe=read(recipe), branch="try-captions")),
         quiet=as_json,
         truth=truth,
     )

@@ -17,11 +17,14 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh, stale_corpus, stale_shards
 from mmlake.publish import (
+    Request,
+    ask_for,
     catalog_is_current,
     dead_letters_are_current,
     needs_version,
     samples_are_current,
     version_is_complete,
+    wanted,
 )
 from mmlake.registry import Listing
 from mmlake.remote import open_files
@@ -44,7 +47,7 @@ class Ran:
 
     listing: Listing
     runs: list[str] = field(default_factory=list)  # ids of the Dagster runs
-    versions: dict[str, str] = field(default_factory=dict)  # recipe -> name of the version that now holds it
+    versions: dict[str, str] = field(default_factory=dict)  # branch -> name of the version that it now is at
     made: list[str] = field(default_factory=list)  # versions that are new
 
 
@@ -53,7 +56,7 @@ def run_lake(
     compute: CudaExecutorResource,
     instance: dg.DagsterInstance,
     *,
-    recipes: Sequence[str],
+    recipes: Sequence[str | Request],
     phase: Phase,
     before_versions: Callable[[Lake], None] | None = None,
 ) -> Ran:
@@ -65,6 +68,7 @@ def run_lake(
     open_files.ensure(os.cpu_count() or 1)
     opened = lake.open(compute.executor)
     with opened.locked("run"):
+        asked = [wanted(opened, one) if isinstance(one, str) else one for one in recipes]
         ran = Ran(listing=refresh(opened))
         if not opened.registry.known() and not opened.tables.root.exists():
             _refuse_failures(ran.listing)
@@ -98,15 +102,44 @@ def run_lake(
             runner.run(jobs.CATALOG_JOB.name, {})
         if before_versions is not None:
             before_versions(opened)
-        for recipe in recipes:
-            name, is_new = needs_version(opened, recipe)
-            ran.versions[recipe] = name
-            if is_new or not version_is_complete(opened, name):
-                phase(f"version {name}", 1)
-                instance.add_dynamic_partitions(VERSION_SET, [name])
-                runner.run(jobs.VERSION_JOB.name, {"mmlake/recipe": recipe}, partition=name)
-                ran.made.append(name)
+        for request in asked:
+            _publish(opened, request, runner, phase)
     return ran
+
+
+def publish_one(
+    lake: LakeResource,
+    compute: CudaExecutorResource,
+    instance: dg.DagsterInstance,
+    *,
+    request: Request,
+    phase: Phase,
+) -> Ran:
+    """Bring the version of one recipe and branch up to date, of what the lake holds: nothing is ingested. Raises
+    SettingsError where the lake's catalog is not up to date with its tables."""
+    opened = lake.open(compute.executor)
+    with opened.locked("run"):
+        if not all(is_current(opened) for is_current in _OF_ALL):
+            raise SettingsError(
+                f"the catalog of lake {opened.root} is not up to date with its tables; run `mmlake run` first, then "
+                "publish again"
+            )
+        ran = Ran(listing=Listing(new=(), changed=(), gone=(), unchanged=len(opened.registry.known())))
+        _publish(opened, request, _Runner(definitions.build(lake, compute), instance, ran), phase)
+    return ran
+
+
+def _publish(lake: Lake, request: Request, runner: "_Runner", phase: Phase) -> None:
+    """Make the version of the request, where the newest of its branch is another or unfinished."""
+    name, is_new = needs_version(lake, request.branch, request.recipe)
+    runner.ran.versions[request.branch] = name
+    if is_new or not version_is_complete(lake, name):
+        ask_for(lake, name, request)
+        phase(f"version {name}", 1)
+        runner.instance.add_dynamic_partitions(VERSION_SET, [name])
+        tags = {"mmlake/recipe": request.recipe.name, "mmlake/branch": request.branch}
+        runner.run(jobs.VERSION_JOB.name, tags, partition=name)
+        runner.ran.made.append(name)
 
 
 def _refuse_failures(listing: Listing) -> None:
@@ -130,7 +163,7 @@ class _Runner:
     """Launches jobs in this process and keeps their run ids."""
 
     def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance, ran: Ran) -> None:
-        self._defs, self._instance, self._ran = defs, instance, ran
+        self._defs, self.instance, self.ran = defs, instance, ran
         # its console log repeats what the UI keeps; failures are raised below
         logging.getLogger("dagster").setLevel(logging.CRITICAL)
 
@@ -138,9 +171,9 @@ class _Runner:
         """Run the job. Raises MmlakeError naming the failed asset and the run to inspect, and KeyboardInterrupt
         where a person stopped it, which Dagster takes for a failure."""
         result = self._defs.resolve_job_def(job).execute_in_process(
-            instance=self._instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False
+            instance=self.instance, tags=tags, partition_key=partition, run_config=_QUIET, raise_on_error=False
         )
-        self._ran.runs.append(result.run_id)
+        self.ran.runs.append(result.run_id)
         if result.success:
             return
         failures = [event for event in result.all_events if event.is_step_failure]

@@ -17,6 +17,7 @@ from mmlake.cli.app import bars_of, messages, of_the_disk
 from mmlake.drawing import number_of
 from mmlake.lake import Lake
 from mmlake.progress import Advance
+from mmlake.publish import Request
 from mmlake.sample import Truth
 from mmlake.summary import Summary, summarize
 from mmlake.truth import Truthful, compare_with_truth, pin_sample_probes
@@ -34,7 +35,7 @@ class Shown:
     summary: Summary
     runs: list[str]
     made: list[str]
-    versions: dict[str, str]  # recipe -> name of the version that now holds it
+    versions: dict[str, str]  # branch -> name of the version that now holds it
     report: Path
     seconds: float
     truth: Truthful | None = None
@@ -103,7 +104,7 @@ def run_and_show(
     landing: str | dict[str, str] | None,
     settings: Path | None,
     device: str,
-    recipes: Sequence[str],
+    recipes: Sequence[str | Request],
     quiet: bool,
     truth: Truth | None = None,
     limit: int | None = None,
@@ -146,6 +147,31 @@ def run_and_show(
         seconds=seconds,
         changes=changes,
     )
+
+
+def publish_and_show(
+    lake_dir: Path, request: Request, *, settings: Path | None, device: str, quiet: bool
+) -> dict[str, object]:
+    """Publish what is asked for, through Dagster, with a progress display; what came of it, for people and programs."""
+    from mmlake_assets.instance import dagster_home, open_instance
+    from mmlake_assets.run import publish_one
+
+    resource = LakeResource.at(str(lake_dir), None, settings_file=str(settings) if settings else None)
+    with _explained(dagster_home(lake_dir)), open_instance(lake_dir) as instance, watching(quiet) as phase:
+        ran = publish_one(resource, CudaExecutorResource(device=device), instance, request=request, phase=phase)
+    name = ran.versions[request.branch]
+    made = resource.open().versions.read(name)
+    return {
+        "version": name,
+        "id": made.id,
+        "branch": request.branch,
+        "recipe": request.recipe.name,
+        "recipe_digest": request.recipe.digest,
+        "is_new": bool(ran.made),
+        "num_samples": made.num_samples,
+        "num_excluded": made.num_excluded,
+        "dagster_runs": ran.runs,
+    }
 
 
 @contextmanager

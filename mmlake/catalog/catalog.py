@@ -159,6 +159,12 @@ class Catalog:
         """The columns that are stored, without vectors and row hash."""
         return CATALOG_SCHEMA.names if (table := self._open()) is None else list(searching.readable(table))
 
+    def source_fields(self) -> list[str]:
+        """The source's own fields, behind the column `metadata`, sorted."""
+        table = self._open()
+        held = table is not None and METADATA in table.schema.names
+        return [field.name for field in table.schema.field(METADATA).type] if held else []
+
     def compact(self) -> None:
         """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old
         versions."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 import typer.main
 
@@ -77,13 +79,21 @@ def cli_page(app: typer.Typer) -> str:
         if command.hidden:
             continue
         parts += [f"## mmlake {name}", "", (command.help or "").strip(), ""]
-        for option in command.params:
-            spelled = (
-                ", ".join(f"`{text}`" for text in option.opts)
-                if option.param_type_name == "option"
-                else f"`{option.name.upper()}`"
-            )
-            if (help_text := getattr(option, "help", None)) is not None:
-                parts.append(f"- {spelled}: {help_text}")
-        parts.append("")
+        parts += _options(command)
+        for inner, part in sorted(getattr(command, "commands", {}).items()):
+            parts += [f"### mmlake {name} {inner}", "", (part.help or "").strip(), "", *_options(part)]
     return "\n".join(parts)
+
+
+def _options(command: Any) -> list[str]:
+    """A line for each option and argument, and an empty one."""
+    lines = []
+    for option in command.params:
+        spelled = (
+            ", ".join(f"`{text}`" for text in option.opts)
+            if option.param_type_name == "option"
+            else f"`{option.name.upper()}`"
+        )
+        if (help_text := getattr(option, "help", None)) is not None:
+            lines.append(f"- {spelled}: {help_text}")
+    return [*lines, ""]

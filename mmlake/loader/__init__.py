@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mmlake.loader.decode import DECODERS
+from mmlake.loader.mixed_order import MixedOrder, write_mixture
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.stream import ShardStream
 from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
@@ -17,7 +18,17 @@ from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
 if TYPE_CHECKING:
     from mmlake.loader.torch_dataset import ShardDataset
 
-__all__ = ["DECODERS", "Permutation", "ShardDataset", "ShardStream", "TrackLine", "read_tracks", "write_tracks"]
+__all__ = [
+    "DECODERS",
+    "MixedOrder",
+    "Permutation",
+    "ShardDataset",
+    "ShardStream",
+    "TrackLine",
+    "read_tracks",
+    "write_mixture",
+    "write_tracks",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 class Permutation:
     """A bijection of 0..size-1, fixed by seed and epoch."""
 
-    def __init__(self, size: int, *, seed: int, epoch: int) -> None:
+    def __init__(self, size: int, *, seed: int | str, epoch: int) -> None:
         self.size = size
         self._half = np.uint64(max(1, (max(size - 1, 0).bit_length() + 1) // 2))
         self._mask = np.uint64((1 << int(self._half)) - 1)

@@ -1,10 +1,11 @@
 """The stream of samples, without torch: which sample stands at which position, who takes it, and how to go on after a
 stop.
 
-One global order per epoch, position 0..N-1. Rank r of W takes the positions start + j*W + r. Worker w of K takes its
-rank's j in blocks of `batch_size`, block b going to worker b mod K, which is the order in which a DataLoader asks its
-workers for batches. Therefore, when every rank has taken n samples, exactly the positions start..start + n*W - 1 are
-used up, and any other world size can go on from there.
+One global order per epoch, position 0..N-1, where N is the number of samples, or of what a mixture gives out. Rank r of
+W takes the positions start + j*W + r. Worker w of K takes its rank's j in blocks of `batch_size`, block b going to
+worker b mod K, which is the order in which a DataLoader asks its workers for batches. Therefore, when every rank has
+taken n samples, exactly the positions start..start + n*W - 1 are used up, and any other world size can go on from
+there.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from mmlake.errors import SettingsError, ShardCorrupt, UnreadableItem
 from mmlake.loader.decode import decoded, decoders
 from mmlake.loader.entries import entries
+from mmlake.loader.mixed_order import read_mixture
 from mmlake.loader.parquet_shard import ParquetShard, RowGroups
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.shard import OpenShard, checked_mode, open_shard
@@ -38,7 +40,7 @@ class ShardStream:
         self,
         index: str | Path,
         *,
-        seed: int = 0,
+        seed: int | None = None,
         epoch: int = 0,
         shuffle: bool = True,
         rank: int = 0,
@@ -50,14 +52,16 @@ class ShardStream:
         on_corrupt: str = "error",
         batch_size: int = 1,
         tail: str = "keep",
+        mixture: bool = True,
     ) -> None:
-        """index: a folder of shards, or its index.json. decode: see `decode.decoders`. weights: put `__weight__` into
-        each sample.
+        """index: a folder of shards, or its index.json. seed: that of the version's recipe where None. decode: see
+        `decode.decoders`. weights: put `__weight__` into each sample.
 
         verify: "fast", "members" or "full" (see `shard.OpenShard`), done before a shard's first sample is given out.
         on_corrupt: "error", or "skip", which leaves out damaged shards and samples and lists them in `skipped`.
         batch_size: the DataLoader's, needed for exact resumption with workers. tail: "keep" gives every sample out, so
-        ranks may differ by one; "drop" leaves out the last N mod W.
+        ranks may differ by one; "drop" leaves out the last N mod W. mixture: give samples out as often as the weights,
+        temperature and epochs of the version's recipe say, where it has some; else, and without shuffling, each once.
         """
         for name, value, known in (
             ("on_corrupt", on_corrupt, ("error", "skip")),
@@ -74,10 +78,14 @@ class ShardStream:
         if modality is not None and modality not in {shard.modality for shard in shards}:
             held = ", ".join(sorted({shard.modality for shard in shards})) or "nothing"
             raise SettingsError(f"modality is {modality!r}, which {self._directory} does not hold; it holds {held}")
+        sizes = [(shard.modality, shard.num_samples) for shard in shards]
+        self._mixed = read_mixture(self._directory, sizes, modality) if mixture and shuffle else None
         self._shards = [shard for shard in shards if modality in (None, shard.modality)]
         self._ends = np.cumsum([shard.num_samples for shard in self._shards], dtype=np.int64).tolist()
         self.num_samples: int = self._ends[-1] if self._ends else 0
-        self.seed, self.epoch, self.shuffle, self.rank, self.world_size = seed, epoch, shuffle, rank, world_size
+        self.num_positions: int = self._mixed.num_positions if self._mixed is not None else self.num_samples
+        self.seed: int = seed if seed is not None else self._mixed.seed if self._mixed is not None else 0
+        self.epoch, self.shuffle, self.rank, self.world_size = epoch, shuffle, rank, world_size
         self.modality, self.batch_size, self.tail, self.on_corrupt = modality, batch_size, tail, on_corrupt
         self._decoders, self._weights, self._verify = decoders(decode), weights, checked_mode(verify)
         self.skipped: dict[str, str] = {}  # shard, or shard/key -> what is wrong with it
@@ -89,7 +97,7 @@ class ShardStream:
 
     def __len__(self) -> int:
         """Samples that this rank still gives out in this epoch."""
-        left = self.num_samples - self._start
+        left = self.num_positions - self._start
         return left // self.world_size if self.tail == "drop" else max(0, -(-(left - self.rank) // self.world_size))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -124,6 +132,14 @@ class ShardStream:
             [np.zeros(0, np.float32), *(self._shard(place).weights for place in range(len(self._shards)))]
         )
 
+    def keys(self) -> list[str]:
+        """The name of every sample in index order; opens every shard."""
+        return [key for place in range(len(self._shards)) for key in self._shard(place).keys]
+
+    def modalities(self) -> list[str]:
+        """The modality of every sample in index order."""
+        return [shard.modality for shard in self._shards for _ in range(shard.num_samples)]
+
     def set_epoch(self, epoch: int) -> None:
         """Begin that epoch at its first position."""
         self.epoch, self._start, self._taken = epoch, 0, 0
@@ -136,7 +152,7 @@ class ShardStream:
         process is used.
         """
         taken = self._taken if num_samples is None else num_samples
-        position = min(self._start + taken * self.world_size, self.num_samples)
+        position = min(self._start + taken * self.world_size, self.num_positions)
         return {"schema": _STATE, "seed": self.seed, "epoch": self.epoch, "position": position} | self._identity()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -152,8 +168,8 @@ class ShardStream:
                 "the loader state belongs to other data: "
                 + "; ".join(f"{name} was {then!r}, is {now!r}" for name, (then, now) in differing.items())
             )
-        if not 0 <= int(state["position"]) <= self.num_samples:
-            raise SettingsError(f"the loader state is at position {state['position']} of {self.num_samples} samples")
+        if not 0 <= int(state["position"]) <= self.num_positions:
+            raise SettingsError(f"the loader state is at position {state['position']} of {self.num_positions} samples")
         self.seed, self.epoch, self._start, self._taken = (
             int(state["seed"]),
             int(state["epoch"]),
@@ -175,11 +191,11 @@ class ShardStream:
             "num_samples": self.num_samples,
             "modality": self.modality,
             "shuffle": self.shuffle,
+            "mixture": self._mixed.digest if self._mixed is not None else None,
         }
 
     def _numbers(self, worker: int, num_workers: int) -> Iterator[int]:
         """The sample numbers of one worker, in order."""
-        permutation = Permutation(self.num_samples, seed=self.seed, epoch=self.epoch)
         count, block = len(self), self.batch_size
         for first in range(0, count, _CHUNK):  # no worker has more ordinals than its rank
             local = np.arange(first, min(first + _CHUNK, count), dtype=np.int64)
@@ -188,7 +204,15 @@ class ShardStream:
             if not len(ordinals):
                 return
             positions = self._start + ordinals * self.world_size + self.rank
-            yield from (permutation.at(positions) if self.shuffle else positions).tolist()
+            yield from self._at(positions).tolist()
+
+    def _at(self, positions: np.ndarray) -> np.ndarray:
+        """The sample numbers at these positions of the epoch."""
+        if self._mixed is not None:
+            return self._mixed.at(positions, seed=self.seed, epoch=self.epoch)
+        if not self.shuffle:
+            return positions
+        return Permutation(self.num_samples, seed=self.seed, epoch=self.epoch).at(positions)
 
     def _sample_or_skip(self, number: int) -> dict[str, Any] | None:
         place = bisect_right(self._ends, number)

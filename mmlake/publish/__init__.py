@@ -1,7 +1,7 @@
 """From stage tables to a published version: the catalog, the manifest, and what is made from it.
 
-A version's name is `<recipe>-v<number>`; the recipe is also its branch. Assets and the plain pipeline walk
-VERSION_STEPS alike.
+A version's name is `<branch>-v<number>`; the branch has the name of its recipe unless another is given. Assets and the
+plain pipeline walk VERSION_STEPS alike.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from mmlake.publish.dead_letters import (
 )
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
 from mmlake.publish.rechecks import recheck_catalog, recheck_manifest, recheck_shards
+from mmlake.publish.requests import Request, ask_for, request_of, wanted
 from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
 from mmlake.publish.selected import selected_from
 from mmlake.publish.version import VERSION_STEPS, VersionStep, needs_version, run_version_step, version_is_complete
-from mmlake.publish.version_names import next_version, recipe_of, version_names
+from mmlake.publish.version_names import branch_of, next_version, version_names
 
 __all__ = [
     "VERSION_STEPS",
+    "Request",
     "VersionStep",
+    "ask_for",
+    "branch_of",
     "catalog_is_current",
     "dead_letters_are_current",
     "needs_version",
@@ -38,7 +42,7 @@ __all__ = [
     "recheck_manifest",
     "recheck_samples",
     "recheck_shards",
-    "recipe_of",
+    "request_of",
     "run_version_step",
     "samples_are_current",
     "scan_samples",
@@ -49,4 +53,5 @@ __all__ = [
     "update_samples",
     "version_is_complete",
     "version_names",
+    "wanted",
 ]

@@ -9,8 +9,8 @@ from mmlake.errors import ContractBroken, LakeLocked, MmlakeError
 from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish.rechecks import recheck_manifest
+from mmlake.publish.requests import request_of
 from mmlake.publish.results import read_result, write_result
-from mmlake.publish.version_names import recipe_of
 from mmlake.publish.version_outputs import Result
 from mmlake.shards import ShardIndex
 from mmlake.versions import check_policy
@@ -34,7 +34,8 @@ def publication(lake: Lake, version: str, advance: Advance) -> Result:
             f"{version} stays a draft and branch '{branch}' where it is: the check {reasons}; correct that and publish "
             "again"
         )
-    if branch is not None and not was_at(lake, branch, made.id):
+    # a version of an older release does not say what it followed, and is published
+    if branch is not None and "base" in begun and not was_at(lake, branch, made.id):
         lake.versions.publish(made.id, branch, expect=begun["base"])
     advance(len(checks))
     return Result(data_version=digest, num_rows=len(checks), document=document, counts={"checks": len(checks)})
@@ -68,7 +69,7 @@ def _outcome(check: Callable[[Lake, str], object], lake: Lake, version: str) -> 
 
 
 def _licences(lake: Lake, version: str) -> None:
-    recipe = recipe_of(version)
+    recipe = request_of(lake, version).recipe
     for samples in lake.versions.iter_samples(version):
         check_policy(samples, recipe)
 
@@ -83,7 +84,7 @@ def _shards(lake: Lake, version: str) -> None:
 
 
 def _decision(lake: Lake, version: str) -> None:
-    if not recipe_of(version).needs_decision:
+    if not request_of(lake, version).recipe.needs_decision:
         return
     decided = read_result(lake, version, "decision")
     if decided["outcome"] == "reject":

@@ -6,8 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import preprocess, schemas, sources
+from mmlake.catalog.join import CATALOG_SCHEMA, METADATA
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
+from mmlake.parts import measure_columns
 from mmlake.publish.catalog import SLOT as CATALOG
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.samples import scan_samples
@@ -23,9 +25,10 @@ def selected_from(lake: Lake) -> dict[str, str]:
     return {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
 
 
-def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
-    """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none."""
-    rows = lake.catalog.read(list(CATALOG_COLUMNS))
+def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None = None) -> Selection:
+    """What the recipe admits of the lake's samples. Raises ContractBroken where an item of the catalog is in none.
+    rows: what `catalog_rows` gives for it, where that is known."""
+    rows = catalog_rows(lake, recipe) if rows is None else rows
     samples = pa.concat_tables([_bound(lake, shard, part) for shard, part in scan_samples(lake)] or [_no_samples()])
     priorities = sources.priorities(lake.landing)
     selection = select(rows, samples, recipe, priority=lambda source: priorities.get(source, DEFAULT_PRIORITY))
@@ -35,6 +38,29 @@ def selected(lake: Lake, recipe: Recipe, version: str) -> Selection:
             f"catalog -> {version}: {len(lost)} units are in no sample, such as {lost[0]}; materialize `samples` again"
         )
     return selection
+
+
+def catalog_rows(lake: Lake, recipe: Recipe) -> pa.Table:
+    """What a selection by the recipe reads of the catalog; a measure that no item has is null. Raises SettingsError,
+    with near names, where the recipe names a column that there is not."""
+    known, held = known_columns(lake), set(lake.catalog.columns())
+    recipe.check(known, lake.catalog.source_fields())
+    by_lower = {name.lower(): name for name in (*known, METADATA)}
+    named = [by_lower[name] for name in recipe.columns if name in by_lower]
+    more = list(dict.fromkeys(name for name in named if name not in CATALOG_COLUMNS))
+    rows = lake.catalog.read([*CATALOG_COLUMNS, *(name for name in more if name in held)])
+    for name in more:
+        if name not in held:
+            rows = rows.append_column(name, pa.nulls(rows.num_rows, pa.float64()))
+    return rows
+
+
+def known_columns(lake: Lake) -> list[str]:
+    """The columns that a condition may name: those of every catalog, those that this one has, and the measures of all
+    modalities, whether the lake has an item of them or not."""
+    measures = (name for row in lake.parts.modalities.values() for name in measure_columns(row))
+    held = (name for name in lake.catalog.columns() if name != METADATA)
+    return list(dict.fromkeys([*CATALOG_SCHEMA.names, *held, *measures]))
 
 
 def _bound(lake: Lake, shard: str, samples: pa.Table) -> pa.Table:

@@ -13,10 +13,12 @@ from mmlake.progress import Advance, silent
 from mmlake.publish import version_outputs
 from mmlake.publish.catalog import catalog_is_current
 from mmlake.publish.publication import is_overtaken, publication
+from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from
 from mmlake.publish.samples import samples_are_current
 from mmlake.publish.selected import selected_from
 from mmlake.publish.version_names import next_version, slot_of, version_names
+from mmlake.recipes import Recipe, find_recipe
 from mmlake.tables import Stamp, Stopwatch
 
 _LOG = logging.getLogger("mmlake.steps")
@@ -168,15 +170,16 @@ def version_is_complete(lake: Lake, version: str) -> bool:
     return True
 
 
-def needs_version(lake: Lake, recipe: str) -> tuple[str, bool]:
-    """(name, whether it is new): the version of the recipe that holds samples and catalog as they are now. A draft
-    that cannot be published, because its branch was moved meanwhile, is followed by another."""
-    names = version_names(lake, recipe)
+def needs_version(lake: Lake, branch: str, recipe: Recipe | None = None) -> tuple[str, bool]:
+    """(name, whether it is new): the version of the branch that holds samples and catalog as they are now, by this
+    recipe. recipe: the one of the branch's name where None. A draft that cannot be published, because its branch was
+    moved meanwhile, is followed by another."""
+    names = version_names(lake, branch)
     if names and catalog_is_current(lake) and samples_are_current(lake) and not is_overtaken(lake, names[-1]):
-        held = made_from(lake, names[-1])
-        if held is None or held == selected_from(lake):
+        held, asked = made_from(lake, names[-1]), recipe or find_recipe(lake.root, branch)
+        if held in (None, selected_from(lake)) and request_of(lake, names[-1]).recipe.digest == asked.digest:
             return names[-1], False
-    return next_version(lake, recipe), True
+    return next_version(lake, branch), True
 
 
 def publish_version(lake: Lake, version: str, *, advance: Advance = silent) -> dict[str, Any]:

@@ -15,14 +15,16 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
+from mmlake.publish.mixtures import mix_shards, mixture_counts
+from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.selected import held_digests, selected, selected_from
-from mmlake.publish.version_names import earlier_versions, recipe_of, version_names
+from mmlake.publish.version_names import branch_of, earlier_versions, version_names
 from mmlake.publish.version_shards import write_version_shards
 from mmlake.records import digest_of
 from mmlake.store import write_atomically
-from mmlake.versions import PinnedRecipe, utc_now
+from mmlake.versions import utc_now
 
 READS_PER_MONTH = 4.0  # of each artifact: a weekly rebuild of what lies after it; the plan is made for this habit
 _SETTINGS = ("sources", "preprocess", "embed")  # what the content of every version depends on
@@ -43,17 +45,16 @@ class Result:
 def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") -> Result:
     """The version built from samples and catalog, as a draft tagged with its name, upon what its branch is at. A taken
     name keeps what it names."""
-    recipe = recipe_of(version)
-    branch = recipe.name
+    asked = request_of(lake, version)
+    recipe = asked.recipe
     if version in lake.versions.tags():
         begun = _begun(lake, version)
         inputs = made_from(lake, version) or selected_from(lake)
     else:
-        inputs, begun = (
-            selected_from(lake),
-            _begin(lake, version, branch=branch, recipe_digest=PinnedRecipe.of(recipe).digest),
-        )
+        inputs = selected_from(lake)
+        begun = _begin(lake, version, branch=asked.branch, recipe_digest=recipe.digest)
         selection = selected(lake, recipe, version)
+        mixture_counts(selection.samples, recipe)  # a group that is not there is said before anything is published
         built = lake.versions.build(
             selection.samples,
             excluded=selection.excluded,
@@ -64,6 +65,7 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
             parents=(begun["base"],) if begun["base"] else (),
             name=version,
             run=run_id,
+            message=asked.message,
             created_at=begun["created_at"],
             draft=True,
         )
@@ -76,6 +78,8 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
         "made_from": inputs,
         **begun,
         "recipe": recipe.name,
+        "recipe_digest": recipe.digest,
+        "branch": asked.branch,
         "parents": list(made.parents),
         **{
             name: dict(getattr(made, name)) for name in ("totals", "samples", "licences", "excluded", "masked", "pairs")
@@ -142,6 +146,7 @@ def training_shards(lake: Lake, version: str, advance: Advance) -> Result:
     """The version's samples as shards; those that are there already and sound are kept."""
     made = lake.versions.read(version)
     index = write_version_shards(lake, version, advance=advance)
+    mix_shards(lake, version, index.directory)
     document = {
         "version": version,
         "directory": str(index.directory.relative_to(lake.root)),
@@ -279,11 +284,10 @@ def baseline_of(lake: Lake, version: str) -> str | None:
     scored one before it, else the newest of everything, else none."""
     base = _begun(lake, version).get("base")
     parents = [name for name, id_ in lake.versions.tags().items() if id_ == base and name != version]
-    recipe = recipe_of(version).name
     candidates = (
         [name for name in version_names(lake) if name in parents]
         or earlier_versions(lake, version)
-        or (version_names(lake, "everything") if recipe != "everything" else [])
+        or (version_names(lake, "everything") if branch_of(version) != "everything" else [])
     )
     # a version whose publishing was interrupted for good has no scores and must not keep later ones from a decision
     scored = [name for name in candidates if result_path(lake, name, "probe_scores").exists()]

@@ -8,6 +8,7 @@ needs no network.
 from __future__ import annotations
 
 from mmlake.sample.generate import generate
+from mmlake.sample.recipe_file import write_recipe
 from mmlake.sample.settings import SampleSettings
 from mmlake.sample.truth import Duplicate, Excerpt, LongItem, Probe, Sentence, Truth, TruthItem, TruthSample
 
@@ -22,4 +23,5 @@ __all__ = [
     "TruthItem",
     "TruthSample",
     "generate",
+    "write_recipe",
 ]

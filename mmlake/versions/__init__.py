@@ -6,10 +6,10 @@ media.
 
 from __future__ import annotations
 
+from mmlake.recipes import RECIPES, Recipe
 from mmlake.versions.diff import Diff
 from mmlake.versions.manifest import Manifest, PinnedRecipe, Tree
 from mmlake.versions.policy import check_policy
-from mmlake.versions.recipe import RECIPES, Recipe
 from mmlake.versions.refs import utc_now
 from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, VERSION_SAMPLES
 from mmlake.versions.selection import Selection, select

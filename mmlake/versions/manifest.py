@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from mmlake.errors import SettingsError
+from mmlake.recipes import Recipe
 from mmlake.records import canonical_json, digest_of
-from mmlake.versions.recipe import Recipe
 from mmlake.versions.segments import Segment
 
 SCHEMA, TREE_SCHEMA = "mmlake.version/3", "mmlake.tree/1"
@@ -30,7 +30,7 @@ class PinnedRecipe:
     @classmethod
     def of(cls, recipe: Recipe) -> PinnedRecipe:
         """The recipe, in words that stay."""
-        return cls.of_body(asdict(recipe))
+        return cls.of_body(recipe.to_dict())
 
     @classmethod
     def of_body(cls, body: Mapping[str, Any]) -> PinnedRecipe:

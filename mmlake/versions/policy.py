@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
-from mmlake.versions.recipe import Recipe
+from mmlake.recipes import Recipe
 from mmlake.versions.sample_schemas import piece
 
 

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.errors import ContractBroken
+from mmlake.recipes import Recipe
 from mmlake.records import INTERLEAVED
-from mmlake.versions.catalog_causes import causes_of, details_of
 from mmlake.versions.grouped_samples import Parts, Samples, first_of, taken
-from mmlake.versions.recipe import Recipe
 from mmlake.versions.sample_schemas import CATALOG_COLUMNS, EXCLUDED, PART, VERSION_SAMPLES, piece
 
 # a finding of sound and film that says nothing of them, but of the transcript next to them
@@ -32,8 +31,8 @@ class Selection:
     """The samples of a version, and the parts left out; together every part of every sample, once."""
 
     samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
-    # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, role:<name>, licence:<id>,
-    # tier:<name>, required:<role>, part:missing or sample:no_lead
+    # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
+    # source:<name>, size, language, where, tier:<name>, required:<role>, quota:<group>, part:missing or sample:no_lead
     excluded: pa.Table
 
 
@@ -41,7 +40,9 @@ def select(
     catalog_rows: pa.Table, samples: pa.Table, recipe: Recipe, *, priority: Callable[[str], int] = lambda source: 0
 ) -> Selection:
     """What the recipe admits of the samples, and what it leaves out with its first cause, in the order missing, status,
-    role, licence, tier. samples: `samples.bind_units` of all source shards, each with its `shard`.
+    licence, role, source, size, language, where, tier, required role, exact duplicate, quota. samples:
+    `samples.bind_units` of all source shards, each with its `shard`. catalog_rows: CATALOG_COLUMNS and those of the
+    recipe.
 
     Samples whose kept leading parts are the same are exact duplicates: one stays, by source priority (smallest first),
     then the number of kept parts, then its name. Raises ContractBroken where a digest is in the catalog twice, or a
@@ -51,7 +52,8 @@ def select(
     parts = distinct.parts()
     catalog = _checked(catalog_rows)
     at_P = _places(catalog, parts)
-    outs = _Outs(distinct, parts, _Causes.of(parts, at_P, catalog, recipe), at_P)
+    leads = recipe.lead_causes(catalog_rows)
+    outs = _Outs(distinct, parts, _Causes.of(parts, at_P, catalog, recipe, leads), at_P)
     if recipe.judges:
         outs.doubt_transcripts(catalog)
     outs.without_lead()
@@ -59,7 +61,12 @@ def select(
         outs.without_role(role)
     if "exact" in recipe.drop_tiers:
         outs.repeated(priority)
-    return Selection(_samples_of(outs, catalog, recipe), _excluded_of(outs))
+    made = _samples_of(outs, catalog, recipe)
+    if recipe.quotas:
+        cut = recipe.cut(made)
+        outs.cut(cut)
+        made = made.filter(pa.array(cut == None))  # noqa: E711 - of each element
+    return Selection(made, _excluded_of(outs))
 
 
 def _checked(rows: pa.Table) -> pa.Table:
@@ -99,24 +106,27 @@ class _Causes:
     columns: list[pa.Array]  # of details: of the catalog, and names of samples
 
     @classmethod
-    def of(cls, parts: Parts, at_P: np.ndarray, catalog: pa.Table, recipe: Recipe) -> _Causes:
-        """The cause of each part that does not stay by itself."""
+    def of(cls, parts: Parts, at_P: np.ndarray, catalog: pa.Table, recipe: Recipe, leads: pa.Array) -> _Causes:
+        """The cause of each part that does not stay by itself. leads: what keeps a row out where it leads."""
         texts: list[str] = []
-        own = causes_of(catalog, recipe)
+        own = recipe.causes(catalog)
         own_C = _coded(own, texts)
         role_P = parts.role_codes(lambda role: None if role in recipe.roles else f"role:{role}", texts)
         tiers = piece(catalog["tier"])
         is_dropped = pc.is_in(tiers, value_set=pa.array(recipe.drop_tiers, pa.string()))
         dropped = pc.if_else(is_dropped, tiers, pa.scalar(None, pa.string()))
-        tier_C = _coded(pc.binary_join_element_wise("tier", dropped, ":"), texts)
+        leads = piece(leads)
+        lead_C = _coded(pc.coalesce(leads, pc.binary_join_element_wise("tier", dropped, ":")), texts)
+        is_tier_C = pc.is_null(leads).to_numpy(zero_copy_only=False)
         texts.append(MISSING)
         there = at_P >= 0
-        own_P, tier_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (own_C, tier_C))
-        tier_P = np.where(parts.leads_P, tier_P, -1)
-        chosen = [~there, own_P >= 0, role_P >= 0, tier_P >= 0]
-        code = np.select(chosen, [np.full(len(at_P), len(texts) - 1), own_P, role_P, tier_P], -1)
-        source = np.select(chosen, [-1, 0, -1, 1], -1)
-        details = [details_of(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"])]
+        own_P, lead_P = (np.where(there, np.append(codes, -1)[at_P], -1) for codes in (own_C, lead_C))
+        lead_P = np.where(parts.leads_P, lead_P, -1)
+        of_lead_P = np.where(np.append(is_tier_C, False)[at_P], 1, -1)
+        chosen = [~there, own_P >= 0, role_P >= 0, lead_P >= 0]
+        code = np.select(chosen, [np.full(len(at_P), len(texts) - 1), own_P, role_P, lead_P], -1)
+        source = np.select(chosen, [np.full(len(at_P), -1), np.zeros(len(at_P)), np.full(len(at_P), -1), of_lead_P], -1)
+        details = [_details(catalog, own), piece(catalog["survivor"]), piece(catalog["reason"])]
         return cls(texts, code.astype(np.int32), np.where(source >= 0, at_P, -1), source.astype(np.int8), details)
 
     @classmethod
@@ -147,6 +157,15 @@ class _Causes:
                 values = column.cast(pa.string()).take(pa.array(self.detail[rows][mine]))
                 details = pc.replace_with_mask(details, pa.array(mine), values)
         return causes, details
+
+
+def _details(rows: pa.Table, causes: pa.Array) -> pa.Array:
+    """What says more of the cause of each row: of a licence the sources that state it, of others the reason."""
+    by_licence = pc.fill_null(pc.starts_with(causes, "licence:"), False)
+    reasons = piece(rows["reason"])
+    if not pc.any(by_licence, min_count=0).as_py():
+        return reasons
+    return pc.if_else(by_licence, pc.fill_null(pc.binary_join(piece(rows["sources"]), ", "), ""), reasons)
 
 
 def _coded(causes: pa.Array | pa.ChunkedArray, texts: list[str]) -> np.ndarray:
@@ -222,6 +241,12 @@ class _Outs:
         columns = self.causes_S.columns
         columns.append(self.samples.names)
         self.causes_S.set(order[~is_best], EXACT, detail=best[~is_best], source=len(columns) - 1)
+
+    def cut(self, causes: np.ndarray) -> None:
+        """Those of the samples that stay, by shard and name, which have a cause are out."""
+        rows = self.samples.by_shard(np.flatnonzero(self.in_S))
+        for cause in sorted({cause for cause in causes.tolist() if cause is not None}):
+            self.causes_S.set(rows[causes == cause], cause)
 
 
 def _keys(values: np.ndarray, counts_S: np.ndarray) -> np.ndarray:

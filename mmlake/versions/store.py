@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
+from mmlake.recipes import Recipe
 from mmlake.records import digest_of, is_digest
 from mmlake.store import sync_directory, write_atomically
 from mmlake.versions.counts import Tally
@@ -26,7 +27,6 @@ from mmlake.versions.diff import Diff, Side, compare
 from mmlake.versions.drafts import Drafts
 from mmlake.versions.manifest import SCHEMA, Manifest, PinnedRecipe, Tree
 from mmlake.versions.policy import check_policy
-from mmlake.versions.recipe import Recipe
 from mmlake.versions.refs import Move, Refs, safe_name, utc_now
 from mmlake.versions.sample_schemas import EXCLUDED, PART, VERSION_SAMPLES, piece
 from mmlake.versions.segments import Segment, Segments, cut

@@ -15,11 +15,11 @@ from mmlake import schemas, sources
 from mmlake.cli import app
 from mmlake.errors import MmlakeError, ModelMissing, RefMissing, RowsUnreadable, SettingsError
 from mmlake.lake import Lake
+from mmlake.recipes import RECIPES
 from mmlake.records import canonical_json
 from mmlake.rows.lake_rows import lake_rows
 from mmlake.tables import Slot, Tables
 from mmlake.versions import VERSION_SAMPLES
-from mmlake.versions.recipe import RECIPES
 from tests import make
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import mmlake.publish.publication as publication
 from mmlake.errors import ContractBroken, LakeLocked
-from mmlake.publish import VERSION_STEPS, read_result, run_version_step
+from mmlake.publish import VERSION_STEPS, Request, ask_for, read_result, run_version_step
 from mmlake.publish.version import publish_version
 from mmlake.versions import RECIPES, VersionStore
 from tests import make
@@ -77,7 +77,7 @@ def test_what_the_probes_reject_stays_a_draft_where_the_recipe_asks_for_a_decisi
     )
     asking = replace(RECIPES["curated"], needs_decision=True)
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "recipe_of", lambda name: asking)
+        patch.setattr(publication, "request_of", lambda lake, name: Request(recipe=asking, branch="curated"))
         with pytest.raises(ContractBroken, match="check decision: the probes reject it against curated-v001: worse"):
             site.publish()
     versions = site.lake().versions
@@ -89,8 +89,17 @@ def test_what_the_probes_reject_stays_a_draft_where_the_recipe_asks_for_a_decisi
 def test_a_denied_licence_is_found_before_the_branch_moves(site, monkeypatch) -> None:
     killed_before_stamp(site, monkeypatch, "publication")
     denying = replace(RECIPES["curated"], allow_licences=("MIT",))
-    monkeypatch.setattr(publication, "recipe_of", lambda name: denying)
+    monkeypatch.setattr(publication, "request_of", lambda lake, name: Request(recipe=denying, branch="curated"))
     lake = site.lake()
     lake.versions._drafts.mark(lake.versions.resolve("curated-v001"))
     with pytest.raises(ContractBroken, match="the check licence policy"):
         run_version_step(VERSION_STEPS["publication"], lake, "curated-v001")
+
+
+def test_any_recipe_goes_to_any_branch(site) -> None:
+    lake = site.catalogued()
+    ask_for(lake, "trial-v001", Request(recipe=RECIPES["everything"], branch="trial", message="a trial"))
+    publish_version(lake, "trial-v001")
+    made = lake.versions.read("trial")
+    assert (made.id, made.message, made.recipe.name) == (lake.versions.resolve("trial-v001"), "a trial", "everything")
+    assert made.num_samples == 3

@@ -71,11 +71,16 @@ def test_other_tags_are_no_versions(site) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["curated", "curated-v1", "curated-v0000001", "Curated-v001", "nosuch-v001", "curated-v001\n"]
+    "name", ["curated", "curated-v1", "curated-v0000001", "Curated-v001", "-v001", "curated-v001\n"]
 )
-def test_a_name_without_a_recipe_and_number_is_refused(name) -> None:
-    with pytest.raises(SettingsError, match="is not <recipe>-v<number>"):
-        publish.recipe_of(name)
+def test_a_name_without_a_branch_and_number_is_refused(name) -> None:
+    with pytest.raises(SettingsError, match="is not <branch>-v<number>"):
+        publish.branch_of(name)
+
+
+def test_a_version_of_no_recipe_that_nobody_asked_for_is_refused(site) -> None:
+    with pytest.raises(SettingsError, match="recipes are everything, curated"):
+        publish.request_of(site.lake(), "nosuch-v001")
 
 
 def test_the_same_catalog_keeps_its_version(site) -> None:

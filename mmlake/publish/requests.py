@@ -1,0 +1,71 @@
+"""What a version is asked to be: a recipe on a branch, written down before the first step of the version, so that a
+killed run goes on with the recipe that it began with, whatever became of its file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from mmlake.errors import SettingsError
+from mmlake.lake import Lake
+from mmlake.publish.catalog import catalog_is_current
+from mmlake.publish.selected import known_columns
+from mmlake.publish.version_names import branch_of
+from mmlake.recipes import Recipe, check_branch, find_recipe, recipes_of
+from mmlake.records import canonical_json
+from mmlake.store import write_atomically
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A version that is wanted."""
+
+    recipe: Recipe
+    branch: str  # that it moves, and that its name begins with
+    message: str = ""
+
+
+def wanted(lake: Lake, recipe: str, *, branch: str | None = None, message: str = "") -> Request:
+    """The request for a recipe by its name or file, on the branch of its name unless another is given. Raises
+    SettingsError, before anything is made, where there is no such recipe or a column that it names is unknown; source
+    fields are known once there is a catalog of what lies in the landing zone."""
+    found = find_recipe(lake.root, recipe)
+    fields = lake.catalog.source_fields() if catalog_is_current(lake) else None
+    found.check(known_columns(lake), fields)
+    return Request(recipe=found, branch=check_branch(branch or found.name), message=message)
+
+
+def ask_for(lake: Lake, version: str, request: Request) -> None:
+    """Write down what the version is to be. Raises SettingsError where it is something else already."""
+    if (known := _written(lake, version)) is not None:
+        if known.recipe.digest != request.recipe.digest or known.branch != request.branch:
+            raise SettingsError(
+                f"version {version} is recipe '{known.recipe.name}' on branch '{known.branch}', not "
+                f"'{request.recipe.name}' on '{request.branch}'; publish under the next free name"
+            )
+        return
+    body = {"recipe": request.recipe.to_dict(), "branch": request.branch, "message": request.message}
+    path = lake.root / "results" / version / "request.json"
+    write_atomically(path, canonical_json(body | {"text": request.recipe.text}).encode())
+
+
+def request_of(lake: Lake, version: str) -> Request:
+    """What the version was asked to be; where nothing was written, the recipe that its name begins with. Raises
+    SettingsError where there is none of that name."""
+    if (written := _written(lake, version)) is not None:
+        return written
+    branch, known = branch_of(version), recipes_of(lake.root)
+    if branch not in known:
+        raise SettingsError(
+            f"version {version} begins with the name of no recipe and was not asked for by `mmlake publish`; recipes "
+            f"are {', '.join(known)}"
+        )
+    return Request(recipe=known[branch], branch=branch)
+
+
+def _written(lake: Lake, version: str) -> Request | None:
+    try:
+        body = json.loads((lake.root / "results" / version / "request.json").read_bytes())
+    except FileNotFoundError:
+        return None
+    return Request(recipe=Recipe.from_dict(body["recipe"]), branch=body["branch"], message=body["message"])

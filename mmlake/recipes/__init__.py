@@ -1,0 +1,30 @@
+"""Recipes: documents that say which samples a version admits, how many of each group, and how often each is trained on.
+
+Enters: TOML, catalog rows, samples of a version. Leaves: causes that keep rows and samples out, positions of groups.
+It knows no lake and reads no table.
+"""
+
+from __future__ import annotations
+
+from mmlake.recipes.document import parse, read
+from mmlake.recipes.files import RECIPES, check_branch, find_recipe, recipes_of
+from mmlake.recipes.groups import groups_of
+from mmlake.recipes.mixture import Mixture
+from mmlake.recipes.quotas import Quota
+from mmlake.recipes.recipe import Recipe
+from mmlake.recipes.sql import Condition, near
+
+__all__ = [
+    "RECIPES",
+    "Condition",
+    "Mixture",
+    "Quota",
+    "Recipe",
+    "check_branch",
+    "find_recipe",
+    "groups_of",
+    "near",
+    "parse",
+    "read",
+    "recipes_of",
+]
