@@ -41,15 +41,15 @@ _LEFT_BEHIND = (
     & ~dg.AutomationCondition.in_progress()
 )
 # As eager(), but for two things. It asks again after every event of an input, and what was found unchanged has one too:
-# here the data version counts. And it forgets that an input changed when the asset is updated next, though by a run
-# that had begun before: here only a later request settles it.
+# here the data version counts. And it forgets that an input changed when the asset is updated, or was asked for in the
+# last tick, though that run had begun before: here only a request that came after the change settles it.
 _CHANGED = dg.AutomationCondition.any_deps_match(
     (dg.AutomationCondition.data_version_changed() & ~dg.AutomationCondition.executed_with_root_target())
     | dg.AutomationCondition.will_be_requested()
 )
 _ASKED = dg.AutomationCondition.newly_requested() | dg.AutomationCondition.initial_evaluation()
 _DUE = (
-    (dg.AutomationCondition.newly_missing().since_last_handled() | _CHANGED.since(_ASKED))
+    (dg.AutomationCondition.newly_missing().since_last_handled() | _CHANGED.since(_ASKED & ~_CHANGED))
     & ~dg.AutomationCondition.any_deps_missing()
     & ~dg.AutomationCondition.any_deps_in_progress()
     & ~dg.AutomationCondition.in_progress()

@@ -9,13 +9,15 @@ import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from mmlake.publish import (
+    ask_for,
     catalog_is_current,
     needs_version,
-    recipe_of,
     samples_are_current,
     selected_from,
     version_is_complete,
+    wanted,
 )
+from mmlake.recipes import find_recipe
 from mmlake.records import canonical_json, digest_of
 from mmlake_assets.jobs import VERSION_JOB
 from mmlake_assets.partitions import VERSIONS
@@ -28,7 +30,8 @@ def publishing(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Se
     opened = lake.open()
     if not (follow := opened.settings.publish.follow):
         return dg.SkipReason("no recipe is followed: the settings have no [publish] follow")
-    held = digest_of(canonical_json([list(follow), selected_from(opened)]).encode())
+    recipes = [find_recipe(opened.root, name).digest for name in follow]
+    held = digest_of(canonical_json([recipes, selected_from(opened)]).encode())
     if context.cursor == held:
         return dg.SkipReason(f"{', '.join(follow)}: the newest versions hold the catalog as it is")
     if under_way := context.instance.get_run_ids(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES), limit=1):
@@ -36,16 +39,17 @@ def publishing(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Se
     if not (catalog_is_current(opened) and samples_are_current(opened)):
         return dg.SkipReason("the catalog is about to change")
     for recipe in follow:
-        name, is_new = needs_version(opened, recipe)
-        recipe_of(name)  # raises here, on the page of the sensor, for a recipe that is not known
+        request = wanted(opened, recipe)  # raises here, on the page of the sensor, for a recipe that cannot be used
+        name, is_new = needs_version(opened, request.branch, request.recipe)
         if is_new or not version_is_complete(opened, name):
+            ask_for(opened, name, request)
             return dg.SensorResult(
                 run_requests=[
                     dg.RunRequest(
                         run_key=f"{name}@{held}",
                         partition_key=name,
                         job_name=VERSION_JOB.name,
-                        tags={"mmlake/recipe": recipe},
+                        tags={"mmlake/recipe": request.recipe.name, "mmlake/branch": request.branch},
                     )
                 ],
                 dynamic_partitions_requests=[VERSIONS.build_add_request([name])],
