@@ -24,7 +24,7 @@ from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
 from mmlake.plugins import PluginSettings
 from mmlake.preprocess import AlignSettings, PreprocessSettings, UnitSettings
-from mmlake.quality import QualitySettings
+from mmlake.quality import CheckSettings, QualitySettings
 from mmlake.records import canonical_json, digest_of
 from mmlake.remote.settings import RemoteSettings
 from mmlake.shards import ShardSettings
@@ -42,6 +42,7 @@ class Settings:
     align: AlignSettings = field(default_factory=AlignSettings)
     units: UnitSettings = field(default_factory=UnitSettings)
     quality: QualitySettings = field(default_factory=QualitySettings)
+    checks: CheckSettings = field(default_factory=CheckSettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)
     embed: EmbedSettings = field(default_factory=EmbedSettings)
     cuts: CutSettings = field(default_factory=CutSettings)

@@ -1,4 +1,4 @@
-"""Checks on the graph: one blocking contract per border, one warning per quality rule.
+"""Checks on the graph: one blocking contract per border, one check per quality rule.
 
 `run_step` has already refused a table that breaks its contract before it was stamped; these read what is on disk now,
 so that they also notice what happened to it afterwards.
@@ -14,6 +14,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES, Modality
 from mmlake.parts import Parts
 from mmlake.publish import (
+    losses_of,
     recheck_catalog,
     recheck_dead_letters,
     recheck_manifest,
@@ -25,8 +26,9 @@ from mmlake.steps import CORPUS_STEPS, Step, recheck, row_steps
 from mmlake_assets.partitions import shard_of
 from mmlake_resources import LakeResource
 
-# of a modality's items breaking one rule: then inspect the rule or the source, one of them is wrong
-WARN_FRACTION = 0.5
+# of a modality's units, where the settings name no bound: then inspect the rules or the source, one of them is wrong
+BOUND = 0.5
+QUARANTINED = "quarantined"
 
 
 def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
@@ -48,27 +50,54 @@ def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
     return _contract
 
 
-def rule_checks(row: Modality) -> dg.AssetChecksDefinition:
-    """One warning per quality rule, a plugin's included: too large a share of the modality's items breaks it."""
+def rule_checks(row: Modality, bounds: quality.CheckSettings) -> dg.AssetChecksDefinition:
+    """One check per quality rule, a plugin's included, and one for what all of them keep out of versions: too large a
+    share of the modality's units. A bound of the settings is an error, half is a warning for a rule without one."""
     modality, rules = row.name, row.rules
-    specs = [
-        dg.AssetCheckSpec(rule.name, asset=dg.AssetKey([modality, "verdicts"]), description=rule.what) for rule in rules
-    ]
+    asset, most = dg.AssetKey([modality, "verdicts"]), bounds.quarantined.get(row.name, BOUND)
+    specs = [dg.AssetCheckSpec(rule.name, asset=asset, description=rule.what) for rule in rules]
+    what = f"No more than {most:g} of the {modality} units are kept out of versions by their verdicts."
+    specs.append(dg.AssetCheckSpec(QUARANTINED, asset=asset, description=what))
 
     @dg.multi_asset_check(name=f"{modality}_rules", specs=specs)
     def _rules(lake: LakeResource) -> Iterator[dg.AssetCheckResult]:
-        broken, total = quality.tally(lake.open().tables.concat("verdicts", modality, columns=["digest", "findings"]))
+        verdicts = lake.open().tables.concat("verdicts", modality, columns=["digest", "status", "findings"])
+        broken, total = quality.tally(verdicts)
         for rule in rules:
-            fraction = broken.get(rule.name, 0) / max(total, 1)
-            metadata = {"items_broken": broken.get(rule.name, 0), "items": total, "fraction": fraction}
-            yield dg.AssetCheckResult(
-                check_name=rule.name,
-                passed=fraction <= WARN_FRACTION,
-                severity=dg.AssetCheckSeverity.WARN,
-                metadata=metadata,
-            )
+            yield _share(rule.name, broken.get(rule.name, 0), total, bounds.broken.get(rule.name))
+        yield _share(QUARANTINED, *quality.count_quarantined(verdicts), most)
 
     return _rules
+
+
+def _share(name: str, num: int, total: int, most: float | None) -> dg.AssetCheckResult:
+    """Whether the share is within the bound; above one that nobody set is a warning."""
+    fraction, bound = num / max(total, 1), BOUND if most is None else most
+    return dg.AssetCheckResult(
+        check_name=name,
+        passed=fraction <= bound,
+        severity=dg.AssetCheckSeverity.WARN if most is None else dg.AssetCheckSeverity.ERROR,
+        metadata={"items_broken": num, "items": total, "fraction": fraction, "bound": bound},
+    )
+
+
+@dg.asset_check(
+    asset="manifest",
+    name="dropped",
+    description="No modality has many fewer samples than in the version before ([checks] dropped in the settings).",
+)
+def dropped(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+    """A warning that names the modality that lost the largest share."""
+    opened, execution = lake.open(), context.op_execution_context
+    names = [execution.partition_key] if execution.has_partition_key else version_names(opened)
+    losses = [(loss, name, modality) for name in names for modality, loss in losses_of(opened, name).items()]
+    worst, name, modality = max(losses, default=(0.0, "", ""))
+    return dg.AssetCheckResult(
+        passed=worst <= opened.settings.checks.dropped,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{name} has {worst:.1%} fewer samples of {modality} than the version before." if worst else None,
+        metadata={"fraction": worst, "bound": opened.settings.checks.dropped},
+    )
 
 
 @dg.asset_check(
@@ -134,18 +163,21 @@ def run_shards(context: dg.AssetCheckExecutionContext) -> list[str] | None:
     return [key for key in keys if key] or None
 
 
-def checks(parts: Parts) -> list[dg.AssetChecksDefinition]:
-    """Every check of a lake with these tables of parts."""
+def checks(parts: Parts, bounds: quality.CheckSettings) -> list[dg.AssetChecksDefinition]:
+    """Every check of a lake with these tables of parts. Raises SettingsError for a bound on what does not exist."""
+    rules = {rule.name for modality in MODALITIES for rule in parts.modality(modality).rules}
+    bounds.check_names(MODALITIES, rules)
     return [
         *(
             contract_check(step, modality)
             for modality in MODALITIES
             for step in (*row_steps(MODALITIES[modality]), *CORPUS_STEPS.values())
         ),
-        *(rule_checks(parts.modality(modality)) for modality in MODALITIES),
+        *(rule_checks(parts.modality(modality), bounds) for modality in MODALITIES),
         samples_contract,
         catalog_contract,
         dead_letters_contract,
+        dropped,
         version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
         version_contract(
             "training_shards", recheck_shards, "Every item of the manifest is in the shards, and every byte hashes."

@@ -53,7 +53,7 @@ def build(lake: LakeResource, compute: CudaExecutorResource) -> dg.Definitions:
     cannot be used."""
     return dg.Definitions(
         assets=[asset for stage in STAGES for asset in stage.ASSETS],
-        asset_checks=checks.checks(lake.parts()),
+        asset_checks=checks.checks(lake.parts(), lake.check_settings()),
         jobs=jobs.JOBS,
         sensors=sensors.SENSORS,
         resources={"lake": lake, "compute": compute},

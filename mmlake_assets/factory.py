@@ -32,7 +32,7 @@ OWNERS = ["team:data-engineering"]
 LAKE_GROUP, VERSIONS_GROUP = "lake", "versions"
 MODALITY_TAG, STAGE_TAG = "mmlake/modality", "mmlake/stage"
 
-# eager() asks for what becomes missing, which a partition that was registered before the sensor's first scan never
+# What becomes missing is asked for, which a partition that was registered before the sensor's first scan never
 # does: then, being missing is enough.
 _LEFT_BEHIND = (
     dg.AutomationCondition.initial_evaluation()
@@ -40,14 +40,21 @@ _LEFT_BEHIND = (
     & ~dg.AutomationCondition.any_deps_missing()
     & ~dg.AutomationCondition.in_progress()
 )
-# eager() asks again after every event of an input; what was found unchanged has one too. A dependent that failed in the
-# run that changed its input is asked for once more.
+# As eager(), but for two things. It asks again after every event of an input, and what was found unchanged has one too:
+# here the data version counts. And it forgets that an input changed when the asset is updated, or was asked for in the
+# last tick, though that run had begun before: here only a request that came after the change settles it.
 _CHANGED = dg.AutomationCondition.any_deps_match(
-    dg.AutomationCondition.data_version_changed() | dg.AutomationCondition.will_be_requested()
+    (dg.AutomationCondition.data_version_changed() & ~dg.AutomationCondition.executed_with_root_target())
+    | dg.AutomationCondition.will_be_requested()
 )
-AUTOMATION = (dg.AutomationCondition.eager().replace("any_deps_updated", _CHANGED) | _LEFT_BEHIND).with_label(
-    "missing, or made from data that changed"
+_ASKED = dg.AutomationCondition.newly_requested() | dg.AutomationCondition.initial_evaluation()
+_DUE = (
+    (dg.AutomationCondition.newly_missing().since_last_handled() | _CHANGED.since(_ASKED & ~_CHANGED))
+    & ~dg.AutomationCondition.any_deps_missing()
+    & ~dg.AutomationCondition.any_deps_in_progress()
+    & ~dg.AutomationCondition.in_progress()
 )
+AUTOMATION = (_DUE | _LEFT_BEHIND).with_label("missing, or made from data that changed")
 
 
 def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:

@@ -17,6 +17,7 @@ from mmlake.publish import (
     version_is_complete,
     wanted,
 )
+from mmlake.recipes import find_recipe
 from mmlake.records import canonical_json, digest_of
 from mmlake_assets.jobs import VERSION_JOB
 from mmlake_assets.partitions import VERSIONS
@@ -29,7 +30,8 @@ def publishing(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Se
     opened = lake.open()
     if not (follow := opened.settings.publish.follow):
         return dg.SkipReason("no recipe is followed: the settings have no [publish] follow")
-    held = digest_of(canonical_json([list(follow), selected_from(opened)]).encode())
+    recipes = [find_recipe(opened.root, name).digest for name in follow]
+    held = digest_of(canonical_json([recipes, selected_from(opened)]).encode())
     if context.cursor == held:
         return dg.SkipReason(f"{', '.join(follow)}: the newest versions hold the catalog as it is")
     if under_way := context.instance.get_run_ids(dg.RunsFilter(statuses=NOT_FINISHED_STATUSES), limit=1):
@@ -37,7 +39,7 @@ def publishing(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.Se
     if not (catalog_is_current(opened) and samples_are_current(opened)):
         return dg.SkipReason("the catalog is about to change")
     for recipe in follow:
-        request = wanted(opened, recipe)  # raises here, on the page of the sensor, for a recipe that is not known
+        request = wanted(opened, recipe)  # raises here, on the page of the sensor, for a recipe that cannot be used
         name, is_new = needs_version(opened, request.branch, request.recipe)
         if is_new or not version_is_complete(opened, name):
             ask_for(opened, name, request)

@@ -35,10 +35,7 @@ VERSION_COLUMNS: dict[str, list[dg.TableColumn]] = {
     "training_shards": _fields_of(ShardEntry),
     "probe_scores": columns_of(score_schema(EvaluateSettings().ks)),
     "decision": _fields_of(Difference),
-    "publication": [
-        _text("check", "that must pass before the branch moves"),
-        _text("problem", "what it found; null where it passed"),
-    ],
+    "publication": [_text("check", "of those that keep a version a draft"), _text("problem", "null where it passed")],
     "stage_costs": columns_of(COSTS),
     "precompute_plan": columns_of(PLAN),
     "provenance": [

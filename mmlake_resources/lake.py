@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr, field_validator
 from mmlake.compute import ComputeSettings, Executor
 from mmlake.lake import Lake
 from mmlake.parts import Parts, parts_of
+from mmlake.quality import CheckSettings
 from mmlake.remote.connections import RemoteConnections
 from mmlake.remote.credentials import split_login
 from mmlake.settings import Settings
@@ -122,6 +123,10 @@ class LakeResource(dg.ConfigurableResource):
     def parts(self) -> Parts:
         """The tables of parts for the settings, which the graph is made from; the lake itself is not opened."""
         return parts_of(self._settings())
+
+    def check_settings(self) -> CheckSettings:
+        """The bounds of the checks, which are part of the graph."""
+        return self._settings().checks
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Begin a run."""

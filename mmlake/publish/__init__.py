@@ -15,7 +15,7 @@ from mmlake.publish.dead_letters import (
     update_dead_letters,
 )
 from mmlake.publish.probe_vectors import pin_probes, pinned_probes
-from mmlake.publish.rechecks import recheck_catalog, recheck_manifest, recheck_shards
+from mmlake.publish.rechecks import losses_of, recheck_catalog, recheck_manifest, recheck_shards
 from mmlake.publish.requests import Request, ask_for, request_of, wanted
 from mmlake.publish.results import read_result
 from mmlake.publish.samples import recheck_samples, samples_are_current, scan_samples, update_samples
@@ -31,6 +31,7 @@ __all__ = [
     "branch_of",
     "catalog_is_current",
     "dead_letters_are_current",
+    "losses_of",
     "needs_version",
     "next_version",
     "pin_probes",

@@ -50,3 +50,13 @@ def recheck_shards(lake: Lake, version: str) -> int:
             f"{version}: the manifest holds {held} samples, its shards {written}; materialize training_shards again"
         )
     return written
+
+
+def losses_of(lake: Lake, version: str) -> dict[str, float]:
+    """Modality -> the share of its parent's samples by which the version has fewer; only where it has fewer."""
+    made = lake.versions.read(version)
+    if not made.parents:
+        return {}
+    now, before = made.samples, lake.versions.read(made.parents[0]).samples
+    counts = {name: (total["num_samples"], now.get(name, {}).get("num_samples", 0)) for name, total in before.items()}
+    return {name: 1 - held / total for name, (total, held) in counts.items() if held < total}

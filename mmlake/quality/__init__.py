@@ -7,6 +7,7 @@ tracks and measures to VERDICTS).
 from __future__ import annotations
 
 from mmlake.quality.audio import AUDIO_MEASUREMENTS, AUDIO_RULES
+from mmlake.quality.check_settings import CheckSettings
 from mmlake.quality.image import IMAGE_MEASUREMENTS, IMAGE_RULES
 from mmlake.quality.judge import judge
 from mmlake.quality.measurement import Measurement, Scorer
@@ -14,7 +15,7 @@ from mmlake.quality.measures import measure
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.rules import error_codes, rules_digest
 from mmlake.quality.settings import QualitySettings
-from mmlake.quality.tally import tally
+from mmlake.quality.tally import count_quarantined, tally
 from mmlake.quality.text import TEXT_MEASUREMENTS, TEXT_RULES
 from mmlake.quality.video import VIDEO_MEASUREMENTS, VIDEO_RULES
 
@@ -27,10 +28,12 @@ __all__ = [
     "TEXT_RULES",
     "VIDEO_MEASUREMENTS",
     "VIDEO_RULES",
+    "CheckSettings",
     "Measurement",
     "QualitySettings",
     "Rule",
     "Scorer",
+    "count_quarantined",
     "error_codes",
     "judge",
     "measure",

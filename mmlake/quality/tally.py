@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def tally(verdicts: pa.Table) -> tuple[Counter[str], int]:
@@ -17,3 +18,10 @@ def tally(verdicts: pa.Table) -> tuple[Counter[str], int]:
             seen.add(row["digest"])
             broken.update({finding["rule"] for finding in row["findings"]})
     return broken, len(seen)
+
+
+def count_quarantined(verdicts: pa.Table) -> tuple[int, int]:
+    """(distinct items that are kept out of versions, distinct items). verdicts: digest and status, of any number of
+    shards."""
+    out = verdicts.filter(pc.equal(verdicts["status"], "quarantined"))
+    return len(out["digest"].unique()), len(verdicts["digest"].unique())

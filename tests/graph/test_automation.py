@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from mmlake.modalities import MODALITIES
 from mmlake.pipeline import refresh
@@ -93,6 +94,30 @@ def test_a_shard_whose_items_changed_asks_for_what_follows_from_them_and_for_no_
     assert _all_asked(third) == {}
 
 
+def test_a_change_that_came_while_the_catalog_was_made_asks_for_it_again(own) -> None:
+    """The run may have read the old table: eager() forgets the change when the run has ended or was asked for in the
+    same tick, and the catalog stays without it."""
+    first = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance)
+    _report(own, "one")
+    second = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=first.cursor)
+    _report(own, "two")
+    third = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=second.cursor)
+    fourth = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=third.cursor)
+    assert [list(_all_asked(one)) for one in (second, third, fourth)] == [["catalog"], ["catalog"], []]
+
+
+def _report(own, value: str) -> None:
+    """Other clusters, and a catalog that ended after them."""
+    own.instance.report_runless_asset_event(
+        dg.AssetMaterialization(["text", "duplicate_clusters"], partition="text", tags=_data_version(value))
+    )
+    own.instance.report_runless_asset_event(dg.AssetMaterialization("catalog", tags=_data_version("old")))
+
+
+def _data_version(value: str) -> dict[str, str]:
+    return {DATA_VERSION_TAG: value, "dagster/data_version_is_user_provided": "true"}
+
+
 def test_assets_of_a_version_are_never_asked_for() -> None:
     graph = definitions.defs.resolve_asset_graph()
     versioned = [
@@ -100,5 +125,5 @@ def test_assets_of_a_version_are_never_asked_for() -> None:
         for key in graph.get_all_asset_keys()
         if graph.get(key).partitions_def is not None and graph.get(key).group_name == "versions"
     ]
-    assert len(versioned) == 8
+    assert len(versioned) == 9
     assert [key for key in versioned if graph.get(key).automation_condition is not None] == []
