@@ -182,3 +182,28 @@ def test_a_folder_of_plain_tars_becomes_links_when_it_is_written_anew(store, tmp
     assert verify_shards(index.directory) == []
     write(pictures(store, 6), store, tmp_path)
     assert all(path.stat().st_nlink == 2 for path in index.directory.glob("*.tar"))
+
+
+def test_what_others_keep_in_the_index_stays_while_the_shards_do(store, tmp_path) -> None:
+    """The mixture of a recipe stands there."""
+    path = write(rows := pictures(store, 6), store, tmp_path).directory / "index.json"
+    path.write_text(path.read_text().replace('{"manifest"', '{"group":[1],"manifest"'))
+    before = path.read_bytes()
+    write(rows, store, tmp_path)
+    assert path.read_bytes() == before
+    write(rows[:5], store, tmp_path)
+    assert b'"group"' not in path.read_bytes()
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_shards_of_a_version_whose_index_is_damaged_are_kept(store, tmp_path, monkeypatch, can_link: bool) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    if not can_link:
+        monkeypatch.setattr(os, "link", refused)
+    index = write(pictures(store, 6), store, tmp_path)
+    (index.directory / "index.json").write_text("{")
+    before = {path for path in objects(tmp_path) if path.suffix == ".tar"}
+    remove_unnamed(tmp_path, [FIRST])
+    assert objects(tmp_path).keys() >= before
