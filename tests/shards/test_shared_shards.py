@@ -128,6 +128,23 @@ def test_a_failing_writer_ends_the_others_and_leaves_nothing_unfinished(store, t
     assert not (tmp_path / FIRST / "index.json").exists()
 
 
+def test_an_interrupt_ends_all_writers_and_the_next_run_goes_on(store, tmp_path) -> None:
+    rows = pictures(store, 60, num_shards=12)
+
+    def interrupt(count: int) -> None:
+        if count:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(rows, store, tmp_path, workers=3, advance=interrupt)
+    assert list(tmp_path.rglob("*.part")) == []
+    assert not (tmp_path / FIRST / "index.json").exists()
+    before = objects(tmp_path)
+    write(rows, store, tmp_path)
+    assert before
+    assert {path: objects(tmp_path)[path] for path in before} == before
+
+
 def test_where_links_are_refused_the_folder_has_relative_symbolic_ones(store, tmp_path, monkeypatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError
