@@ -2,6 +2,8 @@
 rounds, ratios.
 
     python benchmarks/shards.py [num_samples] [sample_bytes] [num_captions]
+    python benchmarks/shards.py --workers [num_samples] [sample_bytes]
+The second form writes 16 source shards by 1, 2 and 4 writers, in wall-clock seconds.
 Each competitor runs in a process of its own, in turn. `limit` is what no shard writer or reader can beat: hashing the
 bytes, or reading them. The library `datasets` takes part where benchmarks/peers/datasets is an environment that has it.
 """
@@ -18,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,6 +189,37 @@ def read_limit(root: Path) -> float:
     return _cpu_s() - start
 
 
+def compare_workers(num_samples: int, sample_bytes: int) -> None:
+    """Print the wall-clock and CPU seconds of each number of writers, and their median ratio to one writer."""
+    from mmlake.modalities import MODALITIES
+    from mmlake.shards import write_shards
+    from mmlake.store import BlobStore
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        prepare(root, num_samples, sample_bytes, 0)
+        samples, store = _samples(root), BlobStore(root / "blobs")
+        shards = [f"image/{number % 16:02d}.tar" for number in range(samples.num_rows)]
+        samples = samples.set_column(samples.column_names.index("shard"), "shard", [shards])
+        walls: dict[int, list[float]] = {1: [], 2: [], 4: []}
+        for _ in range(ROUNDS):
+            for workers, taken in walls.items():
+                out, start, used = Path(tempfile.mkdtemp(dir=root)), time.perf_counter(), _cpu_s()
+                write_shards(
+                    samples,
+                    store=store,
+                    out=out,
+                    manifest_id="00" * 32,
+                    modalities=tuple(MODALITIES),
+                    workers=workers,
+                )
+                taken.append(time.perf_counter() - start)
+                print(f"{workers} writers {taken[-1]:8.3f} s {_cpu_s() - used:8.3f} cpu-s")
+        for workers, taken in walls.items():
+            ratio = statistics.median(one / many for one, many in zip(walls[1], taken, strict=True))
+            print(f"{workers} writers: {ratio:.2f} x the speed of one")
+
+
 CONTESTS = {
     "write": [write_ours, write_webdataset, write_limit],
     "read": [read_ours, read_ours_shuffled, read_ours_checked, read_webdataset, read_datasets, read_limit],
@@ -225,5 +259,7 @@ def main(num_samples: int, sample_bytes: int, num_captions: int = 0) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(globals()[sys.argv[2]](Path(sys.argv[3])))
+    elif sys.argv[1:2] == ["--workers"]:
+        compare_workers(*(int(value) for value in (sys.argv[2:] or ["1500", "120000"])))
     else:
         main(*(int(value) for value in (sys.argv[1:] or ["1500", "120000"])))

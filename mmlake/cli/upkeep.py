@@ -104,8 +104,8 @@ def gc(
     """Delete blobs that no table, version, probe or hold names, in two passes: the first condemns, one after the grace
     period deletes.
 
-    Nothing is inspected while a step is running. Files in `<lake>/holds` keep the digests that stand in them, one a
-    line.
+    Training shards that no version has go at once. Nothing is inspected while a step is running. Files in
+    `<lake>/holds` keep the digests that stand in them, one a line.
 
     Example: `mmlake gc --dry-run`, `mmlake gc`, `mmlake gc --grace-hours 0`
     """

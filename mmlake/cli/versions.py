@@ -163,10 +163,11 @@ def verify(
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """Hash a version's manifest, segments, blobs and training shards again. Exit code 5 where something is wrong.
+    """Hash a version's manifest, segments, blobs, pins and training shards again. Exit code 5 where something is wrong.
 
     Example: `mmlake verify curated`
     """
+    from mmlake.publish.pins import verify_pins
     from mmlake.shards import verify_shards
 
     opened = open_lake(lake)
@@ -176,6 +177,7 @@ def verify(
     for digest in blobs:
         if (wrong := opened.store.verify(digest)) is not None:
             problems.append(f"blob {digest} is {wrong}; run `mmlake fsck`")
+    problems += verify_pins(opened, id_)
     if (directory := opened.shards_dir / id_).is_dir():
         problems += verify_shards(directory)
     emit(

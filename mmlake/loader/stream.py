@@ -11,6 +11,7 @@ there.
 from __future__ import annotations
 
 import logging
+import resource
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -28,9 +29,16 @@ from mmlake.loader.permutation import Permutation
 from mmlake.loader.shard import OpenShard, checked_mode, open_shard
 
 _CHUNK = 1024  # positions computed at a time
-_MAX_OPEN = 128  # mapped shards; each holds a file descriptor, and 1,024 are a common limit
+_MIN_OPEN, _MAX_OPEN = 128, 4096  # mapped shards; each holds a file descriptor
+_MAX_OPEN_SAMPLES = 128 * 100_000  # of mapped shards, whose indexes are in memory: 128 of the largest
 _STATE = "mmlake.loader/1"
 _log = logging.getLogger(__name__)
+
+
+def max_open() -> int:
+    """How many shards may be mapped: a quarter of the files that this process may open, within bounds."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MAX_OPEN if soft == resource.RLIM_INFINITY else max(_MIN_OPEN, min(_MAX_OPEN, soft // 4))
 
 
 class ShardStream:
@@ -91,6 +99,7 @@ class ShardStream:
         self.skipped: dict[str, str] = {}  # shard, or shard/key -> what is wrong with it
         self._open: OrderedDict[int, OpenShard | ParquetShard] = OrderedDict()
         self._groups = RowGroups()
+        self._max_open, self._num_open_samples = max_open(), 0
         self._verified: set[int] = set()  # shards that need no second full check when they are mapped again
         self._start = 0  # the first global position that is not used up
         self._taken = 0  # positions that this process has passed since then
@@ -177,13 +186,22 @@ class ShardStream:
             0,
         )
 
+    def _close_oldest(self) -> None:
+        """Unmap shards until those that are mapped keep their bounds. Many small shards may be mapped at once, since a
+        shuffled epoch goes from one to another with every sample."""
+        while len(self._open) > self._max_open or (len(self._open) > 1 and self._num_open_samples > _MAX_OPEN_SAMPLES):
+            oldest = self._open.popitem(last=False)[1]
+            self._num_open_samples -= oldest.entry.num_samples
+            oldest.close()
+
     def close(self) -> None:
         """Unmap every shard; the next sample maps its shard again."""
+        self._num_open_samples = 0
         while self._open:
             self._open.popitem()[1].close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_open": OrderedDict()}  # maps do not travel to spawned workers
+        return self.__dict__ | {"_open": OrderedDict(), "_num_open_samples": 0}  # maps do not travel to spawned workers
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -249,7 +267,7 @@ class ShardStream:
                 groups=self._groups,
             )
             self._verified.add(place)
-            if len(self._open) > _MAX_OPEN:
-                self._open.popitem(last=False)[1].close()
+            self._num_open_samples += shard.entry.num_samples
+            self._close_oldest()
         self._open.move_to_end(place)
         return shard

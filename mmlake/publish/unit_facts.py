@@ -7,7 +7,7 @@ million clips take gigabytes, while an index of them takes 100 bytes each.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from mmlake.shards import Held, UnitFacts
 from mmlake.tables import Slot
 
 _COPIED = ("digest", "audio_digest", "duration_s", "start_frame", "end_frame", "keyframes", "cues", "transcript")
-_SCHEMA = pa.schema(
+UNIT_COLUMNS = pa.schema(
     [
         *(preprocess.UNIT_TRACKS.field(name).with_nullable(True) for name in _COPIED),
         pa.field("words", ALIGNMENTS.arrow.field("words").type),
@@ -74,21 +74,17 @@ def _joined(flags: list[Any]) -> np.ndarray:
 
 
 @contextmanager
-def version_tracks(lake: Lake, held: Collection[str]) -> Iterator[VersionTracks]:
-    """The facts of those units that are films, recordings or spans of them, until the context ends. A unit that is in
-    no table has none."""
-    wanted = pa.array(sorted(held), pa.string())
+def version_tracks(tables: Iterable[pa.Table], held: pa.Array) -> Iterator[VersionTracks]:
+    """The facts of those units that are held, until the context ends. A unit that is in no table has none. tables: of
+    UNIT_COLUMNS."""
     with tempfile.TemporaryDirectory(prefix="mmlake-") as folder:
         path, is_empty = Path(folder) / "units.arrow", True
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
-            for modality, row in lake.parts.modalities.items():
-                if row.splitter is None:
-                    continue
-                for shard in lake.tables.shards("units", modality):
-                    table = _of_shard(lake, modality, shard, wanted)
-                    if table.num_rows:
-                        writer.write_table(table.combine_chunks())
-                        is_empty = False
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, UNIT_COLUMNS) as writer:
+            for table in tables:
+                wanted = table.filter(pc.is_in(table["digest"], value_set=held))
+                if wanted.num_rows:
+                    writer.write_table(wanted.combine_chunks())
+                    is_empty = False
         if is_empty:
             yield VersionTracks(None)
             return
@@ -96,13 +92,12 @@ def version_tracks(lake: Lake, held: Collection[str]) -> Iterator[VersionTracks]
             yield VersionTracks(pa.ipc.open_file(mapped))
 
 
-def _of_shard(lake: Lake, modality: str, shard: str, wanted: pa.Array) -> pa.Table:
-    """The facts of the wanted units of a shard (_SCHEMA)."""
+def facts_of_shard(lake: Lake, modality: str, shard: str) -> pa.Table:
+    """The facts of the units of a source shard (UNIT_COLUMNS)."""
     units = lake.tables.read(Slot("units", modality, shard))
-    units = units.filter(pc.is_in(units["digest"], value_set=wanted))
     units = units.filter(pc.and_(pc.not_equal(units["kind"], preprocess.GAP), pc.equal(units["status"], "ok")))
     if not units.num_rows:
-        return _SCHEMA.empty_table()
+        return UNIT_COLUMNS.empty_table()
     tracks = lake.tables.read(Slot(TRACKS.name, modality, shard))
     tracks = tracks.filter(pc.is_in(tracks["digest"], value_set=units["parent_digest"].combine_chunks()))
     rows = preprocess.unit_tracks(tracks, units)
@@ -112,7 +107,7 @@ def _of_shard(lake: Lake, modality: str, shard: str, wanted: pa.Array) -> pa.Tab
     for row in facts:
         words, row["transcript_match"] = aligned.get(row.pop("parent_digest"), ([], None))
         row["words"] = words_within(words, row.pop("span_start_s"), row.pop("span_end_s"))
-    return pa.Table.from_pylist(facts, _SCHEMA)
+    return pa.Table.from_pylist(facts, UNIT_COLUMNS)
 
 
 def _aligned(lake: Lake, slot: Slot, parents: pa.ChunkedArray) -> dict[str, tuple[list[dict[str, Any]], float | None]]:

@@ -16,6 +16,7 @@ from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.mixtures import mix_shards, mixture_counts
+from mmlake.publish.pins import pin
 from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
@@ -69,6 +70,7 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
             created_at=begun["created_at"],
             draft=True,
         )
+        pin(lake, built.id, selection.samples)
         advance(built.num_samples)
     made = lake.versions.read(version)
     document = {

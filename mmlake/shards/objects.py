@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from mmlake.errors import ShardCorrupt
 from mmlake.records import canonical_json, digest_of
-from mmlake.shards.index import PARQUET, TAR, ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
+from mmlake.shards.index import OURS, PARQUET, TAR, ShardEntry, ShardIndex, idx_bytes, read_idx, weighted
 from mmlake.shards.plan import ShardPlan
 from mmlake.store import sync_directory, write_atomically
 from mmlake.store.files import UNFINISHED
@@ -109,14 +109,20 @@ class ShardObjects:
             _link(self.idx_of(entry), directory / f"{entry.name}.idx")
 
     def unnamed(self, living: Collection[str]) -> Iterator[Path]:
-        """Every object that no finished index of the living versions names. Not while shards are written."""
+        """Every object that no index of the living versions names, and that none of their directories links to: an
+        index may be damaged. Not while shards are written."""
         named: set[Path] = set()
+        linked: set[tuple[int, int]] = set()
         for id_ in living:
+            directory = self._root.parent / id_
+            linked |= _inodes(path for path in directory.glob("*") if path.suffix in OURS)
             with suppress(ShardCorrupt):
-                for entry in ShardIndex.read(self._root.parent / id_).shards:
+                for entry in ShardIndex.read(directory).shards:
                     named |= {self.data(entry.plan, entry.format), self.facts(entry.plan)}
                     named |= {self.idx(entry.plan), self.idx(entry.plan, entry.idx_sha256)}
-        yield from (path for path in sorted(self._root.glob("??/*")) if path not in named)
+        for path in sorted(self._root.glob("??/*")):
+            if path not in named and not _inodes([path]) & linked:
+                yield path
 
     def _indexed(self, shard: ShardPlan, data: bytes, weights: np.ndarray) -> ShardEntry:
         """The entry; its index with these weights is written where it is not there. data: of the index without."""
@@ -154,6 +160,16 @@ def remove_unnamed(out: Path, living: Collection[str], *, dry_run: bool = False)
         if not dry_run:
             path.unlink()
     return freed
+
+
+def _inodes(paths: Iterable[Path]) -> set[tuple[int, int]]:
+    """(device, inode) of each file that is there, behind its links."""
+    found = set()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            facts = path.stat()
+            found.add((facts.st_dev, facts.st_ino))
+    return found
 
 
 def _link(target: Path, name: Path) -> None:

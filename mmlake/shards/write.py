@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake.cuts import CutCache
-from mmlake.errors import SettingsError
+from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.formats.tar_writer import Member, TarWriter
 from mmlake.locks import exclusive_lock
 from mmlake.progress import Advance, silent
@@ -80,8 +80,11 @@ def write_shards(
 def _publish(objects: ShardObjects, index: ShardIndex) -> None:
     """Let the directory be these shards and no others. An index of other shards goes first: no reader ever sees a
     mixture."""
-    path, text = index.directory / INDEX_NAME, index.to_json().encode()
-    is_new = not path.exists() or path.read_bytes() != text
+    path = index.directory / INDEX_NAME
+    try:
+        is_new = ShardIndex.read(index.directory).to_dict() != index.to_dict()  # keys of others stay where it is not
+    except ShardCorrupt:
+        is_new = True
     if is_new and path.exists():
         path.unlink()
         sync_directory(index.directory)
@@ -90,7 +93,7 @@ def _publish(objects: ShardObjects, index: ShardIndex) -> None:
     _remove_others(index)
     sync_directory(index.directory)
     if is_new:
-        write_atomically(path, text)
+        write_atomically(path, index.to_json().encode())
 
 
 def _remove_others(index: ShardIndex) -> None:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.publish import pinned_probes
+from mmlake.publish.pins import pinned_blobs
 from mmlake.records import Digest, is_digest
 
 
@@ -53,6 +54,7 @@ def _named(lake: Lake) -> Iterator[list[Digest]]:
     for version in lake.versions.versions():
         for items in lake.versions.iter_items(version):
             yield _digests(items, "parent_digest")
+    yield from pinned_blobs(lake)
     if (probes := pinned_probes(lake)) is not None:
         yield [
             digest

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import random
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from mmlake.errors import SettingsError, ShardCorrupt
 from mmlake.loader import DECODERS, Permutation, ShardStream
+from mmlake.loader import stream as stream_module
 from mmlake.modalities import MODALITIES
 from mmlake.shards import ShardSettings, write_shards
 from mmlake.store import BlobStore
@@ -92,6 +94,27 @@ def test_seeds_and_epochs_give_other_orders() -> None:
 def test_without_shuffling_the_order_is_that_of_the_index(folder) -> None:
     stream = ShardStream(folder, shuffle=False)
     assert keys(stream) == keys(stream.sample(number) for number in range(COUNT))
+
+
+@pytest.mark.parametrize(("max_open", "times"), [(128, 1), (2, 4)])
+def test_a_shard_is_opened_once_while_there_is_room_for_all(folder, monkeypatch, max_open: int, times: int) -> None:
+    """Lakes of many source shards have many shards, which a shuffled epoch visits in turn."""
+    opened, real = [], stream_module.open_shard
+    monkeypatch.setattr(
+        stream_module, "open_shard", lambda *given, **how: opened.append(given[1]) or real(*given, **how)
+    )
+    stream = ShardStream(folder)
+    stream._max_open = max_open
+    assert len(keys(stream)) == COUNT
+    assert len(stream._open) <= max_open
+    num_shards = len(set(opened))
+    assert len(opened) == num_shards if times == 1 else len(opened) > times * num_shards
+
+
+def test_the_number_of_mapped_shards_follows_the_limit_of_open_files(monkeypatch) -> None:
+    for soft, expected in ((256, 128), (1024, 256), (1 << 20, 4096), (resource.RLIM_INFINITY, 4096)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        assert stream_module.max_open() == expected
 
 
 def test_an_epoch_is_repeatable_and_the_next_one_differs(folder) -> None:

@@ -128,6 +128,23 @@ def test_a_failing_writer_ends_the_others_and_leaves_nothing_unfinished(store, t
     assert not (tmp_path / FIRST / "index.json").exists()
 
 
+def test_an_interrupt_ends_all_writers_and_the_next_run_goes_on(store, tmp_path) -> None:
+    rows = pictures(store, 60, num_shards=12)
+
+    def interrupt(count: int) -> None:
+        if count:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(rows, store, tmp_path, workers=3, advance=interrupt)
+    assert list(tmp_path.rglob("*.part")) == []
+    assert not (tmp_path / FIRST / "index.json").exists()
+    before = objects(tmp_path)
+    write(rows, store, tmp_path)
+    assert before
+    assert {path: objects(tmp_path)[path] for path in before} == before
+
+
 def test_where_links_are_refused_the_folder_has_relative_symbolic_ones(store, tmp_path, monkeypatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError
@@ -182,3 +199,28 @@ def test_a_folder_of_plain_tars_becomes_links_when_it_is_written_anew(store, tmp
     assert verify_shards(index.directory) == []
     write(pictures(store, 6), store, tmp_path)
     assert all(path.stat().st_nlink == 2 for path in index.directory.glob("*.tar"))
+
+
+def test_what_others_keep_in_the_index_stays_while_the_shards_do(store, tmp_path) -> None:
+    """The mixture of a recipe stands there."""
+    path = write(rows := pictures(store, 6), store, tmp_path).directory / "index.json"
+    path.write_text(path.read_text().replace('{"manifest"', '{"group":[1],"manifest"'))
+    before = path.read_bytes()
+    write(rows, store, tmp_path)
+    assert path.read_bytes() == before
+    write(rows[:5], store, tmp_path)
+    assert b'"group"' not in path.read_bytes()
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_shards_of_a_version_whose_index_is_damaged_are_kept(store, tmp_path, monkeypatch, can_link: bool) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    if not can_link:
+        monkeypatch.setattr(os, "link", refused)
+    index = write(pictures(store, 6), store, tmp_path)
+    (index.directory / "index.json").write_text("{")
+    before = {path for path in objects(tmp_path) if path.suffix == ".tar"}
+    remove_unnamed(tmp_path, [FIRST])
+    assert objects(tmp_path).keys() >= before

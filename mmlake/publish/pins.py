@@ -1,0 +1,225 @@
+"""What the training shards of a version are written from besides its samples and blobs, kept as it was when the version
+was made: the texts and facts of its source shards, and which samples are apart.
+
+    <lake>/versions/pins/<version>.json          the packs of a version
+    <lake>/versions/packs/<ab>/<digest>.parquet  one pack; its name is the digest of its values
+
+A pack is of a whole source shard, so versions and recipes share it. Tables may be made again with other texts or words:
+a version keeps those that it was published with.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.errors import BlobCorrupt, BlobMissing
+from mmlake.lake import Lake
+from mmlake.publish.unit_facts import UNIT_COLUMNS, facts_of_shard
+from mmlake.quality.transcript import WRONG_TRANSCRIPT
+from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json
+from mmlake.store import write_atomically
+from mmlake.versions.values import digest_of_values
+
+TEXTS, UNITS, APART = "texts", "facts", "apart"
+_SCHEMA = "mmlake.pins/1"
+_COLUMNS = {
+    TEXTS: pa.schema([("digest", pa.string()), ("text", pa.string())]),
+    UNITS: UNIT_COLUMNS,
+    APART: pa.schema([("sample", pa.string())]),
+}
+_TIERS = ("near", "semantic")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pack:
+    """One table that a version is pinned to."""
+
+    kind: str  # TEXTS and UNITS by digest, or APART
+    shard: str  # key of the source shard; empty for APART
+    digest: str  # of the values
+    num_rows: int
+
+
+class Pins:
+    """The packs of one version."""
+
+    def __init__(self, root: Path, version: str, packs: tuple[Pack, ...]) -> None:
+        self._root, self._version, self.packs = root, version, packs
+
+    def tables(self, kind: str) -> Iterator[pa.Table]:
+        """The packs of that kind, one in memory at a time. Raises BlobMissing, BlobCorrupt."""
+        for pack in self.packs:
+            if pack.kind == kind:
+                yield self.read(pack)
+
+    def read(self, pack: Pack) -> pa.Table:
+        """The rows, checked against the pack's digest. Raises BlobMissing, BlobCorrupt."""
+        import pyarrow.parquet as pq
+
+        try:
+            data = _path(self._root, pack.digest).read_bytes()
+        except FileNotFoundError as error:
+            raise BlobMissing(f"{self._name(pack)} is absent from {self._root}; {_REMEDY}") from error
+        try:
+            table = pq.read_table(pa.BufferReader(data), schema=_COLUMNS[pack.kind])
+        except (pa.ArrowException, OSError, ValueError, KeyError):
+            table = None
+        if table is None or digest_of_values(table)[0] != pack.digest:
+            raise BlobCorrupt(f"{self._name(pack)} does not hash to its name; {_REMEDY}")
+        return table
+
+    def _name(self, pack: Pack) -> str:
+        of = f" of {pack.shard}" if pack.shard else ""
+        return f"pack {pack.digest} ({pack.kind}{of}), to which version {self._version[:12]} is pinned,"
+
+
+_REMEDY = "copy it back, or publish a new version: this one cannot be written as it was"
+
+
+def pin(lake: Lake, version: str, samples: pa.Table) -> Pins:
+    """The pins of the version; made from the tables as they are now where it has none yet. A pack that is lost is put
+    back where the tables still hold the same. samples: of the version. version: its id."""
+    root = lake.root / "versions"
+    if (pins := _read(lake, version)) is None:
+        packs = tuple(_write(root, kind, shard, table) for kind, shard, table in _current(lake, version, samples))
+        body = {"schema": _SCHEMA, "version": version, "packs": [asdict(pack) for pack in packs]}
+        write_atomically(_pins_path(lake, version), canonical_json(body).encode())
+        return Pins(root, version, packs)
+    if _problems(pins):
+        wanted = {pack.digest for pack in pins.packs}
+        for kind, shard, table in _current(lake, version, samples):
+            if digest_of_values(table)[0] in wanted:
+                _write(root, kind, shard, table)
+    return pins
+
+
+def verify_pins(lake: Lake, version: str) -> list[str]:
+    """What is wrong with the version's pins, one sentence each; nothing where it has none. version: its id."""
+    try:
+        pins = _read(lake, version)
+    except BlobCorrupt as error:
+        return [str(error)]
+    return [] if pins is None else _problems(pins)
+
+
+def pinned_blobs(lake: Lake) -> Iterator[list[str]]:
+    """The blobs that packs name besides parts of samples: keyframes and sound, by pack."""
+    seen: set[str] = set()
+    for version in lake.versions.versions():
+        pins = _read(lake, version)
+        for pack in pins.packs if pins is not None else ():
+            if pins is not None and pack.kind == UNITS and pack.digest not in seen:
+                seen.add(pack.digest)
+                table = pins.read(pack)
+                frames = pc.struct_field(pc.list_flatten(table["keyframes"]), "digest")
+                yield [*table["audio_digest"].drop_null().to_pylist(), *frames.drop_null().to_pylist()]
+
+
+def _problems(pins: Pins) -> list[str]:
+    problems = []
+    for pack in pins.packs:
+        try:
+            pins.read(pack)
+        except (BlobMissing, BlobCorrupt) as error:
+            problems.append(str(error))
+    return problems
+
+
+def _read(lake: Lake, version: str) -> Pins | None:
+    """The pins of the version; None where it has none. Raises BlobCorrupt."""
+    path = _pins_path(lake, version)
+    try:
+        body = json.loads(path.read_bytes())
+        packs = tuple(Pack(**pack) for pack in body["packs"])
+        sound = body["schema"] == _SCHEMA and body["version"] == version
+        sound = sound and all(pack.kind in _COLUMNS for pack in packs)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise BlobCorrupt(f"{path} is damaged; copy it back, or remove it to pin the version to the tables of now")
+    return Pins(lake.root / "versions", version, packs)
+
+
+def _current(lake: Lake, version: str, samples: pa.Table) -> Iterator[tuple[str, str, pa.Table]]:
+    """(kind, source shard, rows) of every pack that the version needs, from the tables as they are now."""
+    parts = pc.list_flatten(samples["parts"])
+    held = pc.unique(pc.struct_field(parts, "digest"))
+    for shard, tracks in lake.tables.scan("tracks", "text", columns=["digest", "text"]):
+        if pc.any(pc.is_in(tracks["digest"], value_set=held), min_count=0).as_py():
+            yield TEXTS, shard, _distinct(tracks.filter(pc.is_valid(tracks["text"])), TEXTS)
+    for modality, row in lake.parts.modalities.items():
+        if row.splitter is None:
+            continue
+        for shard in lake.tables.shards("units", modality):
+            facts = facts_of_shard(lake, modality, shard)
+            if pc.any(pc.is_in(facts["digest"], value_set=held), min_count=0).as_py():
+                yield UNITS, shard, _distinct(facts, UNITS)
+    names = sorted(_apart(lake, samples, lake.versions.excluded(version)))
+    yield APART, "", pa.table({"sample": names}, schema=_COLUMNS[APART])
+
+
+def _distinct(table: pa.Table, kind: str) -> pa.Table:
+    """The first row of each digest, sorted by digest."""
+    table = table.select(_COLUMNS[kind].names).cast(_COLUMNS[kind])
+    table = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
+    table = table.sort_by([("digest", "ascending"), ("row", "ascending")]).drop_columns(["row"]).combine_chunks()
+    digests = table["digest"]
+    if table.num_rows > 1 and pc.any(same := pc.equal(digests[1:], digests[:-1])).as_py():
+        first = pa.chunked_array([pa.array([True]), *pc.invert(same).chunks])
+        table = table.filter(first).combine_chunks()
+    return table
+
+
+def _write(root: Path, kind: str, shard: str, table: pa.Table) -> Pack:
+    import pyarrow.parquet as pq
+
+    pack = Pack(kind=kind, shard=shard, digest=digest_of_values(table)[0], num_rows=table.num_rows)
+    try:
+        Pins(root, "", (pack,)).read(pack)
+    except (BlobMissing, BlobCorrupt):
+        pq.write_table(table, sink := io.BytesIO(), compression="zstd", write_page_checksum=True)
+        write_atomically(_path(root, pack.digest), sink.getvalue())
+    return pack
+
+
+def _path(root: Path, digest: str) -> Path:
+    return root / "packs" / digest[:2] / f"{digest}.parquet"
+
+
+def _pins_path(lake: Lake, version: str) -> Path:
+    return lake.root / "versions" / "pins" / f"{version}.json"
+
+
+def pinned_texts(pins: Pins, held: pa.Array) -> Callable[[str], str | None]:
+    """Normalized text by the digest of a text item: training reads the article, not the page around it."""
+    texts: dict[str, str] = {}
+    for table in pins.tables(TEXTS):
+        wanted = table.filter(pc.is_in(table["digest"], value_set=held))
+        texts |= zip(wanted["digest"].to_pylist(), wanted["text"].to_pylist(), strict=True)
+    return texts.get
+
+
+def _apart(lake: Lake, samples: pa.Table, excluded: pa.Table) -> set[str]:
+    """Samples that recipes differ about: those with a part that judging or comparing would leave out, left out here or
+    not. In shards of their own they leave those of all others to be shared by all recipes."""
+    rows = lake.catalog.read(["digest", "status", "rule", "tier"])
+    refused = pc.invert(pc.is_in(rows["status"], value_set=pa.array(ADMITTED)))
+    repeats = pc.is_in(rows["tier"], value_set=pa.array(_TIERS))
+    doubted = pc.fill_null(pc.equal(rows["rule"], WRONG_TRANSCRIPT.name), False)
+    parts = samples["parts"].combine_chunks()
+    digests, roles = (pc.struct_field(pc.list_flatten(parts), name) for name in ("digest", "role"))
+    anywhere = pc.is_in(digests, value_set=rows["digest"].filter(refused).combine_chunks())
+    leading = pc.is_in(digests, value_set=rows["digest"].filter(pc.or_(repeats, doubted)).combine_chunks())
+    is_out = pc.or_(anywhere, pc.and_(leading, pc.is_in(roles, value_set=pa.array(LEADING_ROLES))))
+    owners = pc.list_parent_indices(parts).filter(is_out)
+    masked = excluded.filter(pc.invert(excluded["is_whole"]))["sample"]
+    return {*samples["sample"].take(owners.unique()).to_pylist(), *masked.to_pylist()}
