@@ -347,8 +347,7 @@ class VersionStore:
 
     def _side(self, ref: str) -> Side:
         made = self.read(ref)
-        segments = self._tree(made.tree).segments
-        return Side(id=made.id, segments=segments, excluded_segments=made.excluded_segments)
+        return Side(made=made, segments=self._tree(made.tree).segments)
 
     def _tree(self, id_: str) -> Tree:
         try:
