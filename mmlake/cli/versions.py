@@ -164,49 +164,52 @@ def diff(
     if samples:
         data["samples"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
 
-    def draw(out: Console) -> None:
-        lines = [
-            [what, modality, cause, count]
-            for what in ("added", "removed", "changed")
-            for modality, causes in data[what].items()
-            for cause, count in causes.items()
-        ]
+    title = f"{before} {short(found.before)} -> {after} {short(found.after)}"
+    emit(data, as_json=as_json, draw=lambda out: _draw_diff(out, data, title))
+
+
+def _draw_diff(out: Console, data: dict[str, Any], title: str) -> None:
+    """Causes, reasons and, where they are asked for, samples."""
+    lines = [
+        [what, modality, cause, count]
+        for what in ("added", "removed", "changed")
+        for modality, causes in data[what].items()
+        for cause, count in causes.items()
+    ]
+    out.print(
+        table(
+            title,
+            ["", "modality", "cause", "samples"],
+            lines,
+            right=["samples"],
+        )
+        if lines
+        else "no difference"
+    )
+    shares = [
+        [what, reason, count, f"{count / sum(counts.values()):.1%}"]
+        for what, counts in data["reasons"].items()
+        for reason, count in counts.items()
+    ]
+    if shares:
+        out.print()
+        out.print(table("Reasons", ["", "reason", "samples", "share"], shares, right=["samples", "share"]))
+    for name, rows in data.get("samples", {}).items():
         out.print(
             table(
-                f"{before} {short(found.before)} -> {after} {short(found.after)}",
-                ["", "modality", "cause", "samples"],
-                lines,
-                right=["samples"],
-            )
-            if lines
-            else "no difference"
-        )
-        shares = [
-            [what, reason, count, f"{count / sum(counts.values()):.1%}"]
-            for what, counts in data["reasons"].items()
-            for reason, count in counts.items()
-        ]
-        if shares:
-            out.print()
-            out.print(table("Reasons", ["", "reason", "samples", "share"], shares, right=["samples", "share"]))
-        for name, rows in data.get("samples", {}).items():
-            out.print(
-                table(
-                    name,
-                    ["sample", "lead", "modality", "cause"],
+                name,
+                ["sample", "lead", "modality", "cause"],
+                [
                     [
-                        [
-                            row["sample"],
-                            short(row["lead"]),
-                            row["modality"],
-                            row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
-                        ]
-                        for row in rows
-                    ],
-                )
+                        row["sample"],
+                        short(row["lead"]),
+                        row["modality"],
+                        row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
+                    ]
+                    for row in rows
+                ],
             )
-
-    emit(data, as_json=as_json, draw=draw)
+        )
 
 
 @app.command(rich_help_panel=PANEL)
