@@ -215,19 +215,24 @@ def _place(letter: dict[str, Any]) -> str:
 def migrate(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> None:
     """Bring a lake of an earlier release to the format of this one. Media, tables and catalog are not touched.
 
-    Versions that list items instead of samples cannot be converted: they are put aside, into `<lake>/versions/old`, and
-    the next `mmlake run` publishes anew. Tables are made again by the run where they have to be.
+    Versions of the release before become versions of this one with their branches, tags and logs; their ids change, and
+    `<lake>/versions/migrated.json` says which became which. Older ones, which list items instead of samples, and
+    damaged ones are put aside into `<lake>/versions/old`, and the next `mmlake run` publishes anew. Tables are made
+    again by the run where they have to be.
 
     Example: `mmlake migrate --lake ./lake`
     """
-    names = open_lake(lake).versions.set_old_aside()
+    done = open_lake(lake).versions.migrate()
+    lines = [
+        f"{text}: {', '.join(done[what])}"
+        for what, text in (
+            ("converted", "branches and tags of versions that were converted"),
+            ("set_aside", f"put aside into {lake}/versions/old, run `mmlake run --lake {lake}`"),
+        )
+        if done[what]
+    ]
     emit(
-        {"set_aside": names},
+        dict(done),
         as_json=as_json,
-        draw=lambda out: out.print(
-            f"{number_of(len(names), 'version')} put aside into {lake}/versions/old: {', '.join(names)}; run "
-            f"`mmlake run --lake {lake}`"
-            if names
-            else "nothing to do, the lake is of this release"
-        ),
+        draw=lambda out: out.print("\n".join(lines) if lines else "nothing to do, the lake is of this release"),
     )

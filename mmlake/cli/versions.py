@@ -1,7 +1,9 @@
-"""Commands on versions: versions, diff, tag, branch, rollback, verify, tracks."""
+"""Commands on versions: versions, log, show, diff, tag, branch, rollback, verify, tracks."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +59,91 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
 
 
 @app.command(rich_help_panel=PANEL)
+def log(
+    branch: Annotated[str, typer.Argument(help="Branch.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """Every move of a branch, newest first: when, how, to which version, and what that one is.
+
+    Example: `mmlake log curated`
+    """
+    store = open_lake(lake).versions
+    names: dict[str, list[str]] = {}
+    for name, id_ in store.tags().items():
+        names.setdefault(id_, []).append(name)
+    rows = [
+        {
+            **asdict(move),
+            "names": names.get(move.after, []),
+            "tree": made.tree,
+            "num_samples": made.num_samples,
+            "recipe": made.recipe.name,
+            "message": made.message,
+        }
+        for move in store.log(branch)
+        for made in (store.read(move.after),)
+    ]
+
+    def draw(out: Console) -> None:
+        lines = [
+            [row["at"], row["action"], ", ".join(row["names"]), short(row["after"]), short(row["tree"]),
+             row["num_samples"], row["recipe"], row["message"]]
+            for row in rows
+        ]  # fmt: skip
+        heads = ["at", "move", "version", "id", "tree", "samples", "recipe", "message"]
+        out.print(table(f"Branch {branch}", heads, lines, right=["samples"]))
+
+    emit({"branch": branch, "moves": rows}, as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
+def show(
+    version: Annotated[str, typer.Argument(help="Version, branch, tag or id.")],
+    lake: LakeOption = DEFAULT_LAKE,
+    as_json: JsonOption = False,
+) -> None:
+    """What a version is: tree, parents, recipe, run, time, message, counts, and what it leaves out.
+
+    Example: `mmlake show curated`
+    """
+    store = open_lake(lake).versions
+    made, tree = store.read(version), store.tree(version)
+    data: dict[str, Any] = {
+        "id": made.id,
+        "is_draft": store.is_draft(version),
+        "names": sorted(name for name, id_ in (store.tags() | store.branches()).items() if id_ == made.id),
+        "num_segments": len(tree.segments),
+        "num_samples": made.num_samples,
+        "num_items": made.num_items,
+        "num_excluded": made.num_excluded,
+        "num_masked": made.num_masked,
+    }
+    whole = json.loads(made.to_json())
+    data |= {name: value for name, value in whole.items() if name not in ("schema", "excluded_segments")}
+
+    def draw(out: Console) -> None:
+        plain = (
+            "id", "tree", "is_draft", "names", "parents", "created_at", "run", "message", "num_samples", "num_items",
+            "num_excluded", "num_masked", "num_segments", "settings_digest",
+        )  # fmt: skip
+        lines = [[name, ", ".join(value) if isinstance(value := data[name], list) else value] for name in plain]
+        recipe = f"{made.recipe.name} ({short(made.recipe.digest)}): {made.recipe.description}"
+        out.print(table(version, ["", ""], [*lines, ["recipe", recipe]]))
+        left = [
+            [what, modality, cause, count]
+            for what in ("excluded", "masked")
+            for modality, causes in data[what].items()
+            for cause, count in causes.items()
+        ]
+        if left:
+            out.print()
+            out.print(table("Left out", ["", "modality", "cause", "count"], left, right=["count"]))
+
+    emit(data, as_json=as_json, draw=draw)
+
+
+@app.command(rich_help_panel=PANEL)
 def diff(
     before: Annotated[str, typer.Argument(help="Version, branch, tag, id or the first characters of an id.")],
     after: Annotated[str, typer.Argument(help="The same, for the newer one.")],
@@ -66,50 +153,63 @@ def diff(
     lake: LakeOption = DEFAULT_LAKE,
     as_json: JsonOption = False,
 ) -> None:
-    """What came, went and changed between two versions, by modality and cause.
+    """What came, went and changed between two versions, by modality and cause, and by reason: recipe, rule, threshold,
+    scorer, encoder, survivor, source or code. Each sample has one cause and one reason.
 
     Example: `mmlake diff everything-v001 curated-v001`
     """
     found = open_lake(lake).versions.diff(before, after)
     data: dict[str, Any] = {"before": found.before, "after": found.after, **found.summary()}
+    data["reasons"] = found.reasons()
     if samples:
         data["samples"] = {name: getattr(found, name).to_pylist() for name in ("added", "removed", "changed")}
 
-    def draw(out: Console) -> None:
-        lines = [
-            [what, modality, cause, count]
-            for what in ("added", "removed", "changed")
-            for modality, causes in data[what].items()
-            for cause, count in causes.items()
-        ]
+    title = f"{before} {short(found.before)} -> {after} {short(found.after)}"
+    emit(data, as_json=as_json, draw=lambda out: _draw_diff(out, data, title))
+
+
+def _draw_diff(out: Console, data: dict[str, Any], title: str) -> None:
+    """Causes, reasons and, where they are asked for, samples."""
+    lines = [
+        [what, modality, cause, count]
+        for what in ("added", "removed", "changed")
+        for modality, causes in data[what].items()
+        for cause, count in causes.items()
+    ]
+    out.print(
+        table(
+            title,
+            ["", "modality", "cause", "samples"],
+            lines,
+            right=["samples"],
+        )
+        if lines
+        else "no difference"
+    )
+    shares = [
+        [what, reason, count, f"{count / sum(counts.values()):.1%}"]
+        for what, counts in data["reasons"].items()
+        for reason, count in counts.items()
+    ]
+    if shares:
+        out.print()
+        out.print(table("Reasons", ["", "reason", "samples", "share"], shares, right=["samples", "share"]))
+    for name, rows in data.get("samples", {}).items():
         out.print(
             table(
-                f"{before} {short(found.before)} -> {after} {short(found.after)}",
-                ["", "modality", "cause", "samples"],
-                lines,
-                right=["samples"],
-            )
-            if lines
-            else "no difference"
-        )
-        for name, rows in data.get("samples", {}).items():
-            out.print(
-                table(
-                    name,
-                    ["sample", "lead", "modality", "cause"],
+                name,
+                ["sample", "lead", "modality", "cause"],
+                [
                     [
-                        [
-                            row["sample"],
-                            short(row["lead"]),
-                            row["modality"],
-                            row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
-                        ]
-                        for row in rows
-                    ],
-                )
+                        row["sample"],
+                        short(row["lead"]),
+                        row["modality"],
+                        row.get("cause") or f"{row['field']}: {row['before']} -> {row['after']}",
+                    ]
+                    for row in rows
+                ],
             )
-
-    emit(data, as_json=as_json, draw=draw)
+        )
 
 
 @app.command(rich_help_panel=PANEL)

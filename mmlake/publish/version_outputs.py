@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake import costs, evaluate, provenance
 from mmlake.errors import ContractBroken, MmlakeError, RefMissing
@@ -15,6 +17,8 @@ from mmlake.lake import Lake
 from mmlake.progress import Advance
 from mmlake.publish import ledger, probe_vectors
 from mmlake.publish.catalog import catalog_inputs
+from mmlake.publish.deliberate import cut_on_purpose
+from mmlake.publish.made_with import made_with
 from mmlake.publish.mixtures import mix_shards, mixture_counts
 from mmlake.publish.pins import pin
 from mmlake.publish.requests import request_of
@@ -62,6 +66,7 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
             recipe=recipe,
             settings_digest=lake.settings.digest(_SETTINGS + recipe.sections),
             encoders=_encoders(lake),
+            made_with=made_with(lake),
             diversity=_diversity(lake, held_digests(selection.samples)),
             parents=(begun["base"],) if begun["base"] else (),
             name=version,
@@ -193,18 +198,20 @@ def probe_scores(lake: Lake, version: str, advance: Advance) -> Result:
         )
         advance(len(asked))
     scores = pa.concat_tables(parts)
+    cut = cut_on_purpose(lake, version, probes.probes, owners, baseline=baseline_of(lake, version))
     pq.write_table(scores, sink := io.BytesIO())
     write_atomically(result_path(lake, version, "probe_scores", "parquet"), sink.getvalue())
     document = {
         "version": version,
         "probe_set": probes.digest,
         "unanswerable": unanswered,
-        "summary": evaluate.summarize(scores).to_pylist(),
+        "cut_on_purpose": cut,  # probe -> why all of its answers are out by choice; they are in no mean
+        "summary": evaluate.summarize(_without(scores, cut)).to_pylist(),
     }
     return Result(
         data_version=write_result(lake, version, "probe_scores", document),
         num_rows=scores.num_rows,
-        counts={"probes": len(probes.probes), "unanswerable": unanswered},
+        counts={"probes": len(probes.probes), "unanswerable": unanswered, "cut on purpose": len(cut)},
         document=document,
     )
 
@@ -220,7 +227,11 @@ def decision(lake: Lake, version: str, advance: Advance) -> Result:
     }
     if baseline is not None:
         settings = lake.settings.evaluate
-        old, new = (_scores(lake, name) for name in (baseline, version))
+        cut = {probe for name in (baseline, version) for probe in _cut(lake, name)}
+        old, new = (_without(_scores(lake, name), cut) for name in (baseline, version))
+        document["cut_on_purpose"] = len(cut)
+        document["explanation"] = f"Every answer of all {len(cut)} probes is out by choice."
+    if baseline is not None and new.num_rows:
         compared = evaluate.compare(
             old,
             new,
@@ -315,6 +326,15 @@ def _diversity(lake: Lake, held: list[str]) -> dict[str, Any]:
                 vectors_ND, seed=settings.seed, num_clusters=settings.num_clusters or None
             ).to_dict()
     return block
+
+
+def _cut(lake: Lake, version: str) -> list[str]:
+    """The probes whose answers the version leaves out by choice; none in versions of older releases."""
+    return list(read_result(lake, version, "probe_scores").get("cut_on_purpose", ()))
+
+
+def _without(scores: pa.Table, probes: Collection[str]) -> pa.Table:
+    return scores.filter(pc.invert(pc.is_in(scores["probe_id"], value_set=pa.array(sorted(probes), pa.string()))))
 
 
 def _scores(lake: Lake, version: str) -> pa.Table:

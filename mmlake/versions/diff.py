@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake.records import canonical_json
+from mmlake.versions.manifest import Manifest
+from mmlake.versions.reasons import Reasons
 from mmlake.versions.sample_schemas import EXCLUDED, VERSION_SAMPLES, piece
 from mmlake.versions.segments import Segment
 
 _NO_SAMPLES = VERSION_SAMPLES.empty_table()
-_MOVED = VERSION_SAMPLES.append(pa.field("cause", pa.string()))
+_MOVED = VERSION_SAMPLES.append(pa.field("cause", pa.string())).append(pa.field("reason", pa.string()))
 _CHANGED = pa.schema(
     [
         ("sample", pa.string()),
@@ -24,6 +26,7 @@ _CHANGED = pa.schema(
         ("field", pa.string()),
         ("before", pa.string()),
         ("after", pa.string()),
+        ("reason", pa.string()),
     ]
 )
 # where a sample lies says nothing of what is trained on
@@ -40,9 +43,10 @@ class Diff:
 
     before: str  # version id
     after: str
-    added: pa.Table  # VERSION_SAMPLES and cause: new, or `was <cause>` where the older version had excluded it
-    removed: pa.Table  # VERSION_SAMPLES and cause: what excludes it now, or absent
-    changed: pa.Table  # sample, lead, modality, field, before, after (values as JSON): one row per field
+    # VERSION_SAMPLES, cause (new, or `was <cause>` where the older version had excluded it) and reason (of REASONS)
+    added: pa.Table
+    removed: pa.Table  # likewise; cause: what excludes it now, or absent
+    changed: pa.Table  # sample, lead, modality, field, before, after (values as JSON), reason: one row per field
     num_shared_segments: int
 
     def summary(self) -> dict[str, dict[str, dict[str, int]]]:
@@ -53,14 +57,27 @@ class Diff:
             "changed": counts_of(self.changed, "field"),
         }
 
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """Samples by reason, of those that came, went and changed; each counts once, a changed one by its first
+        field. The numbers of each add up to all."""
+        first = self.changed.group_by("sample", use_threads=False).aggregate([("reason", "first")])["reason_first"]
+        columns = {"added": self.added["reason"], "removed": self.removed["reason"], "changed": first}
+        return {
+            what: {row["values"]: row["counts"] for row in sorted(pc.value_counts(one).to_pylist(), key=_most_first)}
+            for what, one in columns.items()
+        }
+
+
+def _most_first(row: dict[str, Any]) -> tuple[int, str]:
+    return -row["counts"], row["values"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
     """One of the two versions that are compared."""
 
-    id: str
+    made: Manifest
     segments: tuple[Segment, ...]
-    excluded_segments: tuple[Segment, ...]
 
 
 def compare(before: Side, after: Side, *, read: Callable[[Segment, pa.Schema], pa.Table]) -> Diff:
@@ -80,16 +97,20 @@ def compare(before: Side, after: Side, *, read: Callable[[Segment, pa.Schema], p
     # what is in another shard than it was
     went, came, both = _matched(pa.concat_tables(gone), pa.concat_tables(come))
     changed.append(both)
-    known = {segment.digest for segment in before.excluded_segments} & {one.digest for one in after.excluded_segments}
-    then, now = (_causes(one.excluded_segments, known, read) for one in (before, after))
+    known = {segment.digest for segment in before.made.excluded_segments} & {
+        one.digest for one in after.made.excluded_segments
+    }
+    then, now = (_causes(one.made.excluded_segments, known, read) for one in (before, after))
     was = _found(came["sample"], then)
     cause = pc.if_else(pc.is_valid(was), pc.binary_join_element_wise(ADMITTED_AGAIN, was, ""), NEW)
+    reasons = Reasons(before.made, after.made)
+    differs = pa.concat_tables(changed).sort_by([("sample", "ascending"), ("field", "ascending")]).combine_chunks()
     return Diff(
-        before=before.id,
-        after=after.id,
-        added=_moved(came, cause),
-        removed=_moved(went, pc.fill_null(_found(went["sample"], now), ABSENT)),
-        changed=pa.concat_tables(changed).sort_by("sample").combine_chunks(),
+        before=before.made.id,
+        after=after.made.id,
+        added=_moved(came, cause, reasons),
+        removed=_moved(went, pc.fill_null(_found(went["sample"], now), ABSENT), reasons),
+        changed=differs.set_column(6, "reason", _mapped(differs["field"], reasons.of_field)),
         num_shared_segments=len(shared),
     )
 
@@ -129,8 +150,15 @@ def _found(samples: pa.ChunkedArray, causes: pa.Table) -> pa.Array:
     return found
 
 
-def _moved(samples: pa.Table, causes: pa.Array | pa.ChunkedArray) -> pa.Table:
-    return samples.append_column("cause", causes).cast(_MOVED).sort_by("sample").combine_chunks()
+def _moved(samples: pa.Table, causes: pa.Array | pa.ChunkedArray, reasons: Reasons) -> pa.Table:
+    samples = samples.append_column("cause", causes).append_column("reason", _mapped(causes, reasons.of_cause))
+    return samples.cast(_MOVED).sort_by("sample").combine_chunks()
+
+
+def _mapped(values: pa.Array | pa.ChunkedArray, reason: Callable[[str], str]) -> pa.Array:
+    """The reason of each value; each distinct one is asked once."""
+    encoded = piece(values).dictionary_encode()
+    return pa.array([reason(value) for value in encoded.dictionary.to_pylist()], pa.string()).take(encoded.indices)
 
 
 def _matched(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
@@ -148,6 +176,7 @@ def _matched(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table
             columns = {name: now[name].take(rows) for name in ("sample", "lead", "modality")}
             columns["field"] = pa.array([field]).take(pa.array(np.zeros(len(rows), np.int64)))
             columns |= {"before": _as_json(before.take(rows)), "after": _as_json(after.take(rows))}
+            columns["reason"] = pa.nulls(len(rows), pa.string())
             changed.append(pa.table(columns, schema=_CHANGED))
     return old.filter(gone), new.filter(pc.invert(stays)), pa.concat_tables(changed)
 

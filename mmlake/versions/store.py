@@ -8,6 +8,7 @@ names.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -20,8 +21,9 @@ import pyarrow.compute as pc
 from mmlake.errors import BlobCorrupt, BlobMissing, ContractBroken, LakeLocked, RefMissing, SettingsError
 from mmlake.locks import exclusive_lock
 from mmlake.recipes import Recipe
-from mmlake.records import digest_of, is_digest
+from mmlake.records import canonical_json, digest_of, is_digest
 from mmlake.store import sync_directory, write_atomically
+from mmlake.versions import migration
 from mmlake.versions.counts import Tally
 from mmlake.versions.diff import Diff, Side, compare
 from mmlake.versions.drafts import Drafts
@@ -170,26 +172,51 @@ class VersionStore:
         table = pa.concat_tables([EXCLUDED.empty_table(), *parts]).combine_chunks()
         return table.take(pc.sort_indices(table["sample"]))
 
-    def set_old_aside(self) -> list[str]:
-        """The names of the versions of earlier releases, which this one cannot read: their refs, logs and manifests are
-        moved to `old/`, refs first. Segments stay. Run again, it ends what was interrupted."""
+    def migrate(self) -> dict[str, list[str]]:
+        """The names of the versions of earlier releases that are versions of this one now (`converted`), with their
+        branches, tags and logs, and of those that this release cannot read (`set_aside`): their refs, logs and files
+        are moved to `old/`. Run again, it ends what was interrupted."""
         with self._writing():
-            old = {
-                id_ for id_ in self.versions() if Manifest.schema_of(self._manifest_path(id_).read_bytes()) != SCHEMA
-            }
+            bodies = {id_: self._old(id_, migration.OLD_SCHEMA) for id_ in self.versions()}
+            old = {id_: body for id_, body in bodies.items() if body is not None}
+            ids = migration.read_table(self.root)
+            for id_, tree, manifest in migration.converted(self.root, old, self._written, known=ids):
+                _write_once(self._tree_path(tree.id), tree.to_json())
+                _write_once(self._manifest_path(manifest.id), manifest.to_json())
+                ids[id_] = manifest.id
+            if old:
+                write_atomically(self.root / "migrated.json", canonical_json(ids).encode())
+            names = migration.rename_refs(self.root, ids) if ids else []
+            for id_ in old.keys() & ids.keys():
+                self._put_aside(self._manifest_path(id_))
+        return {"converted": sorted(names), "set_aside": self._set_old_aside()}
+
+    def _old(self, id_: str, schema: str) -> dict[str, Any] | None:
+        """What the file of a version of that older schema says; None for others and for a damaged one."""
+        text = self._manifest_path(id_).read_bytes()
+        return json.loads(text) if Manifest.schema_of(text) == schema and digest_of(text) == id_ else None
+
+    def _set_old_aside(self) -> list[str]:
+        """The names of versions that cannot be read, refs first. Segments stay."""
+        with self._writing():
+            texts = ((id_, self._manifest_path(id_).read_bytes()) for id_ in self.versions())
+            old = {id_ for id_, text in texts if Manifest.schema_of(text) != SCHEMA}
             tags = {name: id_ for name, id_ in self.tags().items() if id_ in old}
             branches = [name for name, id_ in self.branches().items() if id_ in old]
             moved = [self.root / "refs" / "tags" / f"{name}.json" for name in tags]
             for name in branches:
                 moved += [self.root / "refs" / "branches" / f"{name}.json", self.root / "logs" / f"{name}.jsonl"]
             for path in (*moved, *(self._manifest_path(id_) for id_ in sorted(old))):
-                target = self.root / "old" / path.relative_to(self.root)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if path.exists():
-                    path.replace(target)
-                    sync_directory(target.parent)
-                    sync_directory(path.parent)
+                self._put_aside(path)
         return sorted({*tags, *branches, *(old - set(tags.values()))})
+
+    def _put_aside(self, path: Path) -> None:
+        target = self.root / "old" / path.relative_to(self.root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.replace(target)
+            sync_directory(target.parent)
+            sync_directory(path.parent)
 
     def verify(self, ref: str) -> list[str]:
         """What is wrong with the version, in sentences: unsound manifest or segments, totals that do not add up.
@@ -320,8 +347,7 @@ class VersionStore:
 
     def _side(self, ref: str) -> Side:
         made = self.read(ref)
-        segments = self._tree(made.tree).segments
-        return Side(id=made.id, segments=segments, excluded_segments=made.excluded_segments)
+        return Side(made=made, segments=self._tree(made.tree).segments)
 
     def _tree(self, id_: str) -> Tree:
         try:

@@ -129,8 +129,22 @@ def test_versions_and_diff_show_what_curation_left_out(lake: Path) -> None:
         "everything-v001",
         "curated-v001",
     }
-    removed = read("diff", "everything", "curated", "--lake", lake)["removed"]
-    assert removed["text"] == {"rule:text_too_short": 1, "tier:near": 1}
+    found = read("diff", "everything", "curated", "--lake", lake)
+    assert found["removed"]["text"] == {"rule:text_too_short": 1, "tier:near": 1}
+    assert set(found["reasons"]["removed"]) == {"recipe"}
+    assert "recipe" in call("diff", "everything", "curated", "--lake", lake)
+
+
+def test_log_and_show_say_what_a_branch_and_a_version_are(lake: Path) -> None:
+    (move,) = read("log", "curated", "--lake", lake)["moves"]
+    shown = read("show", "curated", "--lake", lake)
+    assert (move["after"], move["tree"], move["action"]) == (shown["id"], shown["tree"], "branch")
+    assert move["names"] == ["curated-v001"]
+    assert (shown["names"], shown["is_draft"], shown["parents"]) == (["curated", "curated-v001"], False, [])
+    assert shown["recipe"]["name"] == "curated"
+    assert shown["made_with"]["settings"]["quality"]["flagged_weight"] == 0.5
+    assert "curated-v001" in call("log", "curated", "--lake", lake)
+    assert "Left out" in call("show", "curated", "--lake", lake)
 
 
 def test_tracks_writes_a_line_per_film_and_recording(lake: Path, tmp_path) -> None:

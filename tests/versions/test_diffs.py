@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mmlake.versions import VersionStore
-from tests.versions.sample_rows import build, caption, catalog_row, many, name, of_shards, picture, sample
+from mmlake.versions import RECIPES, VersionStore
+from tests.versions.sample_rows import CURATED, build, caption, catalog_row, many, name, of_shards, picture, sample
 
 
 @pytest.fixture
@@ -26,6 +28,7 @@ def test_diff_says_what_came_went_and_changed_and_why(store) -> None:
     }
     (changed,) = diff.changed.to_pylist()
     expected = {"lead": name(1), "modality": "text", "field": "weight", "before": "1.0", "after": "0.5"}
+    expected["reason"] = "source"
     assert changed == expected | {"sample": changed["sample"]}
 
 
@@ -67,3 +70,58 @@ def test_diff_forwards_and_backwards_agree(store) -> None:
     there, back = store.diff(one, two), store.diff(two, one)
     assert there.added["sample"].equals(back.removed["sample"])
     assert there.removed["sample"].equals(back.added["sample"])
+
+
+_DEDUP_CODE = {"code": {"near_duplicates": ["2"]}}
+_BLANK = {"status": "quarantined", "rule": "blank"}
+_ONE = {"settings": {"quality": {"bounds": {}}, "dedup": {"text_jaccard": 0.7}}, "rules": {"text": ["blank"]}}
+
+
+@pytest.mark.parametrize(
+    ("row", "facts", "reason"),
+    [
+        (_BLANK, {"recipe": RECIPES["everything"]}, "recipe"),
+        (_BLANK, {"made_with": {"rules": {"text": []}}}, "rule"),
+        (_BLANK, {"made_with": {"settings": {"quality": {"bounds": {"blank": [1, None]}}}}}, "threshold"),
+        (_BLANK, {"made_with": {"settings": {"quality": {"bounds": {"other": [1, None]}}}}}, "source"),
+        (_BLANK, {"made_with": {"scorers": {"aesthetic": ["2"]}}}, "scorer"),
+        (_BLANK, {"made_with": {"code": {"measures": ["2"]}}}, "code"),
+        (_BLANK, {}, "source"),
+        ({"tier": "semantic"}, {"encoders": {"words": "2"}}, "encoder"),
+        ({"tier": "near"}, {"encoders": {"words": "2"}}, "survivor"),
+        ({"tier": "near"}, {"made_with": {"settings": {"dedup": {"text_jaccard": 0.6}}}}, "threshold"),
+        ({"tier": "near"}, {"made_with": _DEDUP_CODE}, "code"),
+        ({"tier": "near"}, {"recipe": replace(CURATED, drop_tiers=("exact",))}, "recipe"),
+        ({"licences": ["GPL-3.0-only"]}, {"recipe": replace(CURATED, deny_licences=())}, "recipe"),
+    ],
+)
+def test_a_sample_that_went_or_came_has_one_reason(store, row: dict, facts: dict, reason: str) -> None:
+    """The older version differs from the newer in the facts, and has the sample; forwards and backwards."""
+    recipe = replace(CURATED, deny_licences=("GPL-3.0-only",))
+    held, gone = [catalog_row(1), catalog_row(2)], [catalog_row(1, **row), catalog_row(2)]
+    facts = {"recipe": recipe, "made_with": _ONE} | facts
+    facts["made_with"] = _ONE | facts["made_with"]
+    one = build(store, held, **facts)
+    two = build(store, gone, recipe=recipe, made_with=_ONE)
+    assert store.diff(one.id, two.id).reasons()["removed"] == {reason: 1}
+    assert store.diff(two.id, one.id).reasons()["added"] == {reason: 1}
+
+
+def test_reasons_add_up_to_all(store) -> None:
+    one = build(store, many(30), made_with=_ONE)
+    rows = [catalog_row(at, **(_BLANK if at < 9 else {"tier": "near"} if at < 12 else {})) for at in range(40)]
+    two = build(store, [row | {"weight": 0.5} for row in rows], made_with=_ONE | {"scorers": {"aesthetic": ["2"]}})
+    diff = store.diff(one.id, two.id)
+    assert diff.reasons() == {
+        "added": {"source": 10},
+        "removed": {"scorer": 9, "survivor": 3},
+        "changed": {"scorer": 18},
+    }
+    assert [sum(counts.values()) for counts in diff.reasons().values()] == [10, 12, 18]
+
+
+def test_a_source_that_is_gone_or_says_something_else_is_the_reason(store) -> None:
+    rows, samples = many(3), [sample(picture(at)) for at in range(3)]
+    one = build(store, rows, samples)
+    two = build(store, rows[1:], [samples[1] | {"sample_ids": ["renamed"]}, samples[2]])
+    assert store.diff(one.id, two.id).reasons() == {"added": {}, "removed": {"source": 1}, "changed": {"source": 1}}

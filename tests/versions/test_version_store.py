@@ -299,11 +299,11 @@ def test_versions_of_earlier_releases_are_refused_and_put_aside_with_their_refs(
     store.branch("curated", "v1")
     with pytest.raises(SettingsError, match="mmlake migrate"):
         store.read("v1")
-    assert store.set_old_aside() == ["curated", "v1"]
+    assert store.migrate() == {"converted": [], "set_aside": ["curated", "v1"]}
     assert (store.versions(), store.tags(), store.branches()) == ([new], {"v2": new}, {})
     assert (store.root / "old" / "manifests" / f"{old}.json").exists()
     assert (store.root / "old" / "logs" / "curated.jsonl").exists()
-    assert (store.set_old_aside(), store.verify("v2")) == ([], [])
+    assert (store.migrate(), store.verify("v2")) == ({"converted": [], "set_aside": []}, [])
     store.branch("curated", "v2")
 
 
@@ -314,11 +314,11 @@ def test_a_migration_killed_at_any_step_is_ended_by_the_next(tmp_path, monkeypat
         with monkeypatch.context() as patch:
             _dying(patch, countdown)
             try:
-                store.set_old_aside()
+                store.migrate()
                 break
             except _Killed:
                 pass
-        store.set_old_aside()
+        store.migrate()
         assert (list(store.tags()), len(store.versions())) == (["v2"], 1)
     assert countdown > 3
 

@@ -1,0 +1,51 @@
+"""What judged and chose the items of a version: settings, rules, scorers and code as they are now. A version keeps it,
+so that two versions can say which of these made the difference."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from mmlake.lake import Lake
+
+_SECTIONS = ("sources", "preprocess", "align", "units", "quality", "dedup", "embed")
+_TABLES = (
+    "tracks", "alignments", "units", "measures", "verdicts", "fingerprints", "embeddings", "near_duplicates",
+    "semantic_duplicates", "duplicate_clusters",
+)  # fmt: skip
+
+
+def made_with(lake: Lake) -> dict[str, Any]:
+    """Settings by section, names of rules by modality, revision of each scorer, code versions of each table."""
+    return {
+        "settings": {name: _plain(dataclasses.asdict(getattr(lake.settings, name))) for name in _SECTIONS},
+        "rules": {name: sorted(rule.name for rule in row.rules) for name, row in lake.parts.modalities.items()},
+        "scorers": _scorers(lake),
+        "code": {table: _code(lake, table) for table in _TABLES},
+    }
+
+
+def _code(lake: Lake, table: str) -> list[str]:
+    stamps = (stamp for modality in lake.parts.modalities for stamp in lake.tables.stamps(table, modality).values())
+    return sorted({stamp.code_version for stamp in stamps})
+
+
+def _scorers(lake: Lake) -> dict[str, list[str]]:
+    """Producer of measures -> its revisions."""
+    found: dict[str, set[str]] = {}
+    for modality in lake.parts.modalities:
+        for _, rows in lake.tables.scan("measures", modality, columns=["producer", "revision"]):
+            for row in rows.group_by(["producer", "revision"]).aggregate([]).to_pylist():
+                found.setdefault(str(row["producer"]), set()).add(str(row["revision"]))
+    return {name: sorted(revisions) for name, revisions in sorted(found.items())}
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it; what it has no number for as text."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
