@@ -81,8 +81,9 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
     assert {sensor["name"] for node in data["repositoriesOrError"]["nodes"] for sensor in node["sensors"]} >= {
         "landing_zone",
         "automation",
+        "publishing",
     }
-    assert len(data["assetNodes"]) == 4 * 11 + 2 + 3 + 8  # alignments of audio and video alone
+    assert len(data["assetNodes"]) == 4 * 11 + 2 + 3 + 9  # alignments of audio and video alone
 
 
 @pytest.fixture(scope="module")
