@@ -217,8 +217,8 @@ def migrate(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> Non
 
     Versions of the release before become versions of this one with their branches, tags and logs; their ids change, and
     `<lake>/versions/migrated.json` says which became which; their training shards are found by either. Older ones,
-    which list items instead of samples, and damaged ones are put aside into `<lake>/versions/old`, and the next `mmlake
-    run` publishes anew. Tables are made again by the run where they have to be.
+    which list items instead of samples, and damaged ones are put aside into `<lake>/versions/old`, and the next run
+    (`mmlake run`) publishes anew. Tables are made again by the run where they have to be.
 
     Example: `mmlake migrate --lake ./lake`
     """
