@@ -216,13 +216,18 @@ def migrate(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> Non
     """Bring a lake of an earlier release to the format of this one. Media, tables and catalog are not touched.
 
     Versions of the release before become versions of this one with their branches, tags and logs; their ids change, and
-    `<lake>/versions/migrated.json` says which became which. Older ones, which list items instead of samples, and
-    damaged ones are put aside into `<lake>/versions/old`, and the next `mmlake run` publishes anew. Tables are made
-    again by the run where they have to be.
+    `<lake>/versions/migrated.json` says which became which; their training shards are found by either. Older ones,
+    which list items instead of samples, and damaged ones are put aside into `<lake>/versions/old`, and the next run
+    (`mmlake run`) publishes anew. Tables are made again by the run where they have to be.
 
     Example: `mmlake migrate --lake ./lake`
     """
-    done = open_lake(lake).versions.migrate()
+    from mmlake.shards import name_again
+    from mmlake.versions.migration import read_table
+
+    opened = open_lake(lake)
+    done = opened.versions.migrate()
+    name_again(opened.shards_dir, read_table(opened.versions.root))
     lines = [
         f"{text}: {', '.join(done[what])}"
         for what, text in (

@@ -7,7 +7,7 @@ commit marker.
 from __future__ import annotations
 
 from mmlake.shards.index import ShardEntry, ShardIndex
-from mmlake.shards.objects import remove_unnamed
+from mmlake.shards.objects import name_again, remove_unnamed
 from mmlake.shards.samples import SAMPLES_READ
 from mmlake.shards.settings import ShardSettings
 from mmlake.shards.unit_facts import Held, Tracks, UnitFacts
@@ -22,6 +22,7 @@ __all__ = [
     "ShardSettings",
     "Tracks",
     "UnitFacts",
+    "name_again",
     "remove_unnamed",
     "verify_shards",
     "write_shards",

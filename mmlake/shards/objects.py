@@ -162,6 +162,17 @@ def remove_unnamed(out: Path, living: Collection[str], *, dry_run: bool = False)
     return freed
 
 
+def name_again(out: Path, ids: Mapping[str, str]) -> int:
+    """How many folders of shards can now be had by the new id of their version too, through a relative symbolic link;
+    trainers that were given the old folder still find it. ids: old id -> new id."""
+    count = 0
+    for old, new in ids.items():
+        if (out / old).is_dir() and not (out / new).exists():
+            os.symlink(old, out / new)
+            count += 1
+    return count
+
+
 def _inodes(paths: Iterable[Path]) -> set[tuple[int, int]]:
     """(device, inode) of each file that is there, behind its links."""
     found = set()

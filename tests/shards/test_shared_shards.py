@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmlake.modalities import MODALITIES
-from mmlake.shards import ShardIndex, ShardSettings, remove_unnamed, verify_shards, write_shards
+from mmlake.shards import ShardIndex, ShardSettings, name_again, remove_unnamed, verify_shards, write_shards
 from mmlake.store import BlobStore
 from tests.made_samples import part, sample, samples_table, text
 
@@ -224,3 +224,14 @@ def test_shards_of_a_version_whose_index_is_damaged_are_kept(store, tmp_path, mo
     before = {path for path in objects(tmp_path) if path.suffix == ".tar"}
     remove_unnamed(tmp_path, [FIRST])
     assert objects(tmp_path).keys() >= before
+
+
+def test_the_shards_of_a_version_whose_id_changed_are_found_by_either_id(store, tmp_path) -> None:
+    write(rows := pictures(store, 6), store, tmp_path)
+    ids = {FIRST: SECOND, "12" * 32: "34" * 32}
+    assert (name_again(tmp_path, ids), name_again(tmp_path, ids)) == (1, 0)
+    assert verify_shards(tmp_path / FIRST) == verify_shards(tmp_path / SECOND) == []
+    before = objects(tmp_path)
+    assert remove_unnamed(tmp_path, [SECOND]) == 0
+    assert write(rows, store, tmp_path, SECOND).manifest_id == SECOND
+    assert objects(tmp_path) == before
