@@ -17,6 +17,7 @@ from mmlake.publish import VersionStep, run_version_step
 from mmlake.steps import Made, Step, run_shards, run_step
 from mmlake_assets import events, page
 from mmlake_assets.partitions import ALL_SHARDS, CORPUS, RANGE_SHARDS, ROWS, VERSIONS, shard_of
+from mmlake_assets.publish_config import MANIFEST_CONFIG, ask_as_configured
 from mmlake_assets.version_columns import VERSION_COLUMNS
 from mmlake_resources import CudaExecutorResource, LakeResource
 
@@ -184,6 +185,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         code_version=step.code_version,
         tags={STAGE_TAG: step.stage},
         metadata={"dagster/column_schema": dg.TableSchema(columns=VERSION_COLUMNS[step.name])},
+        config_schema=MANIFEST_CONFIG if step.name == "manifest" else None,
         pool=GPU_POOL if step.gpu else None,
         partitions_def=VERSIONS,
         deps=[dg.AssetKey([name]) for name in step.inputs],
@@ -191,9 +193,10 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
     def _version(
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource
     ) -> dg.MaterializeResult:
-        stamp, result = run_version_step(
-            step, lake.open(compute.executor), context.partition_key, run_id=context.run.run_id
-        )
+        opened = lake.open(compute.executor)
+        if step.name == "manifest":
+            ask_as_configured(opened, context.partition_key, context.op_execution_context.op_config)
+        stamp, result = run_version_step(step, opened, context.partition_key, run_id=context.run.run_id)
         context.log.info(f"{step.name}[{context.partition_key}]: {stamp.num_rows} rows in {stamp.seconds:.2f} s")
         return dg.MaterializeResult(
             metadata=page.version_metadata(stamp, result.document), data_version=dg.DataVersion(stamp.data_version)

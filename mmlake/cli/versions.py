@@ -267,6 +267,7 @@ def verify(
 
     Example: `mmlake verify curated`
     """
+    from mmlake.loader import mixture_problems
     from mmlake.publish.pins import verify_pins
     from mmlake.shards import verify_shards
 
@@ -279,7 +280,7 @@ def verify(
             problems.append(f"blob {digest} is {wrong}; run `mmlake fsck`")
     problems += verify_pins(opened, id_)
     if (directory := opened.shards_dir / id_).is_dir():
-        problems += verify_shards(directory)
+        problems += verify_shards(directory) or mixture_problems(directory)
     emit(
         {"version": version, "id": id_, "problems": problems},
         as_json=as_json,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mmlake.loader.decode import DECODERS
-from mmlake.loader.mixed_order import MixedOrder, write_mixture
+from mmlake.loader.mixed_order import MixedOrder, mixture_problems, write_mixture
 from mmlake.loader.permutation import Permutation
 from mmlake.loader.stream import ShardStream
 from mmlake.loader.track_lines import TrackLine, read_tracks, write_tracks
@@ -25,6 +25,7 @@ __all__ = [
     "ShardDataset",
     "ShardStream",
     "TrackLine",
+    "mixture_problems",
     "read_tracks",
     "write_mixture",
     "write_tracks",

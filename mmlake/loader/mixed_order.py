@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mmlake.errors import ShardCorrupt
+from mmlake.loader.entries import entries
 from mmlake.loader.permutation import Permutation
 from mmlake.recipes import Mixture
 from mmlake.records import canonical_json, digest_of
@@ -102,6 +103,17 @@ def read_mixture(directory: Path, sizes: Sequence[tuple[str, int]], modality: st
         return None if body is None else MixedOrder(directory, body, sizes, modality)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ShardCorrupt(f"{directory / INDEX}: its mixture is damaged; write the shards again") from error
+
+
+def mixture_problems(directory: Path) -> list[str]:
+    """What is wrong with the mixture of a finished folder of shards, in sentences; empty where all is well, or there is
+    none."""
+    try:
+        _, _, shards = entries(directory)
+        read_mixture(directory, [(shard.modality, shard.num_samples) for shard in shards], None)
+    except ShardCorrupt as error:
+        return [str(error)]
+    return []
 
 
 def write_mixture(

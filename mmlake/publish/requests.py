@@ -36,8 +36,9 @@ def wanted(lake: Lake, recipe: str, *, branch: str | None = None, message: str =
 
 
 def ask_for(lake: Lake, version: str, request: Request) -> None:
-    """Write down what the version is to be. Raises SettingsError where it is something else already."""
-    if (known := _written(lake, version)) is not None:
+    """Write down what the version is to be, in place of what was asked for before it was made. Raises SettingsError
+    where it is made already, and something else."""
+    if (known := _written(lake, version)) is not None and version in lake.versions.tags():
         if known.recipe.digest != request.recipe.digest or known.branch != request.branch:
             raise SettingsError(
                 f"version {version} is recipe '{known.recipe.name}' on branch '{known.branch}', not "

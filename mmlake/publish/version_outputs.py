@@ -21,7 +21,7 @@ from mmlake.publish.deliberate import cut_on_purpose
 from mmlake.publish.made_with import made_with
 from mmlake.publish.mixtures import mix_shards, mixture_counts
 from mmlake.publish.pins import pin
-from mmlake.publish.requests import request_of
+from mmlake.publish.requests import ask_for, request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.selected import held_digests, selected, selected_from
@@ -58,6 +58,7 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
     else:
         inputs = selected_from(lake)
         begun = _begin(lake, version, branch=asked.branch, recipe_digest=recipe.digest)
+        ask_for(lake, version, asked)  # the steps that follow have the same recipe, whatever becomes of its file
         selection = selected(lake, recipe, version)
         mixture_counts(selection.samples, recipe)  # a group that is not there is said before anything is published
         built = lake.versions.build(

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from mmlake.errors import SettingsError
+from mmlake.recipes.licences import normal_licence
 from mmlake.records import UNKNOWN_LICENCE
 
 _CC_VERSIONS = {"1.0", "2.0", "2.5", "3.0", "4.0"}
@@ -51,6 +53,7 @@ _WORDS = (
     ("attribution", "by"), ("noncommercial", "nc"), ("non-commercial", "nc"), ("sharealike", "sa"),
     ("share-alike", "sa"), ("noderivatives", "nd"), ("noderivs", "nd"), ("no-derivatives", "nd"),
 )  # fmt: skip
+_OPERATOR = re.compile(r"\s(?:AND|OR|WITH)\s")  # as SPDX writes them: in prose they are small
 _REF = re.compile(r"(?:LicenseRef|DocumentRef)-[A-Za-z0-9.:-]+")
 
 
@@ -80,7 +83,15 @@ def _spdx_of(text: str) -> str:
         for word, short in _WORDS:
             words = words.replace(word, short)
         return _creative_commons(words.replace(" ", "-"), match[2])
-    return UNKNOWN_LICENCE
+    return _expression(stripped) if _OPERATOR.search(stripped) and "*" not in stripped else UNKNOWN_LICENCE
+
+
+def _expression(text: str) -> str:
+    """The SPDX expression in its one spelling; NOASSERTION where it is none, or names an id that SPDX does not have."""
+    try:
+        return normal_licence(text, where="licence")
+    except SettingsError:
+        return UNKNOWN_LICENCE
 
 
 def _from_url(branch: str, kind: str, version: str | None) -> str:

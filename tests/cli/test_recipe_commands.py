@@ -117,3 +117,14 @@ def test_a_run_with_an_unknown_recipe_fails_before_any_table_is_made(done, monke
             recipes=["everything", "currated"],
             phase=lambda name, total: None,
         )
+
+
+def test_verify_reports_a_damaged_mixture(lake: Path, mine: Path, done) -> None:
+    mine.write_text(MINE.replace("pictures", "mixed") + '[mixture]\nby = "source"\ntemperature = 2\n')
+    made = read("publish", "--recipe", mine, "--lake", lake)
+    order = done.lake.shards_dir / made["id"] / "mixture.order"
+    assert read("verify", "mixed-v001", "--lake", lake)["problems"] == []
+    order.write_bytes(order.read_bytes()[::-1] + b"x")
+    result = RUNNER.invoke(app, ["verify", "mixed-v001", "--lake", str(lake), "--json"])
+    assert result.exit_code == 5
+    assert "mixture.order does not hash to" in result.stdout

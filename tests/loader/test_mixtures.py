@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmlake.errors import SettingsError, ShardCorrupt
-from mmlake.loader import MixedOrder, ShardStream, write_mixture
+from mmlake.loader import MixedOrder, ShardStream, mixture_problems, write_mixture
 from mmlake.modalities import MODALITIES
 from mmlake.recipes import Mixture
 from mmlake.shards import ShardSettings, write_shards
@@ -216,6 +216,9 @@ def test_a_damaged_order_is_found_before_the_first_sample(folder, tmp_path, dama
         order.write_bytes(data[:-4] if damage == "short" else bytes([data[0] ^ 1]) + data[1:])
     with pytest.raises(ShardCorrupt, match="mixture"):
         stream_of(copy)
+    assert mixture_problems(folder) == []
+    (problem,) = mixture_problems(copy)
+    assert "mixture" in problem
 
 
 def test_the_stream_travels_to_workers_that_are_spawned(folder) -> None:

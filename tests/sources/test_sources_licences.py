@@ -40,3 +40,20 @@ from mmlake.sources.licences import spdx_licence
 )
 def test_known_spellings_are_spdx_ids_and_others_are_no_assertion(spelling, expected):
     assert spdx_licence(spelling) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("MIT OR Apache-2.0", "Apache-2.0 OR MIT"),
+        ("(MIT OR GPL-3.0-only) AND CC0-1.0", "CC0-1.0 AND (GPL-3.0-only OR MIT)"),
+        ("GPL-2.0-only WITH Classpath-exception-2.0", "GPL-2.0-only WITH Classpath-exception-2.0"),
+        ("CC-BY-4.0 AND LicenseRef-x", "CC-BY-4.0 AND LicenseRef-x"),
+        ("MIT AND nonsense", "NOASSERTION"),
+        ("MIT OR", "NOASSERTION"),
+        ("MIT OR *", "NOASSERTION"),
+        ("MIT or something like it", "NOASSERTION"),
+    ],
+)
+def test_an_spdx_expression_is_kept_in_its_one_spelling_and_never_guessed(text: str, expected: str) -> None:
+    assert spdx_licence(text) == expected

@@ -92,6 +92,22 @@ def test_a_version_keeps_the_recipe_that_it_was_asked_to_be(labelled) -> None:
         publish.ask_for(lake, "mine-v001", publish.wanted(lake, path))
 
 
+def test_a_request_that_was_never_made_gives_way_to_a_corrected_one(labelled) -> None:
+    path = write(labelled, MINE.replace("at_most = 2", "at_least = 4"))
+    with pytest.raises(SettingsError, match="expected at least 4"):
+        publish_by(labelled, path)
+    write(labelled)
+    assert publish_by(labelled, path) == "mine-v001"
+    assert labels(labelled, "mine-v001") == ["blog", "blog", "news", "news"]
+
+
+def test_a_version_made_without_a_request_keeps_its_recipe_too(labelled) -> None:
+    write(labelled)
+    publish_version(labelled.catalogued(), "mine-v001")
+    write(labelled, MINE.replace("at_most = 2", "at_most = 1"))
+    assert publish.request_of(labelled.lake(), "mine-v001").recipe.quotas[0].at_most == 2
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
