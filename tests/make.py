@@ -161,5 +161,6 @@ def whole_units(tracks: pa.Table) -> pa.Table:
 
     whole = {"parent_digest": tracks["digest"], "kind": pa.repeat("whole", tracks.num_rows)}
     columns = {name: tracks[name] for name in tracks.column_names} | whole
+    columns["num_stray_cues"] = pa.array([0] * tracks.num_rows, pa.int32())
     rest = {field.name: pa.nulls(tracks.num_rows, field.type) for field in UNIT_TRACKS if field.name not in columns}
     return pa.table(columns | rest).select(UNIT_TRACKS.names).cast(UNIT_TRACKS)
