@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from mmlake.dedup import Tier, tiers_of
+from mmlake.dedup import Criterion, Tier, criteria_of, tiers_of
 from mmlake.preprocess import (
     AUDIO_DECODER,
     FILM_SPLITTER,
@@ -54,9 +54,7 @@ class Modality:
     rules: tuple[Rule, ...]  # quality: the range of each number that is fine
     scorers: tuple[Scorer, ...] = ()  # quality: numbers that a model gives; none is built in
     tiers: tuple[Tier, ...]  # dedup: the ways to find near duplicates, at least one
-    size: (
-        str  # dedup: column of `tracks` that says how much of it there is; the bigger of two equal duplicates survives
-    )
+    survivors: tuple[Criterion, ...]  # dedup: which of several duplicates stays, what counts first first
     encoder: str  # embed: its default row of ENCODERS; settings.embed may choose another
 
 
@@ -70,7 +68,7 @@ MODALITIES: dict[str, Modality] = {
             measurements=TEXT_MEASUREMENTS,
             rules=TEXT_RULES,
             tiers=tiers_of("text"),
-            size="num_words",
+            survivors=criteria_of("text"),
             encoder="minilm-l6",
         ),
         Modality(
@@ -80,7 +78,7 @@ MODALITIES: dict[str, Modality] = {
             measurements=IMAGE_MEASUREMENTS,
             rules=IMAGE_RULES,
             tiers=tiers_of("image"),
-            size="width_px",
+            survivors=criteria_of("image"),
             encoder="colour-gradient",
         ),
         Modality(
@@ -92,7 +90,7 @@ MODALITIES: dict[str, Modality] = {
             measurements=VIDEO_MEASUREMENTS,
             rules=VIDEO_RULES,
             tiers=tiers_of("video"),
-            size="duration_s",
+            survivors=criteria_of("video"),
             encoder="frame-motion",
         ),
         Modality(
@@ -104,7 +102,7 @@ MODALITIES: dict[str, Modality] = {
             measurements=AUDIO_MEASUREMENTS,
             rules=AUDIO_RULES,
             tiers=tiers_of("audio"),
-            size="duration_s",
+            survivors=criteria_of("audio"),
             encoder="mel-statistics",
         ),
     )

@@ -151,16 +151,22 @@ FINGERPRINTS = TableSchema(
 
 PAIRS = TableSchema(
     name="pairs",
-    version=1,
+    version=2,
     key=("left", "right", "method"),
     arrow=pa.schema(
         [
-            required("left", pa.string()),
-            required("right", pa.string()),
+            required("left", pa.string(), "what stays, or the better one of two that only overlap"),
+            required("right", pa.string(), "what goes for it"),
             required("tier", pa.string(), "near or semantic"),
             required("method", pa.string()),
+            required("relation", pa.string(), "same, inside (right lies inside left) or overlaps (both stay)"),
             required("score", pa.float64(), "similarity 0..1, verified by the exact measure"),
-            required("bound", pa.float64(), "smallest score that counts"),
+            required("bound", pa.float64(), "smallest score that counts by the tier's first method"),
+            *(
+                optional(f"{side}_{end}_s", pa.float64(), "of the common part; null where whole meets whole")
+                for side in ("left", "right")
+                for end in ("start", "end")
+            ),
         ]
     ),
 )
@@ -183,7 +189,7 @@ EMBEDDINGS = TableSchema(
 
 CLUSTERS = TableSchema(
     name="clusters",
-    version=1,
+    version=2,
     key=("digest",),
     arrow=pa.schema(
         [
@@ -200,7 +206,12 @@ CLUSTERS = TableSchema(
                 "cheapest tier that ties a duplicate to its cluster: near or semantic; null for survivors",
             ),
             optional("method", pa.string()),
-            optional("score", pa.float64()),
+            optional("score", pa.float64(), "of a duplicate with its survivor"),
+            optional("relation", pa.string(), "of a duplicate to its survivor: same or inside"),
+            optional("reason", pa.string(), "why the survivor stays and the duplicate goes"),
+            required(
+                "radius", pa.float64(), "1 - the smallest score of a duplicate of the cluster; 0 where there is none"
+            ),
         ]
     ),
 )

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from mmlake.dedup.clusters import cluster
+from mmlake.dedup.fidelity import criteria_of
+from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic import measure_recall
+from mmlake.dedup.semantic_tier import semantic_pairs
 from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
+from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.dedup.text import Banding, banding
-from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, semantic_pairs, tiers_of
-from mmlake.dedup.witness import without_template_siblings
+from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, prints_of, tiers_of
+from mmlake.dedup.vectors import Apart
+from mmlake.dedup.witness import template_veto
 
 __all__ = [
+    "CLOSENESS",
     "FINGERPRINT_SETTINGS",
     "TIERS",
+    "Apart",
     "Banding",
+    "Criterion",
     "DedupSettings",
+    "Positions",
     "Tier",
     "banding",
     "cluster",
+    "criteria_of",
     "fingerprint",
+    "length_of",
     "measure_recall",
     "near_pairs",
+    "prints_of",
     "semantic_pairs",
+    "template_veto",
     "tiers_of",
-    "without_template_siblings",
 ]

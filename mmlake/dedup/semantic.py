@@ -68,6 +68,14 @@ def measure_recall(
     return len(wanted & got) / len(wanted) if wanted else 1.0
 
 
+def proposed(vectors: np.ndarray, bound: float, index: str, settings: DedupSettings) -> _Found:
+    """(i, j) of what one of the FAISS indexes holds to be near, in blocks, however many pairs that are: `i` and `j` in
+    any order, each pair at or above the bound in float32."""
+    for i, j in _SEARCHES[index](np.ascontiguousarray(vectors, np.float32), bound, settings):
+        apart = i != j
+        yield i[apart], j[apart]
+
+
 def _exact(vectors: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Cosines in float64, rounded to what float32 vectors can bear, in blocks."""
     out = np.empty(len(i))
@@ -96,15 +104,15 @@ def _ranges(index: Any, vectors: np.ndarray, bound: float) -> _Found:
 
 def _cells(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     """Each cell's own vectors against all that have it among their three nearest."""
-    centroids = _centroids(vectors, max(2, round(2 * len(vectors) ** 0.5)), settings)
+    cell_centroids = centroids(vectors, max(2, round(2 * len(vectors) ** 0.5)), settings)
     near = np.concatenate(
-        [_nearest(vectors[at : at + _BLOCK_ROWS], centroids) for at in range(0, len(vectors), _BLOCK_ROWS)]
+        [_nearest(vectors[at : at + _BLOCK_ROWS], cell_centroids) for at in range(0, len(vectors), _BLOCK_ROWS)]
     )
     owners = np.argsort(near[:, 0], kind="stable")
-    own_bounds = np.searchsorted(near[owners, 0], np.arange(len(centroids) + 1))
+    own_bounds = np.searchsorted(near[owners, 0], np.arange(len(cell_centroids) + 1))
     visitors = np.argsort(near.ravel(), kind="stable")
-    visit_bounds = np.searchsorted(near.ravel()[visitors], np.arange(len(centroids) + 1))
-    for cell in range(len(centroids)):
+    visit_bounds = np.searchsorted(near.ravel()[visitors], np.arange(len(cell_centroids) + 1))
+    for cell in range(len(cell_centroids)):
         mine = owners[own_bounds[cell] : own_bounds[cell + 1]]
         theirs = visitors[visit_bounds[cell] : visit_bounds[cell + 1]] // near.shape[1]
         for at in range(0, len(theirs), _BLOCK_ROWS):
@@ -122,7 +130,8 @@ def _nearest(block: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     return np.take_along_axis(best, order, axis=1)
 
 
-def _centroids(vectors: np.ndarray, num: int, settings: DedupSettings) -> np.ndarray:
+def centroids(vectors: np.ndarray, num: int, settings: DedupSettings) -> np.ndarray:
+    """So many unit centroids of a seeded sample of the vectors (spherical k-means)."""
     faiss = _faiss()
     rng = np.random.default_rng(settings.seed)
     sample = vectors[np.sort(rng.permutation(len(vectors))[: num * _TRAINING_PER_CELL])]
@@ -136,8 +145,8 @@ def _centroids(vectors: np.ndarray, num: int, settings: DedupSettings) -> np.nda
         max_points_per_centroid=_TRAINING_PER_CELL,
     )
     means.train(sample)
-    centroids: np.ndarray = means.centroids
-    return centroids
+    found: np.ndarray = means.centroids
+    return found
 
 
 def _neighbours(index: Any, vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:

@@ -1,8 +1,8 @@
-"""The table of tiers, and the three functions that walk it: fingerprint, near_pairs, semantic_pairs. Add yours here."""
+"""The table of tiers, and the two functions that walk it: fingerprint and near_pairs. Add yours here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +16,13 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner
-from mmlake.dedup import audio, image, semantic, text, video
+from mmlake.dedup import audio, image, text, video
+from mmlake.dedup.edges import table_of
+from mmlake.dedup.leaders import stars
+from mmlake.dedup.matching import Listed, Matcher
+from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.survivors import Criterion, Standing, by_digest, standing_of
 from mmlake.errors import SettingsError, UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
@@ -46,11 +51,31 @@ class Tier:
     # a kernel for the spans of one item, in order, from what was opened for the first of them: one decode for all. A
     # raise is the failure of the span whose turn it is. None: `opened` and `fingerprint` are asked for each span
     of_spans: Callable[[Any, Sequence[Span], DedupSettings], Iterable[Prints]] | None = None
-    pairs: Callable[..., list[Match]]
+    pair_methods: tuple[str, ...] = ()  # what its pairs may carry; none: `method` alone
+    # a table of prints -> what is a candidate, and how one compares with others (mmlake.dedup.matching)
+    matcher: Callable[[PrintTable, DedupSettings], Matcher] | None = None
+    # in place of it, for a tier that may list all of its pairs: the prints of each unit -> two positions, method, score
+    pairs: Callable[..., list[Match]] | None = None
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
     source: str
     plugin: str = ""  # "name==version" of the plugin that brings it; empty for a built-in one
+
+    def made_matcher(self, prints: PrintTable, settings: DedupSettings) -> Matcher:
+        """The matcher of these units."""
+        if self.matcher is not None:
+            return self.matcher(prints, settings)
+        assert self.pairs is not None, f"tier {self.method} has neither matcher nor pairs"
+        num = len(next(iter(prints.values())))
+        if not num:
+            return Listed(0, (), self.all_pair_methods)
+        rows = [{method: values[at] for method, values in prints.items() if len(values[at])} for at in range(num)]
+        return Listed(num, self.pairs(rows, settings=settings, advance=silent), self.all_pair_methods)
+
+    @property
+    def all_pair_methods(self) -> tuple[str, ...]:
+        """What its pairs may carry."""
+        return self.pair_methods or (self.method,)
 
 
 def _of_texts(texts: Sequence[str], settings: DedupSettings) -> list[Prints]:
@@ -135,6 +160,7 @@ TIERS: tuple[Tier, ...] = (
     Tier(
         modality="image",
         method=image.METHOD,
+        pair_methods=(image.METHOD, image.MIRRORED),
         methods=(image.METHOD, image.MIRRORED, "dhash", "luma"),
         opened=_picture,
         fingerprint=_of_images,
@@ -275,81 +301,63 @@ def _parent(tier: Tier, store: Blobs, shared: Shared, rows: list[Row]) -> Iterat
 
 
 def near_pairs(
-    fingerprints: pa.Table, tiers: Sequence[Tier], *, settings: DedupSettings, advance: Advance = silent
+    fingerprints: pa.Table,
+    tiers: Sequence[Tier],
+    *,
+    nodes: pa.Table | None = None,
+    criteria: Sequence[Criterion] = (),
+    settings: DedupSettings,
+    advance: Advance = silent,
 ) -> pa.Table:
-    """PAIRS of tier "near", of all methods. The rows may come in any order and from any number of shards; each digest
-    counts once, and one without fingerprints has no pairs."""
+    """PAIRS of tier "near", of all methods: from each unit that stays to those that go for it, and what overlaps.
+
+    The rows may come in any order and from any number of shards; each digest counts once, and one without fingerprints
+    has no pairs.
+    nodes: what decides who stays (`survivors.standing_of`), a row per digest; None: closeness, then digest.
+    """
     fingerprints = contracts.made(fingerprints)
     parts = []
     for tier in tiers:
         digests, prints = _prints_of(tier, fingerprints)
-        matches = tier.pairs(prints, settings=settings, advance=advance)
-        named = ((i, j, signed(method, tier.plugin), score) for i, j, method, score in matches)
-        parts.append(_table(named, digests, tier="near", bound=tier.bound(settings)))
-    return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
-
-
-def _prints_of(tier: Tier, fingerprints: pa.Table) -> tuple[list[str], list[Prints]]:
-    """(the digests that the tier has made something of, sorted; what its methods gave for each)."""
-    methods = {signed(method, tier.plugin): method for method in tier.methods}
-    mine = fingerprints.filter(pc.is_in(fingerprints.column("method"), value_set=pa.array(list(methods), pa.string())))
-    digests = sorted(set(mine.column("digest").to_pylist()))
-    place = {digest: at for at, digest in enumerate(digests)}
-    prints: list[Prints] = [{} for _ in digests]
-    for batch in mine.select(["digest", "method", "hashes"]).to_batches():
-        hashes = batch.column("hashes")
-        flat, offsets = hashes.values.to_numpy(zero_copy_only=False), hashes.offsets.to_numpy()
-        for at, (digest, method) in enumerate(
-            zip(batch.column("digest").to_pylist(), batch.column("method").to_pylist(), strict=True)
-        ):
-            prints[place[digest]][methods[method]] = flat[offsets[at] : offsets[at + 1]]
-    return digests, prints
-
-
-def semantic_pairs(
-    embeddings: pa.Table, bounds: Mapping[str, float], *, settings: DedupSettings, advance: Advance = silent
-) -> pa.Table:
-    """PAIRS of tier "semantic": cosine at or above the encoder's bound, within each encoder. Digests without a
-    vector have no pairs.
-
-    bounds: encoder -> smallest cosine that counts, as their rows say; `settings.semantic_bounds` goes before. Raises
-    SettingsError for an encoder without a bound.
-    """
-    bounds = {**bounds, **settings.semantic_bounds}
-    embeddings = contracts.made(embeddings)
-    parts = []
-    for encoder in sorted(set(embeddings.column("encoder").to_pylist())):
-        rows = (
-            embeddings.filter(pc.equal(embeddings.column("encoder"), encoder))
-            .select(["digest", "vector"])
-            .sort_by("digest")
+        found = stars(
+            tier.made_matcher(prints, settings),
+            _standing(digests, nodes, criteria),
+            equal=digests_of(prints),
+            advance=advance,
         )
-        digests = rows.column("digest").to_pylist()
-        values = rows.column("vector").combine_chunks().flatten()
-        vectors = values.to_numpy(zero_copy_only=False).reshape(len(digests), -1)
-        if encoder not in bounds:
-            raise SettingsError(
-                f"dedup: vectors of {encoder!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
-                f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
-            )
-        bound = float(bounds[encoder])
-        i, j, cosine = semantic.similar(vectors, bound=bound, index=settings.index, settings=settings, advance=advance)
-        matches = [
-            (int(a), int(b), f"cosine:{encoder}", float(score)) for a, b, score in zip(i, j, cosine, strict=True)
-        ]
-        parts.append(_table(matches, digests, tier="semantic", bound=bound))
+        names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
+        parts.append(table_of(found, digests, names, tier="near", bound=tier.bound(settings)))
     return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
 
 
-def _table(matches: Iterable[Match], digests: list[str], *, tier: str, bound: float) -> pa.Table:
-    """PAIRS; left < right, one row per pair and method, the better score where two ways found it."""
-    best: dict[tuple[str, str, str], float] = {}
-    for i, j, method, score in matches:
-        left, right = sorted((digests[i], digests[j]))
-        key = (left, right, method)
-        best[key] = max(best.get(key, 0.0), score)
-    rows = [
-        {"left": left, "right": right, "tier": tier, "method": method, "score": score, "bound": bound}
-        for (left, right, method), score in best.items()
-    ]
-    return schemas.from_rows(schemas.PAIRS, rows)
+def _standing(digests: pa.Array, nodes: pa.Table | None, criteria: Sequence[Criterion]) -> Standing:
+    if nodes is None:
+        return by_digest(digests)
+    known = pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks())
+    return standing_of(nodes.take(known), criteria)
+
+
+def _prints_of(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:
+    """(the digests that the tier has made something of, sorted; what its methods gave for each)."""
+    named = [signed(method, tier.plugin) for method in tier.methods]
+    mine = fingerprints.filter(pc.is_in(fingerprints["method"], value_set=pa.array(named, pa.string())))
+    digests = pc.unique(mine["digest"])
+    digests = digests.take(pc.sort_indices(digests))
+    prints = prints_of(mine, named, digests)
+    return digests, {method: prints[name] for method, name in zip(tier.methods, named, strict=True)}
+
+
+def prints_of(fingerprints: pa.Table, methods: Sequence[str], digests: pa.Array) -> dict[str, Ragged]:
+    """Method -> what it made of each digest, in their order; an empty row where it made nothing."""
+    prints = {}
+    for method in methods:
+        rows = fingerprints.filter(pc.equal(fingerprints["method"], method))
+        hashes = of_lists(rows["hashes"])
+        # behind all others the empty one
+        hashes = Ragged(hashes.values, np.append(hashes.offsets, hashes.offsets[-1]))
+        at = np.full(len(digests), len(hashes) - 1, np.int64)
+        place = pc.index_in(rows["digest"], value_set=digests)
+        known = pc.is_valid(place).to_numpy(zero_copy_only=False)
+        at[pc.fill_null(place, 0).to_numpy()[known]] = np.flatnonzero(known)
+        prints[method] = hashes.take(at)
+    return prints

@@ -8,40 +8,34 @@ pair that shares more than a little is a pair of siblings.
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.prints import Positions, PrintTable
 from mmlake.dedup.settings import DedupSettings
 
 
-def without_template_siblings(pairs: pa.Table, fingerprints: pa.Table, *, settings: DedupSettings) -> pa.Table:
-    """The pairs whose smaller 5-gram set is shared by at most `settings.semantic_shared_fraction`; pairs without
-    shingles stay.
+def template_veto(
+    prints: PrintTable, *, settings: DedupSettings
+) -> Callable[[Positions, Positions], NDArray[np.bool_]]:
+    """Which pairs, given as two arrays of positions, are kept apart: those whose smaller 5-gram set is shared by more
+    than `settings.semantic_shared_fraction`. Units without shingles are never kept apart.
 
-    fingerprints: schema FINGERPRINTS; only the method `shingles` is read.
+    prints: of the units; only the method `shingles` is read.
     """
-    named = pa.chunked_array([*pairs.column("left").chunks, *pairs.column("right").chunks], pa.string())
-    rows = fingerprints.filter(
-        pc.and_(
-            pc.equal(fingerprints.column("method"), "shingles"),
-            pc.is_in(fingerprints.column("digest"), value_set=named.combine_chunks()),
-        )
-    )
-    shingles = {
-        digest: np.asarray(hashes, np.uint64)
-        for digest, hashes in zip(rows.column("digest").to_pylist(), rows.column("hashes").to_pylist(), strict=True)
-    }
-    kept = [
-        _shared(shingles.get(left), shingles.get(right)) <= settings.semantic_shared_fraction
-        for left, right in zip(pairs.column("left").to_pylist(), pairs.column("right").to_pylist(), strict=True)
-    ]
-    return pairs.filter(pa.array(kept, pa.bool_()))
+    shingles = prints["shingles"]
+
+    def is_apart(left: Positions, right: Positions) -> NDArray[np.bool_]:
+        shared = [_shared(shingles[i], shingles[j]) for i, j in zip(left.tolist(), right.tolist(), strict=True)]
+        return np.array(shared, np.float64) > settings.semantic_shared_fraction
+
+    return is_apart
 
 
-def _shared(left: np.ndarray | None, right: np.ndarray | None) -> float:
-    """Share of the smaller set that is in the larger one, 0..1; 0 where one is unknown or empty. Both are sorted and
-    distinct."""
-    if left is None or right is None or not len(left) or not len(right):
+def _shared(left: np.ndarray, right: np.ndarray) -> float:
+    """Share of the smaller set that is in the larger one, 0..1; 0 where one is empty. Both are sorted and distinct."""
+    if not len(left) or not len(right):
         return 0.0
     return len(np.intersect1d(left, right, assume_unique=True)) / min(len(left), len(right))

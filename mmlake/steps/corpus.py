@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from mmlake import contracts, dedup, preprocess, schemas, sources
+from mmlake import contracts, dedup, schemas
 from mmlake.lake import Lake
-from mmlake.records import LEADING_ROLES
-from mmlake.sources.shard import DEFAULT_PRIORITY
+from mmlake.steps import standing
 from mmlake.steps.row import near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
 
+_PRINTS = ("digest", "method", "hashes", "status")
+
 
 def _near(job: Job) -> pa.Table:
     # one blob may lie in several shards, and have failed in one of them
-    made = contracts.made(job.lake.tables.concat("fingerprints", job.modality))
-    compared = pc.is_in(made.column("digest"), value_set=pa.array(_compared(job), pa.string()))
-    fingerprints = _first_per_key(made.filter(compared), ["digest", "method"])
-    return dedup.near_pairs(fingerprints, job.row.tiers, settings=job.lake.settings.dedup, advance=job.advance)
+    made = contracts.made(job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)))
+    nodes = standing.nodes(job)
+    fingerprints = _first_per_key(made.filter(_is_of(made, nodes)), ["digest", "method"])
+    return dedup.near_pairs(
+        fingerprints,
+        job.row.tiers,
+        nodes=nodes,
+        criteria=job.row.survivors,
+        settings=job.lake.settings.dedup,
+        advance=job.advance,
+    )
 
 
 def _check_near(job: Job, pairs: pa.Table) -> int:
@@ -31,37 +39,45 @@ def _check_near(job: Job, pairs: pa.Table) -> int:
 
 
 def _semantic(job: Job) -> pa.Table:
-    near = job.lake.tables.read(Slot("near_duplicates", job.modality))
-    clusters = dedup.cluster(_nodes(job), near)
-    survivors = clusters.filter(clusters.column("is_survivor")).column("digest")
-    made = contracts.made(job.lake.tables.concat("embeddings", job.modality))
-    embeddings = _first_per_key(made, ["digest", "encoder"])
-    usable = pc.is_in(embeddings.column("digest"), value_set=survivors.combine_chunks())
-    pairs = dedup.semantic_pairs(
-        embeddings.filter(usable),
+    nodes = standing.nodes(job)
+    near = dedup.cluster(nodes, job.lake.tables.read(Slot("near_duplicates", job.modality)), criteria=job.row.survivors)
+    made = contracts.made(
+        job.lake.tables.concat("embeddings", job.modality, columns=["digest", "encoder", "vector", "status"])
+    )
+    embeddings = _first_per_key(made.filter(_is_of(made, nodes)), ["digest", "encoder"])
+    return dedup.semantic_pairs(
+        embeddings,
         job.lake.parts.semantic_bounds,
+        nodes=nodes,
+        criteria=job.row.survivors,
+        near=near,
+        apart=partial(_apart, job),
         settings=job.lake.settings.dedup,
         advance=job.advance,
     )
-    pairs = _of_different_items(job, pairs)
-    if not pairs.num_rows:
-        return pairs
-    return dedup.without_template_siblings(
-        pairs,
-        job.lake.tables.concat("fingerprints", job.modality, columns=["digest", "method", "hashes"]),
-        settings=job.lake.settings.dedup,
-    )
 
 
-def _of_different_items(job: Job, pairs: pa.Table) -> pa.Table:
-    """The pairs without those of two spans of one item: one speaker in one room is near itself in every vector, and
-    says something else each time. What is truly said twice has a near pair."""
+def _apart(job: Job, digests: pa.Array) -> dedup.Apart:
+    """Pairs that are no semantic duplicates: siblings of one template, and two spans of one item. One speaker in one
+    room is near itself in every vector, and says something else each time; what is truly said twice has a near pair."""
     units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest"])
-    parents = [
-        units["parent_digest"].take(pc.index_in(pairs[side], value_set=units["digest"].combine_chunks()))
-        for side in ("left", "right")
-    ]
-    return pairs.filter(pc.not_equal(*parents))
+    parent = units["parent_digest"].take(pc.index_in(digests, value_set=units["digest"].combine_chunks()))
+    parents = pc.index_in(parent, value_set=pc.unique(parent)).to_numpy()
+    prints = dedup.prints_of(
+        job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)), ("shingles",), digests
+    )
+    veto = dedup.template_veto(prints, settings=job.lake.settings.dedup)
+
+    def is_apart(left: dedup.Positions, right: dedup.Positions) -> NDArray[np.bool_]:
+        apart: NDArray[np.bool_] = parents[left] == parents[right]
+        apart[~apart] = veto(left[~apart], right[~apart])
+        return apart
+
+    return is_apart
+
+
+def _is_of(table: pa.Table, nodes: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(table["digest"], value_set=nodes["digest"].combine_chunks())
 
 
 def _bound(lake: Lake, modality: str, shard: str) -> dict[str, str]:
@@ -84,74 +100,13 @@ def _clusters(job: Job) -> pa.Table:
     near, semantic = (
         job.lake.tables.read(Slot(name, job.modality)) for name in ("near_duplicates", "semantic_duplicates")
     )
-    return dedup.cluster(_nodes(job), pa.concat_tables([near, semantic]))
+    return dedup.cluster(standing.nodes(job), pa.concat_tables([near, semantic]), criteria=job.row.survivors)
 
 
 def _check_clusters(job: Job, clusters: pa.Table) -> int:
     return contracts.same_keys(
-        f"{job.modality}/duplicate_clusters", _compared(job), clusters.column("digest").to_pylist()
+        f"{job.modality}/duplicate_clusters", standing.compared(job).to_pylist(), clusters["digest"].to_pylist()
     )
-
-
-def _compared(job: Job) -> list[str]:
-    """Every admitted unit that leads a sample, sorted. Captions and transcripts are no documents: one that many
-    pictures have is no duplicate."""
-    tables = job.lake.tables
-    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    units = tables.concat("units", job.modality, columns=["digest", "role"])
-    leading = pc.is_in(units.column("role"), value_set=pa.array(LEADING_ROLES, pa.string()))
-    return sorted(set(contracts.admitted(verdicts)) & set(contracts.digests(units.filter(leading))))
-
-
-def _nodes(job: Job) -> pa.Table:
-    """Every compared unit of the modality with what decides who survives: source priority, then verdict and size,
-    then digest."""
-    tables, size = job.lake.tables, job.row.size
-    priorities = sources.priorities(job.lake.landing)
-    items = tables.concat("items", job.modality, columns=["digest", "source"])
-    priority: dict[str, int] = {}
-    occurrences: dict[str, int] = {}
-    for digest, source in zip(*(items.column(name).to_pylist() for name in ("digest", "source")), strict=True):
-        if digest is not None:
-            priority[digest] = min(priority.get(digest, 2**31 - 1), priorities.get(source, DEFAULT_PRIORITY))
-            occurrences[digest] = occurrences.get(digest, 0) + 1
-    tracks = tables.concat("tracks", job.modality, columns=["digest", size])
-    sizes = dict(zip(tracks.column("digest").to_pylist(), tracks.column(size).to_pylist(), strict=True))
-    parents = _parents(job)
-    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
-    clean = set(contracts.digests(contracts.made(verdicts)))
-    digests = _compared(job)
-    return pa.table(
-        {
-            "digest": pa.array(digests, pa.string()),
-            "priority": pa.array([priority[parents[digest][0]] for digest in digests], pa.int32()),
-            # The verdict comes first: a flagged item never outlives a clean one, however large it is and whatever
-            # weight the settings give it.
-            "quality": pa.array(
-                [(digest in clean) + _fraction(_size(*parents[digest], sizes)) for digest in digests], pa.float64()
-            ),
-            "num_occurrences": pa.array([occurrences[parents[digest][0]] for digest in digests], pa.int32()),
-        }
-    )
-
-
-def _parents(job: Job) -> dict[str, tuple[str, float | None]]:
-    """Unit -> (its item, its length in seconds where it is a span)."""
-    units = job.lake.tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
-    is_whole = pc.equal(units["kind"], preprocess.WHOLE)
-    lengths = pc.if_else(is_whole, None, pc.divide(pc.subtract(units["end"], units["start"]).cast(pa.float64()), 1e6))
-    columns = (units["digest"], units["parent_digest"], lengths)
-    return {unit: (parent, length) for unit, parent, length in zip(*(c.to_pylist() for c in columns), strict=True)}
-
-
-def _size(parent: str, length_s: float | None, sizes: Mapping[str, float | None]) -> float | None:
-    """The size of a unit: only what has a duration is cut to spans."""
-    return sizes.get(parent) if length_s is None else length_s
-
-
-def _fraction(size: float | None) -> float:
-    """The size squeezed into 0..0.25, keeping its order."""
-    return 0.25 * (1.0 - 1.0 / (1.0 + math.log1p(size or 0.0)))
 
 
 def _first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
@@ -171,50 +126,52 @@ CORPUS_STEPS: dict[str, Step] = {
             name="near_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="3",
+            code_version="4",
             over_shards=True,
             make=_near,
             check=_check_near,
-            inputs=("fingerprints", "units", "verdicts"),
+            inputs=("fingerprints", *standing.INPUTS),
+            reads_priorities=True,
             settings=("dedup",),
             parts=near_tiers,
             kinds=("numpy",),
             unit="pairs",
-            description="Pairs that are the same thing but for encoding, size, trim or light edits; every "
-            "candidate was verified by the exact measure.",
+            description="What is the same thing but for encoding, size, trim or light edits: from each unit that "
+            "stays to those that go for it, every one verified against it by the exact measure.",
         ),
         Step(
             name="semantic_duplicates",
             stage="dedup",
             schema=schemas.PAIRS,
-            code_version="5",
+            code_version="6",
             over_shards=True,
             make=_semantic,
             check=_check_semantic,
-            inputs=("embeddings", "fingerprints", "items", "tracks", "units", "verdicts"),
+            inputs=("embeddings", "fingerprints", *standing.INPUTS),
             corpus_inputs=("near_duplicates",),
             reads_priorities=True,
             settings=("dedup",),
             parts=_bound,
             kinds=("faiss",),
             unit="pairs",
-            description="Pairs of survivors of the near tier whose vectors are closer than the encoder's bound.",
+            description="Survivors of the near tier whose vectors are closer than the encoder's bound, from each unit "
+            "that stays to those that go for it.",
         ),
         Step(
             name="duplicate_clusters",
             stage="dedup",
             schema=schemas.CLUSTERS,
-            code_version="4",
+            code_version="5",
             over_shards=True,
             make=_clusters,
             check=_check_clusters,
-            inputs=("items", "tracks", "units", "verdicts"),
+            inputs=standing.INPUTS,
             corpus_inputs=("near_duplicates", "semantic_duplicates"),
             reads_priorities=True,
             settings=("dedup",),
             kinds=("parquet",),
-            description="Connected components of all pairs with one survivor each, by source priority, quality, then "
-            "digest: any arrival order gives the same result.",
+            description="One survivor for each group of duplicates, by source priority, verdict, fidelity, closeness "
+            "and digest, with the reason: any arrival order gives the same result.",
         ),
     )
 }

@@ -9,13 +9,11 @@ from contextlib import nullcontext
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mmlake import contracts, dedup, schemas
-from mmlake.dedup import DedupSettings, semantic, text, tiers
+from mmlake.dedup import DedupSettings, matching, prints, semantic, text
 from mmlake.embed import ENCODERS
-from mmlake.errors import ContractBroken, SettingsError
+from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
 from mmlake.parts import BUILT_IN
 from mmlake.store import BlobStore
@@ -76,7 +74,8 @@ def test_a_second_tier_of_a_modality_stands_next_to_the_first(tmp_path):
     table = dedup.fingerprint(texts(*contents), both, store=BlobStore(tmp_path), settings=SETTINGS)
     assert sorted(set(table.column("method").to_pylist())) == ["length", "minhash", "shingles"]
     found = [(row["method"], row["bound"]) for row in dedup.near_pairs(table, both, settings=SETTINGS).to_pylist()]
-    assert sorted(found) == [("jaccard-5gram", 0.7), *[("length", 0.25)] * 3]
+    # three texts of one length are a star of two edges
+    assert sorted(found) == [("jaccard-5gram", 0.7), *[("length", 0.25)] * 2]
 
 
 def test_text_goes_through_fingerprints_to_pairs(tmp_path):
@@ -91,18 +90,14 @@ def test_text_goes_through_fingerprints_to_pairs(tmp_path):
     assert [(one["tier"], one["method"], one["score"], one["bound"]) for one in pairs] == [
         ("near", "jaccard-5gram", 1.0, 0.7)
     ]
-    assert pairs[0]["left"] < pairs[0]["right"]
+    assert pairs[0]["left"] < pairs[0]["right"]  # of two as good ones the smaller digest stays
 
 
-def test_of_several_matches_of_a_pair_the_best_score_is_kept(monkeypatch):
+def test_of_several_matches_of_a_pair_the_best_score_is_kept():
     """Two ways may find one pair, from either side and in any order."""
     found = [(0, 1, "m", 0.8), (1, 0, "m", 0.9), (0, 1, "m", 0.7), (0, 2, "m", 0.6), (0, 1, "other", 0.75)]
-    table = tiers._table(found, ["b", "a", "c"], tier="near", bound=0.5).to_pylist()
-    assert {(row["left"], row["right"], row["method"]): row["score"] for row in table} == {
-        ("a", "b", "m"): 0.9,
-        ("a", "b", "other"): 0.75,
-        ("b", "c", "m"): 0.6,
-    }
+    seen = matching.Listed(3, found, ("m", "other")).compare(0, np.array([1, 2]))
+    assert (seen.score.tolist(), seen.method.tolist()) == ([0.9, 0.6], [0, 0])
 
 
 def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without_it(tmp_path, monkeypatch):
@@ -297,135 +292,15 @@ def test_vectors_of_two_encoders_are_never_compared():
     assert dedup.semantic_pairs(both, BOUNDS, settings=SETTINGS).num_rows == 0
 
 
-def nodes(rows):
-    digest, priority, quality = zip(*rows, strict=True)
-    ones = pa.array([1] * len(rows), pa.int32())
-    return pa.table(
-        {
-            "digest": digest,
-            "priority": pa.array(priority, pa.int32()),
-            "quality": pa.array(quality, pa.float64()),
-            "num_occurrences": ones,
-        }
-    )
+@pytest.mark.parametrize(("shared", "is_apart"), [(0, False), (2, False), (3, True), (16, True)])
+def test_a_semantic_pair_that_shares_more_than_an_eighth_of_its_wording_is_a_pair_of_template_siblings(
+    shared, is_apart
+):
+    sets = [np.arange(16, dtype=np.uint64), np.array([*range(shared), *range(100, 140)], np.uint64)]
+    veto = dedup.template_veto({"shingles": prints.Ragged.of(sets)}, settings=SETTINGS)
+    assert veto(np.array([0]), np.array([1])).tolist() == [is_apart]
 
 
-def edges(rows):
-    return schemas.from_rows(
-        schemas.PAIRS,
-        [
-            {"left": min(a, b), "right": max(a, b), "tier": tier, "method": "m", "score": score, "bound": 0.5}
-            for a, b, tier, score in rows
-        ],
-    )
-
-
-def survivors(node_rows, edge_rows=()):
-    return {row["digest"]: row["survivor"] for row in dedup.cluster(nodes(node_rows), edges(edge_rows)).to_pylist()}
-
-
-def test_priority_comes_before_quality_and_quality_before_the_digest():
-    chain = [("a", "b", "near", 0.9), ("b", "c", "near", 0.9)]
-    assert set(survivors([("a", 1, 9.0), ("b", 0, 1.0), ("c", 0, 2.0)], chain).values()) == {"c"}
-    assert set(survivors([("a", 0, 1.0), ("b", 0, 1.0), ("c", 0, None)], chain).values()) == {"a"}
-
-
-def test_an_item_without_duplicates_survives_itself():
-    (row,) = dedup.cluster(nodes([("a", 0, float("nan"))]), edges([])).to_pylist()
-    assert row == {
-        "digest": "a",
-        "survivor": "a",
-        "is_survivor": True,
-        "cluster_size": 1,
-        "num_occurrences": 1,
-        "tier": None,
-        "method": None,
-        "score": None,
-    }
-
-
-def test_a_duplicate_carries_its_cheapest_then_best_edge():
-    table = dedup.cluster(
-        nodes([("a", 0, 1.0), ("b", 1, 1.0), ("c", 1, 1.0)]),
-        edges([("a", "b", "semantic", 0.99), ("b", "c", "near", 0.8), ("a", "c", "near", 0.9)]),
-    )
-    best = {row["digest"]: (row["tier"], row["score"]) for row in table.to_pylist()}
-    assert best == {"a": (None, None), "b": ("near", 0.8), "c": ("near", 0.9)}
-
-
-def test_a_pair_without_its_node_breaks_the_contract():
-    with pytest.raises(ContractBroken, match="names z"):
-        dedup.cluster(nodes([("a", 0, 1.0)]), edges([("a", "z", "near", 0.9)]))
-
-
-def test_a_node_that_comes_twice_breaks_the_contract():
-    with pytest.raises(ContractBroken, match="repeat a digest"):
-        dedup.cluster(nodes([("a", 0, 1.0), ("a", 1, 1.0)]), edges([]))
-
-
-@settings(max_examples=40)
-@given(data=st.data())
-def test_clusters_do_not_depend_on_the_order_of_arrival(data):
-    digests = [f"{at:02d}" for at in range(12)]
-    node_rows = [
-        (digest, data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, None]))) for digest in digests
-    ]
-    edge = st.tuples(
-        st.sampled_from(digests),
-        st.sampled_from(digests),
-        st.sampled_from(["near", "semantic"]),
-        st.sampled_from([0.8, 0.9]),
-    )
-    chosen = data.draw(st.lists(edge, max_size=14, unique_by=lambda one: tuple(sorted(one[:2]))))
-    edge_rows = [edge for edge in chosen if edge[0] != edge[1]]
-    one = dedup.cluster(nodes(node_rows), edges(edge_rows))
-    other = dedup.cluster(
-        nodes(data.draw(st.permutations(node_rows))),
-        edges(edge_rows).take(pa.array(data.draw(st.permutations(range(len(edge_rows)))), pa.int64())),
-    )
-    assert one.equals(other)
-
-
-def _shingled(sets: dict[str, list[int]]) -> pa.Table:
-    return schemas.from_rows(
-        schemas.FINGERPRINTS,
-        [
-            {"digest": digest, "method": "shingles", "hashes": sorted(hashes), "status": "ok"}
-            for digest, hashes in sets.items()
-        ],
-    )
-
-
-def _semantic_pair(left: str, right: str) -> pa.Table:
-    return schemas.from_rows(
-        schemas.PAIRS,
-        [
-            {
-                "left": left,
-                "right": right,
-                "tier": "semantic",
-                "method": "cosine:minilm-l6",
-                "score": 0.93,
-                "bound": 0.88,
-            }
-        ],
-    )
-
-
-@pytest.mark.parametrize(("shared", "stays"), [(0, True), (2, True), (3, False), (16, False)])
-def test_a_semantic_pair_that_shares_more_than_an_eighth_of_its_wording_is_a_pair_of_template_siblings(shared, stays):
-    fingerprints = _shingled({name(0): list(range(16)), name(1): [*range(shared), *range(100, 140)]})
-    left, right = sorted((name(0), name(1)))
-    assert (
-        dedup.without_template_siblings(_semantic_pair(left, right), fingerprints, settings=SETTINGS).num_rows == stays
-    )
-
-
-def test_a_semantic_pair_of_items_without_shingles_stays():
-    left, right = sorted((name(0), name(1)))
-    assert (
-        dedup.without_template_siblings(
-            _semantic_pair(left, right), schemas.empty(schemas.FINGERPRINTS), settings=SETTINGS
-        ).num_rows
-        == 1
-    )
+def test_units_without_shingles_are_never_kept_apart():
+    veto = dedup.template_veto({"shingles": prints.Ragged.empty(2)}, settings=SETTINGS)
+    assert veto(np.array([0]), np.array([1])).tolist() == [False]

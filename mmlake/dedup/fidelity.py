@@ -1,0 +1,18 @@
+"""What makes one copy truer than another, of each modality, in the order in which it counts."""
+
+from __future__ import annotations
+
+from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
+
+SURVIVORS: dict[str, tuple[Criterion, ...]] = {
+    # an advertisement put into an article makes it longer, not truer: what most copies agree on comes first
+    "text": (CLOSENESS, length_of("num_words")),
+    "image": (length_of("width_px"), CLOSENESS),
+    "video": (length_of("duration_s"), CLOSENESS),
+    "audio": (length_of("duration_s"), CLOSENESS),
+}
+
+
+def criteria_of(modality: str) -> tuple[Criterion, ...]:
+    """The criteria of the modality, the first that decides first."""
+    return SURVIVORS[modality]

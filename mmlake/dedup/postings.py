@@ -1,0 +1,74 @@
+"""Who holds a key: an inverted index with capped lists, so that a key that everybody has costs no more than one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mmlake.dedup.prints import Positions, Ragged
+
+MOST_PER_KEY = 64  # units listed under one key; the first ones, which are the best placed
+_BLOCK = 1 << 20
+
+
+class Postings:
+    """key -> units, of those that were added. Keys that one unit alone holds take no memory."""
+
+    def __init__(self, keys: Ragged) -> None:
+        ordered = np.sort(keys.values)
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        shared = again[np.r_[True, again[1:] != again[:-1]]] if len(again) else again
+        del ordered, again
+        ids, lengths = _numbered(keys, shared)
+        self._ids, self._offsets = ids, np.concatenate(([0], np.cumsum(lengths)))
+        held = np.bincount(ids, minlength=len(shared))
+        self._starts = np.concatenate(([0], np.cumsum(np.minimum(held, MOST_PER_KEY))))
+        self._slots = np.empty(int(self._starts[-1]), np.int64)
+        self._counts = np.zeros(len(shared), np.int16)
+
+    def sharing(self, one: int) -> tuple[Positions, Positions]:
+        """(the units listed under the keys of this one, sorted; how many of the keys each of them has)."""
+        ids = self._ids[self._offsets[one] : self._offsets[one + 1]]
+        ids = ids[self._counts[ids] > 0]
+        if not len(ids):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        lists = [
+            self._slots[start : start + count]
+            for start, count in zip(self._starts[ids].tolist(), self._counts[ids].tolist(), strict=True)
+        ]
+        return np.unique(np.concatenate(lists), return_counts=True)
+
+    def add(self, one: int) -> None:
+        """List the unit under its keys, where a list has room."""
+        ids = self._ids[self._offsets[one] : self._offsets[one + 1]]
+        free = ids[self._counts[ids] < self._starts[ids + 1] - self._starts[ids]]
+        self._slots[self._starts[free] + self._counts[free]] = one
+        self._counts[free] += 1
+
+    def replace(self, old: int, new: int) -> None:
+        """List the new unit under its keys, in the place of the old one where both have the key."""
+        ids = self._ids[self._offsets[new] : self._offsets[new + 1]]
+        for key in ids.tolist():
+            start, count = int(self._starts[key]), int(self._counts[key])
+            listed = self._slots[start : start + count]
+            if (listed == new).any():
+                continue
+            if (places := np.flatnonzero(listed == old)).size:
+                listed[places[0]] = new
+            elif start + count < self._starts[key + 1]:
+                self._slots[start + count] = new
+                self._counts[key] += 1
+
+
+def _numbered(keys: Ragged, shared: np.ndarray) -> tuple[np.ndarray, Positions]:
+    """(for each unit the numbers of its shared keys, one after the other; how many each has), a block at a time."""
+    parts = [np.empty(0, np.int32)]
+    is_shared = np.zeros(len(keys.values), np.bool_)
+    for low in range(0, len(keys.values) if len(shared) else 0, _BLOCK):
+        block = keys.values[low : low + _BLOCK]
+        at = np.searchsorted(shared, block)
+        at[at == len(shared)] = 0
+        hit = shared[at] == block
+        is_shared[low : low + _BLOCK] = hit
+        parts.append(at[hit].astype(np.int32))
+    sums = np.concatenate(([0], np.cumsum(is_shared, dtype=np.int64)))
+    return np.concatenate(parts), sums[keys.offsets[1:]] - sums[keys.offsets[:-1]]

@@ -1,0 +1,85 @@
+"""Prints of many units in columns: what a join sees of fingerprints, without an object per unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mmlake.dedup.joins import mix64
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Rows of uint64 of any length, in one array; 64-bit offsets, so that they hold more than 2**31 values."""
+
+    values: NDArray[np.uint64]
+    offsets: Positions  # of shape (rows + 1,): row k is values[offsets[k] : offsets[k + 1]]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, at: int) -> NDArray[np.uint64]:
+        return self.values[self.offsets[at] : self.offsets[at + 1]]
+
+    @property
+    def lengths(self) -> Positions:
+        """How many values each row has."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: Positions) -> Ragged:
+        """These rows, in this order."""
+        lengths = self.lengths[rows]
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return Ragged(self.values[places], offsets)
+
+    @classmethod
+    def of(cls, rows: Iterable[NDArray[np.uint64]]) -> Ragged:
+        """The rows, one after the other."""
+        rows = list(rows)
+        offsets = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+        return cls(np.concatenate([np.empty(0, np.uint64), *rows]).astype(np.uint64, copy=False), offsets)
+
+    @classmethod
+    def empty(cls, num: int) -> Ragged:
+        """So many rows without a value."""
+        return cls(np.empty(0, np.uint64), np.zeros(num + 1, np.int64))
+
+
+PrintTable = Mapping[str, Ragged]  # method -> one row per unit, all in one order
+
+
+def of_lists(column: pa.ChunkedArray) -> Ragged:
+    """A list<uint64> column of however many chunks; no chunk is put together with another before its offsets are 64
+    bits wide."""
+    values, lengths = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for chunk in column.chunks:
+        offsets = chunk.offsets.to_numpy().astype(np.int64)
+        values.append(chunk.values.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]])
+        lengths.append(np.diff(offsets))
+    return Ragged(np.concatenate(values), np.concatenate(([0], np.cumsum(np.concatenate(lengths)))).astype(np.int64))
+
+
+def digests_of(prints: PrintTable) -> NDArray[np.uint64]:
+    """128 bits of shape (units, 2) that units with equal prints have in common, whatever their number; zeros where a
+    unit says nothing."""
+    num = len(next(iter(prints.values())))
+    sums = np.zeros((num, 2), np.uint64)
+    for salt, method in enumerate(sorted(prints), 1):
+        rows = prints[method]
+        lengths = rows.lengths
+        starts = np.repeat(rows.offsets[:-1], lengths)
+        places = (np.arange(len(rows.values)) - starts).astype(np.uint64) + np.uint64(1)
+        for side in range(2):
+            seed = mix64(np.array([2 * salt + side], np.uint64))[0]
+            scrambled = mix64(rows.values ^ mix64(places * np.uint64(0x9E3779B97F4A7C15) + seed))
+            held = np.flatnonzero(lengths)
+            if len(held):
+                sums[held, side] += np.add.reduceat(scrambled, rows.offsets[:-1][held])
+    return sums

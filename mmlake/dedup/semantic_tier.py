@@ -1,0 +1,129 @@
+"""The semantic tier: PAIRS of units whose vectors lie within the encoder's bound, each from what stays to what goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mmlake import contracts, schemas
+from mmlake.dedup.edges import table_of
+from mmlake.dedup.leaders import Edge, Stars, stars
+from mmlake.dedup.matching import SAME
+from mmlake.dedup.prints import Positions
+from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.survivors import Criterion, by_digest, standing_of
+from mmlake.dedup.vectors import Apart, VectorMatcher, Vectors, never_apart
+from mmlake.errors import SettingsError
+from mmlake.progress import Advance, silent
+
+_FOLLOWERS_AT_ONCE = 4_096
+
+
+def semantic_pairs(
+    embeddings: pa.Table,
+    bounds: Mapping[str, float],
+    *,
+    nodes: pa.Table | None = None,
+    criteria: Sequence[Criterion] = (),
+    near: pa.Table | None = None,
+    apart: Callable[[pa.Array], Apart] | None = None,
+    settings: DedupSettings,
+    advance: Advance = silent,
+) -> pa.Table:
+    """PAIRS of tier "semantic": cosine at or above the encoder's bound, within each encoder. Digests without a
+    vector have no pairs.
+
+    bounds: encoder -> smallest cosine that counts, as their rows say; `settings.semantic_bounds` goes before.
+    nodes: what decides who stays. near: the clusters of the near tier: only its survivors are compared, and where one
+    of them goes, its duplicates are compared with what it goes for.
+    apart: of the digests, in their order, which pairs are no duplicates whatever their cosine. Raises SettingsError for
+    an encoder without a bound.
+    """
+    bounds = {**bounds, **settings.semantic_bounds}
+    embeddings = contracts.made(embeddings)
+    parts = []
+    for encoder in sorted(pc.unique(embeddings["encoder"]).to_pylist()):
+        if encoder not in bounds:
+            raise SettingsError(
+                f"dedup: vectors of {encoder!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
+                f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
+            )
+        digests, vectors = _vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
+        survivor = _survivors(digests, near)
+        leads = np.flatnonzero(survivor == np.arange(len(digests)))
+        among = digests.take(pa.array(leads))
+        standing = by_digest(among) if nodes is None else standing_of(_rows_of(nodes, among), criteria)
+        bound = float(bounds[encoder])
+        kept_apart = never_apart if apart is None else apart(digests)
+        matcher = VectorMatcher(
+            vectors[leads],
+            standing.order(),
+            bound=bound,
+            apart=partial(_among, kept_apart, leads),
+            settings=settings,
+        )
+        found = stars(matcher, standing, equal=_equal(vectors[leads]), advance=advance)
+        found.left, found.right = leads[found.left].tolist(), leads[found.right].tolist()
+        _add_followers(found, survivor, vectors, bound, kept_apart)
+        parts.append(table_of(found, digests, [f"cosine:{encoder}"], tier="semantic", bound=bound))
+    return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
+
+
+def _vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
+    """(the digests, sorted; their vectors). Chunks are laid side by side: offsets of lists are 32 bits wide."""
+    parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in rows["vector"].chunks]
+    values = np.concatenate([np.empty(0, np.float32), *parts]).astype(np.float32, copy=False)
+    order = pc.sort_indices(rows["digest"]).to_numpy()
+    digests = rows["digest"].take(pa.array(order)).combine_chunks()
+    return digests, np.ascontiguousarray(values.reshape(rows.num_rows, -1)[order])
+
+
+def _among(apart: Apart, leads: Positions, left: Positions, right: Positions) -> NDArray[np.bool_]:
+    """Of positions among the leads, as `apart` says of positions among all."""
+    return apart(leads[left], leads[right])
+
+
+def _rows_of(nodes: pa.Table, digests: pa.Array) -> pa.Table:
+    return nodes.take(pc.index_in(digests, value_set=pa.chunked_array(nodes["digest"]).combine_chunks()))
+
+
+def _survivors(digests: pa.Array, near: pa.Table | None) -> np.ndarray:
+    """The position of each unit's survivor in the near tier; its own where that has no vector."""
+    own = np.arange(len(digests))
+    if near is None:
+        return own
+    rows = pc.index_in(digests, value_set=pa.chunked_array(near["digest"]).combine_chunks())
+    at = pc.index_in(near["survivor"].take(rows), value_set=digests)
+    return np.where(pc.is_valid(at).to_numpy(zero_copy_only=False), pc.fill_null(at, 0).to_numpy(), own)
+
+
+def _equal(vectors: Vectors) -> np.ndarray:
+    """128 bits that equal vectors have in common."""
+    bits = np.ascontiguousarray(vectors).view(np.uint32).astype(np.uint64)
+    factors = np.random.default_rng(1).integers(1, 1 << 63, (bits.shape[1], 2), dtype=np.uint64) | np.uint64(1)
+    sums = [np.zeros((0, 2), np.uint64)]
+    for low in range(0, len(bits), _FOLLOWERS_AT_ONCE):
+        block = bits[low : low + _FOLLOWERS_AT_ONCE]
+        sums.append(np.stack([(block * factors[:, side]).sum(axis=1, dtype=np.uint64) for side in range(2)], axis=1))
+    return np.concatenate(sums)
+
+
+def _add_followers(found: Stars, survivor: np.ndarray, vectors: Vectors, bound: float, apart: Apart) -> None:
+    """Where the near survivor of a unit goes, the unit goes for the same one, if its own vector says so."""
+    goes_for = np.full(len(survivor), -1, np.int64)
+    goes_for[found.right] = found.left
+    followers = np.flatnonzero((survivor != np.arange(len(survivor))) & (goes_for[survivor] >= 0))
+    for low in range(0, len(followers), _FOLLOWERS_AT_ONCE):
+        units = followers[low : low + _FOLLOWERS_AT_ONCE]
+        keepers = goes_for[survivor[units]]
+        cosine = np.einsum("nd,nd->n", vectors[units].astype(np.float64), vectors[keepers].astype(np.float64))
+        cosine = np.minimum(cosine.round(6), 1.0)
+        good = cosine >= bound
+        good[good] = ~apart(units[good], keepers[good])
+        for unit, keeper, score in zip(units[good], keepers[good], cosine[good], strict=True):
+            found.add(int(keeper), int(unit), Edge(SAME, float(score), 0, None), SAME)

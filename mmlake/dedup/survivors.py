@@ -1,0 +1,168 @@
+"""Who stays of units that are one thing: source priority, a clean verdict, fidelity, closeness to the rest, digest.
+
+Fidelity is a list of criteria, each a number that was measured. Within a cluster they eliminate: those whose number is
+as good as the best one, within the criterion's tolerance, go on to the next. So noise of a measure decides nothing, and
+the outcome depends on the members alone. Across a whole corpus, where nobody knows yet what belongs together, the same
+numbers in steps of the tolerance give a total order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mmlake.dedup.prints import Positions
+
+_FINALISTS = 16  # whose closeness to the rest is worked out
+_REST = 32  # of the others that it is worked out against
+_CLOSENESS_STEP = 1e-3
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Criterion:
+    """A number that says which of two copies is the truer one."""
+
+    name: str
+    column: str  # of `tracks`, or the name of a measure
+    table: str = "measures"  # or "tracks"
+    best: str = "high"  # or "low"
+    tolerance: float = 0.1  # of the better value: what differs less is as good
+    margin: float = 0.0  # the same, in the unit of the number
+    says: str  # what was better about the one that stays: "lossless over lossy"
+
+
+# marks in a list of criteria where closeness to the rest of the cluster decides
+CLOSENESS = Criterion(name="closeness", column="", says="closest to the rest of its cluster")
+
+
+def length_of(column: str, *, unit: str = "") -> Criterion:
+    """More of it, by a column of `tracks`: the longest uncut."""
+    return Criterion(name="length", column=column, table="tracks", tolerance=0.05, says=f"longer{unit}")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What decides between units; positions are rows of all arrays."""
+
+    rank: Positions  # of the digest, smaller stays
+    priority: NDArray[np.int64]  # smaller stays
+    is_clean: NDArray[np.bool_]
+    criteria: tuple[Criterion, ...]
+    values: NDArray[np.float64]  # of shape (units, criteria); NaN where unknown
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def take(self, rows: Positions) -> Standing:
+        """These units, in this order."""
+        return Standing(self.rank[rows], self.priority[rows], self.is_clean[rows], self.criteria, self.values[rows])
+
+    def order(self) -> Positions:
+        """All positions, the one that would stay first."""
+        grades = [-self._grade(at) for at, one in enumerate(self.criteria) if one is not CLOSENESS]
+        keys = [self.priority, ~self.is_clean, *grades, self.rank]
+        return np.lexsort(keys[::-1]).astype(np.int64)
+
+    def allows(self, keepers: int | Positions, goers: int | Positions) -> NDArray[np.bool_]:
+        """Which of the ones may go for the others, whatever their fidelity: no source gives way to a lower one, no
+        clean unit to a flagged one."""
+        same = self.priority[goers] == self.priority[keepers]
+        is_clean = self.is_clean[keepers] | ~self.is_clean[goers]
+        allowed: NDArray[np.bool_] = np.atleast_1d((self.priority[goers] > self.priority[keepers]) | (same & is_clean))
+        return allowed
+
+    def elect(self, members: Positions, closeness: Callable[[int, Positions], float]) -> int:
+        """The member that stays. closeness: mean score of a member with others."""
+        left = members[self.priority[members] == self.priority[members].min()]
+        if self.is_clean[left].any():
+            left = left[self.is_clean[left]]
+        for at, criterion in enumerate(self.criteria):
+            if len(left) == 1:
+                break
+            left = self._closest(left, members, closeness) if criterion is CLOSENESS else self._best(left, at)
+        return int(left[np.argmin(self.rank[left])])
+
+    def reason(self, keeper: int, goer: int) -> str:
+        """Why the one stays and the other goes: the first difference that counts."""
+        if self.priority[keeper] != self.priority[goer]:
+            return f"source priority {self.priority[keeper]} before {self.priority[goer]}"
+        if self.is_clean[keeper] != self.is_clean[goer]:
+            return "clean before flagged"
+        for at, criterion in enumerate(self.criteria):
+            one, other = self.values[keeper, at], self.values[goer, at]
+            if criterion is CLOSENESS or math.isnan(one) or math.isnan(other):
+                continue
+            if not self._as_good(at, other, one) and self._as_good(at, one, other):
+                return f"{criterion.says}: {criterion.column}={one:.4g} against {other:.4g}"
+        return ""
+
+    def _grade(self, at: int) -> NDArray[np.float64]:
+        """The values of a criterion in steps of its tolerance, higher is better; unknown ones stand last."""
+        criterion, values = self.criteria[at], self.values[:, at]
+        if criterion.margin:
+            steps = np.floor(values / criterion.margin)
+        elif not criterion.tolerance:
+            steps = values
+        else:
+            with np.errstate(invalid="ignore"):
+                steps = np.sign(values) * np.floor(np.log1p(np.abs(values) / _TINY) / math.log1p(criterion.tolerance))
+        steps = steps if criterion.best == "high" else -steps
+        return np.where(np.isnan(steps), -np.inf, steps)
+
+    def _best(self, left: Positions, at: int) -> Positions:
+        values = self.values[left, at]
+        if np.isnan(values).all():
+            return left
+        best = np.nanmax(values) if self.criteria[at].best == "high" else np.nanmin(values)
+        return left[[math.isnan(value) or self._as_good(at, float(value), float(best)) for value in values]]
+
+    def _as_good(self, at: int, value: float, best: float) -> bool:
+        criterion = self.criteria[at]
+        slack = max(criterion.margin, criterion.tolerance * max(abs(best), abs(value))) + _TINY
+        return value >= best - slack if criterion.best == "high" else value <= best + slack
+
+    def _closest(self, left: Positions, members: Positions, closeness: Callable[[int, Positions], float]) -> Positions:
+        if len(members) < 3:
+            return left
+        left = left[np.argsort(self.rank[left])][:_FINALISTS]
+        rest = members[np.argsort(self.rank[members])]
+        means = np.array([closeness(int(one), rest[rest != one][:_REST]) for one in left])
+        steps = np.round(means / _CLOSENESS_STEP)
+        closest: Positions = left[steps == steps.max()]
+        return closest
+
+
+def standing_of(nodes: pa.Table, criteria: Sequence[Criterion] = ()) -> Standing:
+    """Of a table with digest, priority, is_clean and a column for each criterion's name."""
+    num = nodes.num_rows
+    values = np.full((num, len(criteria)), np.nan)
+    for at, criterion in enumerate(criteria):
+        if criterion is not CLOSENESS:
+            values[:, at] = nodes[criterion.name].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return Standing(
+        _ranks(nodes["digest"]),
+        nodes["priority"].to_numpy(zero_copy_only=False).astype(np.int64),
+        nodes["is_clean"].to_numpy(zero_copy_only=False).astype(np.bool_),
+        tuple(criteria),
+        values,
+    )
+
+
+def by_digest(digests: Sequence[str]) -> Standing:
+    """Units of which nothing is known: the smallest digest stays, but for closeness to the rest."""
+    num = len(digests)
+    rank = _ranks(pa.chunked_array([pa.array(digests, pa.string())]))
+    return Standing(rank, np.zeros(num, np.int64), np.ones(num, np.bool_), (CLOSENESS,), np.full((num, 1), np.nan))
+
+
+def _ranks(digests: pa.ChunkedArray) -> Positions:
+    rank = np.empty(len(digests), np.int64)
+    rank[pc.sort_indices(digests).to_numpy()] = np.arange(len(digests))
+    return rank

@@ -1,0 +1,98 @@
+"""What decides which of several duplicates stays, of every compared unit of a modality: one row each."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, preprocess, schemas, sources
+from mmlake.dedup import CLOSENESS, Criterion
+from mmlake.records import LEADING_ROLES
+from mmlake.sources.shard import DEFAULT_PRIORITY
+from mmlake.steps.step import Job
+
+INPUTS = ("items", "measures", "tracks", "units", "verdicts")  # what the rows are made of
+
+
+def compared(job: Job) -> pa.Array:
+    """Every admitted unit that leads a sample, sorted. Captions and transcripts are no documents: one that many
+    pictures have is no duplicate."""
+    tables = job.lake.tables
+    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
+    units = tables.concat("units", job.modality, columns=["digest", "role"])
+    leading = units.filter(pc.is_in(units["role"], value_set=pa.array(LEADING_ROLES, pa.string())))["digest"]
+    admitted = pa.array(sorted(contracts.admitted(verdicts)), pa.string())
+    return admitted.filter(pc.is_in(admitted, value_set=_one(leading)))
+
+
+def nodes(job: Job) -> pa.Table:
+    """A row per compared unit, sorted: digest, priority of its source, whether its verdict is clean, the number of its
+    occurrences, and a column for each of the modality's criteria."""
+    tables = job.lake.tables
+    digests = compared(job)
+    units = tables.concat("units", job.modality, columns=["digest", "parent_digest", "kind", "start", "end"])
+    units = units.take(pc.index_in(digests, value_set=_one(units["digest"])))
+    parents = units["parent_digest"]
+    occurrences = _occurrences(job)
+    at = pc.index_in(parents, value_set=_one(occurrences["digest"]))
+    verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
+    clean = pa.array(sorted(set(contracts.digests(contracts.made(verdicts)))), pa.string())
+    columns = {
+        "digest": digests,
+        "priority": occurrences["priority_min"].take(at),
+        "is_clean": pc.is_in(digests, value_set=clean),
+        "num_occurrences": occurrences["priority_count"].take(at).cast(pa.int32()),
+    }
+    criteria = [one for one in job.row.survivors if one is not CLOSENESS]
+    measured = _measured(job, [one.column for one in criteria if one.table == "measures"])
+    tracked = sorted({one.column for one in criteria if one.table == "tracks"})
+    tracks = tables.concat("tracks", job.modality, columns=["digest", *tracked])
+    in_tracks = pc.index_in(parents, value_set=_one(tracks["digest"]))
+    for one in criteria:
+        columns[one.name] = (
+            _of_unit(one, tracks[one.column].take(in_tracks).cast(pa.float64()), units)
+            if one.table == "tracks"
+            else _picked(measured, one, digests)
+        )
+    return pa.table(columns)
+
+
+def _occurrences(job: Job) -> pa.Table:
+    """digest of an item, priority_min, priority_count: over all of its sources."""
+    priorities = sources.priorities(job.lake.landing)
+    items = job.lake.tables.concat("items", job.modality, columns=["digest", "source"])
+    items = items.filter(pc.is_valid(items["digest"]))
+    known = pc.unique(items["source"])
+    of_source = pa.array([priorities.get(source, DEFAULT_PRIORITY) for source in known.to_pylist()], pa.int32())
+    priority = of_source.take(pc.index_in(items["source"], value_set=known))
+    table = pa.table({"digest": items["digest"], "priority": priority})
+    return table.group_by("digest").aggregate([("priority", "min"), ("priority", "count")])
+
+
+def _measured(job: Job, names: list[str]) -> pa.Table:
+    """The rows of MEASURES of these names, over all shards."""
+    columns = ["digest", "measure", "value"]
+    wanted = pa.array(names, pa.string())
+    parts = [
+        part.filter(pc.is_in(part["measure"], value_set=wanted))
+        for _, part in job.lake.tables.scan("measures", job.modality, columns=columns)
+        if names
+    ]
+    return pa.concat_tables(parts) if parts else schemas.MEASURES.arrow.empty_table().select(columns)
+
+
+def _picked(measured: pa.Table, criterion: Criterion, digests: pa.Array) -> pa.ChunkedArray:
+    rows = measured.filter(pc.equal(measured["measure"], criterion.column))
+    return rows["value"].take(pc.index_in(digests, value_set=_one(rows["digest"])))
+
+
+def _of_unit(criterion: Criterion, values: pa.ChunkedArray, units: pa.Table) -> pa.ChunkedArray:
+    """What holds for an item holds for a span of it, but for its length."""
+    if criterion.name != "length":
+        return values
+    span_s = pc.divide(pc.subtract(units["end"], units["start"]).cast(pa.float64()), 1e6)
+    return pc.if_else(pc.equal(units["kind"], preprocess.WHOLE), values, span_s)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return pa.chunked_array(column).combine_chunks() if isinstance(column, pa.Array) else column.combine_chunks()
