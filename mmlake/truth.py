@@ -281,8 +281,9 @@ def _tiers(lake: Lake, truth: Truth, rows: list[dict[str, Any]]) -> list[TierTru
                 for pair in _pairs(one.digests)
             }
             found_pairs = {
-                (row["left"], row["right"])
+                (min(row["left"], row["right"]), max(row["left"], row["right"]))
                 for row in lake.tables.read(Slot(f"{tier}_duplicates", modality)).to_pylist()
+                if row["relation"] != "overlaps"
             }
             together = _together(lake, modality)
             admitted = {row["digest"] for row in rows if row["modality"] == modality and row["status"] in ADMITTED}

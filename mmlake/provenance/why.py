@@ -109,7 +109,7 @@ def _pairs(item: Digest, by_table: Mapping[str, list[dict[str, Any]]]) -> list[d
     listed = [
         {
             "other": row["right"] if row["left"] == item else row["left"],
-            **{key: row[key] for key in ("tier", "method", "score", "bound")},
+            **{key: row[key] for key in ("tier", "method", "relation", "score", "bound")},
         }
         for row in rows
     ]
@@ -131,7 +131,8 @@ def _left_out(
         return f"unreadable ({items[0]['materialize_error']})"
     if cluster and not cluster["is_survivor"]:
         score = "" if cluster["score"] is None else f" with score {cluster['score']:.4f}"
-        return f"{cluster['tier']} duplicate of {cluster['survivor'][:16]} by {cluster['method']}{score}"
+        why = f": {cluster['reason']}" if cluster["reason"] else ""
+        return f"{cluster['tier']} duplicate of {cluster['survivor'][:16]} by {cluster['method']}{score}{why}"
     return None
 
 

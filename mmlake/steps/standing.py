@@ -21,7 +21,7 @@ def compared(job: Job) -> pa.Array:
     verdicts = tables.concat("verdicts", job.modality, columns=["digest", "status"])
     units = tables.concat("units", job.modality, columns=["digest", "role"])
     leading = units.filter(pc.is_in(units["role"], value_set=pa.array(LEADING_ROLES, pa.string())))["digest"]
-    admitted = pa.array(sorted(contracts.admitted(verdicts)), pa.string())
+    admitted = pa.array(sorted(set(contracts.admitted(verdicts))), pa.string())
     return admitted.filter(pc.is_in(admitted, value_set=_one(leading)))
 
 

@@ -141,6 +141,7 @@ def test_a_duplicate_names_its_survivor() -> None:
             "survivor": name("y"),
             "is_survivor": False,
             "cluster_size": 2,
+            "radius": 0.1,
             "num_occurrences": 1,
             "tier": "near",
             "score": 0.9,

@@ -26,7 +26,7 @@ class Line:
     def __init__(self, values):
         self.values = np.array(values, np.int64)
         self.compared = 0
-        # each number stands in its own stretch and in the two beside it
+        # each number stands in its own stretch and in the next two
         self.keys = Ragged.of([np.array([value // 16 + side for side in (0, 1, 2)], np.uint64) for value in values])
 
     def compare(self, one, others):
@@ -168,7 +168,7 @@ def test_a_copy_of_an_excerpt_goes_for_what_holds_it_too():
     assert sorted(pairs) == [(2, 0), (2, 1)]
 
 
-def test_what_shares_a_part_is_told_of_and_stays():
+def test_what_shares_a_part_is_reported_and_stays():
     pairs, found = joined(Parts([(0, 50), (40, 90)]), standing(2))
     assert pairs == [(0, 1)]
     assert found.relation == [OVERLAPS]

@@ -115,9 +115,12 @@ def lake(root: Path) -> Tables:
     put(
         tables,
         Slot("near_duplicates", "image"),
-        [{"left": left, "right": right, "tier": "near", "method": "phash", "score": 0.97, "bound": 0.875}],
+        [
+            {"left": left, "right": right, "tier": "near", "method": "phash", "relation": "same"}
+            | {"score": 0.97, "bound": 0.875}
+        ],
     )
-    common = {"survivor": KEPT, "cluster_size": 2, "num_occurrences": 1}
+    common = {"survivor": KEPT, "cluster_size": 2, "num_occurrences": 1, "radius": 0.03}
     twin = {**common, "digest": TWIN, "is_survivor": False, "tier": "near", "method": "phash", "score": 0.97}
     put(
         tables,
@@ -152,7 +155,10 @@ def test_a_story_of_a_kept_item_has_every_occurrence_stage_and_version(tmp_path)
 def test_a_duplicate_names_its_tier_score_and_survivor(tmp_path):
     story = why(TWIN, tables=lake(tmp_path), manifests=[{"version": "v1", "digests": {KEPT}}])
     assert story.survivor == KEPT
-    assert story.duplicates == ({"other": KEPT, "tier": "near", "method": "phash", "score": 0.97, "bound": 0.875},)
+    (found,) = story.duplicates
+    assert found == {"other": KEPT, "tier": "near", "method": "phash", "score": 0.97, "bound": 0.875} | {
+        "relation": "same"
+    }
     assert story.versions[0].cause == f"near duplicate of {KEPT[:16]} by phash with score 0.9700"
 
 

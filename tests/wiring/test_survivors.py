@@ -1,4 +1,4 @@
-"""Which of several duplicates stays: source priority, then weight, then size, then digest."""
+"""Which of several duplicates stays: source priority, then verdict, then fidelity, then digest."""
 
 from __future__ import annotations
 
@@ -33,18 +33,25 @@ def survivor(tmp_path, rows: dict[str, tuple[str, float, int | None]]) -> str:
         for digest in rows
     ]
     verdicts = [{"digest": digest, "status": status, "weight": weight} for digest, (status, weight, _) in rows.items()]
-    pair = {"left": LEFT, "right": RIGHT, "tier": "near", "method": "phash", "score": 0.95, "bound": 0.8}
+    vectors = [
+        {"digest": digest, "encoder": lake.encoder_of("image"), "revision": "1", "dimension": 2, "status": "ok"}
+        | {"vector": [0.6, 0.8]}
+        for digest in rows
+    ]
     for name, schema, made in (
         ("items", schemas.ITEMS, items),
         ("tracks", schemas.TRACKS, tracks),
         ("units", schemas.UNITS, units),
         ("verdicts", schemas.VERDICTS, verdicts),
-        ("near_duplicates", schemas.PAIRS, [pair]),
-        ("semantic_duplicates", schemas.PAIRS, []),
+        ("measures", schemas.MEASURES, []),
+        ("fingerprints", schemas.FINGERPRINTS, []),
+        ("embeddings", schemas.EMBEDDINGS, vectors),
+        ("near_duplicates", schemas.PAIRS, []),
     ):
         slot = Slot(name, "image") if schema is schemas.PAIRS else Slot(name, "image", "image/a.tar")
         table = schemas.from_rows(schema, made)
         lake.tables.write(slot, schema, table, code_version="1", settings_digest="", inputs={})
+    run_step(CORPUS_STEPS["semantic_duplicates"], lake, "image")
     run_step(CORPUS_STEPS["duplicate_clusters"], lake, "image")
     (kept,) = set(lake.tables.read(Slot("duplicate_clusters", "image")).column("survivor").to_pylist())
     return kept

@@ -99,6 +99,7 @@ def lake_of(
             "survivor": survivor,
             "is_survivor": digest == survivor,
             "cluster_size": 2,
+            "radius": 0.1,
             "num_occurrences": 1,
             "tier": None if digest == survivor else "near",
         }
@@ -108,7 +109,15 @@ def lake_of(
         mine = modality == "text"
         for tier in ("near", "semantic"):
             found = [
-                {"left": left, "right": right, "tier": tier, "method": "m", "score": 1.0, "bound": 0.5}
+                {
+                    "left": left,
+                    "right": right,
+                    "tier": tier,
+                    "method": "m",
+                    "score": 1.0,
+                    "bound": 0.5,
+                    "relation": "same",
+                }
                 for kind, left, right in pairs
                 if kind == tier and mine
             ]

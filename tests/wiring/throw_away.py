@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mmlake.dedup import length_of
 from mmlake.errors import UnreadableItem
 from mmlake.modalities import Modality
 from mmlake.parts import BUILT_IN, Parts
@@ -130,7 +131,7 @@ MESH = Modality(
             source="none",
         ),
     ),
-    size="num_words",
+    survivors=(length_of("num_words"),),
     encoder="extent",
 )
 EXTENT = Encoder(
