@@ -50,7 +50,7 @@ class Matcher(Protocol):
 
     @property
     def neighbours(self) -> Ragged | None:
-        """Candidates found by other means, added to those by keys: their positions for each unit, in both directions."""
+        """Positions of candidates found by other means than keys, in both directions."""
 
     def compare(self, one: int, others: Positions) -> Found:
         """The unit against each of the others, by the exact measure; `compare(b, [a])` mirrors `compare(a, [b])`."""
