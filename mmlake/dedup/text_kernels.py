@@ -175,7 +175,7 @@ def _covered(words: Any, others: Any, out: Any) -> None:  # pragma: no cover: co
 def _aligned(
     left: Any, right: Any, left_covered: Any, right_covered: Any, block: Any, out: Any
 ) -> None:  # pragma: no cover: compiled
-    """Fills for each of the two texts what `text_matching.Alignment` names, in that order. out: zeros of shape (2, 7)."""
+    """Fills for each of the two texts what `text_matching.Alignment` names, in that order. out: zeros, (2, 7)."""
     size = 16
     while size < 2 * (left.shape[0] + right.shape[0]):
         size *= 2
