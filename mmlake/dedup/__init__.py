@@ -9,7 +9,7 @@ from mmlake.dedup.semantic import measure_recall
 from mmlake.dedup.semantic_tier import semantic_pairs
 from mmlake.dedup.settings import FINGERPRINT_SETTINGS, DedupSettings
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
-from mmlake.dedup.text import Banding, banding
+from mmlake.dedup.text_matching import key_recall
 from mmlake.dedup.tiers import TIERS, Tier, fingerprint, near_pairs, prints_of, tiers_of
 from mmlake.dedup.vectors import Apart
 from mmlake.dedup.witness import template_veto
@@ -19,15 +19,14 @@ __all__ = [
     "FINGERPRINT_SETTINGS",
     "TIERS",
     "Apart",
-    "Banding",
     "Criterion",
     "DedupSettings",
     "Positions",
     "Tier",
-    "banding",
     "cluster",
     "criteria_of",
     "fingerprint",
+    "key_recall",
     "length_of",
     "measure_recall",
     "near_pairs",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 INDEXES = ("auto", "flat", "cells", "ivf-flat", "ivf-pq", "hnsw")
 # what fingerprints depend on; all other settings steer which of them make a pair
-FINGERPRINT_SETTINGS = ("dedup.seed", "dedup.text_shingle_words", "dedup.text_num_perm", "dedup.video_step_s")
+FINGERPRINT_SETTINGS = ("dedup.text_shingle_words", "dedup.video_step_s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,16 +15,14 @@ class DedupSettings:
     """How alike two items must be to count as one. JSON-able."""
 
     seed: int = 20_261_101
-    # of the MinHash permutations, of k-means and of recall samples; any value serves, a change makes other signatures
+    # of k-means and of recall samples; any value serves
     text_jaccard: float = 0.7
     # exact Jaccard of word 5-gram shingles; ten planted plagiarisms among 1,000 articles score .96 or more, every other
     # pair is estimated below .2 (docs/dedup.md)
+    text_revision_match: float = 0.77
+    # words of the shorter text with a counterpart in the other; every seventh word replaced leaves .83 or more
     text_shingle_words: int = 5
     # words per shingle; shorter texts are one shingle
-    text_num_perm: int = 128
-    # MinHash permutations; the estimate has a standard error of .04 at Jaccard .7
-    text_lsh_recall: float = 0.985
-    # probability that a pair at exactly text_jaccard becomes a candidate; 128 permutations then give 25 bands of 5 rows
     image_radius_bits: int = 10
     # of 64 pHash bits; distinct photographs lie at 16 or more, recompression, scaling, blur and gamma at 8 or less, a 3
     # % crop mostly below 10

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner
-from mmlake.dedup import audio, image, text, video
+from mmlake.dedup import audio, image, text, text_matching, video
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import Listed, Matcher
 from mmlake.dedup.prints import PrintTable, Ragged, digests_of, of_lists
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.survivors import Criterion, Standing, by_digest, standing_of
-from mmlake.errors import SettingsError, UnreadableItem
+from mmlake.errors import UnreadableItem
 from mmlake.progress import Advance, silent
 from mmlake.records import signed
 from mmlake.spans import SPAN_COLUMNS, Row, Shared, Span, by_parent, map_units, span_of
@@ -79,13 +79,7 @@ class Tier:
 
 
 def _of_texts(texts: Sequence[str], settings: DedupSettings) -> list[Prints]:
-    """Shingles and signatures; both are vectorized over the batch."""
-    sets = list(text.shingles(texts, words=settings.text_shingle_words))
-    rows = text.signatures(sets, num_perm=settings.text_num_perm, seed=settings.seed)
-    return [
-        {"minhash": row.astype(np.uint64) if len(one) else np.empty(0, np.uint64), "shingles": one}
-        for one, row in zip(sets, rows, strict=True)
-    ]
+    return [one._asdict() for one in text.prints(texts, words=settings.text_shingle_words)]
 
 
 def _of_images(pictures: Sequence[bytes], settings: DedupSettings) -> list[Prints]:
@@ -129,33 +123,20 @@ def _recording(row: Row, store: Blobs) -> AbstractContextManager[bytes | Path]:
     return nullcontext(store.read(row["audio_digest"]))
 
 
-def _text_pairs(prints: list[Prints], *, settings: DedupSettings, advance: Advance) -> list[Match]:
-    sets = [one.get("shingles", np.empty(0, np.uint64)) for one in prints]
-    rows = np.zeros((len(prints), settings.text_num_perm), np.uint32)
-    for at, one in enumerate(prints):
-        signature = one.get("minhash", ())
-        if len(sets[at]) and len(signature) != settings.text_num_perm:
-            raise SettingsError(
-                f"dedup: fingerprints hold {len(signature)} permutations, settings ask for "
-                f"{settings.text_num_perm}; re-materialize the fingerprints"
-            )
-        rows[at] = signature if len(signature) else 0
-    return text.pairs(sets, rows, settings=settings, advance=advance)
-
-
 TIERS: tuple[Tier, ...] = (
     Tier(
         modality="text",
-        method=text.METHOD,
-        methods=("minhash", "shingles"),
+        method=text_matching.METHODS[0],
+        pair_methods=text_matching.METHODS,
+        methods=("shingles", "words"),
         columns=("text",),
         opened=_text,
         fingerprint=_of_texts,
         batch_rows=1_024,
-        pairs=_text_pairs,
+        matcher=text_matching.TextMatcher,
         bound=lambda settings: settings.text_jaccard,
-        finds="the same text with words changed, added or lost",
-        source="Broder 1997; banding as in Leskovec et al., ch. 3",
+        finds="the same text with words changed, added or lost, passages moved, or one text inside another",
+        source="Broder 1997 (resemblance and containment); own alignment of words",
     ),
     Tier(
         modality="image",

@@ -279,7 +279,7 @@ ROW_STEPS: dict[str, Step] = {
             name="fingerprints",
             stage="dedup",
             schema=schemas.FINGERPRINTS,
-            code_version="3",
+            code_version="4",
             in_workers=True,
             make=_fingerprints,
             remake=_retry_fingerprints,
@@ -288,9 +288,9 @@ ROW_STEPS: dict[str, Step] = {
             settings=dedup.FINGERPRINT_SETTINGS,
             parts=near_tiers,
             kinds=("numpy",),
-            description="What near duplicates are found by: MinHash signatures, perceptual hashes, hash sequences, "
-            "audio fingerprints. Of all decoded units that lead a sample; one of which none can be made is a row with "
-            "its code.",
+            description="What near duplicates are found by: shingles and words of texts, perceptual hashes, hash "
+            "sequences, audio fingerprints. Of all decoded units that lead a sample; one of which none can be made is "
+            "a row with its code.",
         ),
         Step(
             name="embeddings",

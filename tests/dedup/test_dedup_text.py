@@ -1,12 +1,17 @@
-"""Near duplicates of texts: exact Jaccard behind MinHash, in every script."""
+"""Near duplicates of texts: exact measures behind sampled shingles, in every script."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mmlake.dedup import DedupSettings, banding, text
-from mmlake.errors import SettingsError
+from mmlake import dedup
+from mmlake.dedup import DedupSettings, matching, text, text_kernels, text_matching
+from mmlake.dedup.leaders import stars
+from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.survivors import by_digest
 
 WORDS = [f"w{at}" for at in range(4_000)]
 
@@ -15,11 +20,31 @@ def essay(rng, num_words=200):
     return " ".join(rng.choice(WORDS, num_words))
 
 
-def found(texts, **settings):
-    settings = DedupSettings(**settings)
-    sets = list(text.shingles(texts, words=settings.text_shingle_words))
-    rows = text.signatures(sets, num_perm=settings.text_num_perm, seed=settings.seed)
-    return {(i, j): score for i, j, _, score in text.pairs(sets, rows, settings=settings)}
+def table_of(texts, words=5):
+    made = list(text.prints(texts, words=words))
+    return {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
+
+
+def matcher_of(texts, **changed):
+    given = DedupSettings(**changed)
+    return text_matching.TextMatcher(table_of(texts, given.text_shingle_words), given)
+
+
+def found(texts, **changed):
+    """(stays, goes) -> score, as the leaders find them."""
+    matcher = matcher_of(texts, **changed)
+    digests = [f"{at:04d}" for at in range(len(texts))]
+    edges = stars(matcher, by_digest(digests), equal=digests_of(table_of(texts)))
+    return {
+        tuple(sorted((left, right))): score
+        for left, right, score in zip(edges.left, edges.right, edges.score, strict=True)
+    }
+
+
+def verdict(one, other, **changed):
+    """(relation of the first to the second, method, score)."""
+    seen = matcher_of([one, other], **changed).compare(0, np.array([1]))
+    return int(seen.relation[0]), text_matching.METHODS[seen.method[0]], float(seen.score[0])
 
 
 def plain_jaccard(left, right, words=5):
@@ -29,20 +54,18 @@ def plain_jaccard(left, right, words=5):
     return len(one & other) / len(one | other)
 
 
-def test_banding_follows_the_s_curve():
-    cut = banding(0.7, 128)
-    assert (cut.bands, cut.rows) == (25, 5)
-    assert cut.recall_at_bound == pytest.approx(1 - (1 - 0.7**5) ** 25)
+def test_the_recall_of_candidates_is_known_at_every_jaccard():
+    assert dedup.key_recall(0.7) > 1 - 1e-12
+    assert dedup.key_recall(0.2) == pytest.approx(1 - 0.8**32)
 
 
-def test_a_higher_bound_allows_longer_bands():
-    assert banding(0.9, 128).rows > banding(0.5, 128).rows
-
-
-@pytest.mark.parametrize(("bound", "num_perm"), [(0.0, 128), (1.5, 128), (0.7, 0)])
-def test_an_impossible_banding_is_refused(bound, num_perm):
-    with pytest.raises(SettingsError):
-        banding(bound, num_perm)
+def test_texts_that_share_a_fifth_of_their_shingles_have_a_key_in_common():
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        one = essay(rng).split()
+        keys = table_of([" ".join(one), " ".join([*one[:66], *rng.choice(WORDS, 134)])])
+        keys = text_matching.sampled(keys["shingles"])
+        assert set(keys[0].tolist()) & set(keys[1].tolist())
 
 
 def test_the_score_is_the_jaccard_of_word_5_grams():
@@ -53,11 +76,11 @@ def test_the_score_is_the_jaccard_of_word_5_grams():
 
 
 def test_a_pair_just_inside_the_bound_counts_and_just_outside_does_not():
-    words = WORDS[:104]
-    one = " ".join(words)
-    inside, outside = " ".join(words[:86]), " ".join(words[:70])  # 82 and 66 of 100 shingles
-    assert found([one, inside], text_jaccard=0.82) == {(0, 1): 0.82}
-    assert found([one, outside], text_jaccard=0.67) == {}
+    """Both end with a passage of their own, so that only the bound decides."""
+    words, rest = WORDS[:104], WORDS[200:304]
+    inside, outside = (" ".join([*words[:shared], *rest[shared:]]) for shared in (87, 86))
+    assert found([" ".join(words), inside]) == {(0, 1): pytest.approx(83 / 117)}
+    assert found([" ".join(words), outside]) == {}
 
 
 def test_planted_edits_are_found_and_nothing_else():
@@ -79,6 +102,13 @@ def test_case_punctuation_and_unicode_form_do_not_matter():
     ) == {(0, 1): 1.0}
 
 
+def test_apostrophes_straight_curly_or_lost_do_not_matter():
+    assert found(["I don't think it's theirs", "i don\u2019t think it\u2019s theirs", "I dont think its theirs"]) == {
+        (0, 1): 1.0,
+        (0, 2): 1.0,
+    }
+
+
 def test_texts_without_spaces_are_shingled_by_character():
     one = "今天天气很好我们一起去公园散步然后回家吃饭休息看书"
     assert (0, 1) in found([one, one[:-1]])
@@ -98,41 +128,102 @@ def test_word_order_counts():
 
 
 def test_a_document_does_not_flow_into_the_next():
-    sets = list(text.shingles(["a b c", "d e f g h i", ""]))
-    assert [len(one) for one in sets] == [1, 2, 0]
+    sets = [len(one.shingles) for one in text.prints(["a b c", "d e f g h i", ""])]
+    assert sets == [1, 2, 0]
 
 
 def test_lone_surrogates_and_nulls_are_harmless():
-    assert len(list(text.shingles(["\ud800 broken", "a\0b"]))) == 2
+    assert len(list(text.prints(["\ud800 broken", "a\0b"]))) == 2
 
 
 def test_many_copies_are_tied_to_the_first():
     assert found(["the same five words here"] * 50) == {(0, at): 1.0 for at in range(1, 50)}
 
 
-def test_a_bucket_of_template_spam_ends_in_one_cluster(monkeypatch):
-    monkeypatch.setattr(text, "_MAX_BUCKET", 8)
+def test_a_bucket_of_template_spam_within_the_bound_ends_in_one_cluster():
     body = " ".join(WORDS[:100])
     pairs = found([f"{body} {name}" for name in WORDS[200:240]])
-    reached = {0}
-    for i, j in sorted(pairs):
-        if i in reached or j in reached:
-            reached |= {i, j}
-    assert reached == set(range(40))
+    assert pairs.keys() == {(0, at) for at in range(1, 40)}
 
 
-def test_the_compiled_kernel_makes_the_same_signatures(monkeypatch):
-    pytest.importorskip("numba")
-    sets = [np.unique(np.random.default_rng(at).integers(0, 2**63, 50, dtype=np.uint64)) for at in range(5)] + [
-        np.empty(0, np.uint64)
-    ]
-    plain = text.signatures(sets, num_perm=32, seed=3)
-    monkeypatch.setattr(text, "_COMPILE_FROM", 1)
-    assert (text.signatures(sets, num_perm=32, seed=3) == plain).all()
+def test_the_words_come_back_in_their_order_with_what_holds_a_digit():
+    (one,) = text.prints(["a b2 a c"])
+    words = text.unpacked(one.words)
+    assert [words[0] == words[2], len(set(words.tolist()))] == [True, 3]
+    assert (words & 1).tolist() == [0, 1, 0, 0]
+    assert [text.num_packed(made.words) for made in text.prints(["", "a", "a b", "a b c"])] == [0, 1, 2, 3]
 
 
-def test_signatures_estimate_jaccard_without_bias():
-    rng = np.random.default_rng(4)
-    shared, own = rng.integers(0, 2**63, 700, dtype=np.uint64), rng.integers(0, 2**63, 300, dtype=np.uint64)
-    rows = text.signatures([np.unique(np.r_[shared, own]), np.unique(shared)], num_perm=2_048, seed=5)
-    assert (rows[0] == rows[1]).mean() == pytest.approx(0.7, abs=0.04)  # four standard errors
+TEXTS = st.lists(
+    st.text(
+        alphabet=st.sampled_from([*"abcXYZ019 \n.,'’-_", "é", "ß", "日", "本", "ก", "\u0301", "\ud800", "😀", "\0"]),
+        max_size=40,
+    ),
+    max_size=6,
+)
+
+
+@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS)
+def test_compiled_and_plain_code_make_the_same_prints(texts):
+    made = []
+    for work in (-(10**12), 10**12):
+        text_kernels._work[0] = work
+        made.append([(one.shingles.tolist(), one.words.tolist()) for one in text.prints(texts)])
+    assert made[0] == made[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=TEXTS)
+def test_prints_do_not_depend_on_what_else_is_in_the_batch(texts):
+    together = [(one.shingles.tolist(), one.words.tolist()) for one in text.prints(texts)]
+    alone = [(one.shingles.tolist(), one.words.tolist()) for part in texts for one in text.prints([part])]
+    assert together == alone
+
+
+@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+def test_compiled_and_plain_code_compare_alike(monkeypatch):
+    """Edits of every kind and strength, among pages of a template."""
+    rng = np.random.default_rng(5)
+    base = essay(rng, 120).split()
+    texts = [" ".join(base), "", "a b c"]
+    for share in (0.02, 0.1, 0.2, 0.4):
+        words = np.array(base)
+        words[rng.random(120) < share] = rng.choice(WORDS, 120)[rng.random(120) < share][0]
+        texts.append(" ".join(words))
+    texts += [" ".join([*base[:60], *rng.choice(WORDS, 30), *base[60:]]) for _ in range(9)]
+    texts += [" ".join(base[40:]), " ".join(base[60:] + base[:60]), " ".join(base[:100]) + " 1 2 3 4 5 6 7 8 9 10"]
+    seen = []
+    for work in (-(10**12), 10**12):
+        monkeypatch.setattr(text_kernels, "_work", [work])
+        matcher = matcher_of(texts)
+        compared = [matcher.compare(one, np.arange(len(texts))) for one in range(len(texts))]
+        seen.append([[part.tolist() for part in one[:3]] for one in compared])
+    assert seen[0] == seen[1]
+
+
+def test_a_comparison_mirrors_the_one_from_the_other_side():
+    rng = np.random.default_rng(6)
+    base = essay(rng, 150).split()
+    texts = [" ".join(base[low:high]) for low, high in ((0, 150), (0, 100), (0, 40), (30, 150), (100, 150))]
+    matcher = matcher_of([*texts, essay(rng)])
+    for one in range(len(texts)):
+        for other in range(len(texts)):
+            left, right = matcher.compare(one, np.array([other])), matcher.compare(other, np.array([one]))
+            assert [part.tolist() for part in left.mirrored()[:3]] == [part.tolist() for part in right[:3]]
+
+
+def test_a_text_inside_a_much_longer_one_may_go_and_the_longer_one_may_not():
+    rng = np.random.default_rng(7)
+    long = essay(rng, 300)
+    part = " ".join(long.split()[50:130])
+    assert verdict(part, long)[:2] == (matching.INSIDE, "containment-5gram")
+    assert verdict(long, part)[:2] == (matching.HOLDS, "containment-5gram")
+
+
+def test_a_fragment_of_ten_words_is_not_inside_anything():
+    rng = np.random.default_rng(8)
+    long = essay(rng, 300)
+    assert verdict(" ".join(long.split()[50:60]), long)[0] == matching.NONE
+    assert verdict(" ".join(long.split()[50:62]), long)[0] == matching.INSIDE

@@ -72,7 +72,7 @@ def test_a_second_tier_of_a_modality_stands_next_to_the_first(tmp_path):
     both = (*dedup.tiers_of("text"), second)
     contents = ("one two three four five six", "One two three four five six", "six five four three two one")
     table = dedup.fingerprint(texts(*contents), both, store=BlobStore(tmp_path), settings=SETTINGS)
-    assert sorted(set(table.column("method").to_pylist())) == ["length", "minhash", "shingles"]
+    assert sorted(set(table.column("method").to_pylist())) == ["length", "shingles", "words"]
     found = [(row["method"], row["bound"]) for row in dedup.near_pairs(table, both, settings=SETTINGS).to_pylist()]
     # three texts of one length are a star of two edges
     assert sorted(found) == [("jaccard-5gram", 0.7), *[("length", 0.25)] * 2]
@@ -102,16 +102,16 @@ def test_of_several_matches_of_a_pair_the_best_score_is_kept():
 
 def test_a_text_that_fails_among_others_is_one_row_and_the_others_are_as_without_it(tmp_path, monkeypatch):
     """Texts are done a thousand at once."""
-    original = text.shingles
+    original = text.prints
 
-    def shingles(texts, *, words):
+    def prints_of(texts, *, words):
         if "torn" in (texts := list(texts)):
             raise ValueError("torn")
         return original(texts, words=words)
 
     tiers = dedup.tiers_of("text")
     good = dedup.fingerprint(texts("one", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
-    monkeypatch.setattr(text, "shingles", shingles)
+    monkeypatch.setattr(text, "prints", prints_of)
     table = dedup.fingerprint(texts("one", "torn", "two"), tiers, store=BlobStore(tmp_path), settings=SETTINGS)
     failed = table.filter(pa.compute.equal(table.column("status"), "unreadable")).to_pylist()
     assert [(row["digest"], row["error_code"], row["hashes"]) for row in failed] == [(name("torn"), 5001, [])]
@@ -173,12 +173,6 @@ def test_an_empty_partition_gives_empty_tables(tmp_path, modality):
     )
     assert table.num_rows == dedup.near_pairs(table, MODALITIES[modality].tiers, settings=SETTINGS).num_rows == 0
     assert dedup.semantic_pairs(schemas.empty(schemas.EMBEDDINGS), BOUNDS, settings=SETTINGS).num_rows == 0
-
-
-def test_fingerprints_of_another_permutation_count_are_refused(tmp_path):
-    table = dedup.fingerprint(texts("some words"), dedup.tiers_of("text"), store=BlobStore(tmp_path), settings=SETTINGS)
-    with pytest.raises(SettingsError, match="re-materialize"):
-        dedup.near_pairs(table, dedup.tiers_of("text"), settings=DedupSettings(text_num_perm=64))
 
 
 def test_vectors_of_an_encoder_without_a_bound_are_refused():

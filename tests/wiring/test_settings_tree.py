@@ -57,7 +57,7 @@ def test_nested_tables_name_models(tmp_path) -> None:
         ("[quality.bounds]\ntext_too_short = 3\n", r"\[quality\] has a nested value that does not fit"),
         ('[quality]\nflagged_weight = "half"\n', "flagged_weight like 0.5"),
         ("[quality]\nflagged_weight = true\n", "flagged_weight like 0.5"),
-        ("[dedup]\ntext_num_perm = 64.5\n", "text_num_perm like 128"),
+        ("[dedup]\ntext_shingle_words = 4.5\n", "text_shingle_words like 5"),
         ("[dedup]\ntext_jaccard = inf\n", "text_jaccard like 0.7"),
         ('[embed]\nmodels = "clip"\n', "models like {}"),
         ('[embed.models.clip]\npth = "x"\n', r"\[embed\] has a nested value that does not fit"),

@@ -1,0 +1,81 @@
+"""Whether two texts share wording because they are pages of one template.
+
+What the pages of a template share, many of them share; what sets two of them apart, nobody else has. Copies of one
+text are the other way round: either the two share wording that few others have, or what one lacks the other copies
+still have. So the evidence is the number of texts that hold a shingle, counted once over the corpus: linear, and a
+veto needs at least `_MIN_SIBLINGS` of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup import text_kernels
+from mmlake.dedup.prints import Ragged
+
+U64 = NDArray[np.uint64]
+
+_SAMPLES_PER_TEXT = 64  # shingles counted of a text of mean length: evidence within .06
+_MOST = 255  # of texts counted for one shingle
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIN_SIBLINGS = 4  # other texts that share what the two share; fewer are no template
+_MANY_SIBLINGS = 16
+_SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
+# of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
+# original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
+_KEPT_FRACTION = 0.35
+_KEPT_FRACTION_OF_MANY = 0.65
+
+
+class Commonness:
+    """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
+
+    def __init__(self, rows: Ragged) -> None:
+        """rows: the shingles of each text, distinct."""
+        shingles = rows.values
+        share = min(1.0, _SAMPLES_PER_TEXT * max(1, len(rows)) / max(1, len(shingles)))
+        self.below = np.uint64(min(2**64 - 1, int(share * 2**64)))
+        bits = max(8, int(2 * share * len(shingles)).bit_length())
+        self.shift = 64 - bits
+        self.table = np.zeros(1 << bits, np.uint8)
+        for at in range(0, len(shingles), 1 << 20):
+            block = shingles[at : at + (1 << 20)]
+            slots, counts = np.unique(self._slots(block[block <= self.below]), return_counts=True)
+            self.table[slots] = np.minimum(self.table[slots] + counts, _MOST)
+
+    def _slots(self, shingles: U64) -> U64:
+        return (shingles * _SPREAD) >> np.uint64(self.shift)
+
+    def is_template(self, left: U64, right: U64) -> bool:
+        """Whether what the two sets of shingles share is a template's. Both sorted and distinct, of counted texts."""
+        shared, alone = self._others(left, right)
+        if not shared.sum():
+            return False
+        median = int(np.searchsorted(np.cumsum(shared), (shared.sum() + 1) // 2))
+        if median < _MIN_SIBLINGS:
+            return False
+        common = max(1, median // 4)
+        specific, cold = shared[:common].sum(), min(row[:common].sum() for row in alone)
+        if specific >= _SPECIFIC_FRACTION * max(1, specific + cold):
+            return False
+        as_common = (median + 1) // 2
+        kept = max(float(row[as_common:].sum() / row.sum()) if row.any() else 1.0 for row in alone)
+        return kept < (_KEPT_FRACTION if median < _MANY_SIBLINGS else _KEPT_FRACTION_OF_MANY)
+
+    def _others(self, left: U64, right: U64) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+        """Histograms over the number of other texts: of shared shingles, and of those of each text alone."""
+        counts = np.zeros((3, _MOST + 1), np.int64)
+        kernels = text_kernels.compiled(len(left) + len(right))
+        if kernels is not None:
+            kernels.siblings(left, right, self.table, self.shift, self.below, counts)
+        else:
+            left, right = left[left <= self.below], right[right <= self.below]
+            is_shared = np.isin(left, right, assume_unique=True)
+            others = right[~np.isin(right, left, assume_unique=True)]
+            for row, values in enumerate((left[is_shared], left[~is_shared], others)):
+                counts[row] = np.bincount(self.table[self._slots(values)], minlength=_MOST + 1)
+        shared = np.r_[counts[0, :3].sum(), counts[0, 3:]]
+        return shared, [np.r_[row[:2].sum(), row[2:]] for row in counts[1:]]
