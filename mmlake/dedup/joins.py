@@ -3,13 +3,20 @@ bounded memory."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 _PAIRS_PER_BLOCK = 1 << 22  # pairs compared together: 64 MiB of indices
+_MAX_PARTNERS = 16  # of one hash in one run: a dense group becomes stars around its first members
+_MAX_LOOKS = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
+_ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than one join
+_COMPILE_FROM = 20_000  # distinct hashes; below it numpy is done before numba is imported
+_GROUP_NS, _LOOK_NS = 40.0, 5.0  # of one hash per join, and of one comparison (benchmarks/hamming.py)
 
 
 def mix64(values: np.ndarray) -> np.ndarray:
@@ -53,44 +60,174 @@ def _within(lengths: np.ndarray) -> np.ndarray:
     return within
 
 
-def hamming_pairs(hashes: np.ndarray, *, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(i, j, distance) of every pair of 64-bit hashes within the radius, i < j, sorted; exact.
+def hamming_pairs(
+    hashes: np.ndarray, *, radius: int, targets: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(i, j, distance) of the pairs of 64-bit hashes within the radius, i < j, sorted.
 
-    Pigeonhole: cut into radius + k blocks, two hashes within the radius agree on k of them, so one join per choice of k
-    blocks finds them all. k is chosen by the expected cost: more blocks mean more joins of fewer rows each.
+    Rows with equal hashes are tied to the first of them, and only that one is compared further. Among distinct hashes
+    the join is exact, except in dense groups: one hash is tied to at most 16 others of its block before it, so that any
+    number of hashes within the radius of each other has at most 16 pairs per hash and block. Which pairs are found
+    depends on the set of hashes alone.
+    targets: bool per row; pairs with no target among them are left out. Without it every row is one.
+
+    Method: pigeonhole. Cut into radius + k blocks, two hashes within the radius agree on k of them, so one join per
+    choice of k blocks finds them all; the first join in which a pair agrees reports it.
     """
-    num = len(hashes)
     hashes = np.asarray(hashes, dtype=np.uint64)
-    if num < 2:
+    if len(hashes) < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    if num <= 2_048:  # below that a full comparison costs less than one join
-        return _all_pairs(hashes, radius)
+    distinct, first, place = np.unique(hashes, return_index=True, return_inverse=True)
+    is_target = np.ones(len(distinct), np.bool_)
+    if targets is not None:
+        is_target = np.bincount(place, weights=targets, minlength=len(distinct)) > 0
+    left, right = _near(distinct, is_target, _masks(len(distinct), radius), radius)
+    rows = np.arange(len(hashes))
+    tied = rows != first[place]
+    if targets is not None:
+        tied &= is_target[place]
+    i = np.concatenate((first[place[tied]], first[left]))
+    j = np.concatenate((rows[tied], first[right]))
+    i, j = np.minimum(i, j), np.maximum(i, j)
+    order = np.lexsort((j, i))
+    i, j = i[order], j[order]
+    return i, j, np.bitwise_count(hashes[i] ^ hashes[j]).astype(np.int64)
+
+
+def _masks(num: int, radius: int) -> NDArray[np.uint64]:
+    """The bits that each join compares: k is chosen by the expected cost of grouping and of looking; more blocks mean
+    more joins of fewer rows each."""
+    if num <= _ONE_RUN or radius >= 63:
+        return np.zeros(1, np.uint64)
     k = min(
-        range(1, 5), key=lambda k: math.comb(radius + k, k) * (60 * num + num * num / 2 / 2 ** (64 * k / (radius + k)))
+        range(1, min(6, 65 - radius)),
+        key=lambda k: (
+            math.comb(radius + k, k) * (_GROUP_NS + _LOOK_NS * min(num / 2 / 2 ** (64 * k / (radius + k)), _MAX_LOOKS))
+        ),
     )
     edges = np.linspace(0, 64, radius + k + 1).round().astype(int)
-    masks = [sum(1 << bit for bit in range(low, high)) for low, high in zip(edges[:-1], edges[1:], strict=True)]
-    found: list[np.ndarray] = []
-    for chosen in combinations(masks, k):
-        for i, j in equal_key_pairs(hashes & np.uint64(sum(chosen))):
-            near = np.bitwise_count(hashes[i] ^ hashes[j]) <= radius
-            found.append(i[near] * num + j[near])
-        if len(found) > 64:
-            found = [np.unique(np.concatenate(found))]
-    return _split(np.unique(np.concatenate(found)) if found else np.empty(0, np.int64), hashes)
+    blocks = [sum(1 << bit for bit in range(low, high)) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    return np.array([sum(chosen) for chosen in combinations(blocks, k)], dtype=np.uint64)
 
 
-def _all_pairs(hashes: np.ndarray, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    num, found = len(hashes), []
-    for at in range(num - 1):
-        near = np.flatnonzero(np.bitwise_count(hashes[at + 1 :] ^ hashes[at]) <= radius)
-        found.append(at * num + at + 1 + near)
-    return _split(np.concatenate(found), hashes)
+def _near(
+    hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], masks: NDArray[np.uint64], radius: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(left, right) of distinct hashes, sorted ascending, left < right, in no order that counts."""
+    compiled = _compiled() if len(hashes) >= _COMPILE_FROM else None
+    if compiled is None:
+        found = [_near_in_runs(hashes, is_target, masks, at, radius) for at in range(len(masks))]
+        left, right = (np.concatenate(side) for side in zip(*found, strict=True))
+        return left, right
+    left, right = compiled(hashes, is_target, masks, radius, _MAX_PARTNERS, _MAX_LOOKS)
+    return left.astype(np.int64), right.astype(np.int64)
 
 
-def _split(codes: np.ndarray, hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    i, j = codes // len(hashes), codes % len(hashes)
-    return i, j, np.bitwise_count(hashes[i] ^ hashes[j]).astype(np.int64)
+def _near_in_runs(
+    hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], masks: NDArray[np.uint64], at: int, radius: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs that join `at` is the first to find: each hash is compared with the hashes before it that agree on the
+    mask, from the first of them on, until it has its partners."""
+    masked = hashes & masks[at]
+    order = np.argsort(masked, kind="stable")
+    ordered = masked[order]
+    is_start = np.r_[True, ordered[1:] != ordered[:-1]]
+    start = np.maximum.accumulate(np.where(is_start, np.arange(len(order)), 0))
+    active, step = np.flatnonzero(~is_start), 0
+    partners = np.zeros(len(order), np.int64)
+    lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    while len(active) and step < _MAX_LOOKS:
+        left, right = order[start[active] + step], order[active]
+        differing = hashes[left] ^ hashes[right]
+        near = (np.bitwise_count(differing) <= radius) & (is_target[left] | is_target[right])
+        partners[active[near]] += 1
+        left, right, differing = left[near], right[near], differing[near]
+        is_first = np.all(differing[:, None] & masks[None, :at] != 0, axis=1)
+        lefts.append(left[is_first])
+        rights.append(right[is_first])
+        step += 1
+        active = active[(start[active] + step < active) & (partners[active] < _MAX_PARTNERS)]
+    return np.concatenate(lefts), np.concatenate(rights)
+
+
+@functools.lru_cache(maxsize=1)
+def _compiled() -> Callable[..., tuple[NDArray[np.uint32], NDArray[np.uint32]]] | None:
+    """`_near_in_runs` of all masks as one loop, or None without numba: it finds the same pairs, only sooner."""
+    try:
+        import numba
+    except ImportError:
+        return None
+    try:
+        return numba.njit(cache=True, nogil=True)(_near_loop)  # type: ignore[no-any-return]
+    except RuntimeError:  # no folder to keep the machine code in
+        return numba.njit(nogil=True)(_near_loop)  # type: ignore[no-any-return]
+
+
+def _near_loop(
+    hashes: NDArray[np.uint64],
+    is_target: NDArray[np.bool_],
+    masks: NDArray[np.uint64],
+    radius: int,
+    max_partners: int,
+    max_looks: int,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    num = len(hashes)
+    # buckets by the top bits of a product: one counting sort instead of a sort by value
+    bits = 8
+    while (1 << bits) < num and bits < 17:
+        bits += 1
+    shift, limit = np.uint64(64 - bits), np.uint64(radius)
+    rows, values, buckets = np.empty(num, np.uint32), np.empty(num, np.uint64), np.empty(num, np.uint32)
+    lefts, rights, num_found = np.empty(1024, np.uint32), np.empty(1024, np.uint32), 0
+    for at in range(len(masks)):
+        mask = masks[at]
+        ends = np.zeros((1 << bits) + 1, np.uint32)
+        for row in range(num):
+            bucket = ((hashes[row] & mask) * np.uint64(0x9E3779B97F4A7C15)) >> shift
+            buckets[row] = bucket
+            ends[bucket + np.uint64(1)] += 1
+        for bucket in range(1, len(ends)):
+            ends[bucket] += ends[bucket - 1]
+        for row in range(num):
+            place = ends[buckets[row]]
+            rows[place], values[place] = row, hashes[row]
+            ends[buckets[row]] = place + np.uint32(1)
+        start = 0
+        for bucket in range(1 << bits):  # within a long one, looks are counted
+            end = ends[bucket]
+            is_long = end - start > max_looks
+            for right in range(start + 1, end):
+                partners, looks, value = 0, 0, values[right]
+                for left in range(start, right):
+                    differing = value ^ values[left]
+                    x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
+                    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+                    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+                    is_near = ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) <= limit
+                    if not (is_near or is_long) or differing & mask != 0:
+                        continue
+                    looks += 1
+                    if is_near and (is_target[rows[left]] or is_target[rows[right]]):
+                        partners += 1
+                        is_first = True
+                        for earlier in range(at):
+                            if differing & masks[earlier] == 0:
+                                is_first = False
+                                break
+                        if is_first:
+                            if num_found == len(lefts):
+                                more = np.empty(2 * num_found, np.uint32)
+                                more[:num_found] = lefts
+                                lefts = more
+                                more = np.empty(2 * num_found, np.uint32)
+                                more[:num_found] = rights
+                                rights = more
+                            lefts[num_found], rights[num_found] = rows[left], rows[right]
+                            num_found += 1
+                    if partners == max_partners or looks == max_looks:
+                        break
+            start = end
+    return lefts[:num_found], rights[:num_found]
 
 
 def equal_rows(rows: np.ndarray) -> np.ndarray:

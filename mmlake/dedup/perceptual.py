@@ -15,7 +15,8 @@ SIDE = 32  # px of the plane that the DCT sees: recompression noise lies above w
 
 
 @functools.lru_cache(maxsize=1)
-def _cosines() -> np.ndarray:
+def cosines() -> np.ndarray:
+    """The 8 lowest frequencies over the side, of shape (8, SIDE)."""
     frequency, position = np.meshgrid(np.arange(8), np.arange(SIDE), indexing="ij")
     return np.cos(np.pi * (2 * position + 1) * frequency / (2 * SIDE))
 
@@ -23,12 +24,13 @@ def _cosines() -> np.ndarray:
 def dct_hashes(planes_NHW: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(hashes, hashes of the mirrored planes), uint64 each. Mirroring negates the odd horizontal frequencies, so it
     costs no second DCT."""
-    coefficients = _cosines() @ planes_NHW.astype(np.float64) @ _cosines().T
+    coefficients = cosines() @ planes_NHW.astype(np.float64) @ cosines().T
     mirrored = coefficients * np.where(np.arange(8) % 2, -1.0, 1.0)
-    return _signs(coefficients), _signs(mirrored)
+    return sign_hashes(coefficients), sign_hashes(mirrored)
 
 
-def _signs(coefficients: np.ndarray) -> np.ndarray:
+def sign_hashes(coefficients: np.ndarray) -> np.ndarray:
+    """The hash that DCT coefficients of shape (N, 8, 8) give, uint64: which of them lie above their median."""
     # rounding: a flat plane must not hash its rounding errors
     flat = coefficients.reshape(len(coefficients), 64).round(6)
     median = np.median(flat[:, 1:], axis=1, keepdims=True)

@@ -23,13 +23,14 @@ class DedupSettings:
     # words of the shorter text with a counterpart in the other; every seventh word replaced leaves .83 or more
     text_shingle_words: int = 5
     # words per shingle; shorter texts are one shingle
-    image_radius_bits: int = 10
-    # of 64 pHash bits; distinct photographs lie at 16 or more, recompression, scaling, blur and gamma at 8 or less, a 3
-    # % crop mostly below 10
-    image_gradient_bits: int = 14
-    # of 64 dHash bits, a second witness that fails for other reasons than the DCT
+    image_radius_bits: int = 8
+    # of 64 pHash bits, of a picture and of the part of another that it may show: what the radius finds is compared in
+    # detail, so it decides on recall and cost alone
+    image_correlation: float = 0.93
+    # of the detail of two aligned thumbnails; copies reach .95 and more, pages of one template .88, other photographs
+    # .70 (docs/dedup.md)
     image_luma_correlation: float = 0.85
-    # of 8x8 luma; the third witness, for pictures whose few coefficients collide
+    # of 8x8 luma of video frames
     video_step_s: float = 0.125
     # seconds between sampled frames; two cuts of one clip are then at most a sixteenth of a second out of step
     video_frame_bits: int = 10

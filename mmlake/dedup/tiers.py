@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner
-from mmlake.dedup import audio, image, text, text_matching, video
+from mmlake.dedup import audio, image, image_matcher, text, text_matching, video
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import Listed, Matcher
@@ -141,14 +141,14 @@ TIERS: tuple[Tier, ...] = (
     Tier(
         modality="image",
         method=image.METHOD,
-        pair_methods=(image.METHOD, image.MIRRORED),
-        methods=(image.METHOD, image.MIRRORED, "dhash", "luma"),
+        pair_methods=image.PAIR_METHODS,
+        methods=image.METHODS,
         opened=_picture,
         fingerprint=_of_images,
-        pairs=image.pairs,
-        bound=lambda settings: 1 - settings.image_radius_bits / 64,
-        finds="a picture recompressed, scaled, blurred, toned, mirrored or stored in another orientation",
-        source="Zauner 2010, Krawetz 2013",
+        matcher=image_matcher.matcher,
+        bound=lambda settings: settings.image_correlation,
+        finds="a picture recompressed, scaled, toned, cropped, bordered, captioned, marked, mirrored or turned",
+        source="Zauner 2010; Evangelidis and Psarakis 2008",
     ),
     Tier(
         modality="video",

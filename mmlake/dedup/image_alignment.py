@@ -1,0 +1,316 @@
+"""Is this picture a copy of that one: thumbnails are aligned, then compared in detail and place by place.
+
+A copy shows the same detail after a change of place (crop, border, small turn) and of tone; another picture of the same
+scene differs in detail, or in one place: another ship, another letter, another curve. A mark in a corner or along a
+side differs in one place as well, so such places are left out near the sides of pictures large enough to bear a mark.
+Sources: Evangelidis and Psarakis 2008 (ECC alignment, here of OpenCV), Wang et al. 2004 (local correlation).
+Legend: S side of a thumbnail, G side of a grid, W windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup.image import SIDE, WHOLE, Box
+from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
+
+Mask = NDArray[np.bool_]
+LEAST_DETAIL = 2.0  # grey levels; what varies less than that around its own mean shows no detail to compare
+_FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
+_PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
+_NUM_PLACES = 2  # alignments that are tried
+NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
+_SEEN = 0.75  # share of the smaller view that the other one shows
+_LEAST_AREA = 0.2  # of the thumbnail that is compared
+_SPOT, _SPOT_LEVEL = 0.35, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
+_MARK_PX = 14  # of the thumbnail: marks are looked for in such a frame along the sides
+_MOST_MARKED = 0.15  # of the area
+_MARKABLE_PX = 96  # shorter side of the smallest picture that bears a mark
+_PLAIN_DIMENSIONS = 40.0  # independent numbers in the detail; fewer, as of a digit, fit others by chance
+_PLAIN_CORRELATION, _PLAIN_SPOT = 0.98, 0.2
+
+
+class Likeness(NamedTuple):
+    """What the comparison of two pictures says."""
+
+    is_copy: bool
+    score: float  # correlation of the detail; below the bound where it is no copy
+    orientation: int  # 0: as it is; 1 to 3: quarter turns; 4 and more: mirrored, then turned
+    is_whole: bool  # both show the same frame
+
+
+UNLIKE = Likeness(False, 0.0, 0, True)
+
+
+@dataclass(frozen=True)
+class View:
+    """One picture, made ready for comparisons."""
+
+    thumbnail: Floats  # S x S
+    content: Box  # inside borders of one level
+    bars: Box  # inside caption bars
+    side_px: int
+
+    @cached_property
+    def regions(self) -> list[Box]:
+        """What another picture may show wholly."""
+        return list(dict.fromkeys([WHOLE, self.content, self.bars]))
+
+    @cached_property
+    def boxes(self) -> list[Box]:
+        """What a copy of it may show."""
+        return [*WINDOWS, *self.regions[1:]]
+
+    @cached_property
+    def region_units(self) -> Floats:
+        """Grids of the regions, of mean 0 and length 1."""
+        return _units(np.stack([box_grid(self.thumbnail, box) for box in self.regions]))
+
+    @cached_property
+    def box_units(self) -> Floats:
+        """Grids of the boxes in all 8 orientations, of mean 0 and length 1: (8, W, G * G)."""
+        inner = [box_grid(self.thumbnail, box)[None] for box in self.regions[1:]]
+        grids = np.concatenate((window_grids(self.thumbnail), *inner))
+        return np.stack([_units(oriented(grids, orientation)) for orientation in range(8)])
+
+    @cached_property
+    def detail(self) -> float:
+        """Grey levels by which it varies around the means of its neighbourhoods."""
+        import cv2
+
+        around = cv2.blur(self.thumbnail, (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX))
+        return float((self.thumbnail - around).std())
+
+    @cached_property
+    def identity(self) -> bytes:
+        """What puts any two pictures in one order."""
+        return self.thumbnail.tobytes() + repr((self.content, self.bars, self.side_px)).encode()
+
+
+def oriented(planes: Floats, orientation: int) -> Floats:
+    """Planes of shape (..., side, side), turned by quarters, then mirrored from 4 on."""
+    turned = np.rot90(planes, orientation % 4, (-2, -1))
+    return turned[..., ::-1] if orientation >= 4 else turned
+
+
+def compare(one: View, other: View, *, correlation: float) -> Likeness:
+    """Whether one is a copy of the other, whichever comes first. correlation: of the detail of copies, at least."""
+    if one.identity == other.identity:
+        return Likeness(True, 1.0, 0, True)
+    if one.identity > other.identity:
+        one, other = other, one
+    if min(one.detail, other.detail) < LEAST_DETAIL:
+        return _faint(one, other, correlation)
+    best = UNLIKE
+    for place in _places(one, other):
+        if place.correlation < _PLACED:
+            return max(best, Likeness(False, max(0.0, place.correlation) * _PLACED, 0, True), key=_rank)
+        best = max(best, _verified(place, correlation), key=_rank)
+        if best.is_copy:
+            break
+    return best
+
+
+def _rank(likeness: Likeness) -> tuple[bool, float]:
+    return likeness.is_copy, likeness.score
+
+
+def _faint(one: View, other: View, correlation: float) -> Likeness:
+    """Pictures with next to no detail are copies where they are equal but for noise, as they are or mirrored."""
+    import cv2
+
+    for orientation in (0, 4):
+        differing = np.abs(oriented(one.thumbnail, orientation) - other.thumbnail)
+        spot = float(cv2.blur(differing, (3, 3)).max())
+        if differing.mean() <= _FAINT_LEVEL and spot <= _FAINT_SPOT:
+            return Likeness(True, max(correlation, 1 - float(differing.mean()) / 64), orientation, True)
+    return UNLIKE
+
+
+class _Place(NamedTuple):
+    """How two thumbnails may lie on each other."""
+
+    correlation: float
+    view: Floats  # the picture that shows all that the template shows, in the template's orientation
+    content: Box  # of the view, in that orientation
+    box: Box  # of the view: what the template's region shows
+    template: View
+    region: Box  # of the template
+    orientation: int
+    side_px: int  # of the smaller picture
+
+
+def _places(one: View, other: View) -> list[_Place]:
+    """The best ways to lay them on each other, the best first."""
+    found = []
+    for view, template in ((one, other), (other, one)):
+        correlations = view.box_units @ template.region_units.T
+        for at in np.argsort(-correlations, axis=None, kind="stable")[:_NUM_PLACES]:
+            orientation, box, region = (int(k) for k in np.unravel_index(at, correlations.shape))
+            found.append((float(correlations.flat[at]), view, template, orientation, box, region))
+    found.sort(key=lambda one: -one[0])
+    return [
+        _Place(
+            correlation=correlation,
+            view=np.ascontiguousarray(oriented(view.thumbnail, orientation)),
+            content=_turned(view.content, orientation),
+            box=_turned(view.boxes[box], orientation),
+            template=template,
+            region=template.regions[region],
+            orientation=orientation,
+            side_px=min(view.side_px, template.side_px),
+        )
+        for correlation, view, template, orientation, box, region in found[:_NUM_PLACES]
+    ]
+
+
+def _turned(box: Box, orientation: int) -> Box:
+    top, bottom, left, right = box
+    for _ in range(orientation % 4):
+        top, bottom, left, right = 1 - right, 1 - left, top, bottom
+    return (top, bottom, 1 - right, 1 - left) if orientation >= 4 else (top, bottom, left, right)
+
+
+def _verified(place: _Place, correlation: float) -> Likeness:
+    import cv2
+
+    expected = _inside(place.region) & _inside(place.template.content)
+    warp = _aligned(place)
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    template = place.template.thumbnail
+    view = cv2.warpAffine(place.view, warp, (SIDE, SIDE), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    shown = cv2.warpAffine(_inside(place.content).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
+    seen = expected & shown
+    orientation = place.orientation
+    moved = np.abs(warp - np.eye(2, 3))
+    is_whole = bool(moved[:, :2].max() < 0.03 and moved[:, 2].max() < 2)
+    if seen.sum() < max(_SEEN * expected.sum(), _LEAST_AREA * seen.size):
+        return Likeness(False, 0.0, orientation, is_whole)
+    found, dimensions = _detail_correlation(view, template, seen)
+    differing, contrast = _differences(view, template, seen)
+    bound, spot = correlation, _SPOT
+    if dimensions < _PLAIN_DIMENSIONS:
+        bound, spot = max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT
+    spots = differing > max(spot * contrast, _SPOT_LEVEL)
+    if spots.any():
+        marked = _marked(spots, seen, place.side_px)
+        if marked is None:
+            return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
+        found, _ = _detail_correlation(view, template, seen & ~marked)
+    if found < bound:
+        return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
+    return Likeness(True, min(found, 1.0), orientation, is_whole)
+
+
+def _marked(spots: Mask, seen: Mask, side_px: int) -> Mask | None:
+    """The places that a mark covers, if all spots lie along the sides and are few; else None."""
+    import cv2
+
+    centre = slice(_MARK_PX, SIDE - _MARK_PX)
+    if side_px < _MARKABLE_PX or spots[centre, centre].any():
+        return None
+    marked = cv2.dilate(spots.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool) & seen
+    return marked if marked.sum() <= _MOST_MARKED * seen.sum() else None
+
+
+def _inside(box: Box) -> Mask:
+    top, bottom, left, right = box
+    inside = np.zeros((SIDE, SIDE), np.bool_)
+    rows = slice(int(np.ceil(top * SIDE - 0.1)), int(bottom * SIDE + 0.1))
+    inside[rows, int(np.ceil(left * SIDE - 0.1)) : int(right * SIDE + 0.1)] = True
+    return inside
+
+
+def _aligned(place: _Place) -> Floats:
+    """The affine map from the template's pixels to the view's; the one that the boxes say where none is better."""
+    import cv2
+
+    top, bottom, left, right = place.box
+    above, below, before, behind = place.region
+    down, across = (bottom - top) / (below - above), (right - left) / (behind - before)
+    said = np.array(
+        [
+            [across, 0, (left - before * across) * SIDE + across / 2 - 0.5],
+            [0, down, (top - above * down) * SIDE + down / 2 - 0.5],
+        ],
+        np.float32,
+    )
+    mask = (_inside(place.region) * 255).astype(np.uint8)
+    criteria = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 25, 1e-4)
+    try:
+        _, found = cv2.findTransformECC(
+            place.template.thumbnail, place.view, said.copy(), cv2.MOTION_AFFINE, criteria, mask, 3
+        )
+    except cv2.error:  # does not converge: nothing in common, or nothing to hold on to
+        return said
+    sizes = [np.linalg.det(one[:, :2].astype(np.float64)) for one in (found, said)]
+    is_near = np.abs(found - said).max() <= 12 and abs(sizes[0] / sizes[1] - 1) <= 0.3
+    return found if is_near else said
+
+
+def _detail_correlation(view: Floats, template: Floats, seen: Mask) -> tuple[float, float]:
+    """(correlation of what differs from the means of neighbourhoods, independent numbers in it)."""
+    import cv2
+
+    inside = seen.astype(np.float32)
+
+    def sums(values: Floats) -> Floats:
+        size = (NEIGHBOURHOOD_PX, NEIGHBOURHOOD_PX)
+        return cv2.boxFilter(values, -1, size, normalize=False, borderType=cv2.BORDER_CONSTANT)
+
+    num = np.maximum(sums(inside), 1)
+    left, right = (cv2.GaussianBlur(plane, (0, 0), 1.0) for plane in (view, template))
+    mean_left, mean_right = sums(left * inside) / num, sums(right * inside) / num
+    own = (sums(left * left * inside) / num - mean_left**2)[seen].sum(dtype=np.float64)
+    its = (sums(right * right * inside) / num - mean_right**2)[seen].sum(dtype=np.float64)
+    common = (sums(left * right * inside) / num - mean_left * mean_right)[seen].sum(dtype=np.float64)
+    power = np.abs(np.fft.rfft2((right - mean_right) * inside)) ** 2
+    dimensions = float(power.sum() ** 2 / max(float((power**2).sum()), 1e-9))
+    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions
+
+
+def _differences(view: Floats, template: Floats, seen: Mask) -> tuple[Floats, float]:
+    """(grey levels by which they differ in each place, after their tones are fitted and but for a pixel's shift; the
+    contrast of the template)."""
+    import cv2
+
+    own, its = (cv2.GaussianBlur(plane, (0, 0), 0.6) for plane in (view, template))
+    fitted = _toned(own, its, seen)
+    square = np.ones((3, 3), np.uint8)
+    outside = [
+        np.maximum(cv2.erode(plane, square) - other, other - cv2.dilate(plane, square))
+        for plane, other in ((fitted, its), (its, fitted))
+    ]
+    inner = cv2.erode(seen.astype(np.uint8), square).astype(bool)
+    differing = np.where(inner, np.maximum(np.maximum(*outside), 0), 0).astype(np.float32)
+    return cv2.blur(differing, (3, 3)), max(float(its[seen].std()), 20.0)
+
+
+def _toned(own: Floats, its: Floats, seen: Mask) -> Floats:
+    """The plane with the cubic tone curve that brings it nearest to the other; places that differ count little."""
+    tones, wanted = ((plane[seen].astype(np.float64) - 128) / 128 for plane in (own, its))
+    powers = np.stack([tones**power for power in range(4)], axis=1)
+    ridge = np.diag([0.0, 1e-5, 1e-3, 1e-3]) * len(tones)
+    weights = np.ones(len(tones))
+    for _ in range(2):
+        weighted = powers * weights[:, None]
+        curve = np.linalg.solve(weighted.T @ powers + ridge + 1e-9 * np.eye(4), weighted.T @ wanted)
+        off = np.abs(powers @ curve - wanted)
+        weights = 1 / (1 + (off / (2.5 * np.median(off) + 1 / 128)) ** 2)
+    levels = (own - 128) / 128
+    fitted: Floats = ((((curve[3] * levels + curve[2]) * levels + curve[1]) * levels + curve[0]) * 128 + 128).astype(
+        np.float32
+    )
+    return fitted
+
+
+def _units(grids: Floats) -> Floats:
+    flat = grids.reshape(*grids.shape[:-2], -1)
+    flat = flat - flat.mean(axis=-1, keepdims=True)
+    units: Floats = flat / np.maximum(np.linalg.norm(flat, axis=-1, keepdims=True), 1e-6)
+    return units

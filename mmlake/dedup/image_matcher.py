@@ -1,0 +1,167 @@
+"""The image tier's matcher: keys by hashes of a picture and of its parts, verdicts by aligned thumbnails."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.dedup import image_alignment, perceptual
+from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE, Box
+from mmlake.dedup.image_windows import Floats, window_hashes
+from mmlake.dedup.joins import hamming_pairs, mix64
+from mmlake.dedup.matching import NONE, SAME, Found
+from mmlake.dedup.prints import Positions, PrintTable, Ragged
+from mmlake.dedup.settings import DedupSettings
+
+_BLOCK = 1_024  # thumbnails hashed at once: 16 MiB as floats
+_KEPT_VIEWS = 512  # pictures made ready for comparisons: 60 kB each
+_LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
+
+
+class ImageMatcher:
+    """All pictures of a print table."""
+
+    min_shared = 1
+    neighbours = None
+
+    def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
+        self._prints, self._settings = prints, settings
+        self._view = functools.lru_cache(maxsize=_KEPT_VIEWS)(self._made_view)
+        self.keys = _keys(prints, radius=settings.image_radius_bits)
+
+    def compare(self, one: int, others: Positions) -> Found:
+        """The picture against each of the others."""
+        mine = self._view(one)
+        bound = self._settings.image_correlation
+        found = [
+            image_alignment.compare(mine, view, correlation=bound) if mine and view else image_alignment.UNLIKE
+            for view in map(self._view, others.tolist())
+        ]
+        methods = [PAIR_METHODS.index(_method(likeness)) for likeness in found]
+        return Found(
+            np.array([SAME if likeness.is_copy else NONE for likeness in found], np.int8),
+            np.array([likeness.score for likeness in found], np.float64),
+            np.array(methods, np.int8),
+        )
+
+    def _made_view(self, at: int) -> image_alignment.View | None:
+        words, layout = self._prints["luma"][at], self._prints["layout"][at]
+        if not len(words):
+            return None
+        edges = perceptual.unpack_bytes(layout[:1]) / 255
+        content, bars = (_box(edges[low : low + 4]) for low in (0, 4))
+        return image_alignment.View(
+            thumbnail=thumbnails(words[None])[0], content=content, bars=bars, side_px=int(layout[1])
+        )
+
+
+def matcher(prints: PrintTable, settings: DedupSettings) -> ImageMatcher:
+    """The matcher of the pictures in the table."""
+    return ImageMatcher(prints, settings)
+
+
+def _method(likeness: image_alignment.Likeness) -> str:
+    if likeness.orientation >= 4:
+        return MIRRORED
+    if likeness.orientation:
+        return ROTATED
+    return METHOD if likeness.is_whole else CROPPED
+
+
+def _box(edges: NDArray[np.float64]) -> Box:
+    top, bottom, left, right = (float(edge) for edge in edges)
+    return top, bottom, left, right
+
+
+def thumbnails(words: NDArray[np.uint64]) -> Floats:
+    """The thumbnails that rows of words hold, as floats of shape (N, S, S)."""
+    import cv2
+
+    side = int(np.sqrt(words.shape[1] * 8))
+    planes = perceptual.unpack_bytes(words).reshape(-1, side, side).astype(np.float32)
+    if side == SIDE:
+        return planes
+    return np.stack([cv2.resize(plane, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC) for plane in planes])
+
+
+def _keys(prints: PrintTable, *, radius: int) -> Ragged:
+    """Keys that pictures share when hashes of the one and of a part of the other lie within the radius."""
+    luma, num = prints["luma"], len(prints["luma"])
+    owners: list[NDArray[np.int64]] = []
+    hashes: list[NDArray[np.uint64]] = []
+    pieces: list[NDArray[np.uint64]] = []
+    faint_owners, faint_keys, piece_owners = [], [], []
+    for rows in _blocks(luma):
+        planes = thumbnails(luma.values[luma.offsets[rows][:, None] + np.arange(luma.lengths[rows[0]])])
+        is_faint = _detail(planes) < image_alignment.LEAST_DETAIL
+        levels = np.floor(planes[is_faint].mean(axis=(1, 2)) / _LEVELS + np.array([[0.0], [0.5]]))
+        faint_keys.append((levels + np.array([[0], [64]])).T.ravel().astype(np.uint64))
+        faint_owners.append(np.repeat(rows[is_faint], 2))
+        rows, planes = rows[~is_faint], planes[~is_faint]
+        windows, turned, parts = window_hashes(planes)
+        hashes.append(np.concatenate((windows, turned), axis=1).ravel())
+        owners.append(np.repeat(rows, windows.shape[1] + turned.shape[1]))
+        pieces.append(parts)
+        piece_owners.append(rows)
+    is_faint_row = np.zeros(num, np.bool_)
+    is_faint_row[np.concatenate([np.empty(0, np.int64), *faint_owners])] = True
+    whole = prints[METHOD]
+    whole_owners = np.repeat(np.arange(num), whole.lengths)
+    use = ~is_faint_row[whole_owners]
+    found = [
+        (np.concatenate([np.empty(0, np.int64), *faint_owners]), np.concatenate([np.empty(0, np.uint64), *faint_keys])),
+        _linked(
+            np.concatenate((whole_owners[use], *owners)),
+            np.concatenate((whole.values[use], *hashes)),
+            num_targets=int(use.sum()),
+            radius=radius,
+            salt=1,
+        ),
+    ]
+    parts_N4 = np.concatenate([np.empty((0, 4), np.uint64), *pieces])
+    part_owners = np.concatenate([np.empty(0, np.int64), *piece_owners])
+    for at in range(parts_N4.shape[1]):
+        found.append(_linked(part_owners, parts_N4[:, at], num_targets=len(part_owners), radius=radius, salt=2 + at))
+    return _ragged(found, num)
+
+
+def _blocks(rows: Ragged) -> list[Positions]:
+    """Positions of rows that are as long as each other, some at once; empty rows are left out."""
+    blocks = []
+    for length in np.unique(rows.lengths[rows.lengths > 0]):
+        at = np.flatnonzero(rows.lengths == length)
+        blocks += [at[low : low + _BLOCK] for low in range(0, len(at), _BLOCK)]
+    return blocks
+
+
+def _detail(planes: Floats) -> NDArray[np.float64]:
+    import cv2
+
+    size = (image_alignment.NEIGHBOURHOOD_PX, image_alignment.NEIGHBOURHOOD_PX)
+    return np.array([float((plane - cv2.blur(plane, size)).std()) for plane in planes])
+
+
+def _linked(
+    owners: Positions, hashes: NDArray[np.uint64], *, num_targets: int, radius: int, salt: int
+) -> tuple[Positions, NDArray[np.uint64]]:
+    """(owner, key) of the hashes that lie within the radius of another one; the first `num_targets` are what others
+    are compared with. The key is the number of the hash that both are tied to."""
+    order = np.argsort(hashes, kind="stable")  # then the number of a dense group's hub is what all of it shares
+    owners, targets = owners[order], order < num_targets
+    left, right, _ = hamming_pairs(hashes[order], radius=radius, targets=targets)
+    foreign = owners[left] != owners[right]
+    left, right = left[foreign], right[foreign]
+    keys = mix64(left.astype(np.uint64) + np.uint64(salt << 56))
+    return np.concatenate((owners[left], owners[right])), np.concatenate((keys, keys))
+
+
+def _ragged(found: list[tuple[Positions, NDArray[np.uint64]]], num: int) -> Ragged:
+    owners, keys = (np.concatenate(side) for side in zip(*found, strict=True))
+    order = np.lexsort((keys, owners))
+    owners, keys = owners[order], keys[order]
+    is_new = np.r_[True, (owners[1:] != owners[:-1]) | (keys[1:] != keys[:-1])] if len(keys) else np.empty(0, bool)
+    owners, keys = owners[is_new], keys[is_new]
+    counts = np.bincount(owners, minlength=num)
+    return Ragged(keys, np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
