@@ -14,9 +14,9 @@ from mmlake.errors import MmlakeError
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import VersionStep, run_version_step
-from mmlake.steps import Made, Step, run_shards, run_step
+from mmlake.steps import Made, Step, input_slot, run_shards, run_step
 from mmlake_assets import events, page
-from mmlake_assets.partitions import ALL_SHARDS, CORPUS, RANGE_SHARDS, ROWS, VERSIONS, shard_of
+from mmlake_assets.partitions import ALL_SHARDS, CORPUS, EVERYTHING, RANGE_SHARDS, ROWS, VERSIONS, shard_of
 from mmlake_assets.publish_config import MANIFEST_CONFIG, ask_as_configured
 from mmlake_assets.version_columns import VERSION_COLUMNS
 from mmlake_resources import CudaExecutorResource, LakeResource
@@ -58,13 +58,24 @@ _DUE = (
 AUTOMATION = (_DUE | _LEFT_BEHIND).with_label("missing, or made from data that changed")
 
 
+def input_key(name: str, modality: str) -> dg.AssetKey:
+    """The asset of a step's input: of the modality, or of the one that `MODALITY/TABLE` names."""
+    slot = input_slot(name, modality, "")
+    return dg.AssetKey([slot.modality, slot.table])
+
+
 def row_asset(step: Step, modality: str) -> dg.AssetsDefinition:
-    """The asset `[modality, step]`, one partition per shard."""
+    """The asset `[modality, step]`, one partition per shard.
+
+    An input of another modality is no edge of the graph: its partition need not exist for this shard, and a backfill
+    with a parent that does not exist fails with all of its assets. The stamp names its data version all the same, so
+    each run sees whether it changed.
+    """
 
     @dg.asset(
         **_common(step, modality),
         partitions_def=ROWS[modality],
-        deps=[dg.AssetKey([modality, name]) for name in step.inputs_of(MODALITIES[modality])],
+        deps=[input_key(name, modality) for name in step.inputs_of(MODALITIES[modality]) if "/" not in name],
         backfill_policy=dg.BackfillPolicy.multi_run(GPU_BACKFILL_SHARDS if step.gpu else BACKFILL_SHARDS),
     )
     def _row(
@@ -82,7 +93,10 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
         **_common(step, modality),
         partitions_def=CORPUS[modality],
         deps=[
-            *(dg.AssetDep(dg.AssetKey([modality, name]), partition_mapping=ALL_SHARDS) for name in step.inputs),
+            *(
+                dg.AssetDep(input_key(name, modality), partition_mapping=EVERYTHING if "/" in name else ALL_SHARDS)
+                for name in step.inputs_of(MODALITIES[modality])
+            ),
             *(dg.AssetKey([modality, name]) for name in step.corpus_inputs),
         ],
     )
@@ -107,7 +121,7 @@ def materialize_rows(
     failed: dict[str, str] = {}
     exit_codes: set[int] = set()
     partitions = {shard_of(partition): partition for partition in context.partition_keys}
-    upstream = {name: dg.AssetKey([modality, name]) for name in step.inputs_of(MODALITIES[modality])}
+    upstream = {name: input_key(name, modality) for name in step.inputs_of(MODALITIES[modality]) if "/" not in name}
     pointers = events.pointers_for(context.instance, upstream.values(), list(partitions.values()))
     ready: dict[str, Made] = {}
 

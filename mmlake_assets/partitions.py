@@ -26,6 +26,7 @@ RANGE_SHARDS = 64  # of a run over several: what a backfill of assets that run m
 
 # row assets -> corpus asset
 ALL_SHARDS = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="modality")
+EVERYTHING = dg.AllPartitionMapping()  # whatever partitions there are, of a set of other keys
 
 
 def row_key(modality: str, shard: str) -> str:

@@ -2,25 +2,23 @@
 
 import dagster as dg
 
-from mmlake.modalities import MODALITIES
 from mmlake.publish import update_samples
-from mmlake.sample_schema import SAMPLES
+from mmlake.steps import SAMPLES_STEP
 from mmlake_assets import page
-from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG
+from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG, input_key
 from mmlake_resources import LakeResource
 
 
 @dg.asset(
-    key="samples",
+    key=SAMPLES_STEP.name,
     group_name=LAKE_GROUP,
-    tags={STAGE_TAG: "samples"},
-    deps=[dg.AssetKey([modality, "items"]) for modality in MODALITIES],
-    description="What belongs together in a source: ordered parts with their roles, and the fields that the source"
-    " gave; one row per distinct sample of a shard.",
-    kinds={"python", "parquet"},
+    tags={STAGE_TAG: SAMPLES_STEP.stage},
+    deps=[input_key(name, "") for name in SAMPLES_STEP.inputs],
+    description=SAMPLES_STEP.description,
+    kinds={"python", *SAMPLES_STEP.kinds},
     owners=OWNERS,
-    code_version="1",
-    metadata={"dagster/column_schema": page.column_schema(SAMPLES)},
+    code_version=SAMPLES_STEP.code_version,
+    metadata={"dagster/column_schema": page.column_schema(SAMPLES_STEP.schema)},
     automation_condition=AUTOMATION,
     pool="samples",  # one writer: a second run waits in the queue
 )

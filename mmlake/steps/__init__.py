@@ -1,8 +1,8 @@
 """The steps of a run: which function makes which table from which tables.
 
-A row step makes one table per (modality, shard), a corpus step one per modality. Assets, the plain pipeline and the
-staleness test all walk these same tables, so they cannot disagree. Steps over the whole lake and over versions are in
-`mmlake/publish.py`.
+A row step makes one table per (modality, shard), a corpus step one per modality, the step of samples one per shard over
+all modalities. Assets, the plain pipeline and the staleness test all walk these same tables, so they cannot disagree.
+Steps over the whole lake and over versions are in `mmlake/publish`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,20 @@ from __future__ import annotations
 from mmlake.steps.corpus import CORPUS_STEPS
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
-from mmlake.steps.step import Made, Step, is_current, recheck, run_step
+from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
+from mmlake.steps.step import Made, Step, input_slot, is_current, recheck, run_step
 
-__all__ = ["CORPUS_STEPS", "ROW_STEPS", "Made", "Step", "is_current", "recheck", "row_steps", "run_shards", "run_step"]
+__all__ = [
+    "CORPUS_STEPS",
+    "OVER_ALL",
+    "ROW_STEPS",
+    "SAMPLES_STEP",
+    "Made",
+    "Step",
+    "input_slot",
+    "is_current",
+    "recheck",
+    "row_steps",
+    "run_shards",
+    "run_step",
+]

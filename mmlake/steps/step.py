@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,8 +45,13 @@ class Job:
         return self.lake.parts.modality(self.modality)
 
     def read(self, table: str, columns: list[str] | None = None) -> pa.Table:
-        """An input table of the same partition."""
-        return self.lake.tables.read(Slot(table, self.modality, self.shard), columns=columns)
+        """An input table of the same partition; `MODALITY/TABLE` is that of another modality."""
+        return self.lake.tables.read(input_slot(table, self.modality, self.shard), columns=columns)
+
+    def read_held(self, tables: Iterable[str], columns: list[str] | None = None) -> list[pa.Table]:
+        """Those of the input tables that the partition has: a shard need not hold every modality."""
+        slots = (input_slot(table, self.modality, self.shard) for table in tables)
+        return [self.lake.tables.read(slot, columns=columns) for slot in slots if self.lake.tables.stamp(slot)]
 
 
 # (job, the table as it is, keys of rows) -> the table with those rows tried again
@@ -66,7 +71,8 @@ class Step:
     check: Callable[[Job, pa.Table], int]  # rows accounted for at the border; raises ContractBroken
     # tries failed rows again without making the others; None where the whole table must be made
     remake: Remake | None = None
-    # tables of the same modality: of the same shard for row steps, of all shards for corpus steps
+    # tables of the same shard for row steps, of all shards for corpus steps; of the same modality, or of the one that
+    # `MODALITY/TABLE` names, where the shard has it
     inputs: tuple[str, ...] = ()
     # a column of Modality: the step, or the input, is only there for modalities that have something in it
     column: str | None = None
@@ -82,17 +88,19 @@ class Step:
     in_workers: bool = False  # its items go through worker processes, so several shards at once keep all cores busy
     gpu: bool = False  # runs a model: takes a slot of the pool "gpu"
     unit: str = "rows"
+    counts: Callable[[pa.Table], Mapping[str, int]] | None = None  # rows by something else than their status
 
     def is_for(self, row: Modality) -> bool:
         """Whether the modality has this step."""
         return self.column is None or getattr(row, self.column) is not None
 
-    def inputs_of(self, row: Modality) -> tuple[str, ...]:
-        """The inputs that the modality has."""
+    def inputs_of(self, row: Modality | None) -> tuple[str, ...]:
+        """The inputs that the modality has, those of other modalities included. row: None for a table over all
+        modalities."""
         return tuple(
             name
             for name in self.inputs
-            if (column := self.input_columns.get(name)) is None or getattr(row, column) is not None
+            if (column := self.input_columns.get(name)) is None or getattr(row, column, None) is not None
         )
 
 
@@ -106,8 +114,15 @@ class Made:
     inputs: Mapping[str, str]
 
 
+def input_slot(name: str, modality: str, shard: str) -> Slot:
+    """The table that an input of a step means, for the step's modality and shard."""
+    other, _, table = name.rpartition("/")
+    return Slot(table, other or modality, shard)
+
+
 def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[str, str]:
-    """Data version of every input. Raises MmlakeError where one has not been made."""
+    """Data version of every input that is there. Raises MmlakeError where one of the same modality has not been made;
+    another modality need not have the shard."""
     versions: dict[str, str] = {}
     if not step.inputs and not step.corpus_inputs:
         known = lake.registry.get(shard)
@@ -116,11 +131,12 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
             versions["web/reach"] = lake.settings.web.reach
             if turn := lake.downloads.generation(shard, modality, rules=lake.settings.sources):
                 versions["web/turn"] = str(turn)
-    for name in step.inputs_of(lake.parts.modality(modality)):
+    for name in step.inputs_of(lake.parts.modalities.get(modality)):
+        slot = input_slot(name, modality, shard)
         if shard == ALL:
-            versions[f"{modality}/{name}"] = joint_version(lake.tables.stamps(name, modality))
-        else:
-            versions[f"{modality}/{name}"] = _stamp(lake, Slot(name, modality, shard)).data_version
+            versions[str(slot)] = joint_version(lake.tables.stamps(slot.table, slot.modality))
+        elif slot.modality == modality or lake.tables.stamp(slot) is not None:
+            versions[f"{slot.modality}/{slot.table}"] = _stamp(lake, slot).data_version
     if step.reads_priorities:
         before = lake.tables.stamp(Slot(step.name, modality, shard))
         versions[_PRIORITIES] = _priorities(lake, modality, versions, {} if before is None else before.inputs)
@@ -200,7 +216,7 @@ def run_step(
             code_version=step.code_version,
             settings_digest=lake.settings.digest(step.settings),
             inputs=inputs,
-            counts=_counts(table) | {"accounted": accounted},
+            counts={**(step.counts or _counts)(table), "accounted": accounted},
             media_bytes=_media_bytes(table),
             run_id=run_id,
             device=lake.executor.device if step.gpu else "cpu",
