@@ -76,9 +76,9 @@ def hashed(planes_NHW: NDArray[np.uint8]) -> Hashed:
         is_structured = shot.std(axis=(1, 2)) >= BLANK_STD
         for view, rect in enumerate((border, ALL)[:num_views]):
             hashes[view, low:high], flipped = window_hashes(shot, rect)
-            luma[view, low:high] = (_areas(rect.top, rect.bottom) @ shot @ _areas(rect.left, rect.right).T).reshape(
-                -1, 64
-            ).round()
+            luma[view, low:high] = (
+                (_areas(rect.top, rect.bottom) @ shot @ _areas(rect.left, rect.right).T).reshape(-1, 64).round()
+            )
             if view == 0 or rect != border:
                 keys += [hashes[view, low:high][is_structured].ravel() & _EVEN, flipped[is_structured].ravel() & _EVEN]
     return Hashed(hashes, luma, _sampled(np.unique(np.concatenate(keys)), len(planes_NHW)))
@@ -144,7 +144,6 @@ def window_hashes(planes_NHW: NDArray[np.float64], rect: Rect) -> tuple[NDArray[
         row, column = 8 * rows.index((one.top, one.bottom)), 8 * columns.index((one.left, one.right))
         # rounding: a flat plane must not hash its rounding errors
         flat = both[:, row : row + 8, column : column + 8].reshape(-1, 64).round(6)
-        flat -= np.median(flat[:, 1:], axis=1, keepdims=True)
         flat[:, 0] = 0.0  # the DC term says how bright, not what
         hashes[:, at] = pack_bits(flat > 0)
         weakest = _EVEN_BITS[np.argmin(np.abs(flat[:, _EVEN_BITS]), axis=1)]

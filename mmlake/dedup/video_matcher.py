@@ -9,15 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup.matching import INSIDE, NONE, OVERLAPS, SAME, Found
-from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.perceptual import unpack_bytes
+from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.video_alignment import Film, Part, common_part
+from mmlake.dedup.video_alignment import Part, common_part
 from mmlake.dedup.video_hashes import WINDOWS
+from mmlake.dedup.video_votes import Film
 
 METHOD, MIRRORED = "frame-phash", "frame-phash-mirrored"
 WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD = "frame-windows", "frame-luma", "frame-keys"
+METHODS = (METHOD, WINDOWS_METHOD, LUMA_METHOD, KEYS_METHOD)
 _INSIDE_FRACTION = 0.9  # of a film's frames that lie inside another one, for the film to be a part of it
+# two clips of one signer of 2 s reach .78 where window, speed and shift are all free
+_SHORT_S, _SHORT_MARGIN = 3.0, 0.1
 _MIN_COMMON_S = 2.0  # shorter parts that two films have in common are not worth a word
 _NUM_KEPT = 512  # films whose prints are held as arrays at once
 
@@ -59,7 +63,8 @@ class FilmMatcher:
 
     def _relation(self, part: Part) -> int:
         """What the shorter film is to the longer one."""
-        if part.score < self._settings.video_match:
+        is_short = part.num_frames * self._settings.video_step_s < _SHORT_S and not part.is_plain
+        if part.score < self._settings.video_match + (_SHORT_MARGIN if is_short else 0.0):
             return NONE
         if min(part.covered_a, part.covered_b) >= self._settings.min_coverage_fraction:
             return SAME
