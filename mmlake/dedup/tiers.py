@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, schemas
 from mmlake.border import IN_PROCESS, Failure, Runner
-from mmlake.dedup import audio, image, image_matcher, text, text_matching, video
+from mmlake.dedup import audio, image, image_matcher, text, text_matching, video, video_matcher
 from mmlake.dedup.edges import table_of
 from mmlake.dedup.leaders import stars
 from mmlake.dedup.matching import Listed, Matcher
@@ -152,15 +152,16 @@ TIERS: tuple[Tier, ...] = (
     ),
     Tier(
         modality="video",
-        method=video.METHOD,
-        methods=(video.METHOD, "frame-luma"),
+        method=video_matcher.METHOD,
+        methods=video_matcher.METHODS,
+        pair_methods=(video_matcher.METHOD, video_matcher.MIRRORED),
         opened=_film,
         fingerprint=_of_videos,
         of_spans=_of_video_spans,
-        pairs=video.pairs,
+        matcher=video_matcher.FilmMatcher,
         bound=lambda settings: settings.video_match,
-        finds="a clip encoded again, scaled, trimmed or at another frame rate",
-        source="pHash on a time grid, own confirmation by movement",
+        finds="a clip encoded again, scaled, cropped, framed, captioned, mirrored, sped up or cut from another",
+        source="pHash of windows on a time grid, votes on lines of time, own confirmation by movement",
     ),
     Tier(
         modality="audio",
