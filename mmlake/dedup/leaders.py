@@ -72,7 +72,7 @@ def stars(
     """
     walk = Walk(matcher, standing)
     walk.collapse(equal)
-    leading = walk.order[walk.leader_of[walk.order] == _ALIVE]
+    leading = walk.order[(walk.leader_of[walk.order] == _ALIVE) & walk.has_candidates[walk.order]]
     advance(len(walk.order) - len(leading))
     walk.lead(leading, advance=advance)
     walk.elect_all()
@@ -93,7 +93,11 @@ class Walk:
         self._edge: dict[int, Edge] = {}  # of followers
         self._followers: dict[int, list[int]] = {}
         self._postings = Postings(matcher.keys)
-        self._enlisted = np.zeros(num, np.bool_)
+        # what shares no key with anybody leads without more ado
+        self.has_candidates = self._postings.lengths > 0
+        if matcher.neighbours is not None:
+            self.has_candidates |= matcher.neighbours.lengths > 0
+        self._enlisted = ~self.has_candidates
         self._released: list[int] = []  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps

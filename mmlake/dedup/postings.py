@@ -25,6 +25,11 @@ class Postings:
         self._slots = np.empty(int(self._starts[-1]), np.int64)
         self._counts = np.zeros(len(shared), np.int16)
 
+    @property
+    def lengths(self) -> Positions:
+        """How many of its keys each unit shares with another."""
+        return np.diff(self._offsets)
+
     def sharing(self, one: int) -> tuple[Positions, Positions]:
         """(the units listed under the keys of this one, sorted; how many of the keys each of them has)."""
         ids = self._ids[self._offsets[one] : self._offsets[one + 1]]

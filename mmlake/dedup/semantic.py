@@ -21,8 +21,8 @@ _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 ch
 _BLOCK_ROWS = 2_048
 _EXACT_PAIRS = 65_536  # verified together
 _CELLS_PER_VECTOR = 3
-_TRAINING_PER_CELL = 64
-_ITERATIONS = 8
+_TRAINING_PER_CELL = 32
+_ITERATIONS = 5
 
 
 def similar(

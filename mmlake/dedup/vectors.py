@@ -24,8 +24,9 @@ Vectors = NDArray[np.float32]
 Apart = Callable[[Positions, Positions], NDArray[np.bool_]]
 
 _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 check: float32 products err by 1e-6
-_BLOCK_ROWS = 1_024
-_MOST_LEADERS = 16  # that a unit is given, the nearest ones
+_FIRST_BLOCK, _LAST_BLOCK = 256, 16_384  # units taken at once: few first, so that dense heaps soon have their leader
+_ROWS = 2_048  # of a product
+_MOST_LEADERS = 16  # that a unit is given, the best placed ones
 _NEAREST_CELLS = 8
 _CELL_SLACK = 0.05  # of cosine behind the best cell: recall .999 at 3.3 cells per vector on real embeddings
 
@@ -81,104 +82,100 @@ def _candidates(
     if index not in ("flat", "cells"):
         yield from semantic.proposed(vectors, bound, index, settings)
         return
-    room: _Flat | _Cells = _Flat() if index == "flat" else _Cells(vectors, settings)
-    for low in range(0, len(order), _BLOCK_ROWS):
-        units = order[low : low + _BLOCK_ROWS]
-        led, leaders = _kept(*room.near(vectors, units, bound), apart)
-        yield led, leaders
-        free = units[~np.isin(units, led)]
-        one, other = np.nonzero(np.tril(vectors[free] @ vectors[free].T >= bound, -1))
-        one, other = _kept(free[one], free[other], apart)
-        followers, places = _greedy(free, one, other)
-        yield one[places], other[places]
-        room.add(vectors, free[~np.isin(free, followers)])
+    num = 1 if index == "flat" else max(2, round(2 * len(vectors) ** 0.5))
+    cells = _Cells(vectors, order, semantic.centroids(vectors, num, settings) if num > 1 else None)
+    low, rows = 0, _FIRST_BLOCK
+    while low < len(order):
+        units = order[low : low + rows]
+        one, other = cells.better_placed(units, bound)
+        keep = ~apart(one, other)
+        one, other, leads = _greedy(units, one[keep], other[keep])
+        yield one, other
+        cells.enlist(leads)
+        low, rows = low + rows, min(2 * rows, _LAST_BLOCK)
 
 
-def _kept(units: Positions, leaders: Positions, apart: Apart) -> tuple[Positions, Positions]:
-    keep = ~apart(units, leaders)
-    return units[keep], leaders[keep]
-
-
-def _greedy(free: Positions, one: Positions, other: Positions) -> tuple[Positions, NDArray[np.bool_]]:
-    """(those of a block that follow another of it, in its order; which pairs name one that leads)."""
+def _greedy(units: Positions, one: Positions, other: Positions) -> tuple[Positions, Positions, Positions]:
+    """(units, leaders of them, the units that lead): a unit follows where one of its candidates leads. Pairs come in
+    any order, units in survivor order."""
+    candidates: dict[int, list[int]] = {}
+    for unit, candidate in zip(one.tolist(), other.tolist(), strict=True):
+        candidates.setdefault(unit, []).append(candidate)
     follows: set[int] = set()
-    order = {unit: at for at, unit in enumerate(free.tolist())}
-    keep = np.zeros(len(one), np.bool_)
-    for at in np.argsort([order[unit] for unit in one.tolist()], kind="stable").tolist():
-        if int(other[at]) not in follows:
-            follows.add(int(one[at]))
-            keep[at] = True
-    return np.array(sorted(follows), np.int64), keep
-
-
-class _Flat:
-    """Every unit against every leader."""
-
-    def __init__(self) -> None:
-        self._leaders: list[Positions] = []
-
-    def near(self, vectors: Vectors, units: Positions, bound: float) -> tuple[Positions, Positions]:
-        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-        for leaders in self._leaders:
-            one, other = _closest(vectors[units] @ vectors[leaders].T, bound)
-            parts.append((units[one], leaders[other]))
-        return np.concatenate([one for one, _ in parts]), np.concatenate([other for _, other in parts])
-
-    def add(self, vectors: Vectors, leaders: Positions) -> None:
-        self._leaders.append(leaders)
+    pairs: list[tuple[int, int]] = []
+    for unit in (unit for unit in units.tolist() if unit in candidates):
+        leaders = [candidate for candidate in candidates[unit] if candidate not in follows]
+        if leaders:
+            follows.add(unit)
+            pairs += [(unit, leader) for leader in leaders]
+    found = np.array(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1], units[~np.isin(units, list(follows))] if follows else units
 
 
 class _Cells:
-    """Every unit against the leaders of the cells around it."""
+    """Units that lead, each in its nearest cell. Without centroids there is one cell, which is exact."""
 
-    def __init__(self, vectors: Vectors, settings: DedupSettings) -> None:
-        num = max(2, round(2 * len(vectors) ** 0.5))
-        self._centroids = semantic.centroids(vectors, num, settings)
-        self._leaders: list[list[Positions]] = [[] for _ in range(len(self._centroids))]
+    def __init__(self, vectors: Vectors, order: Positions, centroids: Vectors | None) -> None:
+        self._vectors, self._centroids = vectors, centroids
+        self._place = np.empty(len(order), np.int64)
+        self._place[order] = np.arange(len(order))
+        self._home = np.zeros(len(order), np.int32)
+        self._leaders: list[Positions] = [np.empty(0, np.int64)] * (1 if centroids is None else len(centroids))
 
-    def near(self, vectors: Vectors, units: Positions, bound: float) -> tuple[Positions, Positions]:
-        """A unit is compared with cells whose centroid is within the slack of its best one, at most eight."""
-        products = vectors[units] @ self._centroids.T
-        count = min(_NEAREST_CELLS, products.shape[1])
-        cells = np.argpartition(-products, count - 1, axis=1)[:, :count]
-        values = np.take_along_axis(products, cells, axis=1)
-        near = values >= values.max(axis=1, keepdims=True) - _CELL_SLACK
-        rows, cells = np.repeat(np.arange(len(units)), near.sum(axis=1)), cells[near]
-        by_cell = np.argsort(cells, kind="stable")
-        rows, cells = rows[by_cell], cells[by_cell]
-        begins = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]]) if len(cells) else cells
-        parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    def better_placed(self, units: Positions, bound: float) -> tuple[Positions, Positions]:
+        """(unit, candidate) at or above the bound: candidates lead, or are of the same block and stand before the unit.
+        At most `_MOST_LEADERS` of a unit and cell, the best placed ones."""
+        rows, cells = self._probes(units)
+        homes = np.argsort(self._home[units], kind="stable")
+        bounds = np.searchsorted(self._home[units][homes], np.arange(len(self._leaders) + 1))
+        begins = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]])
+        ones, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for low, high in zip(begins, np.r_[begins[1:], len(rows)], strict=True):
-            if not (held := self._leaders[cells[low]]):
+            cell = int(cells[low])
+            pool = np.concatenate((self._leaders[cell], units[homes[bounds[cell] : bounds[cell + 1]]]))
+            if not len(pool):
                 continue
-            leaders = self._joined(int(cells[low]), held)
-            here = units[rows[low:high]]
-            one, other = _closest(vectors[here] @ vectors[leaders].T, bound)
-            parts.append((here[one], leaders[other]))
-        return np.concatenate([one for one, _ in parts]), np.concatenate([other for _, other in parts])
+            pooled = self._vectors[pool]
+            for at in range(low, high, _ROWS):
+                here = units[rows[at : min(high, at + _ROWS)]]
+                near = self._vectors[here] @ pooled.T >= bound
+                if not near.any():
+                    continue
+                near &= self._place[pool] < self._place[here][:, None]
+                near &= np.cumsum(near, axis=1, dtype=np.int32) <= _MOST_LEADERS
+                row, column = np.nonzero(near)
+                ones.append(here[row])
+                others.append(pool[column])
+        return np.concatenate(ones), np.concatenate(others)
 
-    def _joined(self, cell: int, held: list[Positions]) -> Positions:
-        if len(held) > 1:
-            self._leaders[cell] = held = [np.concatenate(held)]
-        return held[0]
+    def enlist(self, leaders: Positions) -> None:
+        """They lead from now on."""
+        homes = self._home[leaders]
+        order = np.argsort(homes, kind="stable")
+        for part in np.split(order, np.flatnonzero(np.diff(homes[order])) + 1) if len(order) else []:
+            cell = int(homes[part[0]])
+            self._leaders[cell] = np.concatenate((self._leaders[cell], leaders[part]))
 
-    def add(self, vectors: Vectors, leaders: Positions) -> None:
-        """Each leader stands in its nearest cell."""
-        if not len(leaders):
-            return
-        cells = np.argmax(vectors[leaders] @ self._centroids.T, axis=1)
-        for cell in np.unique(cells):
-            self._leaders[cell].append(leaders[cells == cell])
-
-
-def _closest(products: NDArray[np.float32], bound: float) -> tuple[Positions, Positions]:
-    """(row, column) of the products at or above the bound, at most `_MOST_LEADERS` of a row, the largest."""
-    hits = (products >= bound).sum(axis=1)
-    for row in np.flatnonzero(hits > _MOST_LEADERS):
-        floor = np.partition(products[row], -_MOST_LEADERS)[-_MOST_LEADERS]
-        products[row, products[row] < floor] = -2.0
-    one, other = np.nonzero(products >= bound)
-    return one.astype(np.int64), other.astype(np.int64)
+    def _probes(self, units: Positions) -> tuple[Positions, NDArray[np.int64]]:
+        """(rows of the units, cells to search), sorted by cell: those whose centroid is within the slack of the best
+        one, at most eight. The best one becomes the unit's home."""
+        if self._centroids is None:
+            return np.arange(len(units)), np.zeros(len(units), np.int64)
+        rows, cells = [], []
+        count = min(_NEAREST_CELLS, len(self._centroids))
+        for low in range(0, len(units), _ROWS):
+            part = units[low : low + _ROWS]
+            products = self._vectors[part] @ self._centroids.T
+            nearest = np.argpartition(-products, count - 1, axis=1)[:, :count]
+            values = np.take_along_axis(products, nearest, axis=1)
+            best = values.max(axis=1, keepdims=True)
+            self._home[part] = np.take_along_axis(nearest, values.argmax(axis=1)[:, None], axis=1)[:, 0]
+            row, column = np.nonzero(values >= best - _CELL_SLACK)
+            rows.append(row + low)
+            cells.append(nearest[row, column])
+        joined, of = np.concatenate(rows), np.concatenate(cells)
+        order = np.argsort(of, kind="stable")
+        return joined[order], of[order]
 
 
 def _both_ways(unit: Positions, leader: Positions, num: int) -> Ragged:
@@ -200,8 +197,8 @@ def recall(
     chosen = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:sample])
     stays = np.flatnonzero(~gone)
     found, missed = int(gone[chosen].sum()), 0
-    for low in range(0, len(chosen), _BLOCK_ROWS):
-        units = chosen[low : low + _BLOCK_ROWS]
+    for low in range(0, len(chosen), _ROWS):
+        units = chosen[low : low + _ROWS]
         units = units[~gone[units]]
         one, other = np.nonzero(vectors[units] @ vectors[stays].T >= bound)
         one, other = units[one], stays[other]
