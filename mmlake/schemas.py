@@ -159,7 +159,7 @@ PAIRS = TableSchema(
             required("right", pa.string(), "what goes for it"),
             required("tier", pa.string(), "near or semantic"),
             required("method", pa.string()),
-            required("relation", pa.string(), "same, inside (right lies inside left) or overlaps (both stay)"),
+            required("relation", pa.string(), "same, inside (right lies inside left), overlaps or apart (both stay)"),
             required("score", pa.float64(), "similarity 0..1, verified by the exact measure"),
             required("bound", pa.float64(), "smallest score that counts by the tier's first method"),
             *(

@@ -232,7 +232,10 @@ def _in_batches(lake: Lake, version: str) -> dict[str, list[Word]]:
 def _is_found(lake: Lake, excerpt: Excerpt, stretches: Sequence[Stretch]) -> bool:
     """Whether the copy and a unit that holds its stretch are near duplicates, or copies of a third."""
     mine = {unit.digest for unit in stretches if _shares(unit, excerpt)}
-    pairs = lake.tables.read(Slot("near_duplicates", excerpt.modality), columns=["left", "right"]).to_pylist()
+    rows = lake.tables.read(
+        Slot("near_duplicates", excerpt.modality), columns=["left", "right", "relation"]
+    ).to_pylist()
+    pairs = [{"left": row["left"], "right": row["right"]} for row in rows if row["relation"] != "apart"]
     if any(
         {pair["left"], pair["right"]} - {excerpt.digest} <= mine for pair in pairs if excerpt.digest in pair.values()
     ):

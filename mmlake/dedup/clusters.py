@@ -82,7 +82,7 @@ def _edges(pairs: pa.Table, place: dict[Digest, int]) -> list[_Edge]:
                 f"clusters: a {tier} pair names {stray}, which is no node; re-materialize the pairs and the nodes "
                 "from the same shards"
             )
-        if relation != "overlaps":
+        if relation in ("same", "inside"):
             edges.append(_Edge(_TIERS.index(tier), -score, method, place[left], place[right], relation))
     return sorted(edges)
 

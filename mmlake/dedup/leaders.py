@@ -9,13 +9,14 @@ Source: greedy leader clustering (Hartigan 1975, ch. 3), candidates from an inve
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME, Found, Matcher
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
 from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.survivors import Standing
@@ -24,6 +25,7 @@ from mmlake.progress import Advance, silent
 _MOST_LEADERS = 16  # that one unit is compared with
 _CHUNK = 64  # units compared with one other at once
 _ROUNDS = 3  # in which what fails its new survivor is led anew
+_MOST_MISSES = 32  # closest pairs that are not the same, kept for people to judge the bound by
 _ALIVE = -1
 
 
@@ -33,7 +35,8 @@ class Stars:
 
     left: list[int] = field(default_factory=list)
     right: list[int] = field(default_factory=list)
-    relation: list[int] = field(default_factory=list)  # SAME, INSIDE (right lies inside left) or OVERLAPS
+    # SAME, INSIDE (right lies inside left), OVERLAPS, or NONE: the closest of what was compared and is not the same
+    relation: list[int] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
     method: list[int] = field(default_factory=list)
     # start and end in left, start and end in right; None where whole meets whole
@@ -101,6 +104,8 @@ class Walk:
         self._released: list[int] = []  # lost their leader, and have no other yet
         self._held: list[tuple[int, int, Edge]] = []  # (unit that holds a leader, the leader, what was found)
         self._evidence: dict[tuple[int, int], Edge] = {}  # (better placed, other) of what overlaps
+        # the closest pairs that are not the same: score, places of both (the order that a heap needs), what was found
+        self._misses: list[tuple[float, int, int, Edge]] = []
 
     def collapse(self, equal: NDArray[np.uint64]) -> None:
         """Units with equal prints follow the best placed of them, as far as the exact measure agrees."""
@@ -152,6 +157,9 @@ class Walk:
         for (left, right), edge in sorted(self._evidence.items(), key=lambda one: [self.place[at] for at in one[0]]):
             if self.leader_of[left] != right and self.leader_of[right] != left:
                 found.add(left, right, edge, OVERLAPS)
+        for score, left, right, edge in sorted(self._misses, reverse=True):
+            if score > 0 and self.leader_of[self.order[-right]] != self.order[-left]:
+                found.add(int(self.order[-left]), int(self.order[-right]), edge, NONE)
         return found
 
     def _leaders_for(self, one: int) -> Positions:
@@ -182,6 +190,8 @@ class Walk:
             self._note(one, int(others[at]), _edge(of_leaders, at))
         for at in np.flatnonzero(found.relation == HOLDS).tolist():
             self._held.append((one, int(others[at]), _edge(found, at)))
+        if (found.relation == NONE).any():
+            self._miss(one, others, of_leaders)
         if not allowed.any():
             return False
         at = int(np.argmax(allowed))
@@ -189,6 +199,15 @@ class Walk:
         self._follow(one, leader, _edge(of_leaders, at))
         self._take(leader, self._loosened(members))
         return True
+
+    def _miss(self, one: int, leaders: Positions, found: Found) -> None:
+        """Keep the closest leader that the unit is not the same as, if it is among the closest of all."""
+        at = int(np.argmax(np.where(found.relation == NONE, found.score, -1.0)))
+        score = float(found.score[at])
+        if len(self._misses) >= _MOST_MISSES and score <= self._misses[0][0]:
+            return
+        row = (score, -int(self.place[leaders[at]]), -int(self.place[one]), _edge(found, at))
+        (heapq.heappushpop if len(self._misses) >= _MOST_MISSES else heapq.heappush)(self._misses, row)
 
     def _take(self, leader: int, units: Positions) -> None:
         """Let the units follow the leader where the exact measure agrees; release the others."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.prints import Positions, Ragged
 
 NONE, SAME, INSIDE, HOLDS, OVERLAPS = range(5)
-RELATIONS = {SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
+RELATIONS = {NONE: "apart", SAME: "same", INSIDE: "inside", OVERLAPS: "overlaps"}  # as PAIRS says it, of `right`
 _MIRRORED = np.array([NONE, SAME, HOLDS, INSIDE, OVERLAPS], np.int8)
 
 

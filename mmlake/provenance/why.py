@@ -112,6 +112,7 @@ def _pairs(item: Digest, by_table: Mapping[str, list[dict[str, Any]]]) -> list[d
             **{key: row[key] for key in ("tier", "method", "relation", "score", "bound")},
         }
         for row in rows
+        if row["relation"] != "apart"
     ]
     return sorted(listed, key=lambda row: (row["tier"], -row["score"], row["other"], row["method"]))[:_MAX_PAIRS]
 

@@ -50,7 +50,8 @@ def standing(num, *, priority=None, quality=None):
 
 def joined(matcher, who, equal=None):
     found = stars(matcher, who, equal=np.zeros((len(who), 2), np.uint64) if equal is None else equal)
-    return list(zip(found.left, found.right, strict=True)), found
+    rows = zip(found.left, found.right, found.relation, strict=True)
+    return [(left, right) for left, right, relation in rows if relation != NONE], found
 
 
 @settings(max_examples=60, deadline=None)
@@ -173,6 +174,18 @@ def test_what_shares_a_part_is_reported_and_stays():
     assert pairs == [(0, 1)]
     assert found.relation == [OVERLAPS]
     assert found.spans_s == [(40.0, 50.0, 0.0, 10.0)]
+
+
+def test_the_closest_of_what_is_not_the_same_are_kept_for_people():
+    values = [0, 11, 40, 53, 100]
+    _, found = joined(Line(values), standing(5))
+    missed = [
+        (left, right) for left, right, kind in zip(found.left, found.right, found.relation, strict=True) if not kind
+    ]
+    assert missed == [(0, 1), (2, 3), (1, 2)], "the closest first"
+    crowd = [16 * at for at in range(200)]
+    _, found = joined(Line(crowd), standing(200))
+    assert found.relation.count(NONE) == 32
 
 
 def test_a_key_that_one_unit_alone_has_lists_nobody_and_a_hot_one_is_capped():
