@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from mmlake.dedup import text
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
-    # an advertisement put into an article makes it longer, not truer: what most copies agree on comes first
-    "text": (CLOSENESS, length_of("num_words")),
+    "text": text.FIDELITY,
     "image": (length_of("width_px"), CLOSENESS),
     "video": (length_of("duration_s"), CLOSENESS),
     "audio": (length_of("duration_s"), CLOSENESS),

@@ -241,13 +241,19 @@ class Walk:
                 continue
             stays = winner
             if found.relation[at] == SAME:
-                stays = self._standing.elect(np.array([winner, other]), self._closeness)
+                stays = self._better(winner, other)
             elif found.relation[at] == INSIDE:
                 stays = other
             elif found.relation[at] != HOLDS:
                 continue
             edge, goer = (_edge(found, at), other) if stays == winner else (_edge(of_others, at), winner)
             self._absorb(stays, goer, edge)
+
+    def _better(self, one: int, other: int) -> int:
+        """Which of two survivors stays: the election of all that follow either, among the two."""
+        pair = np.array([one, other], np.int64)
+        rest = np.array([*pair, *self._followers.get(one, []), *self._followers.get(other, [])], np.int64)
+        return self._standing.elect(pair, self._closeness, rest=rest)
 
     def _absorb(self, keeper: int, goer: int, edge: Edge) -> None:
         """The goer, which leads, follows the keeper, and so do its followers as far as they pass."""

@@ -78,15 +78,22 @@ class Standing:
         allowed: NDArray[np.bool_] = np.atleast_1d((self.priority[goers] > self.priority[keepers]) | (same & is_clean))
         return allowed
 
-    def elect(self, members: Positions, closeness: Callable[[int, Positions], float]) -> int:
-        """The member that stays. closeness: mean score of a member with others."""
+    def elect(
+        self, members: Positions, closeness: Callable[[int, Positions], float], *, rest: Positions | None = None
+    ) -> int:
+        """The member that stays. closeness: mean score of a member with others. rest: what a member should be close to,
+        in place of the members."""
         left = members[self.priority[members] == self.priority[members].min()]
         if self.is_clean[left].any():
             left = left[self.is_clean[left]]
         for at, criterion in enumerate(self.criteria):
             if len(left) == 1:
                 break
-            left = self._closest(left, members, closeness) if criterion is CLOSENESS else self._best(left, at)
+            left = (
+                self._closest(left, members if rest is None else rest, closeness)
+                if criterion is CLOSENESS
+                else self._best(left, at)
+            )
         return int(left[np.argmin(self.rank[left])])
 
     def reason(self, keeper: int, goer: int) -> str:

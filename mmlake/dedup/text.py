@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
 from mmlake.dedup.joins import mix64
+from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -36,6 +37,31 @@ _SPACELESS = (
     (0x4E00, 0x9FFF),
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
+)
+
+
+# case and marks play no part in prints, so that only a measure distinguishes a copy that lost them from its original.
+# What most copies agree on comes before length: an advertisement put into an article makes it longer, not truer
+FIDELITY = (
+    Criterion(
+        name="garbled",
+        column="garbled_fraction",
+        best="low",
+        tolerance=0,
+        margin=0.001,
+        says="fewer garbled characters",
+    ),
+    Criterion(
+        name="markup", column="markup_fraction", best="low", tolerance=0, margin=0.005, says="less markup left behind"
+    ),
+    Criterion(
+        name="case", column="one_case_fraction", best="low", tolerance=0, margin=0.3, says="upper and lower case kept"
+    ),
+    Criterion(
+        name="marks", column="unpunctuated_fraction", best="low", tolerance=0, margin=0.3, says="punctuation kept"
+    ),
+    CLOSENESS,
+    length_of("num_words", unit=" in words"),
 )
 
 

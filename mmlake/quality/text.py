@@ -26,6 +26,14 @@ _NOT_WORD = re.compile(r"[\W_]+")
 _GARBLED = re.compile(
     "[\ufffd\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]|[ÂÃ][\u0080-\u00bf]|â€[\u0080-\u00ff\u0152-\u0178\u2013-\u2122]?|ï¿½"
 )
+# tags, entities and BBCode that an extraction left behind; quotes and dashes of plain-text conventions are none
+_MARKUP = re.compile(
+    r"</?[a-z][^<>]{0,400}>|<!--.{0,400}?-->|&(?:[a-z]{2,8}|#\d{1,6}|#x[0-9a-f]{1,6});"
+    r"|\[/?(?:b|i|u|url|img|quote|code)(?:=[^\]]{0,200})?\]",
+    re.IGNORECASE,
+)
+_MARK = re.compile(r"[.,;:!?…。、，；：！？।؟،]")
+_LONG_RUN_WORDS = 40  # without a mark; sentences of prose seldom have that many between two commas
 _SYMBOL = re.compile(r"#|…|\.\.\.")
 _NGRAM = 10
 _MIN_SEGMENTS = 4  # one repeated line of three is a refrain, not a defect
@@ -147,6 +155,27 @@ def _compressed_fraction(text: str) -> float | None:
     return len(zlib.compress(data, 6)) / len(data) if len(data) >= 64 else None
 
 
+def _markup_fraction(text: str) -> float | None:
+    return sum(map(len, _MARKUP.findall(text))) / len(text) if text else None
+
+
+def _one_case_fraction(text: str) -> float | None:
+    """Share of the sentences of three words or more that hold letters of one case only."""
+    total = of_one = 0
+    for sentence in _SENTENCE_END.split(text):
+        lower, upper = sentence.lower(), sentence.upper()
+        if lower != upper and len(_TOKEN.findall(sentence)) >= 3:
+            total += 1
+            of_one += sentence in (lower, upper)
+    return of_one / total if total else None
+
+
+def _unpunctuated_fraction(text: str) -> float | None:
+    """Share of the words that stand in a run of many words without a mark between them."""
+    runs = [len(_TOKEN.findall(part)) for part in _MARK.split(text)]
+    return sum(num for num in runs if num > _LONG_RUN_WORDS) / sum(runs) if sum(runs) else None
+
+
 # those of the text alone; each can be had without the others
 MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "mean_word_length_chars": _mean_word_length_chars,
@@ -157,6 +186,10 @@ MEASURES: Final[dict[str, Callable[[str], float | None]]] = {
     "boilerplate_fraction": _boilerplate_fraction,
     "garbled_fraction": _garbled_fraction,
     "compressed_fraction": _compressed_fraction,
+    # of no rule: they say which of several copies is the truer one
+    "markup_fraction": _markup_fraction,
+    "one_case_fraction": _one_case_fraction,
+    "unpunctuated_fraction": _unpunctuated_fraction,
 }
 TEXT_MEASUREMENTS = (
     Measurement(
@@ -165,6 +198,7 @@ TEXT_MEASUREMENTS = (
         measures=("num_words", *MEASURES),
         columns=("text", "num_words"),
         take=text_measures,
+        revision="2",
     ),
 )
 _DOCUMENT = ("document",)
