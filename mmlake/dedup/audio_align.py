@@ -1,0 +1,230 @@
+"""Where two recordings say the same: sequences of words laid along each other, with drift.
+
+Enters: prints of two recordings, uint64 words at a fixed step. The low 32 bits are signs; bit 32 + k says that sign k is
+firm: it lies so far from its threshold that noise, a codec or another speed seldom turns it. A word without firm bits is
+silent. Leaves: the common part and how alike it is. What that means is the bounds' business (mmlake.dedup.audio).
+
+Only bits that are firm on both sides count, which is what tells a copy at 1 % other speed or 10 dB noise from another
+recording: over all bits both disagree in a third of them.
+Legend: N words, B words of a block, D diagonals (place in the longer minus place in the shorter).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+_SIGNS, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_KEPT = 0.3  # correlation below which a word belongs to no common part
+_BRUTE = 1 << 19  # products of two lengths: below, each place is tried; above, places where words are equal
+_MAX_ANCHORS = 3
+_VOTED, _MAX_VOTES = 4, 1 << 16  # shifts looked at per block; pairs of equal half words of two long recordings
+_HOPELESS = 0.25  # correlation of the best block; a copy has more, whatever was done to it
+_WORST_SHARE = 0.25  # of what a usual window holds: a window with fewer firm bits says nothing
+
+
+class Common(NamedTuple):
+    """The common part of a shorter and a longer recording."""
+
+    correlation: float  # firm bits that agree less those that do not, over all that are firm: -1..1
+    worst: float  # the same, of the window where it is lowest
+    num_words: int  # in which both have firm bits
+    num_changes: int  # firm signs that change from word to word: none in a steady tone
+    covered: tuple[float, float]  # share of the audible words of either
+    spans: tuple[int, int, int, int]  # first and end word in the shorter, then in the longer
+
+    @property
+    def evidence(self) -> float:
+        """Fisher's z of the correlation in standard deviations, as if words were independent; the bounds make good for
+        what they are not. What does not change counts for less."""
+        return float(
+            np.arctanh(min(max(self.correlation, 0.0), 0.99)) * min(self.num_words, 2 * self.num_changes) ** 0.5
+        )
+
+
+NOWHERE = Common(0.0, 0.0, 0, 0, (0.0, 0.0), (0, 0, 0, 0))
+
+
+def firm_bits(words: Words) -> NDArray[np.int64]:
+    """How many bits of each word are firm."""
+    return np.bitwise_count(words >> _HALF).astype(np.int64)
+
+
+def common_part(short: Words, long: Words, *, block: int, drift: int, window: int) -> Common:
+    """The best common part. block: words compared at one shift; drift: words by which the shift may change from block
+    to block; window: words over which `worst` is taken."""
+    firm = firm_bits(short)
+    if not firm.any() or not (long >> _HALF).any():
+        return NOWHERE
+    starts = _starts(len(short), block)
+    size = min(block, len(short))
+    anchors = _anchors(short, long, starts, size)
+    found = NOWHERE
+    for at, diagonal in anchors:
+        paths = _followed(short, long, starts, size, at, diagonal, drift)
+        one = _measured(short, long, paths, window)
+        if one.evidence > found.evidence:
+            found = one
+    return found
+
+
+def _starts(num: int, block: int) -> NDArray[np.int64]:
+    """First words of the blocks; the last one ends with the words."""
+    if num <= block:
+        return np.zeros(1, np.int64)
+    return np.append(np.arange(0, num - block, block), num - block)
+
+
+def _anchors(short: Words, long: Words, starts: NDArray[np.int64], size: int) -> list[tuple[int, int]]:
+    """(block, diagonal) from which the common part is followed: the best ones, on diagonals of their own."""
+    padded = np.concatenate((np.zeros(size, np.uint64), long, np.zeros(size, np.uint64)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size)  # row k begins at word k - size of the longer
+    is_brief = len(short) * len(long) <= _BRUTE
+    rows = np.arange(size // 2, len(long) + size - size // 2 + 1)
+    voted = None if is_brief else _voted(short, long, starts, size)
+    found: list[tuple[int, int, int]] = []
+    for at, start in enumerate(starts.tolist()):
+        part = short[start : start + size]
+        if voted is not None:
+            rows = voted[at]
+        gains = _gains(part, windows[rows])
+        needed = max(1.0, _HOPELESS * float(firm_bits(part).sum()))
+        for best in np.argsort(-gains, kind="stable")[:_MAX_ANCHORS].tolist():
+            if gains[best] >= needed:
+                found.append((-int(gains[best]), at, int(rows[best]) - size - start))
+    chosen: list[tuple[int, int]] = []
+    for _, at, diagonal in sorted(found):
+        if all(abs(diagonal - other) > size // 4 for _, other in chosen):
+            chosen.append((at, diagonal))
+        if len(chosen) == _MAX_ANCHORS:
+            break
+    return chosen
+
+
+def _gains(one: Words, others: Words) -> NDArray[np.int64]:
+    """Firm bits that agree less those that do not, of each row of the others."""
+    firm = (one & others) >> _HALF
+    different = (one ^ others) & firm
+    return np.bitwise_count(firm).sum(axis=1, dtype=np.int64) - 2 * np.bitwise_count(different).sum(
+        axis=1, dtype=np.int64
+    )
+
+
+def _voted(short: Words, long: Words, starts: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    """For each block the rows of the windows at which most of its half words meet equal ones."""
+    places: list[NDArray[np.int64]] = []
+    here: list[NDArray[np.int64]] = []
+    for low in (0, 8, 16):
+        mask = np.uint64(0xFFFF << low)
+        left, right = (np.flatnonzero(words >> _HALF) for words in (short, long))
+        i, j = _equal(short[left] & mask, long[right] & mask)
+        here.append(left[i])
+        places.append(right[j])
+    one, other = np.concatenate(here), np.concatenate(places)
+    block = np.minimum(np.searchsorted(starts, one, side="right") - 1, len(starts) - 1)
+    found = []
+    for at, start in enumerate(starts.tolist()):
+        shifts = (other - one)[block == at]
+        values, counts = np.unique(shifts, return_counts=True)
+        best = values[np.argsort(-counts, kind="stable")[:_VOTED]]
+        rows = (best[:, None] + np.arange(-1, 2)).ravel() + start + size
+        found.append(np.unique(np.clip(rows, 0, len(long) + size)))
+    return found
+
+
+def _equal(left: Words, right: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(i, j) of equal values, those of the rarest ones, as many as are worth a look."""
+    values, inverse, counts = np.unique(left, return_inverse=True, return_counts=True)
+    order = np.argsort(right, kind="stable")
+    low = np.searchsorted(right, values, side="left", sorter=order)
+    matches = np.searchsorted(right, values, side="right", sorter=order) - low
+    cost = counts * matches
+    rare = np.argsort(cost, kind="stable")
+    keep = np.zeros(len(values), np.bool_)
+    keep[rare[np.cumsum(cost[rare]) <= _MAX_VOTES]] = True
+    i = np.flatnonzero(keep[inverse])
+    num = matches[inverse[i]]
+    within = np.arange(num.sum()) - np.repeat(np.cumsum(num) - num, num)
+    return np.repeat(i, num), order[np.repeat(low[inverse[i]], num) + within]
+
+
+def _followed(
+    short: Words, long: Words, starts: NDArray[np.int64], size: int, at: int, diagonal: int, drift: int
+) -> NDArray[np.int64]:
+    """The place in the longer of each word of the shorter, when the diagonal is followed from the block onwards in both
+    directions."""
+    diagonals = np.full(len(starts), diagonal, np.int64)
+    for steps in (range(at, len(starts)), range(at, -1, -1)):
+        current = diagonal
+        for step in steps:
+            part = short[starts[step] : starts[step] + size]
+            tried = current + _by_distance(drift)
+            places = starts[step] + tried[:, None] + np.arange(size)
+            gains = _gains(part, _words_at(long, places))
+            best = int(np.argmax(gains))
+            if gains[best] >= _KEPT * firm_bits(part).sum():
+                current = int(tried[best])
+            diagonals[step] = current
+    block = np.minimum(np.arange(len(short)) // size, len(starts) - 1)
+    return np.arange(len(short)) + diagonals[block]
+
+
+def _by_distance(drift: int) -> NDArray[np.int64]:
+    """0, -1, 1, -2, 2, ...: of equal gains the smaller change is taken."""
+    steps = np.arange(1, drift + 1)
+    return np.concatenate(([0], np.stack((-steps, steps), axis=1).ravel()))
+
+
+def _words_at(words: Words, places: NDArray[np.int64]) -> Words:
+    """The words at the places; silent ones outside."""
+    inside = (places >= 0) & (places < len(words))
+    return np.where(inside, words[np.clip(places, 0, len(words) - 1)], np.uint64(0))
+
+
+def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int) -> Common:
+    """What the best stretch of the path holds."""
+    other = _words_at(long, places)
+    firm = (short & other) >> _HALF
+    gain = np.bitwise_count(firm).astype(np.int64) - 2 * np.bitwise_count((short ^ other) & firm).astype(np.int64)
+    full = (firm_bits(short) + firm_bits(other)) / 2
+    low, high = _heaviest(gain - _KEPT * full)
+    if low == high:
+        return NOWHERE
+    gain, full = gain[low:high], full[low:high]
+    begin, end = np.clip((places[low], places[high - 1] + 1), 0, len(long)).tolist()
+    sums = np.stack([np.convolve(one, np.ones(min(window, len(one))), "valid") for one in (gain, full)])
+    telling = sums[1] >= _WORST_SHARE * np.percentile(sums[1], 80)
+    local = sums[0][telling] / np.maximum(sums[1][telling], 1)
+    lost = np.mean(local < 0.1)  # windows inside of the part where both say something else
+    heard = [np.cumsum(np.concatenate(([0], words >> _HALF != 0))) for words in (short, long)]
+    covered = [
+        float((1 - lost) * (total[last] - total[first]) / total[-1])
+        for total, (first, last) in zip(heard, ((low, high), (begin, end)), strict=True)
+    ]
+    changes = min(_changes(short[low:high]), _changes(long[begin:end]))
+    return Common(
+        float(gain.sum() / max(full.sum(), 1)),
+        float(local.min()),
+        int(np.count_nonzero(firm[low:high])),
+        changes,
+        (covered[0], covered[1]),
+        (low, high, int(begin), int(end)),
+    )
+
+
+def _heaviest(values: NDArray[np.float64]) -> tuple[int, int]:
+    """Where the stretch with the largest sum begins and ends (Kadane)."""
+    sums = np.concatenate(([0.0], np.cumsum(values)))
+    rises = sums - np.minimum.accumulate(sums)
+    high = int(np.argmax(rises))
+    return int(np.argmin(sums[: high + 1])), high
+
+
+def _changes(words: Words) -> int:
+    """Firm signs that change from one word to the next."""
+    if len(words) < 2:
+        return 0
+    return int(np.bitwise_count((words[1:] ^ words[:-1]) & ((words[1:] & words[:-1]) >> _HALF)).sum())
