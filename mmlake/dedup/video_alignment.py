@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmlake.dedup import perceptual
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video_hashes import MIRROR
-from mmlake.dedup.video_luma import beside, between_frames, movement, quieted, resampled, smoothed
+from mmlake.dedup.video_luma import between_frames, counterpart, movement, quieted, resampled, smoothed
 from mmlake.dedup.video_votes import MOVED, Film, Line, Way, lines_of
 
 _POLISHED = 0.3  # from this score on, where frames agree and movement does not, the line is moved and turned a little
@@ -26,6 +26,7 @@ _MAX_COMPARED = 2_048  # aligned frames whose movement is compared, evenly chose
 # of samples of luma: in a clip with fewer that have moved, nothing moves that could distinguish it from another
 _MOVED_FRACTION = 0.002
 _MOVED_SLACK = 0.1  # of all movement: one frame with a lot of it may be missing
+_SMOOTHED_STAGE = 0.95  # correlation of mean luma, in place of image_luma_correlation where both are blurred
 _STILL_BITS = 4  # per frame then, instead of video_frame_bits
 _MIN_MOVING_FRAMES = 6  # fewer samples correlate by chance
 
@@ -63,7 +64,7 @@ def _worth(part: Part) -> float:
 
 
 def _around(line: Line, part: Part) -> Iterator[Line]:
-    """The line, and lines beside it that cross near the middle of the part."""
+    """The line, and lines near it that cross near the middle of the part."""
     middle = (part.span_a[0] + part.span_a[1]) / 2
     for turn in _TURNS:
         speed = line.speed * turn
@@ -112,6 +113,10 @@ def _judged(a: Film, b: Film, line: Line, settings: DedupSettings) -> Part | Non
     if not len(left):
         return None
     bits = _bits(a, b, line.way, left, right)
+    # the two grids may be half a step apart, in which much can move
+    for step in (-1, 1):
+        neighbour = np.clip(right + step, 0, len(b.is_structured_N) - 1)
+        bits = np.minimum(bits, _bits(a, b, line.way, left, neighbour))
     structured = a.is_structured_N[left] | b.is_structured_N[right]
     stretch = _densest(np.where(structured, np.where(bits <= settings.video_frame_bits, 1, -1), 0))
     left, right, bits, structured = left[stretch], right[stretch], bits[stretch], structured[stretch]
@@ -158,10 +163,11 @@ def _likeness(
     chosen = np.unique(np.linspace(0, len(left) - 1, min(_MAX_COMPARED, len(left))).astype(int))
     luma_a = a.luma_VN64[way.view_a, left[chosen]].astype(np.float64) @ resampled(way.window_a, False).T
     luma_b = between_frames(b.luma_VN64[way.view_b], places[chosen]) @ resampled(way.window_b, way.is_mirrored).T
-    if way.window_b != beside(way.window_a, way.is_mirrored):
-        luma_a, luma_b = luma_a @ smoothed(), luma_b @ smoothed()
+    least = settings.image_luma_correlation
+    if way.window_b != counterpart(way.window_a, way.is_mirrored):
+        luma_a, luma_b, least = luma_a @ smoothed(), luma_b @ smoothed(), _SMOOTHED_STAGE
     stage = perceptual.correlations(luma_a.mean(axis=0), luma_b.mean(axis=0))
-    if float(stage) < settings.image_luma_correlation:  # the same movement before another background
+    if float(stage) < least:  # the same movement before another background
         return 0.0
     moving_a, moving_b = movement(luma_a), movement(luma_b)
     has_moved = max(float((np.abs(moving) > MOVED).mean()) for moving in (moving_a, moving_b)) >= _MOVED_FRACTION

@@ -3,7 +3,7 @@
 Enters: 64x64 luma planes of the frames of one unit, in order. Leaves: 64-bit hashes, 8x8 luma and keys. A cropped copy
 hashes as a window of its original does, a caption or logo leaves one of the windows alone. Bars and frames are found a
 shot at a time, from pictures averaged over its frames: a dark scene is no bar, and a film may hold clips of any shape.
-Legend: N frames, 64x64 luma; V views (the active picture; the whole one beside it where they differ); W windows.
+Legend: N frames, 64x64 luma; V views (the active picture; the whole one as well, where they differ); W windows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIDE = 64  # px of a plane: a border is then known to 1.6 % of the picture
 BLANK_STD = 3.0  # luma levels; a black frame matches every black frame and says nothing
 # bits of the horizontally odd coefficients: a mirror image has them negated, and all others as they were
 MIRROR = np.uint64(0xAAAAAAAAAAAAAAAA)
-_EVEN = np.uint64(0x5555555555555554)  # the others, without the constant one: the same in a mirror image
+EVEN = np.uint64(0x5555555555555554)  # the others, without the constant one: the same in a mirror image
 
 
 class Rect(NamedTuple):
@@ -80,7 +80,7 @@ def hashed(planes_NHW: NDArray[np.uint8]) -> Hashed:
                 (_areas(rect.top, rect.bottom) @ shot @ _areas(rect.left, rect.right).T).reshape(-1, 64).round()
             )
             if view == 0 or rect != border:
-                keys += [hashes[view, low:high][is_structured].ravel() & _EVEN, flipped[is_structured].ravel() & _EVEN]
+                keys += [hashes[view, low:high][is_structured].ravel() & EVEN, flipped[is_structured].ravel() & EVEN]
     return Hashed(hashes, luma, _sampled(np.unique(np.concatenate(keys)), len(planes_NHW)))
 
 

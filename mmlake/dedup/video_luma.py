@@ -15,7 +15,7 @@ from mmlake.dedup.video_hashes import WINDOWS
 _NOISE = 1.0  # luma levels that codecs and sensors add to an eighth by an eighth of the picture
 
 
-def beside(window: int, is_mirrored: bool) -> int:
+def counterpart(window: int, is_mirrored: bool) -> int:
     """The same window, seen in a mirror where asked for."""
     return {5: 6, 6: 5, 7: 8, 8: 7}.get(window, window) if is_mirrored else window
 
@@ -28,7 +28,7 @@ def quieted(moving: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def between_frames(luma_N64: NDArray[np.uint8], places: NDArray[np.float64]) -> NDArray[np.float64]:
     """Luma at moments between frames."""
-    places = np.clip(places, 0, len(luma_N64) - 1)
+    places = np.clip(places, 0, len(luma_N64) - 1).astype(np.float64)
     before = np.floor(places).astype(np.int64)
     share = (places - before)[:, None]
     after = np.minimum(before + 1, len(luma_N64) - 1)
@@ -41,16 +41,16 @@ def resampled(window: int, is_mirrored: bool) -> NDArray[np.float64]:
     """What makes of the 8x8 luma of a picture that of a window of it, of shape (64, 64)."""
     rect = WINDOWS[window]
     down, across = _between(rect.top, rect.bottom), _between(rect.left, rect.right)
-    weights: NDArray[np.float64] = np.kron(down, across[::-1] if is_mirrored else across)
+    weights: NDArray[np.float64] = np.kron(down, across[::-1] if is_mirrored else across).astype(np.float64)
     return weights
 
 
 @lru_cache(maxsize=1)
 def smoothed() -> NDArray[np.float64]:
     """What blurs 8x8 luma, of shape (64, 64): what is compared with interpolated luma must be as blurred."""
-    line = np.eye(8) / 2 + (np.eye(8, k=1) + np.eye(8, k=-1)) / 4
+    line: NDArray[np.float64] = np.eye(8) / 2 + (np.eye(8, k=1) + np.eye(8, k=-1)) / 4
     line[0, 0] = line[-1, -1] = 0.75
-    kernel: NDArray[np.float64] = np.kron(line, line)
+    kernel: NDArray[np.float64] = np.kron(line, line).astype(np.float64)
     return kernel
 
 

@@ -1,6 +1,6 @@
 """Which alignments of two films their frames vote for: shift, speed, mirror image and window.
 
-Enters: two films. Leaves: the lines of time worth a close look, which `video_alignment` gives them.
+Enters: two films. Leaves: the lines of time that `video_alignment` then judges.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.video_hashes import BLANK_STD, MIRROR, WINDOWS
-from mmlake.dedup.video_luma import beside, movement, quieted, resampled
+from mmlake.dedup.prints import Positions
+from mmlake.dedup.video_hashes import BLANK_STD, EVEN, MIRROR, WINDOWS
+from mmlake.dedup.video_luma import counterpart, movement, quieted, resampled
 
 # A, B frames of the shorter and of the longer film
 _NUM_ANCHORS = 128  # frames of the shorter film that vote: evenly chosen, and of films of any length as many
-_MAX_LOOKS = 1 << 25  # pairs of frames compared for one pair of films
+# pairs of frames compared in one way: fewer, and all ways are compared; more, and only frames that agree are
+_MAX_COMPARED_ALL_WAYS, _MAX_COMPARED = 1 << 13, 1 << 22
+_MAX_FRAMES_BY_ANCHORS = 1_024  # of the shorter film: anchors of longer ones are too far apart for a common intro
+_MAX_EQUAL = 8  # frames of the longer film that one frame votes for
 _SPEEDS = tuple(float(speed) for speed in np.round(2.0 ** (np.arange(-24, 25) / 24), 4))  # 3 % apart, half to double
-_MAX_MOVING_LOOKS, _MOVING_GAIN = 1 << 16, 1.1  # pairs of frames; of what agrees, for another speed
+_MAX_MOVING, _MOVING_GAIN = 1 << 16, 1.1  # pairs of frames; of what agrees, for another speed
 _MIN_VOTERS = 3  # anchors; a frame or two of any long films match by chance
 _STILL_WORTH = 0.1  # of the vote of the frame with most movement: an empty road is empty at many times
 _CLOSE_BITS = 3  # beyond the nearest frame: what is further away is another moment of the same shot
-_NUM_TRIED = 3  # alignments that are looked at in full
+_NUM_TRIED = 3  # ways that are aligned in full
 _NEARLY = 0.85  # of the votes
 # of the votes, and of all that there could be, for another speed to be believed: for a still picture any would do
 _SPEED_GAIN, _SPEED_EXTRA = 1.25, 0.05
@@ -72,8 +76,8 @@ class _Votes(NamedTuple):
 
     way: Way
     quality: float  # of the matches, all together
-    left: NDArray[np.int64]  # frames of a
-    right: NDArray[np.int64]  # the frames of b that match them
+    left: Positions  # frames of a
+    right: Positions  # the frames of b that match them
     weights: NDArray[np.float64]  # what each match is worth: a frame that matches many says little
 
 
@@ -82,8 +86,8 @@ def _ways(a: Film, b: Film) -> Iterator[Way]:
         for view_b in range(len(b.hashes_VNW)):
             for window in range(len(WINDOWS)):
                 for is_mirrored in (False, True):
-                    # a window beside the same one, where a logo or a caption covers the rest; else one beside all
-                    yield Way(view_a, window, view_b, beside(window, is_mirrored), is_mirrored)
+                    # the same window of both, for a logo or a caption may cover the rest; or of one, which was cropped
+                    yield Way(view_a, window, view_b, counterpart(window, is_mirrored), is_mirrored)
                     if window:
                         yield Way(view_a, 0, view_b, window, is_mirrored)
                         yield Way(view_a, window, view_b, 0, is_mirrored)
@@ -91,37 +95,34 @@ def _ways(a: Film, b: Film) -> Iterator[Way]:
 
 def lines_of(a: Film, b: Film, radius: int) -> list[Line]:
     """The alignments that most frames vote for, best first."""
-    anchors = np.flatnonzero(a.is_structured_N)
-    frames = np.flatnonzero(b.is_structured_N)
-    if not len(anchors) or not len(frames):
+    frames_a, frames_b = np.flatnonzero(a.is_structured_N), np.flatnonzero(b.is_structured_N)
+    if not len(frames_a) or not len(frames_b):
         return []
-    anchors = anchors[np.unique(np.linspace(0, len(anchors) - 1, min(_NUM_ANCHORS, len(anchors))).astype(int))]
-    looks = 0
-    found: list[_Votes] = []
-    for way in _ways(a, b):
-        looks += len(anchors) * len(frames)
-        if looks > _MAX_LOOKS and found:
-            break
-        votes = _votes(a, b, way, anchors, frames, radius)
-        if votes is not None:
-            found.append(votes)
+    anchors = frames_a[np.unique(np.linspace(0, len(frames_a) - 1, min(_NUM_ANCHORS, len(frames_a))).astype(int))]
+    ways = list(_ways(a, b))
+    num_compared, voters = len(anchors) * len(frames_b), anchors
+    if num_compared > _MAX_COMPARED_ALL_WAYS:
+        found = _joined_votes(a, b, ways, frames_a, frames_b, radius)
+        ways, voters = [one.way for one in _distinct(found)[:_NUM_TRIED]], frames_a
+    if len(frames_a) <= _MAX_FRAMES_BY_ANCHORS and num_compared <= _MAX_COMPARED:
+        found, voters = [_votes(a, b, way, _all_near(a, b, way, anchors, frames_b), radius) for way in ways], anchors
     lines = []
-    worth = float(_worths(a, anchors).sum())
+    worth = float(_worths(a, voters).sum())
     for way, _, left, right, weights in _distinct(found)[:_NUM_TRIED]:
         lines += _moving_lines(a, b, way)
         for speed, shift in _diagonals(left, right, weights, worth):
             is_near = np.abs(right - speed * left - shift) <= 1.5
-            if len(np.unique(left[is_near])) >= min(_MIN_VOTERS, 0.5 * len(anchors)):
+            if len(np.unique(left[is_near])) >= min(_MIN_VOTERS, 0.5 * len(voters)):
                 lines.append(Line(way, speed, shift))
     return lines
 
 
 def _distinct(found: list[_Votes]) -> list[_Votes]:
-    """The best of the ways that lay one film on the other alike, best first: any window beside itself is the same."""
+    """The best of the ways that lay one film on the other alike, best first: the same window of both is one way."""
     best: dict[Way, _Votes] = {}
-    for one in sorted(found, key=lambda one: -one.quality):
+    for one in sorted((one for one in found if len(one.left)), key=lambda one: -one.quality):
         way = one.way
-        is_same = way.window_b == beside(way.window_a, way.is_mirrored)
+        is_same = way.window_b == counterpart(way.window_a, way.is_mirrored)
         key = way._replace(window_a=0, window_b=0) if is_same else way
         # the whole picture has most to say, where nothing covers a part of it
         if key not in best or (way == key and one.quality >= _NEARLY * best[key].quality):
@@ -129,33 +130,59 @@ def _distinct(found: list[_Votes]) -> list[_Votes]:
     return list(best.values())
 
 
-def _votes(
-    a: Film, b: Film, way: Way, anchors: NDArray[np.int64], frames: NDArray[np.int64], radius: int
-) -> _Votes | None:
-    """The matches in one way; None where there are none."""
-    hashes = a.hashes_VNW[way.view_a, anchors, way.window_a]
-    others = b.hashes_VNW[way.view_b, frames, way.window_b] ^ (MIRROR if way.is_mirrored else np.uint64(0))
-    bits = np.bitwise_count(hashes[:, None] ^ others[None, :])
-    nearest = bits.min(axis=1)
-    if not (nearest <= radius).any():
-        return None
-    at, other = np.nonzero(
-        bits <= np.where(nearest <= radius, np.minimum(nearest + _CLOSE_BITS - 1, radius), -1)[:, None]
-    )
-    weights = (_CLOSE_BITS - (bits[at, other] - nearest[at])).astype(np.float64)
-    totals = np.bincount(at, weights=weights, minlength=len(anchors)) / _worths(a, anchors)
-    quality = float((radius + 1 - nearest[nearest <= radius].astype(np.int64)).sum())
-    return _Votes(way, quality, anchors[at], frames[other], weights / totals[at])
+def _all_near(a: Film, b: Film, way: Way, frames_a: Positions, frames_b: Positions) -> tuple[Positions, Positions]:
+    """Every frame of the one with every frame of the other."""
+    return np.repeat(frames_a, len(frames_b)), np.tile(frames_b, len(frames_a))
+
+
+def _joined_votes(
+    a: Film, b: Film, ways: list[Way], frames_a: Positions, frames_b: Positions, radius: int
+) -> list[_Votes]:
+    """The votes of frames that agree in all bits that a mirror image leaves alone: of films of any length."""
+    ordered: dict[tuple[int, int], tuple[NDArray[np.uint64], Positions]] = {}
+    found = []
+    for way in ways:
+        place = (way.view_b, way.window_b)
+        if place not in ordered:
+            codes = b.hashes_VNW[way.view_b, frames_b, way.window_b] & EVEN
+            order = np.argsort(codes, kind="stable")
+            ordered[place] = codes[order], order
+        codes, order = ordered[place]
+        wanted = a.hashes_VNW[way.view_a, frames_a, way.window_a] & EVEN
+        first, last = np.searchsorted(codes, wanted, "left"), np.searchsorted(codes, wanted, "right")
+        # of a picture that stands still a few frames, evenly chosen, say as much as all
+        num = np.minimum(last - first, _MAX_EQUAL)
+        within = np.arange(num.sum()) - np.repeat(np.cumsum(num) - num, num)
+        rows = np.repeat(first, num) + within * np.repeat((last - first) // np.maximum(num, 1), num)
+        found.append(_votes(a, b, way, (np.repeat(frames_a, num), frames_b[order[rows]]), radius))
+    return found
+
+
+def _votes(a: Film, b: Film, way: Way, pairs: tuple[Positions, Positions], radius: int) -> _Votes:
+    """The pairs of frames that match; pairs of one frame of `a` stand together."""
+    left, right = pairs
+    others = b.hashes_VNW[way.view_b, right, way.window_b] ^ (MIRROR if way.is_mirrored else np.uint64(0))
+    bits = np.bitwise_count(a.hashes_VNW[way.view_a, left, way.window_a] ^ others)
+    near = bits <= radius
+    left, right, bits = left[near], right[near], bits[near].astype(np.int64)
+    if not len(left):
+        return _Votes(way, 0.0, left, right, np.empty(0))
+    begins = np.flatnonzero(np.r_[True, left[1:] != left[:-1]])
+    nearest, lengths = np.minimum.reduceat(bits, begins), np.diff(np.r_[begins, len(left)])
+    weights = np.maximum(_CLOSE_BITS - bits + np.repeat(nearest, lengths), 0).astype(np.float64)
+    weights *= np.repeat(_worths(a, left[begins]) / np.add.reduceat(weights, begins), lengths)
+    kept = weights > 0
+    return _Votes(way, float((radius + 1 - nearest).sum()), left[kept], right[kept], weights[kept])
 
 
 def _worths(film: Film, frames: NDArray[np.int64]) -> NDArray[np.float64]:
     """What the vote of each frame counts."""
-    moved = film.moved_N[frames]
-    return _STILL_WORTH + moved / moved.max() if moved.any() else np.ones(len(frames))
+    most = film.moved_N.max()
+    return _STILL_WORTH + film.moved_N[frames] / most if most else np.ones(len(frames))
 
 
 def _diagonals(
-    left: NDArray[np.int64], right: NDArray[np.int64], weights: NDArray[np.float64], all_votes: float
+    left: Positions, right: Positions, weights: NDArray[np.float64], all_votes: float
 ) -> Iterator[tuple[float, float]]:
     """(speed, shift) of the best lines through the votes."""
     plain, shift, second = _peaks(left, right, weights, 1.0)
@@ -171,7 +198,7 @@ def _diagonals(
 
 def _moving_lines(a: Film, b: Film, way: Way) -> list[Line]:
     """The alignments at which most of what moves is the same, of clips that are short enough to try all."""
-    if len(a.moved_N) * len(b.moved_N) > _MAX_MOVING_LOOKS:
+    if len(a.moved_N) * len(b.moved_N) > _MAX_MOVING:
         return []
     sides = []
     for film, view, window, is_mirrored in (
@@ -198,9 +225,9 @@ def _moving_lines(a: Film, b: Film, way: Way) -> list[Line]:
 
 
 def _peaks(
-    left: NDArray[np.int64], right: NDArray[np.int64], weights: NDArray[np.float64], speed: float
+    left: Positions, right: Positions, weights: NDArray[np.float64], speed: float
 ) -> tuple[float, float, float | None]:
-    """(votes for the best shift, that shift, the next best one that is not beside it)."""
+    """(votes for the best shift, that shift, the next best one that is not next to it)."""
     shifts = np.round(right - speed * left).astype(np.int64)
     low = int(shifts.min())
     counts = np.bincount(shifts - low, weights=weights)

@@ -7,7 +7,9 @@ import io
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, video
+from mmlake.dedup import DedupSettings, video, video_hashes, video_matcher
+from mmlake.dedup.matching import NONE, SAME
+from mmlake.dedup.prints import Ragged
 from mmlake.errors import UnreadableItem
 
 SETTINGS = DedupSettings()
@@ -54,11 +56,14 @@ def clip(path, *, seed, path_seed, num_frames=40, size=96, rate=20, quality=3, s
     return path
 
 
+def matcher(prints):
+    table = {method: Ragged.of([one.get(method, []) for one in prints]) for method in video_matcher.METHODS}
+    return video_matcher.FilmMatcher(table, SETTINGS)
+
+
 def watched(paths):
-    return {
-        (i, j)
-        for i, j, _, _ in video.pairs([video.fingerprint(path, settings=SETTINGS) for path in paths], settings=SETTINGS)
-    }
+    films = matcher([video.fingerprint(path, settings=SETTINGS) for path in paths])
+    return {(i, j) for j in range(len(paths)) for i in range(j) if films.compare(i, np.array([j])).relation[0] == SAME}
 
 
 def test_reencoded_scaled_and_trimmed_clips_are_found_and_other_movements_before_the_same_wall_are_not(tmp_path):
@@ -72,8 +77,11 @@ def test_reencoded_scaled_and_trimmed_clips_are_found_and_other_movements_before
 
 
 def test_black_clips_never_pair():
-    dark = {"frame-phash": np.zeros(20, np.uint64), "frame-luma": np.zeros(160, np.uint64)}
-    assert video.pairs([dark, dark, {}], settings=SETTINGS) == []
+    planes = np.zeros((20, 64, 64), np.uint8)
+    dark = {"frame-phash": np.zeros(20, np.uint64), "frame-windows": np.zeros(160, np.uint64)}
+    dark |= {"frame-luma": np.zeros(160, np.uint64), "frame-keys": video_hashes.hashed(planes).keys}
+    assert len(dark["frame-keys"]) == 0
+    assert matcher([dark, dark, {}]).compare(0, np.array([1, 2])).relation.tolist() == [NONE, NONE]
 
 
 def test_a_file_that_names_other_files_is_not_followed(tmp_path):

@@ -116,7 +116,8 @@ def test_a_clip_has_the_hashes_of_the_same_clip_that_landed_alone(store, kind):
         alone = fingerprints(make.as_units(of_film(store, film(part, kind=kind))), store)
         mine = clips.filter(pa.compute.ends_with(clips["digest"], f"/{at}"))
         assert hashes(mine) == hashes(alone), f"clip {at}"
-        assert len(mine["hashes"][1]) == (end_s - start_s) * 8
+        sampled = mine.filter(pa.compute.equal(mine["method"], "frame-phash"))
+        assert len(sampled["hashes"][0]) == (end_s - start_s) * 8
 
 
 def test_a_stretch_has_the_hashes_of_the_same_sound_that_landed_alone(store):
@@ -134,7 +135,7 @@ def test_one_decode_of_a_film_serves_all_of_its_clips(store, monkeypatch):
     monkeypatch.setattr(video, "open_media", lambda path: opened.append(path) or films(path))
     monkeypatch.setattr(BlobStore, "local", lambda self, digest: local.append(digest) or kept(self, digest))
     units = make.cut(of_film(store, film(scenes())), *SPANS_S)
-    assert contracts.made(fingerprints(units, store)).num_rows == 12
+    assert contracts.made(fingerprints(units, store)).num_rows == 24
     assert (len(opened), len(local)) == (1, 1)
 
 
@@ -179,7 +180,7 @@ def test_clips_tried_alone_are_as_those_tried_together(store, monkeypatch, kind,
     monkeypatch.setattr(video, "_SEEK_MARGIN_S", 0.5)
     units = make.cut(of_film(store, film(scenes(), kind=kind)), *SPANS_S)
     together = fingerprints(units, store)
-    assert contracts.made(together).num_rows == 12
+    assert contracts.made(together).num_rows == 24
     assert fingerprints(units, store, runner=Crashing()).equals(together)
 
 
