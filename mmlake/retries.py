@@ -72,11 +72,11 @@ class Retries:
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return []
 
-    def version(self) -> str:
-        """The digest of all tries; "" where there were none."""
+    def version(self, modality: str) -> str:
+        """The digest of all tries of the modality's rows; "" where there were none."""
         files = [
             (str(path.relative_to(self.root)), digest_of(path.read_bytes()))
-            for path in sorted(self.root.rglob("*.retried.json"))
+            for path in sorted(self.root.glob(f"*/{modality}/**/*.retried.json"))
         ]
         return digest_of(canonical_json(files).encode()) if files else ""
 

@@ -29,6 +29,8 @@ from mmlake_resources import LakeResource
 # of a modality's units, where the settings name no bound: then inspect the rules or the source, one of them is wrong
 BOUND = 0.5
 QUARANTINED = "quarantined"
+CATALOG_CONTRACT = "One row per distinct digest of the modality's items, each as it was written."
+DEAD_LETTERS_CONTRACT = "One letter per row that could not be read, and no other."
 
 
 def contract_check(step: Step, modality: str) -> dg.AssetChecksDefinition:
@@ -111,26 +113,16 @@ def samples_contract(lake: LakeResource) -> dg.AssetCheckResult:
     return _result(lambda: recheck_samples(lake.open()))
 
 
-@dg.asset_check(
-    asset="catalog",
-    name="contract",
-    blocking=True,
-    description="One row per distinct digest of all items, each as it was written.",
-)
-def catalog_contract(lake: LakeResource) -> dg.AssetCheckResult:
-    """Items in, rows out."""
-    return _result(lambda: recheck_catalog(lake.open()))
+def lane_contract(
+    name: str, modality: str, recheck_part: Callable[[Lake, str], int], description: str
+) -> dg.AssetChecksDefinition:
+    """The blocking check of the modality's part of what is kept over all of them."""
 
+    @dg.asset_check(asset=dg.AssetKey([modality, name]), name="contract", blocking=True, description=description)
+    def _contract(lake: LakeResource) -> dg.AssetCheckResult:
+        return _result(lambda: recheck_part(lake.open(), modality))
 
-@dg.asset_check(
-    asset="dead_letters",
-    name="contract",
-    blocking=True,
-    description="One letter per row that could not be read, and no other.",
-)
-def dead_letters_contract(lake: LakeResource) -> dg.AssetCheckResult:
-    """Failures in, dead letters out."""
-    return _result(lambda: recheck_dead_letters(lake.open()))
+    return _contract
 
 
 def version_contract(
@@ -175,8 +167,14 @@ def checks(parts: Parts, bounds: quality.CheckSettings) -> list[dg.AssetChecksDe
         ),
         *(rule_checks(parts.modality(modality), bounds) for modality in MODALITIES),
         samples_contract,
-        catalog_contract,
-        dead_letters_contract,
+        *(
+            check
+            for modality in MODALITIES
+            for check in (
+                lane_contract("catalog", modality, recheck_catalog, CATALOG_CONTRACT),
+                lane_contract("dead_letters", modality, recheck_dead_letters, DEAD_LETTERS_CONTRACT),
+            )
+        ),
         dropped,
         version_contract("manifest", recheck_manifest, "Manifest and segments hash to their names, and totals add up."),
         version_contract(

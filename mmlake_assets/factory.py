@@ -6,7 +6,7 @@ Where some partitions fail for a reason outside the data (a full disk, a lost la
 and the run fails for the others; damaged data never fails a run, it is rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import dagster as dg
 
@@ -15,6 +15,7 @@ from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.publish import VersionStep, run_version_step
 from mmlake.steps import Made, Step, input_slot, run_shards, run_step
+from mmlake.tables import Stamp
 from mmlake_assets import events, page
 from mmlake_assets.partitions import ALL_SHARDS, CORPUS, EVERYTHING, RANGE_SHARDS, ROWS, VERSIONS, shard_of
 from mmlake_assets.publish_config import MANIFEST_CONFIG, ask_as_configured
@@ -113,6 +114,53 @@ def corpus_asset(step: Step, modality: str) -> dg.AssetsDefinition:
     return _corpus
 
 
+def lane_asset(
+    name: str,
+    modality: str,
+    update: Callable[..., Mapping[str, Stamp]],
+    *,
+    stage: str,
+    rows: tuple[str, ...],
+    corpus: tuple[str, ...] = (),
+    description: str,
+    kinds: tuple[str, ...],
+    code_version: str,
+    columns: dg.TableSchema,
+    pool: str | None = None,
+) -> dg.AssetsDefinition:
+    """The asset `[modality, name]`, the modality's part of what is kept over all of them, at the end of its lane.
+
+    update: called with the lake and the modality, gives the stamp of its part. rows, corpus: the tables of the modality
+    that it reads, of all shards and over them.
+    """
+
+    @dg.asset(
+        key=[modality, name],
+        group_name=modality,
+        tags={MODALITY_TAG: modality, STAGE_TAG: stage},
+        partitions_def=CORPUS[modality],
+        deps=[
+            *(dg.AssetDep(dg.AssetKey([modality, table]), partition_mapping=ALL_SHARDS) for table in rows),
+            *(dg.AssetKey([modality, table]) for table in corpus),
+        ],
+        description=description,
+        kinds={"python", *kinds},
+        owners=OWNERS,
+        code_version=code_version,
+        metadata={"dagster/column_schema": columns},
+        automation_condition=AUTOMATION,
+        pool=pool,
+    )
+    def _lane(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
+        stamp = update(lake.open(), modality, run_id=context.run.run_id)[modality]
+        measured = {"dagster/row_count": stamp.num_rows, "seconds": stamp.seconds, "bytes": stamp.size_bytes}
+        return dg.MaterializeResult(
+            metadata={**measured, **stamp.counts}, data_version=dg.DataVersion(stamp.data_version)
+        )
+
+    return _lane
+
+
 def materialize_rows(
     context: dg.AssetExecutionContext, step: Step, modality: str, lake: Lake
 ) -> Iterator[dg.MaterializeResult | dg.DagsterEvent]:
@@ -186,6 +234,13 @@ def _common(step: Step, modality: str) -> dict:
     }
 
 
+def _version_inputs(name: str) -> list[dg.AssetDep]:
+    """The assets that an input of a version step means: the catalog is one of each modality."""
+    if name != "catalog":
+        return [dg.AssetDep(dg.AssetKey([name]))]
+    return [dg.AssetDep(dg.AssetKey([modality, name]), partition_mapping=EVERYTHING) for modality in MODALITIES]
+
+
 def version_asset(step: VersionStep) -> dg.AssetsDefinition:
     """The asset of a version step, one partition per version. No automation: an old version never goes stale by
     itself."""
@@ -202,7 +257,7 @@ def version_asset(step: VersionStep) -> dg.AssetsDefinition:
         config_schema=MANIFEST_CONFIG if step.name == "manifest" else None,
         pool=GPU_POOL if step.gpu else None,
         partitions_def=VERSIONS,
-        deps=[dg.AssetKey([name]) for name in step.inputs],
+        deps=[dep for name in step.inputs for dep in _version_inputs(name)],
     )
     def _version(
         context: dg.AssetExecutionContext, lake: LakeResource, compute: CudaExecutorResource

@@ -1,5 +1,5 @@
-"""The jobs a person launches: a modality's shards, a modality's corpus, the catalog, a version. All run in one
-process."""
+"""The jobs a person launches: a modality's shards, its corpus, its part of the catalog; the samples; a version. All run
+in one process."""
 
 import dagster as dg
 
@@ -27,14 +27,20 @@ CORPUS_JOBS = {
     )
     for modality in MODALITIES
 }
-CATALOG_JOB = dg.define_asset_job(
-    "lake_catalog",
-    dg.AssetSelection.assets("samples", "catalog", "dead_letters"),
-    description="The samples of all shards, the one table over all modalities, and the table of what failed.",
+CATALOG_JOBS = {
+    modality: dg.define_asset_job(
+        f"{modality}_catalog",
+        _selection(modality, ["catalog", "dead_letters"]),
+        description=f"The rows of {modality} in the one table over all modalities, and the table of what failed.",
+    )
+    for modality in MODALITIES
+}
+SAMPLES_JOB = dg.define_asset_job(
+    "lake_samples", dg.AssetSelection.assets("samples"), description="The samples of all shards."
 )
 VERSION_JOB = dg.define_asset_job(
     "publish_version",
     dg.AssetSelection.assets("manifest").downstream().required_multi_asset_neighbors(),
     description="A dataset version: manifest, diversity, training shards, probe scores, decision, plan.",
 )
-JOBS = [*ROW_JOBS.values(), *CORPUS_JOBS.values(), CATALOG_JOB, VERSION_JOB]
+JOBS = [*ROW_JOBS.values(), *CORPUS_JOBS.values(), *CATALOG_JOBS.values(), SAMPLES_JOB, VERSION_JOB]

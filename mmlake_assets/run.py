@@ -95,16 +95,23 @@ def run_lake(
                 phase(f"{modality}: duplicates", len(CORPUS_STEPS))
                 runner.run(jobs.CORPUS_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
         _refuse_failures(ran.listing)
-        if not all(
-            is_current(opened) for is_current in (samples_are_current, catalog_is_current, dead_letters_are_current)
-        ):
-            phase("catalog", 1)
-            runner.run(jobs.CATALOG_JOB.name, {})
+        _update_all(opened, runner, phase)
         if before_versions is not None:
             before_versions(opened)
         for request in asked:
             _publish(opened, request, runner, phase)
     return ran
+
+
+def _update_all(lake: Lake, runner: "_Runner", phase: Phase) -> None:
+    """Samples, and catalog and dead letters of each modality whose tables changed."""
+    if not samples_are_current(lake):
+        phase("samples", 1)
+        runner.run(jobs.SAMPLES_JOB.name, {})
+    for modality in MODALITIES:
+        if not (catalog_is_current(lake, modality) and dead_letters_are_current(lake, modality)):
+            phase(f"{modality}: catalog", 2)
+            runner.run(jobs.CATALOG_JOBS[modality].name, {"mmlake/modality": modality}, partition=modality)
 
 
 def publish_one(

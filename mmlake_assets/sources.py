@@ -1,39 +1,26 @@
-"""What the landing zone holds, as rows; and the rows that could not be read, in one table for the whole lake."""
-
-import dagster as dg
+"""What the landing zone holds, as rows; and the rows that could not be read, in one table per modality."""
 
 from mmlake.modalities import MODALITIES
 from mmlake.publish import update_dead_letters
+from mmlake.publish.dead_letters import STAGES
 from mmlake.schemas import DEAD_LETTERS
-from mmlake.steps import ROW_STEPS
+from mmlake.steps import ROW_STEPS, row_steps
 from mmlake_assets import page
-from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG, row_asset
-from mmlake_resources import LakeResource
+from mmlake_assets.factory import lane_asset, row_asset
 
-
-@dg.asset(
-    key="dead_letters",
-    group_name=LAKE_GROUP,
-    tags={STAGE_TAG: "sources"},
-    deps=[dg.AssetKey([modality, name]) for modality in MODALITIES for name in ("items", "blobs", "tracks")],
-    description="Every item that could not be read, stored or decoded: code, reason, place, number of "
-    "attempts. `mmlake retry` tries them again.",
-    kinds={"python", "parquet"},
-    owners=OWNERS,
-    code_version="1",
-    metadata={"dagster/column_schema": page.column_schema(DEAD_LETTERS)},
-    automation_condition=AUTOMATION,
-)
-def dead_letters(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult:
-    """Made anew from all tables; what was known about a failure is carried over."""
-    stamp = update_dead_letters(lake.open(), run_id=context.run.run_id)
-    metadata = {
-        "dagster/row_count": stamp.num_rows,
-        "seconds": stamp.seconds,
-        "bytes": stamp.size_bytes,
-        **stamp.counts,
-    }
-    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(stamp.data_version))
-
-
-ASSETS = [*(row_asset(ROW_STEPS["items"], modality) for modality in MODALITIES), dead_letters]
+DEAD = [
+    lane_asset(
+        DEAD_LETTERS.name,
+        modality,
+        update_dead_letters,
+        stage="sources",
+        rows=tuple(step.name for step in row_steps(row) if step.name in STAGES),
+        description=f"Every item of {modality} that could not be read, stored or decoded: code, reason, place, number"
+        " of attempts. What was known about a failure is carried over. `mmlake retry` tries them again.",
+        kinds=("parquet",),
+        code_version="2",
+        columns=page.column_schema(DEAD_LETTERS),
+    )
+    for modality, row in MODALITIES.items()
+]
+ASSETS = [*(row_asset(ROW_STEPS["items"], modality) for modality in MODALITIES), *DEAD]

@@ -73,12 +73,13 @@ class Catalog:
             "unchanged": rows.num_rows - new.num_rows - changed.num_rows,
         }
 
-    def remove_absent(self, digests: Iterable[str]) -> int:
-        """The number of rows removed because their digest is not among the given ones."""
+    def remove_absent(self, digests: Iterable[str], *, modality: str | None = None) -> int:
+        """The number of rows removed because their digest is not among the given ones. modality: whose rows alone may
+        go; None for all."""
         with self._writing():
             if (table := self._open()) is None:
                 return 0
-            stored = _columns(table, ["digest"])["digest"].to_pylist()
+            stored = _columns(table, ["digest"], where=_of(modality))["digest"].to_pylist()
             absent = sorted(set(stored) - set(digests))
             for start in range(0, len(absent), _DELETE_BATCH):
                 table.delete(_among(absent[start : start + _DELETE_BATCH]))
@@ -161,9 +162,13 @@ class Catalog:
 
     def source_fields(self) -> list[str]:
         """The source's own fields, behind the column `metadata`, sorted."""
+        return list(self.source_field_types())
+
+    def source_field_types(self) -> dict[str, str]:
+        """Source field -> the type that it has over all rows, by name."""
         table = self._open()
         held = table is not None and METADATA in table.schema.names
-        return [field.name for field in table.schema.field(METADATA).type] if held else []
+        return {field.name: str(field.type) for field in table.schema.field(METADATA).type} if held else {}
 
     def compact(self) -> None:
         """Merge small files, bring indexes up to date, build vector indexes that have become worth it, prune old
@@ -191,12 +196,14 @@ class Catalog:
                 f"{twice['digest'][0].as_py()}; remove the folder and materialize the catalog again"
             )
 
-    def verify(self) -> list[str]:
-        """The digests, sorted, whose row no longer hashes to what was written; empty when all is well."""
+    def verify(self, modality: str | None = None) -> list[str]:
+        """The digests, sorted, whose row no longer hashes to what was written; empty when all is well. modality: whose
+        rows are read; None for all."""
         if (table := self._open()) is None:
             return []
         damaged: set[str] = set()
-        for batch in table.search().limit(None).to_batches(_BATCH_ROWS):
+        query = table.search()
+        for batch in (query.where(_of(modality)) if modality else query).limit(None).to_batches(_BATCH_ROWS):
             rows = pa.Table.from_batches([batch])
             for digest, stored, actual in zip(
                 rows["digest"].to_pylist(), rows["row_hash"].to_pylist(), row_hashes(rows), strict=True
@@ -205,13 +212,13 @@ class Catalog:
                     damaged.add(digest)
         return sorted(damaged)
 
-    def data_version(self) -> str:
+    def data_version(self, modality: str | None = None) -> str:
         """SHA-256 over the sorted digests and row hashes: equal rows give an equal version, whatever the order they
-        came in."""
+        came in. modality: whose rows; None for all."""
         hasher = hashlib.sha256()
         table = self._open()
         if table is not None:
-            stored = _columns(table, ["digest", "row_hash"]).sort_by("digest")
+            stored = _columns(table, ["digest", "row_hash"], where=_of(modality)).sort_by("digest")
             for digest, row_hash in zip(stored["digest"].to_pylist(), stored["row_hash"].to_pylist(), strict=True):
                 hasher.update(f"{digest} {row_hash}\n".encode())
         return hasher.hexdigest()
@@ -240,7 +247,8 @@ class Catalog:
         if not stored_columns.must_retype(table, rows):
             return table
         anew = stored_columns.retyped(table, rows.schema.field(METADATA).type)
-        self._connect().create_table(_TABLE, data=anew, schema=anew.schema, mode="overwrite")
+        # rows of one modality have no vector of another's encoder, which LanceDB takes for a bad one
+        self._connect().create_table(_TABLE, data=anew, schema=anew.schema, mode="overwrite", on_bad_vectors="null")
         return self._open_to_write()
 
     def _connect(self) -> Any:
@@ -334,3 +342,7 @@ def _index_vectors(table: Any, column: str) -> None:
 
 def _among(digests: list[str]) -> str:
     return "digest IN (" + ", ".join(f"'{digest}'" for digest in digests) + ")"
+
+
+def _of(modality: str | None) -> str | None:
+    return None if modality is None else f"modality = '{modality}'"

@@ -51,6 +51,20 @@ class FieldTypes:
             for name, cell in scalars(text).items():
                 self._cells.setdefault(name, Counter())[type(cell)] += 1
 
+    @classmethod
+    def joined(cls, many: Iterable[FieldTypes]) -> FieldTypes:
+        """The fields of all of them."""
+        made = cls()
+        for one in many:
+            for name, cells in one._cells.items():
+                made._cells.setdefault(name, Counter()).update(cells)
+        return made
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every field that was seen."""
+        return frozenset(self._cells)
+
     def struct(self) -> tuple[pa.StructType | None, int]:
         """(the struct, its fields sorted by name, None where there are no fields; how many fields are left out).
 

@@ -1,8 +1,16 @@
-"""The catalog brought up to date with the stage tables: bulk, idempotent, every distinct digest accounted for."""
+"""The catalog brought up to date with the stage tables: bulk, idempotent, every distinct digest accounted for.
+
+One LanceDB table with one writer. What is written, and what a stamp stands for, is a modality: its rows follow from its
+own tables, but for two things that modalities share. A source field has one type over the lake, and a digest that two
+modalities hold has one row. Where one of them touches the rows of another modality, those are brought up to date too.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Collection
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,71 +19,109 @@ from mmlake import catalog, contracts, preprocess
 from mmlake.lake import Lake
 from mmlake.parts import measure_columns
 from mmlake.progress import Advance, silent
+from mmlake.records import canonical_json
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
 CODE_VERSION = "3"
-SLOT = Slot("catalog", "all")
+NAME = "catalog"
+FORMER = Slot(NAME, "all")  # the one stamp of earlier releases, over all modalities
 _ROW_TABLES = ("items", "verdicts", "embeddings")
+_FIELDS = "catalog/source_fields"  # an input: the types that the modality's fields have over the lake
 _LOG = logging.getLogger(__name__)
 
 
-def catalog_inputs(lake: Lake) -> dict[str, str]:
-    """Data versions of everything that the catalog is joined from."""
-    inputs = {}
-    for modality in lake.parts.modalities:
-        for table in (*_ROW_TABLES, "tracks", "units", "measures"):
-            inputs[f"{modality}/{table}"] = joint_version(lake.tables.stamps(table, modality))
-        clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
-        inputs[f"{modality}/duplicate_clusters"] = clusters.data_version if clusters else ""
-    return inputs
+def catalog_slot(modality: str) -> Slot:
+    """The place of the stamp that stands for the modality's rows."""
+    return Slot(NAME, modality)
 
 
-def catalog_is_current(lake: Lake) -> bool:
-    """Whether the catalog holds what the stage tables hold now."""
-    stamp = lake.tables.stamp(SLOT)
-    return stamp is not None and stamp.code_version == CODE_VERSION and stamp.inputs == catalog_inputs(lake)
+def catalog_inputs(lake: Lake, modality: str) -> dict[str, str]:
+    """Data versions of the tables that the modality's rows are joined from."""
+    inputs = {
+        f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality))
+        for table in (*_ROW_TABLES, "tracks", "units", "measures")
+    }
+    clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
+    return inputs | {f"{modality}/duplicate_clusters": clusters.data_version if clusters else ""}
 
 
-def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
-    """The stamp of the catalog, which now holds one row per distinct unit of all items. Raises ContractBroken
-    where one is missing or too many."""
-    started = Stopwatch()
-    inputs, counts, expected = catalog_inputs(lake), {"inserted": 0, "updated": 0}, set()
-    fields, left_out = _source_fields(lake)
-    for modality, row in lake.parts.modalities.items():
-        items, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
-        tracks = unit_tracks_of(lake, modality)
-        rows = catalog.rows(
-            items,
-            tracks,
-            verdicts,
-            lake.tables.read(Slot("duplicate_clusters", modality)),
-            embeddings,
-            modality=modality,
-            measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
-            measure_columns=measure_columns(row),
-            source_fields=fields,
-        )
-        contracts.same_keys(
-            f"{modality}: units -> catalog",
-            unit_digests(lake, modality),
-            rows.column("digest").to_pylist(),
-        )
-        for name, count in lake.catalog.upsert(rows).items():
-            counts[name] = counts.get(name, 0) + count
-        expected |= set(rows.column("digest").to_pylist())
-        advance(rows.num_rows)
-    counts["source_fields_left_out"] = left_out
-    counts["removed"] = lake.catalog.remove_absent(expected)
+def catalog_is_current(lake: Lake, modality: str | None = None) -> bool:
+    """Whether the catalog holds what the stage tables hold now: of the modality, or of all of them."""
+    types = lake.catalog.source_field_types()
+    return all(
+        (stamp := lake.tables.stamp(catalog_slot(one))) is not None
+        and stamp.code_version == CODE_VERSION
+        and stamp.inputs == catalog_inputs(lake, one) | _typed(stamp, types)
+        for one in ([modality] if modality else lake.parts.modalities)
+    )
+
+
+def update_catalog(lake: Lake, *modalities: str, advance: Advance = silent, run_id: str = "") -> dict[str, Stamp]:
+    """Modality -> the stamp of its rows, one per distinct unit of its items; of all modalities where none is named, and
+    of others whose rows were touched. Raises ContractBroken where a row is missing or too many."""
+    wanted = dict.fromkeys(modalities or lake.parts.modalities)
+    own, units = _source_fields(lake), {modality: unit_digests(lake, modality) for modality in lake.parts.modalities}
+    struct, left_out = catalog.FieldTypes.joined(own.values()).struct()
+    if left_out:
+        kept = 0 if struct is None else struct.num_fields
+        _LOG.info("catalog: %d source fields are columns, %d are left out (docs/catalog.md)", kept, left_out)
+    touched = {modality: units[modality] | _held(lake, modality) for modality in wanted}
+    stamps = {}
+    for modality in wanted:
+        stamps[modality] = _update(lake, modality, own[modality], struct, units[modality], run_id=run_id)
+        stamps[modality].counts["source_fields_left_out"] = left_out
+        advance(stamps[modality].num_rows)
+    for other in _retyped(lake, wanted):
+        stamps[other] = _update(lake, other, own[other], struct, units[other], run_id=run_id)
+    for other in units:
+        digests = units[other].intersection(set[str]().union(*(touched[one] for one in touched if one != other)))
+        # which of them the row is of may have changed
+        if digests and (stamp := stamps.get(other) or lake.tables.stamp(catalog_slot(other))) is not None:
+            lake.catalog.upsert(_rows(lake, other, struct, only=digests))
+            stamps[other] = stamp
     lake.catalog.compact()
-    held = lake.catalog.read(["digest"]).column("digest").to_pylist()
-    counts["accounted"] = contracts.same_keys("stage tables -> catalog", expected, held)
-    size = sum(path.stat().st_size for path in (lake.root / "catalog").rglob("*") if path.is_file())
-    stamp = Stamp(
-        data_version=lake.catalog.data_version(),
+    for modality, stamp in stamps.items():
+        stamps[modality] = lake.tables.mark(
+            catalog_slot(modality), _finished(lake, modality, stamp, expected=units[modality])
+        )
+    lake.tables.remove(FORMER)
+    return stamps
+
+
+def _retyped(lake: Lake, updated: Collection[str]) -> list[str]:
+    """The modalities, besides these, whose source fields have another type since their rows were written."""
+    types = lake.catalog.source_field_types()
+    stamps = {modality: lake.tables.stamp(catalog_slot(modality)) for modality in lake.parts.modalities}
+    return [
+        modality
+        for modality, stamp in stamps.items()
+        if modality not in updated and stamp is not None and stamp.inputs.get(_FIELDS) != _typed(stamp, types)[_FIELDS]
+    ]
+
+
+def _update(
+    lake: Lake,
+    modality: str,
+    fields: catalog.FieldTypes,
+    struct: pa.StructType | None,
+    expected: set[str],
+    *,
+    run_id: str,
+) -> Stamp:
+    """The stamp of the modality's rows, which are now those of its tables; what the catalog says of them as a whole is
+    not in it yet."""
+    started, inputs = Stopwatch(), catalog_inputs(lake, modality)
+    kinds = {} if struct is None else {struct.field(at).name: struct.field(at).type for at in range(struct.num_fields)}
+    inputs[_FIELDS] = canonical_json({name: str(kinds[name]) for name in sorted(fields.names & kinds.keys())})
+    rows = _rows(lake, modality, struct)
+    contracts.same_keys(f"{modality}: units -> catalog", expected, rows.column("digest").to_pylist())
+    counts = lake.catalog.upsert(rows)
+    counts["removed"] = lake.catalog.remove_absent(expected, modality=modality)
+    return Stamp(
+        data_version="",
         schema_version=1,
-        num_rows=len(held),
-        size_bytes=size,
+        num_rows=rows.num_rows,
+        size_bytes=0,
         code_version=CODE_VERSION,
         settings_digest="",
         inputs=inputs,
@@ -83,7 +129,47 @@ def update_catalog(lake: Lake, *, advance: Advance = silent, run_id: str = "") -
         run_id=run_id,
         **started.fields(),
     )
-    return lake.tables.mark(SLOT, stamp)
+
+
+def _finished(lake: Lake, modality: str, stamp: Stamp, *, expected: set[str]) -> Stamp:
+    """The stamp with what the catalog holds of the modality once all rows are written. Raises ContractBroken."""
+    held = lake.catalog.read(["digest", "modality"])
+    own = pc.equal(held["modality"], modality)
+    claimed = pc.or_(own, pc.is_in(held["digest"], value_set=pa.array(sorted(expected), pa.string())))
+    accounted = contracts.same_keys(
+        f"{modality}: stage tables -> catalog", expected, held.filter(claimed)["digest"].to_pylist()
+    )
+    num_rows = held.filter(own).num_rows
+    size = sum(path.stat().st_size for path in (lake.root / NAME).rglob("*") if path.is_file())
+    return replace(
+        stamp,
+        data_version=lake.catalog.data_version(modality),
+        num_rows=num_rows,
+        size_bytes=size * num_rows // max(held.num_rows, 1),
+        counts=stamp.counts | {"accounted": accounted},
+    )
+
+
+def _rows(lake: Lake, modality: str, struct: pa.StructType | None, only: Collection[str] = ()) -> pa.Table:
+    """The catalog rows of the modality's units. only: of these digests; none means all."""
+    items, verdicts, embeddings = (lake.tables.concat(table, modality) for table in _ROW_TABLES)
+    rows = catalog.rows(
+        items,
+        unit_tracks_of(lake, modality),
+        verdicts,
+        lake.tables.read(Slot("duplicate_clusters", modality)),
+        embeddings,
+        modality=modality,
+        measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
+        measure_columns=measure_columns(lake.parts.modality(modality)),
+        source_fields=struct,
+    )
+    return rows.filter(pc.is_in(rows["digest"], value_set=pa.array(sorted(only), pa.string()))) if only else rows
+
+
+def _held(lake: Lake, modality: str) -> set[str]:
+    """The digests whose row is of the modality."""
+    return set(lake.catalog.read(["digest"], where=f"modality = '{modality}'")["digest"].to_pylist())
 
 
 def unit_tracks_of(lake: Lake, modality: str) -> pa.Table:
@@ -103,14 +189,17 @@ def unit_digests(lake: Lake, modality: str) -> set[str]:
     return items - set(found.column("parent_digest").to_pylist()) | set(units.column("digest").to_pylist())
 
 
-def _source_fields(lake: Lake) -> tuple[pa.StructType | None, int]:
-    """The source fields of all items that have bytes, with one type over the lake, and how many are left out."""
-    types = catalog.FieldTypes()
+def _source_fields(lake: Lake) -> dict[str, catalog.FieldTypes]:
+    """Modality -> the source fields of its items that have bytes."""
+    found: dict[str, catalog.FieldTypes] = {}
     for modality in lake.parts.modalities:
+        types = found[modality] = catalog.FieldTypes()
         for _, items in lake.tables.scan("items", modality, columns=["digest", "metadata_json"]):
             types.add(items.filter(items.column("digest").is_valid()).column("metadata_json").to_pylist())
-    struct, left_out = types.struct()
-    if left_out:
-        kept = 0 if struct is None else struct.num_fields
-        _LOG.info("catalog: %d source fields are columns, %d are left out (docs/catalog.md)", kept, left_out)
-    return struct, left_out
+    return found
+
+
+def _typed(stamp: Stamp, types: dict[str, str]) -> dict[str, str]:
+    """What the stamp would say of the source fields that it names, as the catalog has them now."""
+    names = json.loads(stamp.inputs.get(_FIELDS, "{}"))
+    return {_FIELDS: canonical_json({name: types.get(name, "") for name in names})}

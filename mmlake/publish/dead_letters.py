@@ -1,4 +1,4 @@
-"""The dead letters: every item that failed in a step, with what is known about it, in one table for the whole lake."""
+"""The dead letters: every item that failed in a step, with what is known about it, in one table per modality."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from mmlake.sources import URL_LIST
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
 CODE_VERSION = "2"
-DEAD_LETTERS = Slot("dead_letters", "all")
+NAME = schemas.DEAD_LETTERS.name
+FORMER = Slot(NAME, "all")  # the one table of earlier releases, over all modalities
 # table -> the stage whose failures it holds, in data order
-_STAGES = {
+STAGES = {
     "items": "sources",
     "blobs": "store",
     "tracks": "preprocess",
@@ -32,30 +33,43 @@ _STAGES = {
 _LAST = ("alignments", "fingerprints", "embeddings")  # nothing follows from their failures
 
 
-def _inputs(lake: Lake) -> dict[str, str]:
+def dead_letters_slot(modality: str) -> Slot:
+    """The place of the modality's dead letters."""
+    return Slot(NAME, modality)
+
+
+def _inputs(lake: Lake, modality: str) -> dict[str, str]:
     """Data versions of every table that failures are read from, and of the retries: one that fails in the same way
     changes no table."""
-    versions = {
-        f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality))
-        for modality in lake.parts.modalities
-        for table in _STAGES
-    }
-    return versions | ({"lake/retries": tried} if (tried := lake.retries.version()) else {})
+    versions = {f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality)) for table in STAGES}
+    return versions | ({"lake/retries": tried} if (tried := lake.retries.version(modality)) else {})
 
 
-def dead_letters_are_current(lake: Lake) -> bool:
-    """Whether the dead letters were made from the tables as they are now."""
-    stamp = lake.tables.stamp(DEAD_LETTERS)
-    return stamp is not None and stamp.code_version == CODE_VERSION and stamp.inputs == _inputs(lake)
+def dead_letters_are_current(lake: Lake, modality: str | None = None) -> bool:
+    """Whether the dead letters, of the modality or of all, were made from the tables as they are now."""
+    return all(
+        (stamp := lake.tables.stamp(dead_letters_slot(one))) is not None
+        and stamp.code_version == CODE_VERSION
+        and stamp.inputs == _inputs(lake, one)
+        for one in ([modality] if modality else lake.parts.modalities)
+    )
 
 
-def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = "") -> Stamp:
-    """The stamp of the dead letters, made anew from all tables; first failures and numbers of attempts are carried
-    over from those before."""
-    started, inputs = Stopwatch(), _inputs(lake)
-    before = {row["letter"]: row for row in read_dead_letters(lake).to_pylist()}
+def update_dead_letters(lake: Lake, *modalities: str, advance: Advance = silent, run_id: str = "") -> dict[str, Stamp]:
+    """Modality -> the stamp of its dead letters, made anew from its tables; of all modalities where none is named.
+    First failures and numbers of attempts are carried over from those before."""
+    wanted = modalities or tuple(lake.parts.modalities)
+    stamps = {modality: _update(lake, modality, advance, run_id) for modality in wanted}
+    if all(lake.tables.stamp(dead_letters_slot(modality)) is not None for modality in lake.parts.modalities):
+        lake.tables.remove(FORMER)
+    return stamps
+
+
+def _update(lake: Lake, modality: str, advance: Advance, run_id: str) -> Stamp:
+    started, inputs = Stopwatch(), _inputs(lake, modality)
+    before = {row["letter"]: row for row in read_dead_letters(lake, modality).to_pylist()}
     rows, tries = [], _Tries(lake, before)
-    for letter in _failures(lake, advance):
+    for letter in _failures(lake, modality, advance):
         known = before.get(letter["letter"])
         letter["first_failed_at"], letter["attempts"] = letter["last_failed_at"], 1
         if known is not None:
@@ -63,16 +77,14 @@ def update_dead_letters(lake: Lake, *, advance: Advance = silent, run_id: str = 
             letter["first_failed_at"], letter["attempts"] = known["first_failed_at"], known["attempts"] + len(again)
             letter["last_failed_at"] = max(again, default=known["last_failed_at"])
         rows.append(letter)
-    table = schemas.from_rows(schemas.DEAD_LETTERS, rows)
-    counts = {stage: sum(row["stage"] == stage for row in rows) for stage in _STAGES.values()}
     return lake.tables.write(
-        DEAD_LETTERS,
+        dead_letters_slot(modality),
         schemas.DEAD_LETTERS,
-        table,
+        schemas.from_rows(schemas.DEAD_LETTERS, rows),
         code_version=CODE_VERSION,
         settings_digest="",
         inputs=inputs,
-        counts=counts,
+        counts={stage: sum(row["stage"] == stage for row in rows) for stage in STAGES.values()},
         run_id=run_id,
         **started.fields(),
     )
@@ -117,44 +129,47 @@ class _Tries:
         return frozenset(self._codes[shard, key] for key in keys if (shard, key) in self._codes)
 
 
-def read_dead_letters(lake: Lake) -> pa.Table:
-    """The dead letters as they were last made; without rows where they never were."""
-    return (
-        lake.tables.read(DEAD_LETTERS)
-        if lake.tables.stamp(DEAD_LETTERS) is not None
-        else schemas.empty(schemas.DEAD_LETTERS)
-    )
+def read_dead_letters(lake: Lake, *modalities: str) -> pa.Table:
+    """The dead letters of these modalities, or of all, as they were last made, sorted; without rows where they never
+    were."""
+    found = [schemas.empty(schemas.DEAD_LETTERS)]
+    for modality in modalities or lake.parts.modalities:
+        if lake.tables.stamp(dead_letters_slot(modality)) is not None:
+            found.append(lake.tables.read(dead_letters_slot(modality)))
+        elif lake.tables.stamp(FORMER) is not None:
+            former = lake.tables.read(FORMER)
+            found.append(former.filter(pc.equal(former["modality"], modality)))
+    return pa.concat_tables(found).sort_by("letter")
 
 
-def recheck_dead_letters(lake: Lake) -> int:
-    """The number of dead letters: one for each item and step that failed. Raises ContractBroken where the table on
-    disk has others."""
+def recheck_dead_letters(lake: Lake, *modalities: str) -> int:
+    """The number of dead letters of these modalities, or of all: one for each item and step that failed. Raises
+    ContractBroken where a table on disk has others."""
     return contracts.same_keys(
         "stage tables -> dead_letters",
-        [row["letter"] for row in _failures(lake, silent)],
-        read_dead_letters(lake).column("letter").to_pylist(),
+        [row["letter"] for one in modalities or lake.parts.modalities for row in _failures(lake, one, silent)],
+        read_dead_letters(lake, *modalities).column("letter").to_pylist(),
     )
 
 
-def _failures(lake: Lake, advance: Advance) -> Iterator[dict[str, Any]]:
+def _failures(lake: Lake, modality: str, advance: Advance) -> Iterator[dict[str, Any]]:
     """A dead letter, without its history, for each failure; one that follows from an earlier stage's failure is left
     out."""
     catalogue = _catalogue(lake)
-    for modality in lake.parts.modalities:
-        for shard in lake.tables.shards("items", modality):
-            known: set[str] = set()
-            for table in _STAGES:
-                stamp = lake.tables.stamp(Slot(table, modality, shard))
-                if stamp is None:
+    for shard in lake.tables.shards("items", modality):
+        known: set[str] = set()
+        for table in STAGES:
+            stamp = lake.tables.stamp(Slot(table, modality, shard))
+            if stamp is None:
+                continue
+            for rows in _unreadable(lake, Slot(table, modality, shard)).values():
+                digest = rows[0]["digest"]
+                if table != "items" and digest in known:
                     continue
-                for rows in _unreadable(lake, Slot(table, modality, shard)).values():
-                    digest = rows[0]["digest"]
-                    if table != "items" and digest in known:
-                        continue
-                    if table not in _LAST:
-                        known.add(digest)
-                    yield _letter(table, modality, shard, rows, stamp, catalogue)
-                advance(stamp.num_rows)
+                if table not in _LAST:
+                    known.add(digest)
+                yield _letter(table, modality, shard, rows, stamp, catalogue)
+            advance(stamp.num_rows)
 
 
 def _unreadable(lake: Lake, slot: Slot) -> dict[str, list[dict[str, Any]]]:
@@ -187,7 +202,7 @@ def _letter(
     reasons = (one.get("materialize_error") or one.get("error") or its_code.what for its_code, one in failures)
     return {
         "letter": f"{modality}/{table}/{shard}/{key}",
-        "stage": _STAGES[table],
+        "stage": STAGES[table],
         "modality": modality,
         "shard": shard,
         "key": key,

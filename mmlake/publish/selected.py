@@ -10,7 +10,7 @@ from mmlake.catalog.join import CATALOG_SCHEMA, METADATA
 from mmlake.errors import ContractBroken
 from mmlake.lake import Lake
 from mmlake.parts import measure_columns
-from mmlake.publish.catalog import SLOT as CATALOG
+from mmlake.publish.catalog import FORMER, catalog_slot
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
 from mmlake.publish.samples import scan_samples
 from mmlake.samples import BOUND_SAMPLES, bind_units
@@ -20,9 +20,19 @@ from mmlake.versions import CATALOG_COLUMNS, Recipe, Selection, select
 
 
 def selected_from(lake: Lake) -> dict[str, str]:
-    """Data versions of the catalog and of the samples as they are now; empty where they were not made."""
-    stamps = {str(slot): lake.tables.stamp(slot) for slot in (CATALOG, SAMPLES_SLOT)}
+    """Data versions of the catalog, by modality, and of the samples as they are now; empty where they were not made."""
+    slots = [*(catalog_slot(modality) for modality in lake.parts.modalities), SAMPLES_SLOT]
+    stamps = {str(slot): lake.tables.stamp(slot) for slot in slots}
     return {name: stamp.data_version if stamp else "" for name, stamp in stamps.items()}
+
+
+def is_selected_from(lake: Lake, recorded: dict[str, str]) -> bool:
+    """Whether a version that records this was selected from what the lake holds now. A version of an earlier release
+    records the catalog as a whole."""
+    now, samples = selected_from(lake), str(SAMPLES_SLOT)
+    if str(FORMER) not in recorded:
+        return recorded == now
+    return recorded == {str(FORMER): lake.catalog.data_version(), samples: now[samples]}
 
 
 def selected(lake: Lake, recipe: Recipe, version: str, *, rows: pa.Table | None = None) -> Selection:

@@ -16,7 +16,7 @@ from mmlake.publish.publication import is_overtaken, publication
 from mmlake.publish.requests import request_of
 from mmlake.publish.results import made_from
 from mmlake.publish.samples import samples_are_current
-from mmlake.publish.selected import selected_from
+from mmlake.publish.selected import is_selected_from, selected_from
 from mmlake.publish.version_names import next_version, slot_of, version_names
 from mmlake.recipes import Recipe, find_recipe
 from mmlake.tables import Stamp, Stopwatch
@@ -177,7 +177,8 @@ def needs_version(lake: Lake, branch: str, recipe: Recipe | None = None) -> tupl
     names = version_names(lake, branch)
     if names and catalog_is_current(lake) and samples_are_current(lake) and not is_overtaken(lake, names[-1]):
         held, asked = made_from(lake, names[-1]), recipe or find_recipe(lake.root, branch)
-        if held in (None, selected_from(lake)) and request_of(lake, names[-1]).recipe.digest == asked.digest:
+        is_same = held is None or is_selected_from(lake, held)
+        if is_same and request_of(lake, names[-1]).recipe.digest == asked.digest:
             return names[-1], False
     return next_version(lake, branch), True
 

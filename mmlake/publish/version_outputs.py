@@ -279,7 +279,9 @@ def provenance_chain(lake: Lake, version: str, advance: Advance) -> Result:
     # what is there already was written from the tables as they were then, and they may have been made again since
     if not path.exists():
         samples = {name: version for name, version in selected_from(lake).items() if name == str(SAMPLES_SLOT)}
-        inputs = catalog_inputs(lake) | samples
+        inputs = samples.copy()
+        for modality in lake.parts.modalities:
+            inputs |= catalog_inputs(lake, modality)
         provenance.export_chain(path, version=made.id, inputs=inputs, tables=lake.tables)
     digest, (_, rows) = digest_of(path.read_bytes()), provenance.read_chain(path)
     document = {

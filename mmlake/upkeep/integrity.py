@@ -10,8 +10,10 @@ from mmlake import contracts
 from mmlake.errors import MmlakeError, SettingsError, TableCorrupt
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
+from mmlake.publish.catalog import NAME as CATALOG
 from mmlake.records import Digest, digest_of
 from mmlake.sample_schema import SAMPLES
+from mmlake.steps import OVER_ALL
 from mmlake.tables import ALL, Slot
 
 
@@ -53,9 +55,12 @@ def check_blobs(lake: Lake, digests: Iterable[Digest], *, advance: Advance = sil
     return lake.store.verify_all(digests, advance=advance)
 
 
-def _is_of_samples(slot: Slot) -> bool:
-    """Whether the slot is of the samples of one shard: a table over all modalities that has rows of its own."""
-    return slot.table == SAMPLES.name and slot.shard != ALL
+def _has_rows(slot: Slot) -> bool:
+    """Whether the slot is of a table, and no stamp that stands for what is kept elsewhere: the catalog, the samples of
+    all shards, what is made per version."""
+    if slot.modality == OVER_ALL:
+        return slot.table == SAMPLES.name and slot.shard != ALL
+    return slot.table != CATALOG
 
 
 def check_tables(lake: Lake, slots: Iterable[Slot]) -> Iterator[str]:
@@ -65,8 +70,7 @@ def check_tables(lake: Lake, slots: Iterable[Slot]) -> Iterator[str]:
         try:
             if lake.tables.path(slot).exists():
                 lake.tables.read(slot, columns=[])
-            # what stands for all modalities keeps its rows elsewhere
-            elif lake.tables.stamp(slot) is not None and (slot.modality != "all" or _is_of_samples(slot)):
+            elif lake.tables.stamp(slot) is not None and _has_rows(slot):
                 yield f"table {slot} has a stamp but no rows; run `mmlake run` after removing {slot.shard}.stamp.json"
         except MmlakeError as error:
             yield str(error)

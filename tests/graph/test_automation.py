@@ -88,7 +88,7 @@ def test_a_shard_whose_items_changed_asks_for_what_follows_from_them_and_for_no_
     asked, key = _all_asked(second), row_key("text", "text/a.jsonl")
     rows = [f"text/{step.name}" for step in row_steps(MODALITIES["text"]) if step.name != "items"]
     assert {name: asked[name] for name in rows} == {name: {key} for name in rows}
-    over_all = {"text/semantic_duplicates", "text/duplicate_clusters", "samples", "catalog", "dead_letters"}
+    over_all = {"text/semantic_duplicates", "text/duplicate_clusters", "text/catalog", "text/dead_letters", "samples"}
     assert asked.keys() - set(rows) == over_all  # what reads items itself; the rest when its own inputs have changed
     third = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=second.cursor)
     assert _all_asked(third) == {}
@@ -103,7 +103,7 @@ def test_a_change_that_came_while_the_catalog_was_made_asks_for_it_again(own) ->
     _report(own, "two")
     third = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=second.cursor)
     fourth = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=third.cursor)
-    assert [list(_all_asked(one)) for one in (second, third, fourth)] == [["catalog"], ["catalog"], []]
+    assert [list(_all_asked(one)) for one in (second, third, fourth)] == [["text/catalog"], ["text/catalog"], []]
 
 
 def _report(own, value: str) -> None:
@@ -111,7 +111,9 @@ def _report(own, value: str) -> None:
     own.instance.report_runless_asset_event(
         dg.AssetMaterialization(["text", "duplicate_clusters"], partition="text", tags=_data_version(value))
     )
-    own.instance.report_runless_asset_event(dg.AssetMaterialization("catalog", tags=_data_version("old")))
+    own.instance.report_runless_asset_event(
+        dg.AssetMaterialization(["text", "catalog"], partition="text", tags=_data_version("old"))
+    )
 
 
 def _data_version(value: str) -> dict[str, str]:

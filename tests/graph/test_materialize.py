@@ -97,11 +97,12 @@ def test_all_checks_pass(done) -> None:
 
 
 def test_the_contracts_of_samples_catalog_manifest_and_shards_were_checked_in_the_run_and_passed(done) -> None:
-    for name in ("samples", "catalog", "manifest", "training_shards"):
+    lanes = [[modality, name] for modality in MODALITIES for name in ("catalog", "dead_letters")]
+    for key in (["samples"], *lanes, ["manifest"], ["training_shards"]):
         record = done.instance.event_log_storage.get_asset_check_execution_history(
-            dg.AssetCheckKey(dg.AssetKey(name), "contract"), limit=1
+            dg.AssetCheckKey(dg.AssetKey(key), "contract"), limit=1
         )[0]
-        assert record.event.asset_check_evaluation.passed, name
+        assert record.event.asset_check_evaluation.passed, key
 
 
 def test_rotten_shards_and_lost_catalog_rows_break_their_contracts(own) -> None:
