@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
+from mmlake.dedup.postings import Postings
 from mmlake.dedup.prints import Ragged
 
 U64 = NDArray[np.uint64]
@@ -23,11 +24,40 @@ _MOST = 255  # of texts counted for one shingle
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIN_SIBLINGS = 4  # other texts that share what the two share; fewer are no template
 _MANY_SIBLINGS = 16
+_MIN_SHARED_KEYS = 1
+_COPY_FRACTION = 0.8  # of the keys of the longer text
 _SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
 # of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
 # original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
 _KEPT_FRACTION = 0.35
 _KEPT_FRACTION_OF_MANY = 0.65
+
+
+class Siblings:
+    """How many texts share a good part of their wording with a text, without being copies of it."""
+
+    def __init__(self, keys: Ragged, *, fraction: float) -> None:
+        """keys: of each text. fraction: of the keys of the text that has fewer, above which it is a sibling."""
+        self._keys, self._fraction = keys, fraction
+        self._postings = Postings(keys)
+        for at in range(len(keys)):
+            self._postings.add(at)
+        self._known: dict[int, bool] = {}
+
+    def are_many(self, one: int) -> bool:
+        """Whether the text has more siblings than a few; a list of texts under one key is capped, so that the answer
+        costs the same in a corpus of any size."""
+        if one not in self._known:
+            found, shared = self._postings.sharing(one)
+            least = np.maximum(_MIN_SHARED_KEYS, self._fraction * np.minimum(self._size(one), self._size(found)))
+            is_copy = shared >= _COPY_FRACTION * np.maximum(self._size(one), self._size(found))
+            self._known[one] = int(((shared > least) & ~is_copy & (found != one)).sum()) > _MIN_SIBLINGS
+        return self._known[one]
+
+    def _size(self, texts: int | NDArray[np.int64]) -> NDArray[np.int64]:
+        at = np.asarray(texts, np.int64)
+        sizes: NDArray[np.int64] = self._keys.offsets[at + 1] - self._keys.offsets[at]
+        return sizes
 
 
 class Commonness:
