@@ -36,10 +36,11 @@ def template_veto(
     def is_apart(left: Positions, right: Positions) -> NDArray[np.bool_]:
         apart = np.zeros(len(left), np.bool_)
         for at, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-            shared = int(shared_counts(shingles.values, shingles.offsets, one, np.array([other], np.int64))[0])
+            others = np.array([other], np.int64)
+            shared = int(shared_counts(shingles.values, shingles.offsets, one, others)[0])
             if shared > fraction * min(sizes[one], sizes[other]):
-                apart[at] = commonness.is_template(shingles[one], shingles[other]) or (
-                    siblings.are_many(one) and siblings.are_many(other)
+                apart[at] = (siblings.are_many(one) and siblings.are_many(other)) or bool(
+                    commonness.are_templates(one, others)[0]
                 )
         return apart
 
