@@ -20,12 +20,28 @@ from mmlake.dedup.audio_keys import rare_keys, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.survivors import CLOSENESS, Criterion
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Sound, Span
 
 METHOD, BANDS = "chromaprint", "band-signs"
 METHODS = (METHOD, BANDS)
 PAIR_METHODS = (METHOD, BANDS, "chromaprint+band-signs")
+# A codec or a coarser quantizer loses for good; what a copy has more than its original, as noise, lies within the
+# tolerances. Closeness comes before loudness and noise, which an equalizer changes either way.
+FIDELITY = (
+    Criterion(name="lossless", column="is_lossless", tolerance=0, says="lossless over lossy"),
+    Criterion(name="bit_depth", column="bit_depth", tolerance=0, margin=0.5, says="more bits that say something"),
+    Criterion(name="channels", column="num_true_channels", tolerance=0, says="more channels that differ"),
+    Criterion(name="bandwidth", column="bandwidth_hz", tolerance=0.15, says="higher frequencies"),
+    Criterion(name="length", column="sound_s", tolerance=0.07, says="longer uncut"),
+    Criterion(
+        name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
+    ),
+    CLOSENESS,
+    Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=3, says="recorded louder"),
+    Criterion(name="noise", column="snr_db", tolerance=0, margin=3, says="less noise"),
+)
 RATE_HZ = 16_000
 _CHROMA, _BANDS, _BOTH = range(3)
 _MAX_BANDS_S = 32.0  # longer recordings have evidence enough without them
