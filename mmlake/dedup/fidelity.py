@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mmlake.dedup import text
+from mmlake.dedup import text, video
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
     "text": text.FIDELITY,
     "image": (length_of("width_px"), CLOSENESS),
-    "video": (length_of("duration_s"), CLOSENESS),
+    "video": video.FIDELITY,
     "audio": (length_of("duration_s"), CLOSENESS),
 }
 
