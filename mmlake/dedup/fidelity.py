@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from mmlake.dedup import audio, text
+    "video": video.FIDELITY,
+    "audio": audio.FIDELITY,
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
     "text": text.FIDELITY,
     "image": (length_of("width_px"), CLOSENESS),
-    "video": (length_of("duration_s"), CLOSENESS),
+    "video": video.FIDELITY,
     "audio": audio.FIDELITY,
 }
 
