@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-    "video": video.FIDELITY,
-    "audio": audio.FIDELITY,
+from mmlake.dedup import audio, text, video
 from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
