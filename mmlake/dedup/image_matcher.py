@@ -7,8 +7,9 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.borders import Box
 from mmlake.dedup import image_alignment, perceptual
-from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE, Box
+from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
 from mmlake.dedup.image_windows import Floats, window_hashes
 from mmlake.dedup.joins import hamming_pairs, mix64
 from mmlake.dedup.matching import NONE, SAME, Found
