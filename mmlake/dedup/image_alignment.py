@@ -38,7 +38,8 @@ _MARKABLE_PX = 96  # shorter side of the smallest picture that bears a mark
 _PLAIN_DIMENSIONS = 40.0  # independent numbers in the detail; fewer, as of a digit, fit others by chance
 # how far copies are from each other, of which the one stays that is closest to the rest: 1 is what no copy loses
 _LOSS, _OTHER_FRAME = 5.0, 0.1
-_SAME_DETAIL, _SAME_LEVELS = 0.01, 2.0  # what recompression changes at this size counts nothing
+_SAME_FRAME = 0.02  # change of scale, and shift by the side
+_SAME_DETAIL, _SAME_LEVELS = 0.04, 4.0  # what recompression changes at this size counts nothing
 _PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
 
 
@@ -194,8 +195,9 @@ def _verified(place: _Place, correlation: float) -> Likeness:
     shown = cv2.warpAffine(_inside(place.content).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
     seen = expected & shown
     orientation = place.orientation
-    moved = np.abs(warp - np.eye(2, 3))
-    is_whole = bool(moved[:, :2].max() < 0.03 and moved[:, 2].max() < 2)
+    scaled = np.abs(warp - np.eye(2, 3))
+    moved = max(float(scaled[:, :2].max()), float(scaled[:, 2].max()) / SIDE)
+    is_whole = moved < _SAME_FRAME
     if seen.sum() < max(_SEEN * expected.sum(), _LEAST_AREA * seen.size):
         return Likeness(False, 0.0, orientation, is_whole)
     sigma_px = _SMALL_SIGMA_PX if place.side_px < SMALL_PX else _SIGMA_PX
@@ -216,7 +218,8 @@ def _verified(place: _Place, correlation: float) -> Likeness:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
-    loss += _OTHER_FRAME * (not is_whole) + _OTHER_FRAME * (orientation > 0)
+    # grows with the shift, so that no threshold between two copies decides who is closest to a third
+    loss += _OTHER_FRAME * min(1.0, max(0.0, moved / _SAME_FRAME - 0.5)) + _OTHER_FRAME * (orientation > 0)
     return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
 
 

@@ -22,12 +22,16 @@ _BASE = slice(2, 4)  # bands that every picture fills
 _FALL = 0.05  # of the power that a natural picture has at a frequency: 1/f^2 from the base on (Field 1987)
 _NOISE_LEVELS = 4.0  # above it the floor is noise; below it may be fine texture
 _PLAIN_QUALITY = 100.0
-_WEBP_QUALITY = 74.0  # of lossy WebP at its usual setting; its headers do not say it in JPEG's terms
+_WEBP_QUALITY = 30.0  # of lossy WebP: its headers say nothing in JPEG's terms, and most are made of a JPEG
 _COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
 _BLOCK_PX = 16  # of which the quietest tenth gives the noise floor
 _STEPS = np.arange(3.0, 80.0)  # of quantization that are looked for
 _BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
-_MODES = ((0, 1), (1, 0), (1, 1), (0, 2), (2, 0))
+# of which the steps are looked for, with those of the standard table at quality 50
+_MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
+_LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
+_TWICE, _TWICE_FINE, _FINE = 0.8, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
+_TWICE_QUALITY = 65.0  # what that counts at most
 _LEAST_VALUES = 60  # DCT values of a mode that are not zero; fewer say nothing
 _PERIODIC = 0.5  # mean cosine over the values; unquantized ones give less than .2
 
@@ -95,7 +99,8 @@ def sharp_fraction(luma_HW: NDArray[np.float32], *, noise: float) -> float:
 
 def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
     """JPEG quality 1..100 of the worst compression that shows: by the tables of a JPEG, and by steps of quantization
-    in the plane where it was decoded in full. 100 where nothing was lost. Compressed again counts three less."""
+    in the plane where it was decoded in full. 100 where nothing was lost. What shows two compressions stands below the
+    first of them."""
     quality = _PLAIN_QUALITY
     if decoded.table:
         quality = _table_quality(np.array(decoded.table, dtype=np.float64))
@@ -103,8 +108,14 @@ def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
         quality = _WEBP_QUALITY
     if not is_full or min(decoded.luma_HW.shape) < 64:
         return quality
-    seen = _seen_quality(decoded.luma_HW)
-    return min(quality, seen - 3 if seen + 5 < quality else quality)
+    values = _block_values(decoded.luma_HW)
+    seen = _seen_quality(values)
+    if seen + 5 < quality:
+        quality = seen - 3
+    bound = _TWICE_FINE if quality >= _FINE else _TWICE
+    if decoded.table and _roughness(values, np.array(decoded.table).reshape(8, 8)) > bound:
+        quality = min(quality, _TWICE_QUALITY)
+    return min(quality, seen)
 
 
 def _table_quality(table: NDArray[np.float64]) -> float:
@@ -113,22 +124,40 @@ def _table_quality(table: NDArray[np.float64]) -> float:
     return max(1.0, min(100.0, 5_000 / scale if scale > 100 else (200 - scale) / 2))
 
 
-def _seen_quality(luma_HW: NDArray[np.float32]) -> float:
-    """The quality that the steps between DCT values say; 100 where there are none."""
-    standard = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
+def _block_values(luma_HW: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nine lowest DCT values of blocks as JPEG cuts them, of shape (3, 3, blocks down, blocks across)."""
     height, width = (side // 8 * 8 for side in luma_HW.shape)
     planes = luma_HW[:height, :width].reshape(height // 8, 8, width // 8, 8)[:: max(1, height // 8 // _ROWS)]
     cosines = np.cos(np.pi * (2 * np.arange(8) + 1) * np.arange(3)[:, None] / 16) * np.array([[0.5**1.5], [0.5], [0.5]])
     below = np.tensordot(cosines.astype(np.float32), planes, axes=(1, 1))  # 3, H / 8, W / 8, 8
-    values = np.moveaxis(below @ cosines.astype(np.float32).T, 3, 1)
+    return np.moveaxis(below @ cosines.astype(np.float32).T, 3, 1)
+
+
+def _seen_quality(values: NDArray[np.float32]) -> float:
+    """The quality that the steps between DCT values say; 100 where there are none."""
     found = []
-    for mode in _MODES:
-        here = values[mode].ravel()
-        step = _step(here)
+    for mode, standard in _MODES.items():
+        step = _step(values[mode].ravel())
         if step:
-            scale = 100 * step / standard[mode]
+            scale = 100 * step / standard
             found.append(5_000 / scale if scale > 100 else (200 - scale) / 2)
     return float(np.median(found)) if len(found) >= 3 else _PLAIN_QUALITY
+
+
+def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> float:
+    """How far the counts of a JPEG's DCT values leap from each to the next: below .2 as it comes from a camera, .5 to 2
+    where values were rounded to other steps before (Popescu and Farid 2004)."""
+    found = []
+    for mode in _MODES:
+        levels = np.abs(np.round(values[mode].ravel() / table_88[mode])).astype(np.int64)
+        counts = np.bincount(levels[levels < _LEVELS], minlength=_LEVELS).astype(np.float64)
+        here, beside = counts[2:-1], (counts[1:-2] + counts[3:]) / 2
+        use = here + beside >= _LEAST_COUNT
+        both = (here + beside)[use] / 2
+        if both.sum() >= 2 * _LEAST_VALUES:
+            leaps = np.abs(here - beside)[use] - 1.5 * np.sqrt(both + 1)  # but for chance
+            found.append(float(np.maximum(leaps, 0).sum() / both.sum()))
+    return float(np.median(found)) if found else 0.0
 
 
 @functools.lru_cache(maxsize=1)
