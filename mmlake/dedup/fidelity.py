@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mmlake.dedup import audio, text, video
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
+from mmlake.dedup import audio, image, text, video
+from mmlake.dedup.survivors import Criterion
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
     "text": text.FIDELITY,
-    "image": (length_of("width_px"), CLOSENESS),
+    "image": image.FIDELITY,
     "video": video.FIDELITY,
     "audio": audio.FIDELITY,
 }
