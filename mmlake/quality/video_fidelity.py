@@ -1,4 +1,4 @@
-"""How true a film is to what was filmed: what tells its copies apart. No rule judges these numbers.
+"""How true a film is to what was filmed: what distinguishes its copies. No rule judges these numbers.
 
 Enters: the file. Leaves: measures of a few keyframes at full size, which the decoder reaches by the index, so that the
 cost does not grow with the film. They compare copies of one film only: what they say of two films is what is in them.
