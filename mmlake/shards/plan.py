@@ -115,7 +115,7 @@ def _groups(
     groups: dict[_Group, array[int]] = {}
     named = pa.array(list(apart), pa.string())
     places, first = {modality: place for place, modality in enumerate(order)}, 0
-    sizes, contained = [np.zeros(0, np.int64)], [np.zeros(0)]
+    sizes, contained = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for batch in samples.batches:
         modalities = batch.column("modality").to_pylist()
         is_apart = pc.is_in(batch.column("sample"), value_set=named).to_pylist()
@@ -139,7 +139,9 @@ def _groups(
         first += batch.num_rows
         sizes.append(_sizes(batch))
         owners = pc.list_parent_indices(batch.column("parts")).to_numpy()
-        contained.append(np.bincount(owners, part_column(batch, "size_bytes").to_numpy(), batch.num_rows))
+        contained.append(
+            np.bincount(owners, part_column(batch, "size_bytes").to_numpy(), batch.num_rows).astype(np.int64)
+        )
     return groups, np.concatenate(sizes), np.concatenate(contained)
 
 
