@@ -31,7 +31,7 @@ SMALL_PX = 48  # shorter side of a picture that has the small one
 # tolerances: what copies without loss and the original differ by (docs/dedup.md). Compression counts twice: before all
 # else where it spoils, and between copies that show the same
 FIDELITY = (
-    Criterion(name="compression", column="codec_quality", tolerance=0.7, says="fewer traces of compression"),
+    Criterion(name="compression", column="codec_quality", tolerance=0.3, says="fewer traces of compression"),
     Criterion(name="detail", column="detail_px", tolerance=0.35, says="more real resolution"),
     Criterion(name="sharpness", column="sharp_fraction", tolerance=0.24, says="not enlarged or blurred"),
     Criterion(name="noise", column="noise_floor", best="low", tolerance=0.7, margin=3.0, says="less noise"),
