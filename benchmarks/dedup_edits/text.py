@@ -1,4 +1,4 @@
-"""Edited copies of texts: articles and web pages as they are, their edits, and pages of sites that only look alike.
+"""Edited copies of texts: articles and web pages, their edits, and pages of sites that only resemble each other.
 
     python -m benchmarks.dedup_edits.text ../shared/data
 
