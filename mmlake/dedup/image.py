@@ -34,7 +34,7 @@ FIDELITY = (
     Criterion(name="compression", column="codec_quality", tolerance=0.4, says="fewer traces of compression"),
     Criterion(name="detail", column="detail_px", tolerance=0.35, says="more real resolution"),
     Criterion(name="sharpness", column="sharp_fraction", tolerance=0.2, says="not enlarged or blurred"),
-    Criterion(name="noise", column="noise_floor", best="low", tolerance=0.7, margin=3.0, says="less noise"),
+    Criterion(name="noise", column="noise_floor", best="low", tolerance=0.7, margin=4.0, says="less noise"),
     Criterion(name="colour", column="is_coloured", tolerance=0.0, says="colour over grey"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
     CLOSENESS,
