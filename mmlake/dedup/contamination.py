@@ -2,7 +2,7 @@
 
 Enters: prints or vectors of the corpus and of an eval set. Leaves: for each unit of the corpus the eval units that it
 is the same as, lies inside, holds or overlaps. Candidates are eval units alone, so units of the corpus are never
-compared with each other: distinct prints cost at most `MOST_CANDIDATES` comparisons each, and equal ones one look.
+compared with each other: distinct prints cost at most `MOST_CANDIDATES` comparisons each, and equal ones cost it once.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from mmlake.store import StoreSettings, write_atomically
 
 _STEPS = ("items", "tracks", "alignments", "units", "fingerprints", "embeddings")  # no rule judges an eval set
 _SECTIONS = ("sources", "preprocess", "align", "units", "dedup", "embed")
-_LISTED = "listed.json"  # in the small lake: the files that it is made of
+_LISTED = "listed"  # in the small lake: the files that it is made of
 _LOG = logging.getLogger("mmlake.steps")
 
 
@@ -51,7 +51,8 @@ def eval_revision(lake: Lake, one: EvalSet, modality: str) -> str:
         return _version(lake, one)
     code = {step.name: step.code_version for step in row_steps(lake.parts.modality(modality)) if step.name in _STEPS}
     made_by = [lake.settings.digest(_SECTIONS), code]
-    return f"{_listing(_scanned(_side_lake(lake, one, modality), one))}.{digest_of(canonical_json(made_by).encode())}"
+    listing = _listing(_scanned(_side_lake(lake, one, modality), one), modality)
+    return f"{listing}.{digest_of(canonical_json(made_by).encode())}"
 
 
 def eval_units(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
@@ -103,15 +104,17 @@ def _scanned(side: Lake, one: EvalSet) -> list[Shard]:
     return shards
 
 
-def _listing(shards: Sequence[Shard]) -> str:
-    return digest_of(canonical_json({shard.key: shard.revision for shard in shards}).encode())[:16]
+def _listing(shards: Sequence[Shard], modality: str) -> str:
+    """Equal where the shards that hold the modality are: new pictures make no texts again."""
+    held = {shard.key: shard.revision for shard in shards if modality in shard.modalities}
+    return digest_of(canonical_json(held).encode())[:16]
 
 
 def _made(lake: Lake, one: EvalSet, modality: str) -> Lake:
     """The small lake, up to date with the folder."""
     side = _side_lake(lake, one, modality)
     shards = _scanned(side, one)
-    path, listed = side.root / _LISTED, canonical_json(_listing(shards)).encode()
+    path, listed = side.root / _LISTED, _listing(shards, modality).encode()
     if not path.exists() or path.read_bytes() != listed:
         shutil.rmtree(side.root, ignore_errors=True)  # what is gone from the folder shall be found no more
         side = _side_lake(lake, one, modality)
