@@ -21,7 +21,7 @@ from mmlake.dedup.prints import Positions
 
 _FINALISTS = 16  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
-_CLOSENESS_STEP = 1e-3
+_CLOSENESS_STEP = 1e-4
 _TINY = 1e-9
 
 

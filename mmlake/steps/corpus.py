@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, dedup, schemas
 from mmlake.lake import Lake
+from mmlake.records import digest_of
 from mmlake.steps import standing
 from mmlake.steps.contamination import CONTAMINATION_STEP
 from mmlake.steps.row import near_tiers
@@ -81,10 +82,21 @@ def _is_of(table: pa.Table, nodes: pa.Table) -> pa.ChunkedArray:
     return pc.is_in(table["digest"], value_set=nodes["digest"].combine_chunks())
 
 
+def _criteria(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    """What a stamp says of the criteria by which survivors are elected; no section of the settings holds them."""
+    criteria = lake.parts.modality(modality).survivors
+    return {"dedup/criteria": digest_of(repr(criteria).encode())[:16]}
+
+
+def _of_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return near_tiers(lake, modality, shard) | _criteria(lake, modality, shard)
+
+
 def _bound(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     """What the stamp says of the encoder's row: its bound, which no section of the settings holds."""
     encoder = lake.parts.encoder(lake.encoder_of(modality), modality)
-    return {f"encoders/{encoder.name}": f"duplicate_cosine={encoder.duplicate_cosine:g}"}
+    bound = {f"encoders/{encoder.name}": f"duplicate_cosine={encoder.duplicate_cosine:g}"}
+    return bound | _criteria(lake, modality, shard)
 
 
 def _check_semantic(job: Job, pairs: pa.Table) -> int:
@@ -124,7 +136,7 @@ CORPUS_STEPS: dict[str, Step] = {
             inputs=("fingerprints", *standing.INPUTS),
             reads_priorities=True,
             settings=("dedup",),
-            parts=near_tiers,
+            parts=_of_tiers,
             kinds=("numpy",),
             unit="pairs",
             description="What is the same thing but for encoding, size, trim or light edits: from each unit that "
@@ -160,6 +172,7 @@ CORPUS_STEPS: dict[str, Step] = {
             corpus_inputs=("near_duplicates", "semantic_duplicates"),
             reads_priorities=True,
             settings=("dedup",),
+            parts=_criteria,
             kinds=("parquet",),
             description="One survivor for each group of duplicates, by source priority, verdict, fidelity, closeness "
             "and digest, with the reason: any arrival order gives the same result.",
