@@ -38,6 +38,7 @@ FIDELITY = (
     Criterion(name="colour", column="is_coloured", tolerance=0.0, says="colour over grey"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
     CLOSENESS,
+    Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
     Criterion(name="grain", column="noise_floor", best="low", tolerance=0.0, margin=0.25, says="less grain"),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
 )

@@ -44,21 +44,14 @@ def semantic_pairs(
     apart: of the digests, in their order, which pairs are no duplicates whatever their cosine. Raises SettingsError for
     an encoder without a bound.
     """
-    bounds = {**bounds, **settings.semantic_bounds}
     embeddings = contracts.made(embeddings)
     parts = []
-    for encoder in sorted(pc.unique(embeddings["encoder"]).to_pylist()):
-        if encoder not in bounds:
-            raise SettingsError(
-                f"dedup: vectors of {encoder!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
-                f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
-            )
-        digests, vectors = _vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
+    for encoder, bound in bounds_of(embeddings, bounds, settings).items():
+        digests, vectors = vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
         survivor = _survivors(digests, near)
         leads = np.flatnonzero(survivor == np.arange(len(digests)))
         among = digests.take(pa.array(leads))
         standing = by_digest(among) if nodes is None else standing_of(_rows_of(nodes, among), criteria)
-        bound = float(bounds[encoder])
         kept_apart = never_apart if apart is None else apart(digests)
         matcher = VectorMatcher(
             vectors[leads],
@@ -74,7 +67,20 @@ def semantic_pairs(
     return schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
 
 
-def _vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
+def bounds_of(embeddings: pa.Table, bounds: Mapping[str, float], settings: DedupSettings) -> dict[str, float]:
+    """The bound of each encoder that the rows have vectors of, by its name. Raises SettingsError for an encoder without
+    one."""
+    bounds = {**bounds, **settings.semantic_bounds}
+    encoders = sorted(pc.unique(embeddings["encoder"]).to_pylist())
+    if unknown := [encoder for encoder in encoders if encoder not in bounds]:
+        raise SettingsError(
+            f"dedup: vectors of {unknown[0]!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
+            f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
+        )
+    return {encoder: float(bounds[encoder]) for encoder in encoders}
+
+
+def vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
     """(the digests, sorted; their vectors). Chunks are laid side by side: offsets of lists are 32 bits wide."""
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in rows["vector"].chunks]
     values = np.concatenate([np.empty(0, np.float32), *parts]).astype(np.float32, copy=False)

@@ -8,10 +8,10 @@ from typing import Any
 
 from mmlake.lake import Lake
 
-_SECTIONS = ("sources", "preprocess", "align", "units", "quality", "dedup", "embed")
+_SECTIONS = ("sources", "preprocess", "align", "units", "quality", "dedup", "decontaminate", "embed")
 _TABLES = (
     "tracks", "alignments", "units", "measures", "verdicts", "fingerprints", "embeddings", "near_duplicates",
-    "semantic_duplicates", "duplicate_clusters",
+    "semantic_duplicates", "duplicate_clusters", "contamination",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from mmlake import contracts, dedup, schemas
 from mmlake.lake import Lake
 from mmlake.records import digest_of
 from mmlake.steps import standing
+from mmlake.steps.contamination import CONTAMINATION_STEP
 from mmlake.steps.row import near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
@@ -24,7 +25,7 @@ def _near(job: Job) -> pa.Table:
     # one blob may lie in several shards, and have failed in one of them
     made = contracts.made(job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)))
     nodes = standing.nodes(job)
-    fingerprints = _first_per_key(made.filter(_is_of(made, nodes)), ["digest", "method"])
+    fingerprints = standing.first_per_key(made.filter(_is_of(made, nodes)), ["digest", "method"])
     return dedup.near_pairs(
         fingerprints,
         job.row.tiers,
@@ -45,7 +46,7 @@ def _semantic(job: Job) -> pa.Table:
     made = contracts.made(
         job.lake.tables.concat("embeddings", job.modality, columns=["digest", "encoder", "vector", "status"])
     )
-    embeddings = _first_per_key(made.filter(_is_of(made, nodes)), ["digest", "encoder"])
+    embeddings = standing.first_per_key(made.filter(_is_of(made, nodes)), ["digest", "encoder"])
     return dedup.semantic_pairs(
         embeddings,
         job.lake.parts.semantic_bounds,
@@ -121,16 +122,6 @@ def _check_clusters(job: Job, clusters: pa.Table) -> int:
     )
 
 
-def _first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
-    """The table without the repeats that arise when one blob lies in several shards; which one stays does not
-    matter, they are equal."""
-    if not table.num_rows:
-        return table
-    indexed = table.select(key).append_column("row", pa.array(np.arange(table.num_rows)))
-    rows = indexed.group_by(key).aggregate([("row", "min")]).column("row_min")
-    return table.take(pc.take(rows, pc.sort_indices(rows)))
-
-
 CORPUS_STEPS: dict[str, Step] = {
     step.name: step
     for step in (
@@ -186,5 +177,6 @@ CORPUS_STEPS: dict[str, Step] = {
             description="One survivor for each group of duplicates, by source priority, verdict, fidelity, closeness "
             "and digest, with the reason: any arrival order gives the same result.",
         ),
+        CONTAMINATION_STEP,
     )
 }
