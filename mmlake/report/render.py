@@ -31,10 +31,11 @@ from mmlake.report.data import (
 )
 from mmlake.report.flow import flow
 from mmlake.report.media import Budget
+from mmlake.report.pairs import pair_groups
 from mmlake.store import write_atomically
 
 # of the media budget; what one part leaves over goes to the next
-_SHARES = {"maps": 0.08, "rules": 0.3, "clusters": 0.3, "samples": 0.32}
+_SHARES = {"maps": 0.08, "rules": 0.24, "clusters": 0.26, "pairs": 0.2, "samples": 0.22}
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
 _MAX_LEGEND = 12  # clusters named next to a map; the histogram shows them all
@@ -85,6 +86,7 @@ def render_report(
         "maps": view.part("maps", lambda: [view.map(each) for each in data.maps]),
         "rules": view.part("rules", lambda: [view.rule(each) for each in _ranked(data.rules)]),
         "clusters": view.part("clusters", lambda: view.clusters(data.clusters)),
+        "pairs": view.part("pairs", lambda: pair_groups(data.pairs, example=view.still, players=view.players)),
         "samples": view.part("samples", lambda: view.samples(data.samples)),
     }
     css, script = Markup(_template("report.css")), Markup(_template("report.js"))
@@ -100,6 +102,7 @@ def render_report(
             figures=_figures(data),
             total=_total(data.rows),
             truth=any(row.planted is not None for row in data.tiers),
+            estimates=any(row.estimated for row in data.tiers),
             rule_chart=_rule_chart(_ranked(data.rules)),
             decision_words=_decision_words(data.decision),
             decision_chart=_decision_chart(data.decision),
@@ -128,6 +131,18 @@ class _View:
 
     def example(self, each: Example) -> dict[str, Any]:
         """The example with data URIs. An image is left out where keyframes or a video show the same."""
+        return self.still(each) | self.players(each)
+
+    def players(self, each: Example) -> dict[str, Any]:
+        """Its sound and film."""
+        limit = self.settings
+        return {
+            "audio": self._budget.uri(each.audio, kinds=("audio", "video"), largest=limit.max_audio_bytes),
+            "video": self._budget.uri(each.video, kinds=("video",), largest=limit.max_video_bytes),
+        }
+
+    def still(self, each: Example) -> dict[str, Any]:
+        """The example without these."""
         limit = self.settings
         frames = [uri for frame in each.keyframes if (uri := self._budget.uri(frame, kinds=("image",)))]
         text = each.text[: limit.max_text_chars] + ("…" if len(each.text) > limit.max_text_chars else "")
@@ -135,8 +150,9 @@ class _View:
             **{field.name: getattr(each, field.name) for field in fields(each)},
             "image": None if frames else self._budget.uri(each.image, kinds=("image",)),
             "keyframes": frames,
-            "audio": self._budget.uri(each.audio, kinds=("audio", "video"), largest=limit.max_audio_bytes),
-            "video": self._budget.uri(each.video, kinds=("video",), largest=limit.max_video_bytes),
+            "audio": None,
+            "video": None,
+            "marked": "",
             "wave": svg.waveform(each.peaks, title=f"waveform of {each.title or each.digest[:12]}"),
             "text": text,
         }
@@ -204,7 +220,9 @@ class _View:
     def _cluster(self, cluster: DuplicateCluster) -> dict[str, Any]:
         ordered = sorted(cluster.members, key=lambda member: not member.survivor)
         shown = self._few(ordered, self.settings.max_members, "members of duplicate clusters")
-        return {"size": cluster.size or len(cluster.members), "members": [self.example(member) for member in shown]}
+        plain = {name: getattr(cluster, name) for name in ("radius", "reasons", "furthest")}
+        size = cluster.size or len(cluster.members)
+        return {**plain, "size": size, "members": [self.example(member) for member in shown]}
 
     def _few(self, things: Sequence[Any], count: int, what: str) -> Sequence[Any]:
         if len(things) > count:
@@ -218,6 +236,7 @@ def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
         ("flow", "Flow of rows", parts["flows"]),
         ("quality", "Quality", parts["rules"]),
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
+        ("bounds", "Pairs at the bounds", parts["pairs"]),
         ("samples", "Examples of the data", parts["samples"]),
         ("diversity", "Diversity", parts["maps"]),
         ("evaluation", "Evaluation", data.probe_scores or data.decision),
