@@ -129,6 +129,7 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "version": name,
         "id": "",
+        "is_draft": False,  # no branch may point at it: its checks have not passed
         "num_samples": 0,
         "num_parts": 0,  # kept ones
         "num_items": 0,  # distinct digests of kept parts
@@ -145,6 +146,7 @@ def version_summary(lake: Lake, name: str) -> dict[str, Any]:
     made = lake.versions.read(name)
     row |= {
         "id": made.id,
+        "is_draft": lake.versions.is_draft(made.id),
         "num_samples": made.num_samples,
         "num_parts": sum(total["num_parts"] for total in made.samples.values()),
         "num_items": made.num_items,

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mmlake.lake import Lake
 from mmlake.records import STATUSES
@@ -100,6 +101,9 @@ def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, Any]:
     values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
     if values:
         metadata["histogram"] = dg.MetadataValue.md(histogram(values, label=column.replace("_", " ")))
+    if step.schema.name == "pairs":  # same and inside make something go; the others are evidence
+        relations = lake.tables.read(made.slot, columns=["relation"]).column("relation")
+        metadata |= {row["values"].as_py(): row["counts"].as_py() for row in pc.value_counts(relations)}
     if step.schema.name == "clusters":
         metadata["duplicates"] = sum(
             1

@@ -33,7 +33,7 @@ def versions(lake: LakeOption = DEFAULT_LAKE, as_json: JsonOption = False) -> No
     def draw(out: Console) -> None:
         lines = [
             [
-                row["version"],
+                f"{row['version']} (draft)" if row["is_draft"] else row["version"],
                 short(row["id"]),
                 row["num_samples"],
                 row["num_items"],

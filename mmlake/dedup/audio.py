@@ -20,23 +20,36 @@ from mmlake.dedup.audio_keys import rare_keys, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.survivors import CLOSENESS, Criterion
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Sound, Span
 
 METHOD, BANDS = "chromaprint", "band-signs"
 METHODS = (METHOD, BANDS)
 PAIR_METHODS = (METHOD, BANDS, "chromaprint+band-signs")
+# A codec or a coarser quantizer loses for good; what a copy has more than its original, as noise, lies within the
+# tolerances. Closeness comes before loudness and noise, which an equalizer changes either way.
+FIDELITY = (
+    Criterion(name="lossless", column="is_lossless", tolerance=0, says="lossless over lossy"),
+    Criterion(name="bit_depth", column="bit_depth", tolerance=0, margin=0.5, says="more bits that say something"),
+    Criterion(name="channels", column="num_true_channels", tolerance=0, says="more channels that differ"),
+    Criterion(name="bandwidth", column="bandwidth_hz", tolerance=0.15, says="higher frequencies"),
+    Criterion(name="length", column="sound_s", tolerance=0.07, says="longer uncut"),
+    Criterion(
+        name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
+    ),
+    CLOSENESS,
+    Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=3, says="recorded louder"),
+    Criterion(name="noise", column="snr_db", tolerance=0, margin=3, says="less noise"),
+)
 RATE_HZ = 16_000
 _CHROMA, _BANDS, _BOTH = range(3)
 _MAX_BANDS_S = 32.0  # longer recordings have evidence enough without them
 _CHROMA_PART, _BANDS_PART = {"block": 32, "drift": 2, "window": 24}, {"block": 64, "drift": 4, "window": 8}
-# Evidence in standard deviations (mmlake.dedup.audio_align), from pairs of unrelated recordings: of mixed kinds 2.7 at
-# most among 2,000 pairs, of sentences by one synthetic voice 5.1 among 8,000, falling off so that 30,000 recordings
-# (450 M pairs) stay below 6.5 by chance. Two kinds of words at one place need less of each.
-_CHROMA_EVIDENCE, _BANDS_EVIDENCE = 6.5, 8.0
+# two kinds of words at one place need less evidence of each
 _CHROMA_BESIDE, _BANDS_BESIDE, _SAME_PLACE_S = 3.5, 5.0, 0.4
-_EVEN_CORRELATION, _EVEN_WORST, _EVEN_WORDS = 0.74, 0.72, 12
-_BANDS_COVERED, _LEAST_CHANGES = 0.83, 0.3
+_EVEN_CORRELATION, _EVEN_WORST, _EVEN_WORDS = 0.79, 0.72, 12
+_BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
 _LOST, _LOST_AT_CUTS_S, _MOST_LOST_S = 0.1, 1.5, 10.0
 LEAST_SCORE = 0.3  # of a pair: the correlation below which a word belongs to no common part
@@ -79,7 +92,8 @@ class Recordings:
     min_shared = 1
     neighbours = None
 
-    def __init__(self, prints: PrintTable) -> None:
+    def __init__(self, prints: PrintTable, settings: DedupSettings) -> None:
+        self._settings = settings
         self._chroma, self._bands = prints[METHOD], prints[BANDS]
         self.keys = _keys(self._chroma, self._bands)
 
@@ -105,7 +119,7 @@ class Recordings:
     def _compared(self, short: int, long: int) -> tuple[int, float, int, tuple[float, ...]]:
         """(relation of the shorter one to the longer one, score, method, spans in seconds)."""
         chroma = _common(self._chroma, short, long, _CHROMA_PART)
-        if chroma.evidence >= _CHROMA_EVIDENCE:
+        if chroma.evidence >= self._settings.audio_evidence:
             return _relation(chroma, audio_chroma.STEP_S), chroma.correlation, _CHROMA, _chroma_spans_s(chroma)
         bands = _common(self._bands, short, long, _BANDS_PART)
         score = max(chroma.correlation * chroma.covered[0], bands.correlation * bands.covered[0], 0.0)
@@ -113,16 +127,16 @@ class Recordings:
             relation = _relation(max(chroma, bands, key=lambda one: one.covered[0]), audio_chroma.STEP_S)
             if relation != OVERLAPS:
                 return relation, max(chroma.correlation, bands.correlation), _BOTH, _chroma_spans_s(chroma)
-        if _is_same(bands):
+        if _is_same(bands, self._settings.audio_brief_evidence):
             return SAME, bands.correlation, _BANDS, _bands_spans_s(bands)
-        if _is_inside(bands):
+        if _is_inside(bands, self._settings.audio_brief_evidence):
             return INSIDE, bands.correlation, _BANDS, _bands_spans_s(bands)
         return NONE, score, _CHROMA, (np.nan,) * 4
 
 
 def matcher(prints: PrintTable, settings: DedupSettings) -> Recordings:
     """The matcher of these recordings."""
-    return Recordings(prints)
+    return Recordings(prints, settings)
 
 
 def _keys(chroma: Ragged, bands: Ragged) -> Ragged:
@@ -155,7 +169,8 @@ def _relation(common: Common, step_s: float) -> int:
 
 
 def _sides(common: Common) -> list[tuple[float, int, int]]:
-    return [(common.covered[side], *common.spans[2 * side : 2 * side + 2]) for side in range(2)]
+    a, b, c, d = common.spans
+    return [(common.covered[0], a, b), (common.covered[1], c, d)]
 
 
 def _is_covered(share: float, begin: int, end: int, step_s: float) -> bool:
@@ -174,19 +189,21 @@ def _agree(chroma: Common, bands: Common) -> bool:
     return is_enough and abs(apart_s) <= _SAME_PLACE_S
 
 
-def _is_same(bands: Common) -> bool:
+def _is_same(bands: Common, evidence: float) -> bool:
     """Whether two brief recordings are one. Words by one synthetic voice that differ in a consonant agree but for a
     tenth of a second, so a part of a second must agree everywhere."""
-    if min(bands.covered) < _BANDS_COVERED or bands.num_changes < max(4, _LEAST_CHANGES * bands.num_words):
+    if min(bands.covered) < _BANDS_COVERED or max(bands.covered) < _WHOLLY_COVERED:
+        return False
+    if bands.num_changes < max(4, _LEAST_CHANGES * bands.num_words):
         return False
     is_even = bands.correlation >= _EVEN_CORRELATION and bands.worst >= _EVEN_WORST
-    return (is_even and bands.num_words >= _EVEN_WORDS) or bands.evidence >= _BANDS_EVIDENCE
+    return (is_even and bands.num_words >= _EVEN_WORDS) or bands.evidence >= evidence
 
 
-def _is_inside(bands: Common) -> bool:
+def _is_inside(bands: Common, evidence: float) -> bool:
     """Whether the shorter one is an excerpt of the longer one, and long enough to be no word that both say."""
     is_long = bands.num_words * audio_bands.STEP_S >= _EXCERPT_S
-    return is_long and bands.covered[0] >= _EXCERPT_COVERED and bands.evidence >= _BANDS_EVIDENCE
+    return is_long and bands.covered[0] >= _EXCERPT_COVERED and bands.evidence >= evidence
 
 
 def _chroma_spans_s(common: Common) -> tuple[float, ...]:

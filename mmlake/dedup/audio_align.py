@@ -1,8 +1,9 @@
 """Where two recordings say the same: sequences of words laid along each other, with drift.
 
-Enters: prints of two recordings, uint64 words at a fixed step. The low 32 bits are signs; bit 32 + k says that sign k is
-firm: it lies so far from its threshold that noise, a codec or another speed seldom turns it. A word without firm bits is
-silent. Leaves: the common part and how alike it is. What that means is the bounds' business (mmlake.dedup.audio).
+Enters: prints of two recordings, uint64 words at a fixed step. The low 32 bits are signs; bit 32 + k says that sign k
+is firm: it lies so far from its threshold that noise, a codec or another speed seldom turns it. A word without firm
+bits is silent. Leaves: the common part and how alike it is. What that means is the bounds' business
+(mmlake.dedup.audio).
 
 Only bits that are firm on both sides count, which is what tells a copy at 1 % other speed or 10 dB noise from another
 recording: over all bits both disagree in a third of them.
@@ -50,7 +51,8 @@ NOWHERE = Common(0.0, 0.0, 0, 0, (0.0, 0.0), (0, 0, 0, 0))
 
 def firm_bits(words: Words) -> NDArray[np.int64]:
     """How many bits of each word are firm."""
-    return np.bitwise_count(words >> _HALF).astype(np.int64)
+    num: NDArray[np.int64] = np.bitwise_count(words >> _HALF).astype(np.int64)
+    return num
 
 
 def common_part(short: Words, long: Words, *, block: int, drift: int, window: int) -> Common:
@@ -107,10 +109,9 @@ def _anchors(short: Words, long: Words, starts: NDArray[np.int64], size: int) ->
 def _gains(one: Words, others: Words) -> NDArray[np.int64]:
     """Firm bits that agree less those that do not, of each row of the others."""
     firm = (one & others) >> _HALF
-    different = (one ^ others) & firm
-    return np.bitwise_count(firm).sum(axis=1, dtype=np.int64) - 2 * np.bitwise_count(different).sum(
-        axis=1, dtype=np.int64
-    )
+    num_different = np.bitwise_count((one ^ others) & firm).sum(axis=1, dtype=np.int64)
+    gains: NDArray[np.int64] = np.bitwise_count(firm).sum(axis=1, dtype=np.int64) - 2 * num_different
+    return gains
 
 
 def _voted(short: Words, long: Words, starts: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:

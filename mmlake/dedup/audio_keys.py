@@ -12,6 +12,7 @@ Legend: K keys.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,21 +37,26 @@ class _Held(NamedTuple):
     key: NDArray[np.uint64]
 
     def take(self, rows: NDArray[np.int64]) -> _Held:
-        return _Held(*(column[rows] for column in self))
+        return _Held(self.unit[rows], self.stretch[rows], self.num_units[rows], self.key[rows])
 
-    def joined(self, other: _Held) -> _Held:
-        return _Held(*(np.concatenate(both) for both in zip(self, other, strict=True)))
+
+def _joined(parts: Sequence[_Held]) -> _Held:
+    return _Held(
+        np.concatenate([np.empty(0, np.int64), *(part.unit for part in parts)]),
+        np.concatenate([np.empty(0, np.int32), *(part.stretch for part in parts)]),
+        np.concatenate([np.empty(0, np.int32), *(part.num_units for part in parts)]),
+        np.concatenate([np.empty(0, np.uint64), *(part.key for part in parts)]),
+    )
 
 
 def rare_keys(rows: Ragged, stretches: Positions, *, lag: int, quota: int, salt: int) -> Ragged:
-    """At most three times `quota` keys of each stretch of each row, sorted. stretches: words of a stretch, for each row. lag: words
-    between the two halves of a key. salt: sets these keys apart from those of other kinds of words."""
+    """At most three times `quota` keys of each stretch of each row, sorted. stretches: words of a stretch, for each
+    row. lag: words between the two halves of a key. salt: sets these keys apart from those of other kinds of words."""
     num_passes = max(1, -(-len(rows.values) * _SLICES // _PASS_KEYS))
-    kept = _Held(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint64))
+    kept = _joined([])
     for part in range(num_passes):
-        found = [_keys_of(rows, stretches, block, lag, salt, part, num_passes) for block in _blocks(rows)]
-        held = _Held(*(np.concatenate(column) for column in zip(*found, strict=True))) if found else kept
-        kept = _chosen(kept.joined(_shared(held)), quota)
+        found = _joined([_keys_of(rows, stretches, block, lag, salt, part, num_passes) for block in _blocks(rows)])
+        kept = _chosen(_joined([kept, _shared(found)]), quota)
     order = np.lexsort((kept.key, kept.unit))
     offsets = np.concatenate(([0], np.cumsum(np.bincount(kept.unit, minlength=len(rows))))).astype(np.int64)
     return Ragged(kept.key[order], offsets)

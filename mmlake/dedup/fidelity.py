@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mmlake.dedup import text
-from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
+from mmlake.dedup import audio, image, text, video
+from mmlake.dedup.survivors import Criterion
 
 SURVIVORS: dict[str, tuple[Criterion, ...]] = {
     "text": text.FIDELITY,
-    "image": (length_of("width_px"), CLOSENESS),
-    "video": (length_of("duration_s"), CLOSENESS),
-    "audio": (length_of("duration_s"), CLOSENESS),
+    "image": image.FIDELITY,
+    "video": video.FIDELITY,
+    "audio": audio.FIDELITY,
 }
 
 

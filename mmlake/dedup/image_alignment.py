@@ -1,14 +1,15 @@
 """Is this picture a copy of that one: thumbnails are aligned, then compared in detail and place by place.
 
 A copy shows the same detail after a change of place (crop, border, small turn) and of tone; another picture of the same
-scene differs in detail, or in one place: another ship, another letter, another curve. A mark in a corner or along a
-side differs in one place as well, so such places are left out near the sides of pictures large enough to bear a mark.
+scene differs in detail, or in one place: another ship, another letter, another curve. A mark in a corner or a banner
+differs in one place as well, so such places are left out above and below in pictures large enough to bear a mark.
 Sources: Evangelidis and Psarakis 2008 (ECC alignment, here of OpenCV), Wang et al. 2004 (local correlation).
 Legend: S side of a thumbnail, G side of a grid, W windows.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,30 +17,37 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmlake.dedup.image import SIDE, WHOLE, Box
+from mmlake.borders import WHOLE, Box
+from mmlake.dedup.image import SIDE, SMALL_PX
 from mmlake.dedup.image_windows import WINDOWS, Floats, box_grid, window_grids
 
 Mask = NDArray[np.bool_]
-LEAST_DETAIL = 2.0  # grey levels; what varies less than that around its own mean shows no detail to compare
+LEAST_DETAIL = 1.2  # grey levels; what varies less than that around its own mean shows no detail to compare
 _FAINT_LEVEL, _FAINT_SPOT = 4.0, 12.0  # grey levels, mean and in one place: how far pictures without detail may differ
 _PLACED = 0.7  # correlation of the grids; copies reach .77 and more (docs/dedup.md)
 _NUM_PLACES = 2  # alignments that are tried
 NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
+# of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
+_SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
 _SEEN = 0.75  # share of the smaller view that the other one shows
 _LEAST_AREA = 0.2  # of the thumbnail that is compared
 _SPOT, _SPOT_LEVEL = 0.35, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
-_MARK_PX = 14  # of the thumbnail: marks are looked for in such a frame along the sides
+_MARK_PX = 14  # rows of the thumbnail above and below in which a mark may be: what stands left or right is an object
 _MOST_MARKED = 0.15  # of the area
 _MARKABLE_PX = 96  # shorter side of the smallest picture that bears a mark
 _PLAIN_DIMENSIONS = 40.0  # independent numbers in the detail; fewer, as of a digit, fit others by chance
-_PLAIN_CORRELATION, _PLAIN_SPOT = 0.98, 0.2
+# how far copies are from each other, of which the one stays that is closest to the rest: 1 is what no copy loses
+_LOSS, _OTHER_FRAME = 5.0, 0.1
+_SAME_FRAME = 0.02  # change of scale, and shift by the side
+_SAME_DETAIL, _SAME_LEVELS = 0.04, 4.0  # what recompression changes at this size counts nothing
+_PLAIN_CORRELATION, _PLAIN_SPOT, _PLAIN_LEVELS = 0.945, 0.2, 10.0
 
 
 class Likeness(NamedTuple):
     """What the comparison of two pictures says."""
 
     is_copy: bool
-    score: float  # correlation of the detail; below the bound where it is no copy
+    score: float  # of copies from the bound to 1, less for another tone, frame or mark; else the detail's correlation
     orientation: int  # 0: as it is; 1 to 3: quarter turns; 4 and more: mirrored, then turned
     is_whole: bool  # both show the same frame
 
@@ -187,32 +195,39 @@ def _verified(place: _Place, correlation: float) -> Likeness:
     shown = cv2.warpAffine(_inside(place.content).astype(np.float32), warp, (SIDE, SIDE), flags=flags) > 0.99
     seen = expected & shown
     orientation = place.orientation
-    moved = np.abs(warp - np.eye(2, 3))
-    is_whole = bool(moved[:, :2].max() < 0.03 and moved[:, 2].max() < 2)
+    scaled = np.abs(warp - np.eye(2, 3))
+    moved = max(float(scaled[:, :2].max()), float(scaled[:, 2].max()) / SIDE)
+    is_whole = moved < _SAME_FRAME
     if seen.sum() < max(_SEEN * expected.sum(), _LEAST_AREA * seen.size):
         return Likeness(False, 0.0, orientation, is_whole)
-    found, dimensions = _detail_correlation(view, template, seen)
+    sigma_px = _SMALL_SIGMA_PX if place.side_px < SMALL_PX else _SIGMA_PX
+    found, dimensions = _detail_correlation(view, template, seen, sigma_px=sigma_px)
     differing, contrast = _differences(view, template, seen)
     bound, spot = correlation, _SPOT
     if dimensions < _PLAIN_DIMENSIONS:
         bound, spot = max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT
+        if float(np.abs(view - template)[seen].mean()) > _PLAIN_LEVELS:
+            return Likeness(False, min(max(0.0, found), correlation) * 0.99, orientation, is_whole)
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     if spots.any():
         marked = _marked(spots, seen, place.side_px)
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
-        found, _ = _detail_correlation(view, template, seen & ~marked)
+        found, _ = _detail_correlation(view, template, seen & ~marked, sigma_px=sigma_px)
     if found < bound:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
-    return Likeness(True, min(found, 1.0), orientation, is_whole)
+    loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
+    loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
+    # grows with the shift, so that no threshold between two copies decides who is closest to a third
+    loss += _OTHER_FRAME * min(1.0, max(0.0, moved / _SAME_FRAME - 0.5)) + _OTHER_FRAME * (orientation > 0)
+    return Likeness(True, correlation + (1 - correlation) * math.exp(-_LOSS * loss), orientation, is_whole)
 
 
 def _marked(spots: Mask, seen: Mask, side_px: int) -> Mask | None:
-    """The places that a mark covers, if all spots lie along the sides and are few; else None."""
+    """The places that a mark covers, if all spots lie above and below and are few; else None."""
     import cv2
 
-    centre = slice(_MARK_PX, SIDE - _MARK_PX)
-    if side_px < _MARKABLE_PX or spots[centre, centre].any():
+    if side_px < _MARKABLE_PX or spots[_MARK_PX : SIDE - _MARK_PX].any():
         return None
     marked = cv2.dilate(spots.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool) & seen
     return marked if marked.sum() <= _MOST_MARKED * seen.sum() else None
@@ -253,7 +268,7 @@ def _aligned(place: _Place) -> Floats:
     return found if is_near else said
 
 
-def _detail_correlation(view: Floats, template: Floats, seen: Mask) -> tuple[float, float]:
+def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px: float) -> tuple[float, float]:
     """(correlation of what differs from the means of neighbourhoods, independent numbers in it)."""
     import cv2
 
@@ -264,7 +279,7 @@ def _detail_correlation(view: Floats, template: Floats, seen: Mask) -> tuple[flo
         return cv2.boxFilter(values, -1, size, normalize=False, borderType=cv2.BORDER_CONSTANT)
 
     num = np.maximum(sums(inside), 1)
-    left, right = (cv2.GaussianBlur(plane, (0, 0), 1.0) for plane in (view, template))
+    left, right = (cv2.GaussianBlur(plane, (0, 0), sigma_px) for plane in (view, template))
     mean_left, mean_right = sums(left * inside) / num, sums(right * inside) / num
     own = (sums(left * left * inside) / num - mean_left**2)[seen].sum(dtype=np.float64)
     its = (sums(right * right * inside) / num - mean_right**2)[seen].sum(dtype=np.float64)

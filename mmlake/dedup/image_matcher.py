@@ -7,8 +7,9 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
+from mmlake.borders import Box
 from mmlake.dedup import image_alignment, perceptual
-from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE, Box
+from mmlake.dedup.image import CROPPED, METHOD, MIRRORED, PAIR_METHODS, ROTATED, SIDE
 from mmlake.dedup.image_windows import Floats, window_hashes
 from mmlake.dedup.joins import hamming_pairs, mix64
 from mmlake.dedup.matching import NONE, SAME, Found
@@ -147,14 +148,27 @@ def _linked(
     owners: Positions, hashes: NDArray[np.uint64], *, num_targets: int, radius: int, salt: int
 ) -> tuple[Positions, NDArray[np.uint64]]:
     """(owner, key) of the hashes that lie within the radius of another one; the first `num_targets` are what others
-    are compared with. The key is the number of the hash that both are tied to."""
-    order = np.argsort(hashes, kind="stable")  # then the number of a dense group's hub is what all of it shares
-    owners, targets = owners[order], order < num_targets
-    left, right, _ = hamming_pairs(hashes[order], radius=radius, targets=targets)
-    foreign = owners[left] != owners[right]
+    are compared with. The key is the number of the hash that both are tied to, so a dense group shares that of its
+    hub."""
+    distinct, place = np.unique(hashes, return_inverse=True)
+    if not len(distinct):
+        return np.empty(0, np.int64), np.empty(0, np.uint64)
+    targets = np.zeros(len(distinct), np.bool_)
+    targets[place[:num_targets]] = True
+    left, right, _ = hamming_pairs(distinct, radius=radius, targets=targets)
+    lowest, highest = np.full(len(distinct), len(hashes)), np.full(len(distinct), -1)
+    np.minimum.at(lowest, place, owners)
+    np.maximum.at(highest, place, owners)
+    foreign = (lowest[left] != lowest[right]) | (highest[left] != highest[right]) | (lowest[left] != highest[left])
     left, right = left[foreign], right[foreign]
-    keys = mix64(left.astype(np.uint64) + np.uint64(salt << 56))
-    return np.concatenate((owners[left], owners[right])), np.concatenate((keys, keys))
+    several = np.flatnonzero((lowest != highest) & targets)
+    codes = np.unique(np.concatenate((left, right, several)) * len(distinct) + np.concatenate((left, left, several)))
+    counts = np.bincount(codes // len(distinct), minlength=len(distinct))
+    keys = Ragged(
+        mix64((codes % len(distinct)).astype(np.uint64) + np.uint64(salt << 56)),
+        np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+    ).take(place)
+    return np.repeat(owners, keys.lengths), keys.values
 
 
 def _ragged(found: list[tuple[Positions, NDArray[np.uint64]]], num: int) -> Ragged:

@@ -22,7 +22,13 @@ from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 
-SEPARATOR, PART, SINGLE, DIGIT, UNKNOWN = 0, 1, 2, 4, 255  # kinds of code points; DIGIT is a bit beside PART or SINGLE
+SEPARATOR, PART, SINGLE, DIGIT, UNKNOWN = (
+    0,
+    1,
+    2,
+    4,
+    255,
+)  # kinds of code points; DIGIT is a bit added to PART or SINGLE
 _BASE = 0x9E3779B97F4A7C15 | 1  # odd, so that it has an inverse modulo 2**64
 _INVERSE = pow(_BASE, -1, 1 << 64)
 _BATCH_CHARS = 1 << 18  # code points hashed together: their arrays fit the second-level cache

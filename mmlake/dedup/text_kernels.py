@@ -60,7 +60,7 @@ def _kernels() -> Kernels | None:
     return Kernels(
         words=made(i8(read(u4), read(u1), u8, i8[::1], u8[::1], b1[::1]), _words),
         shared=made(none(read(u8), read(i8), i8, read(i8), i8[::1]), _shared),
-        siblings=made(none(read(u8), read(u8), read(u1), i8, u8, i8[:, ::1]), _siblings),
+        siblings=made(none(read(u8), read(i8), i8, read(i8), read(u1), i8, u8, i8[:, :, ::1]), _siblings),
         covered=made(none(read(u4), read(u4), b1[::1]), _covered),
         aligned=made(none(read(u4), read(u4), b1[::1], b1[::1], i8, i8[:, ::1]), _aligned),
     )
@@ -125,25 +125,27 @@ def _shared(values: Any, offsets: Any, one: Any, others: Any, counts: Any) -> No
 
 
 def _siblings(
-    left: Any, right: Any, table: Any, shift: Any, below: Any, counts: Any
+    values: Any, offsets: Any, one: Any, others: Any, table: Any, shift: Any, below: Any, counts: Any
 ) -> None:  # pragma: no cover: compiled
-    """Fills three histograms of how many texts hold a sampled shingle: those of both texts, of the left one alone, of
-    the right one alone. counts: zeros of shape (3, 256)."""
-    i, j = 0, 0
-    while i < left.shape[0] or j < right.shape[0]:
-        if j == right.shape[0] or (i < left.shape[0] and left[i] < right[j]):
-            value, row = left[i], 1
-            i += 1
-        elif i == left.shape[0] or right[j] < left[i]:
-            value, row = right[j], 2
-            j += 1
-        else:
-            value, row = left[i], 0
-            i += 1
-            j += 1
-        if value > below:
-            break
-        counts[row, table[(value * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)]] += 1
+    """Fills, for each other row, three histograms of how many texts hold a sampled shingle: those that both rows have,
+    those of row `one` alone, those of the other alone. counts: zeros of shape (others, 3, 256)."""
+    for k in range(others.shape[0]):
+        i, stop = offsets[one], offsets[one + 1]
+        j, end = offsets[others[k]], offsets[others[k] + 1]
+        while i < stop or j < end:
+            if j == end or (i < stop and values[i] < values[j]):
+                value, row = values[i], 1
+                i += 1
+            elif i == stop or values[j] < values[i]:
+                value, row = values[j], 2
+                j += 1
+            else:
+                value, row = values[i], 0
+                i += 1
+                j += 1
+            if value > below:
+                break
+            counts[k, row, table[(value * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)]] += 1
 
 
 def _covered(words: Any, others: Any, out: Any) -> None:  # pragma: no cover: compiled

@@ -78,22 +78,24 @@ class TextMatcher:
         held = shared / np.maximum(1, smaller)
         relation = np.where((score >= self._settings.text_jaccard) & (shared > 0), SAME, NONE).astype(np.int8)
         method = np.zeros(len(others), np.int8)
-        open_pairs = (relation == NONE) & (held >= _LEAST_SHARED) & (smaller >= _MIN_CONTAINED)
-        for at in np.flatnonzero(open_pairs).tolist():
-            relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]))
+        unclear = np.flatnonzero((relation == NONE) & (held >= _LEAST_SHARED) & (smaller >= _MIN_CONTAINED))
+        if not len(unclear):
+            return Found(relation, score, method)
+        are_templates = self._commonness.are_templates(one, others[unclear])
+        for at, is_template in zip(unclear.tolist(), are_templates.tolist(), strict=True):
+            if is_template and held[at] < _VERBATIM:
+                continue
+            relation[at], method[at] = self._judged(one, int(others[at]), float(held[at]), is_template=is_template)
             if relation[at] in (INSIDE, HOLDS):
                 score[at] = held[at]
         return Found(relation, score, method)
 
-    def _judged(self, one: int, other: int, held: float) -> tuple[int, int]:
+    def _judged(self, one: int, other: int, held: float, *, is_template: bool) -> tuple[int, int]:
         """(relation, method) of two texts whose Jaccard is below the bound."""
-        is_template = self._commonness.is_template(self._shingles[one], self._shingles[other])
         sizes = self._sizes[one], self._sizes[other]
         if held >= _VERBATIM:
             is_like = min(sizes) >= _SAME_LENGTH * max(sizes) and not is_template
             return (SAME if is_like else INSIDE if sizes[0] < sizes[1] else HOLDS), CONTAINED
-        if is_template:
-            return NONE, JACCARD
         words = self._words[one], self._words[other]
         num_words = num_packed(words[0]), num_packed(words[1])
         if min(num_words) < _MIN_REVISION_WORDS:

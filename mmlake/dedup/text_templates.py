@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import text_kernels
-from mmlake.dedup.prints import Ragged
+from mmlake.dedup.postings import Postings
+from mmlake.dedup.prints import Positions, Ragged
 
 U64 = NDArray[np.uint64]
 
@@ -23,6 +24,8 @@ _MOST = 255  # of texts counted for one shingle
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIN_SIBLINGS = 4  # other texts that share what the two share; fewer are no template
 _MANY_SIBLINGS = 16
+_MIN_SHARED_KEYS = 1
+_COPY_FRACTION = 0.8  # of the keys of the longer text
 _SPECIFIC_FRACTION = 0.25  # of what is the pair's alone (shared or not) that a copy must share
 # of what one lacks that others still have, as often as what the two share: in families of copies .38 to 1, and for the
 # original .95 to 1; in templates up to .4, and .6 where a large one fills its gaps from short lists
@@ -30,12 +33,39 @@ _KEPT_FRACTION = 0.35
 _KEPT_FRACTION_OF_MANY = 0.65
 
 
+class Siblings:
+    """How many texts share a good part of their wording with a text, without being copies of it."""
+
+    def __init__(self, keys: Ragged, *, fraction: float) -> None:
+        """keys: of each text. fraction: of the keys of the text that has fewer, above which it is a sibling."""
+        self._keys, self._fraction = keys, fraction
+        self._postings = Postings(keys)
+        for at in range(len(keys)):
+            self._postings.add(at)
+        self._known: dict[int, bool] = {}
+
+    def are_many(self, one: int) -> bool:
+        """Whether the text has more siblings than a few; a list of texts under one key is capped, so that the answer
+        costs the same in a corpus of any size."""
+        if one not in self._known:
+            found, shared = self._postings.sharing(one)
+            least = np.maximum(_MIN_SHARED_KEYS, self._fraction * np.minimum(self._size(one), self._size(found)))
+            is_copy = shared >= _COPY_FRACTION * np.maximum(self._size(one), self._size(found))
+            self._known[one] = int(((shared > least) & ~is_copy & (found != one)).sum()) > _MIN_SIBLINGS
+        return self._known[one]
+
+    def _size(self, texts: int | NDArray[np.int64]) -> NDArray[np.int64]:
+        at = np.asarray(texts, np.int64)
+        sizes: NDArray[np.int64] = self._keys.offsets[at + 1] - self._keys.offsets[at]
+        return sizes
+
+
 class Commonness:
     """How many texts of a corpus hold a shingle, for a sample of the shingles; counts may be one or two too high."""
 
     def __init__(self, rows: Ragged) -> None:
         """rows: the shingles of each text, distinct."""
-        shingles = rows.values
+        self._rows, shingles = rows, rows.values
         share = min(1.0, _SAMPLES_PER_TEXT * max(1, len(rows)) / max(1, len(shingles)))
         self.below = np.uint64(min(2**64 - 1, int(share * 2**64)))
         bits = max(8, int(2 * share * len(shingles)).bit_length())
@@ -49,33 +79,41 @@ class Commonness:
     def _slots(self, shingles: U64) -> U64:
         return (shingles * _SPREAD) >> np.uint64(self.shift)
 
-    def is_template(self, left: U64, right: U64) -> bool:
-        """Whether what the two sets of shingles share is a template's. Both sorted and distinct, of counted texts."""
-        shared, alone = self._others(left, right)
-        if not shared.sum():
-            return False
-        median = int(np.searchsorted(np.cumsum(shared), (shared.sum() + 1) // 2))
-        if median < _MIN_SIBLINGS:
-            return False
-        common = max(1, median // 4)
-        specific, cold = shared[:common].sum(), min(row[:common].sum() for row in alone)
-        if specific >= _SPECIFIC_FRACTION * max(1, specific + cold):
-            return False
-        as_common = (median + 1) // 2
-        kept = max(float(row[as_common:].sum() / row.sum()) if row.any() else 1.0 for row in alone)
-        return kept < (_KEPT_FRACTION if median < _MANY_SIBLINGS else _KEPT_FRACTION_OF_MANY)
+    def are_templates(self, one: int, others: Positions) -> NDArray[np.bool_]:
+        """Whether what text `one` shares with each of the others is a template's."""
+        counts = self._histograms(one, others)
+        # of other texts: a shingle that both have was counted twice
+        shared = np.concatenate((counts[:, 0, :3].sum(axis=1, keepdims=True), counts[:, 0, 3:]), axis=1).cumsum(axis=1)
+        alone = np.concatenate((counts[:, 1:, :2].sum(axis=2, keepdims=True), counts[:, 1:, 2:]), axis=2).cumsum(axis=2)
+        num_shared, num_alone = shared[:, -1], alone[:, :, -1]
+        rows = np.arange(len(others))
+        median = (shared < (num_shared[:, None] + 1) // 2).sum(axis=1)
+        rare = np.maximum(1, median // 4) - 1
+        specific, cold = shared[rows, rare], alone[rows, :, rare].min(axis=1)
+        is_common = specific < _SPECIFIC_FRACTION * np.maximum(1, specific + cold)
+        kept = num_alone - alone[rows, :, np.maximum(1, (median + 1) // 2) - 1]
+        most_kept = np.where(num_alone > 0, kept / np.maximum(1, num_alone), 1.0).max(axis=1)
+        is_apart = most_kept < np.where(median < _MANY_SIBLINGS, _KEPT_FRACTION, _KEPT_FRACTION_OF_MANY)
+        found: NDArray[np.bool_] = (num_shared > 0) & (median >= _MIN_SIBLINGS) & is_common & is_apart
+        return found
 
-    def _others(self, left: U64, right: U64) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-        """Histograms over the number of other texts: of shared shingles, and of those of each text alone."""
-        counts = np.zeros((3, _MOST + 1), np.int64)
-        kernels = text_kernels.compiled(len(left) + len(right))
+    def _histograms(self, one: int, others: Positions) -> NDArray[np.int64]:
+        """How many sampled shingles are counted so many times, for each other text: of both, of each alone."""
+        counts = np.zeros((len(others), 3, _MOST + 1), np.int64)
+        values, offsets = self._rows.values, self._rows.offsets
+        kernels = text_kernels.compiled(int((offsets[others + 1] - offsets[others]).sum()))
         if kernels is not None:
-            kernels.siblings(left, right, self.table, self.shift, self.below, counts)
-        else:
-            left, right = left[left <= self.below], right[right <= self.below]
+            kernels.siblings(values, offsets, one, others, self.table, self.shift, self.below, counts)
+            return counts
+        left = self._sampled(one)
+        for at, other in enumerate(others.tolist()):
+            right = self._sampled(other)
             is_shared = np.isin(left, right, assume_unique=True)
-            others = right[~np.isin(right, left, assume_unique=True)]
-            for row, values in enumerate((left[is_shared], left[~is_shared], others)):
-                counts[row] = np.bincount(self.table[self._slots(values)], minlength=_MOST + 1)
-        shared = np.r_[counts[0, :3].sum(), counts[0, 3:]]
-        return shared, [np.r_[row[:2].sum(), row[2:]] for row in counts[1:]]
+            own = right[~np.isin(right, left, assume_unique=True)]
+            for row, part in enumerate((left[is_shared], left[~is_shared], own)):
+                counts[at, row] = np.bincount(self.table[self._slots(part)], minlength=_MOST + 1)
+        return counts
+
+    def _sampled(self, text: int) -> U64:
+        row = self._rows[text]
+        return row[row <= self.below]

@@ -19,6 +19,7 @@ import numpy as np
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import perceptual, video_hashes
 from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.survivors import CLOSENESS, Criterion
 from mmlake.dedup.video_matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Span
@@ -26,6 +27,17 @@ from mmlake.spans import Span
 if TYPE_CHECKING:
     from av import VideoFrame
 
+# what makes one copy truer than another, in the order in which it counts (mmlake/quality/video_fidelity.py)
+FIDELITY = (
+    Criterion(name="colour", column="colourfulness", margin=0.5, tolerance=0.0, says="colour over grey"),
+    Criterion(name="blocks", column="blockiness", best="low", margin=0.8, tolerance=0.0, says="fewer codec blocks"),
+    Criterion(name="keyframe size", column="keyframe_bytes", tolerance=0.15, says="keyframes of clearly more bytes"),
+    Criterion(name="detail", column="detail_px", tolerance=0.15, says="more detail that is really there"),
+    Criterion(name="frames", column="num_real_frames", tolerance=0.05, says="more frames, longest uncut"),
+    Criterion(name="keyframe bytes", column="keyframe_bytes", tolerance=0.05, says="keyframes of more bytes"),
+    Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
+    CLOSENESS,
+)
 _MAX_FRAMES = 40_000  # of a unit's grid: 83 minutes at an eighth of a second; what follows is not compared
 _CLOCK_S = 1e-4  # a border of a span is the time of a frame, rounded to microseconds
 _NUM_BEHIND = 8  # frames in a row behind a span's end that end it: one wild time stamp must not

@@ -17,16 +17,18 @@ from mmlake.dedup import perceptual
 from mmlake.dedup.settings import DedupSettings
 from mmlake.dedup.video_hashes import MIRROR
 from mmlake.dedup.video_luma import between_frames, counterpart, movement, quieted, resampled, smoothed
-from mmlake.dedup.video_votes import MOVED, Film, Line, Way, lines_of
+from mmlake.dedup.video_votes import MOVED, Film, Line, Way, lines_of, plain_lines_of
 
 _POLISHED = 0.3  # from this score on, where frames agree and movement does not, the line is moved and turned a little
 _MOVES, _TURNS = (0.0, -0.5, 0.5, -1.0, 1.0, -1.5, 1.5), (1.0, 0.96, 1.04, 0.92, 1.08)
+_SURE = 0.9  # score of a copy whose alignment needs no search
 _WHOLE = 0.95  # of the shorter film; where so much is found, no other alignment is tried
 _MAX_COMPARED = 2_048  # aligned frames whose movement is compared, evenly chosen
 # of samples of luma: in a clip with fewer that have moved, nothing moves that could distinguish it from another
 _MOVED_FRACTION = 0.002
 _MOVED_SLACK = 0.1  # of all movement: one frame with a lot of it may be missing
-_SMOOTHED_STAGE = 0.95  # correlation of mean luma, in place of image_luma_correlation where both are blurred
+# correlation of mean luma, in place of image_luma_correlation, where both are blurred and the hashes are not close
+_SMOOTHED_STAGE, _CLOSE_BITS = 0.95, 5
 _STILL_BITS = 4  # per frame then, instead of video_frame_bits
 _MIN_MOVING_FRAMES = 6  # fewer samples correlate by chance
 
@@ -47,6 +49,10 @@ class Part(NamedTuple):
 def common_part(a: Film, b: Film, *, settings: DedupSettings) -> Part | None:
     """The best part that the two films have in common; None where no frames agree on one. `a` is not longer."""
     best: Part | None = None
+    for line in plain_lines_of(a, b, settings.video_frame_bits):
+        part = _judged(a, b, line, settings)
+        if part is not None and part.score >= _SURE and min(part.covered_a, part.covered_b) >= _WHOLE:
+            return part
     for line in lines_of(a, b, settings.video_frame_bits):
         line = _fitted(a, b, line, settings.video_frame_bits)
         part = _judged(a, b, line, settings)
@@ -165,7 +171,11 @@ def _likeness(
     luma_b = between_frames(b.luma_VN64[way.view_b], places[chosen]) @ resampled(way.window_b, way.is_mirrored).T
     least = settings.image_luma_correlation
     if way.window_b != counterpart(way.window_a, way.is_mirrored):
-        luma_a, luma_b, least = luma_a @ smoothed(), luma_b @ smoothed(), _SMOOTHED_STAGE
+        luma_a, luma_b, least = (
+            luma_a @ smoothed(),
+            luma_b @ smoothed(),
+            _SMOOTHED_STAGE if np.median(bits) > _CLOSE_BITS else least,
+        )
     stage = perceptual.correlations(luma_a.mean(axis=0), luma_b.mean(axis=0))
     if float(stage) < least:  # the same movement before another background
         return 0.0

@@ -21,6 +21,7 @@ _NUM_ANCHORS = 128  # frames of the shorter film that vote: evenly chosen, and o
 _MAX_COMPARED_ALL_WAYS, _MAX_COMPARED = 1 << 13, 1 << 22
 _MAX_FRAMES_BY_ANCHORS = 1_024  # of the shorter film: anchors of longer ones are too far apart for a common intro
 _MAX_EQUAL = 8  # frames of the longer film that one frame votes for
+_NUM_PLAIN, _WHOLE_LENGTH = 32, 1.06  # frames that vote where a copy is as long as its original; times as long
 _SPEEDS = tuple(float(speed) for speed in np.round(2.0 ** (np.arange(-24, 25) / 24), 4))  # 3 % apart, half to double
 _MAX_MOVING, _MOVING_GAIN = 1 << 16, 1.1  # pairs of frames; of what agrees, for another speed
 _MIN_VOTERS = 3  # anchors; a frame or two of any long films match by chance
@@ -93,19 +94,37 @@ def _ways(a: Film, b: Film) -> Iterator[Way]:
                         yield Way(view_a, window, view_b, 0, is_mirrored)
 
 
+def plain_lines_of(a: Film, b: Film, radius: int) -> list[Line]:
+    """The alignment of a copy that is as long as its original: frame on frame, or where most frames agree."""
+    if len(b.moved_N) > _WHOLE_LENGTH * len(a.moved_N) or not a.is_structured_N.any():
+        return []
+    way = Way(0, 0, 0, 0, False)
+    frames, places = _evenly(np.flatnonzero(a.is_structured_N), _NUM_PLAIN), np.flatnonzero(b.is_structured_N)
+    if len(frames) * len(places) > _MAX_COMPARED:
+        return [Line(way, 1.0, 0.0)]
+    votes = _votes(a, b, way, _all_near(frames, places), radius)
+    return [Line(way, 1.0, _peaks(votes.left, votes.right, votes.weights, 1.0)[1])] if len(votes.left) else []
+
+
+def _evenly(frames: Positions, num: int) -> Positions:
+    """At most so many of the frames."""
+    chosen: Positions = frames[np.unique(np.linspace(0, len(frames) - 1, min(num, len(frames))).astype(int))]
+    return chosen
+
+
 def lines_of(a: Film, b: Film, radius: int) -> list[Line]:
     """The alignments that most frames vote for, best first."""
     frames_a, frames_b = np.flatnonzero(a.is_structured_N), np.flatnonzero(b.is_structured_N)
     if not len(frames_a) or not len(frames_b):
         return []
-    anchors = frames_a[np.unique(np.linspace(0, len(frames_a) - 1, min(_NUM_ANCHORS, len(frames_a))).astype(int))]
+    anchors = _evenly(frames_a, _NUM_ANCHORS)
     ways = list(_ways(a, b))
     num_compared, voters = len(anchors) * len(frames_b), anchors
     if num_compared > _MAX_COMPARED_ALL_WAYS:
         found = _joined_votes(a, b, ways, frames_a, frames_b, radius)
         ways, voters = [one.way for one in _distinct(found)[:_NUM_TRIED]], frames_a
     if len(frames_a) <= _MAX_FRAMES_BY_ANCHORS and num_compared <= _MAX_COMPARED:
-        found, voters = [_votes(a, b, way, _all_near(a, b, way, anchors, frames_b), radius) for way in ways], anchors
+        found, voters = [_votes(a, b, way, _all_near(anchors, frames_b), radius) for way in ways], anchors
     lines = []
     worth = float(_worths(a, voters).sum())
     for way, _, left, right, weights in _distinct(found)[:_NUM_TRIED]:
@@ -130,7 +149,7 @@ def _distinct(found: list[_Votes]) -> list[_Votes]:
     return list(best.values())
 
 
-def _all_near(a: Film, b: Film, way: Way, frames_a: Positions, frames_b: Positions) -> tuple[Positions, Positions]:
+def _all_near(frames_a: Positions, frames_b: Positions) -> tuple[Positions, Positions]:
     """Every frame of the one with every frame of the other."""
     return np.repeat(frames_a, len(frames_b)), np.tile(frames_b, len(frames_a))
 

@@ -13,17 +13,19 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake.errors import BlobCorrupt, BlobMissing
+from mmlake.errors import BlobCorrupt, BlobMissing, MmlakeError
 from mmlake.lake import Lake
+from mmlake.publish.results import read_result
 from mmlake.publish.unit_facts import UNIT_COLUMNS, facts_of_shard
 from mmlake.quality.transcript import WRONG_TRANSCRIPT
-from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json
+from mmlake.records import ADMITTED, LEADING_ROLES, canonical_json, digest_of
 from mmlake.store import write_atomically
 from mmlake.versions.values import digest_of_values
 
@@ -101,12 +103,45 @@ def pin(lake: Lake, version: str, samples: pa.Table) -> Pins:
 
 
 def verify_pins(lake: Lake, version: str) -> list[str]:
-    """What is wrong with the version's pins, one sentence each; nothing where it has none. version: its id."""
+    """What is wrong with the version's pins, one sentence each; nothing where it never had any. version: its id."""
     try:
         pins = _read(lake, version)
     except BlobCorrupt as error:
         return [str(error)]
+    path, recorded = _pins_path(lake, version), _recorded(lake, version)
+    if recorded and (pins is None or pins_digest(lake, version) not in recorded):
+        what = "is absent" if pins is None else "is not what the version was published with"
+        return [f"{path} {what}: the version is no longer pinned to its texts and facts; copy it back"]
     return [] if pins is None else _problems(pins)
+
+
+def pins_digest(lake: Lake, version: str) -> str:
+    """SHA-256 of the file of the version's pins, which the record of its manifest keeps."""
+    return digest_of(_pins_path(lake, version).read_bytes())
+
+
+def _recorded(lake: Lake, version: str) -> set[str]:
+    """The digests of pins that the records of the version keep; none in those of earlier releases."""
+    names = [name for name, id_ in lake.versions.tags().items() if id_ == version]
+    found = set()
+    for name in names:
+        with suppress(MmlakeError, ValueError):
+            found.add(read_result(lake, name, "manifest").get("pins"))
+    return {str(digest) for digest in found if digest}
+
+
+def remove_unpinned(lake: Lake, *, dry_run: bool) -> int:
+    """The bytes of pins of versions that are gone, and of packs that no version is pinned to, which are removed.
+    Raises BlobCorrupt where pins cannot be read: nobody knows then which packs they name."""
+    root, known = lake.root / "versions", set(lake.versions.versions())
+    listed = {version: _read(lake, version) for version in known}
+    named = {pack.digest for pins in listed.values() if pins is not None for pack in pins.packs}
+    unnamed = [path for path in (root / "packs").glob("*/*.parquet") if path.stem not in named]
+    unnamed += [path for path in (root / "pins").glob("*.json") if path.stem not in known]
+    size = sum(path.stat().st_size for path in unnamed)
+    for path in () if dry_run else unnamed:
+        path.unlink()
+    return size
 
 
 def pinned_blobs(lake: Lake) -> Iterator[list[str]]:

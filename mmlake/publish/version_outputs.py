@@ -20,7 +20,7 @@ from mmlake.publish.catalog import catalog_inputs
 from mmlake.publish.deliberate import cut_on_purpose
 from mmlake.publish.made_with import made_with
 from mmlake.publish.mixtures import mix_shards, mixture_counts
-from mmlake.publish.pins import pin
+from mmlake.publish.pins import pin, pins_digest
 from mmlake.publish.requests import ask_for, request_of
 from mmlake.publish.results import made_from, read_result, result_path, write_result
 from mmlake.publish.samples import SLOT as SAMPLES_SLOT
@@ -53,13 +53,14 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
     asked = request_of(lake, version)
     recipe = asked.recipe
     if version in lake.versions.tags():
-        begun = _begun(lake, version)
+        begun, samples = _begun(lake, version), lake.versions.samples(version)
         inputs = made_from(lake, version) or selected_from(lake)
     else:
         inputs = selected_from(lake)
         begun = _begin(lake, version, branch=asked.branch, recipe_digest=recipe.digest)
         ask_for(lake, version, asked)  # the steps that follow have the same recipe, whatever becomes of its file
         selection = selected(lake, recipe, version)
+        samples = selection.samples
         mixture_counts(selection.samples, recipe)  # a group that is not there is said before anything is published
         built = lake.versions.build(
             selection.samples,
@@ -76,13 +77,14 @@ def manifest(lake: Lake, version: str, advance: Advance, *, run_id: str = "") ->
             created_at=begun["created_at"],
             draft=True,
         )
-        pin(lake, built.id, selection.samples)
         advance(built.num_samples)
     made = lake.versions.read(version)
+    pin(lake, made.id, samples)
     document = {
         "version": version,
         "id": made.id,
         "tree": made.tree,
+        "pins": pins_digest(lake, made.id),
         "made_from": inputs,
         **begun,
         "recipe": recipe.name,

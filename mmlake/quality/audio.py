@@ -4,12 +4,13 @@ track. The source is decoded once for all spans of a recording."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from mmlake.decoders import placed_sound
+from mmlake.quality.audio_fidelity import FIDELITY_MEASURES, Fidelity, is_lossless
 from mmlake.quality.measurement import Measurement, Measures, Subject
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
@@ -33,7 +34,10 @@ _MIN_SNR_DB, _MAX_SNR_DB = -20.0, 100.0
 def audio_measures(subject: Subject) -> Measures:
     """The measures of one recording; both its own samples and its mono track are decoded."""
     assert subject.path is not None
-    return _measures(subject, levels(blocks(subject.path)))
+    source = _Source()
+    for rate_hz, _, block in placed_sound(subject.path):
+        source.add(block, rate_hz)
+    return _measures(subject, source.found(is_lossless(subject.path)))
 
 
 def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
@@ -41,7 +45,12 @@ def audio_span_measures(subjects: Sequence[Subject]) -> Iterable[Measures]:
     of one span at a time."""
     path, spans = subjects[0].path, [subject.span_s for subject in subjects if subject.span_s is not None]
     assert path is not None and len(spans) == len(subjects)
-    return map(_measures, subjects, span_levels(path, spans))
+    return map(_measures, subjects, _of_spans(path, spans))
+
+
+def _of_spans(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
+    is_kept = is_lossless(path)
+    return (source.found(is_kept) for source in _sources(path, spans))
 
 
 def _measures(subject: Subject, of_source: Measures) -> Measures:
@@ -63,21 +72,26 @@ def blocks(path: Path) -> Iterator[np.ndarray]:
 def span_levels(path: Path, spans: Sequence[Span]) -> Iterator[Measures]:
     """`levels` of each span of the recording, in order; their sound is decoded once. Those of a span that lies behind
     the sound are null."""
-    at, level = 0, _Levels()
+    return (source.level.found() for source in _sources(path, spans))
+
+
+def _sources(path: Path, spans: Sequence[Span]) -> Iterator[_Source]:
+    """What is known of each span, in order, from one decode."""
+    at, source = 0, _Source()
     for rate_hz, position, block in placed_sound(path, from_s=spans[0][0]):
         while at < len(spans):
             start, end = (round(border * rate_hz) - position for border in spans[at])
             if max(start, 0) < min(end, len(block)):
-                level.add(block[max(start, 0) : end])
+                source.add(block[max(start, 0) : end], rate_hz)
             if end > len(block):
                 break  # goes on in the next block, or begins there
-            yield level.found()
-            at, level = at + 1, _Levels()
+            yield source
+            at, source = at + 1, _Source()
         if at == len(spans):
             return
     for _ in spans[at:]:
-        yield level.found()
-        level = _Levels()
+        yield source
+        source = _Source()
 
 
 def levels(parts: Iterable[np.ndarray]) -> Measures:
@@ -128,6 +142,23 @@ class _Levels:
             "dc_offset": self.total / self.count,
             "clipped_fraction": self.clipped / self.count if self.peak >= _CLIP_MIN_PEAK else 0.0,
         }
+
+
+@dataclass(slots=True)
+class _Source:
+    """What is known of the source's own samples so far."""
+
+    level: _Levels = field(default_factory=_Levels)
+    fidelity: Fidelity = field(default_factory=Fidelity)
+
+    def add(self, block: np.ndarray, rate_hz: int) -> None:
+        """Take the next block."""
+        self.level.add(block)
+        self.fidelity.add(block, rate_hz)
+
+    def found(self, is_kept: bool) -> Measures:
+        """The measures of all blocks."""
+        return {**self.level.found(), **self.fidelity.found(is_lossless=is_kept)}
 
 
 def _clipped(block: np.ndarray, peak: float, overlap: int) -> int:
@@ -193,12 +224,16 @@ AUDIO_MEASUREMENTS = (
     Measurement(
         name="audio",
         modalities=("audio",),
-        measures=("duration_s", "rms_dbfs", "peak_dbfs", "dc_offset", "clipped_fraction", "silent_fraction", "snr_db"),
+        measures=(
+            *("duration_s", "rms_dbfs", "peak_dbfs", "dc_offset", "clipped_fraction", "silent_fraction", "snr_db"),
+            *FIDELITY_MEASURES,
+        ),
         columns=("duration_s",),
         take=audio_measures,
         take_spans=audio_span_measures,
         needs_file=True,
         needs_sound=True,
+        revision="2",
     ),
     TRANSCRIPT_MEASUREMENT,
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmlake.pictures import picture_formats
+from mmlake.quality.image_fidelity import FIDELITY_MEASURES, Decoded, fidelity
 from mmlake.quality.measurement import Measurement, Measures, Subject, own_blob
 from mmlake.quality.rule import Rule, unmeasured
 
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
 # H height, W width
 MEASURED_SIDE_PX = 512
+_FULL_SIDE_PX = 1_024  # of a larger JPEG; detail finer than that costs four times as much to see
 _REBLUR_PX = 9  # width of the box filter of Crete et al.
 _MIN_STRUCTURE = 0.1  # grey levels; mean step between neighbours below which only rounding is left
 
 
 def image_measures(subject: Subject) -> Measures:
-    """The measures of one picture; it is decoded again at a reduced size."""
-    luma_HW = luma(subject.blobs[0])
+    """The measures of one picture; it is decoded again, at a reduced size where it is large."""
+    picture = decoded(subject.blobs[0])
+    luma_HW = _shrunk(picture.luma_HW)
     width_px, height_px = subject.track["width_px"], subject.track["height_px"]
     return {
         "min_side_px": float(min(width_px, height_px)),
@@ -32,28 +35,60 @@ def image_measures(subject: Subject) -> Measures:
         "luma_mean": float(luma_HW.mean()),
         "luma_std": float(luma_HW.std()),
         "blur": blur(luma_HW),
+        **fidelity(picture),
     }
 
 
 def luma(data: bytes) -> np.ndarray:
     """The first frame of the picture as float32 luma 0..255, longer side at most 512 px; transparent parts as white,
     or black where that shows nothing."""
-    import cv2
     from PIL import Image
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # size and damage were judged when the track was made
         with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
             picture.draft("L", (MEASURED_SIDE_PX, MEASURED_SIDE_PX))  # libjpeg shrinks while it decodes
-            plane = _grey(picture)
-    scale = min(1.0, MEASURED_SIDE_PX / max(plane.shape))
+            return _shrunk(_grey(picture))
+
+
+def decoded(data: bytes) -> Decoded:
+    """The first frame with what its file says, longer side of a JPEG at least 1,024 px where it has them."""
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with Image.open(io.BytesIO(data), formats=picture_formats()) as picture:
+            mode, stored_px = picture.mode, max(picture.size)
+            picture.draft("YCbCr", (_FULL_SIDE_PX, _FULL_SIDE_PX))
+            tables = getattr(picture, "quantization", None)
+            return Decoded(
+                luma_HW=np.asarray(_grey(picture), dtype=np.float32),
+                stored_px=stored_px,
+                chroma=_chroma(picture),
+                mode=mode,
+                table=tuple(tables[min(tables)]) if tables else None,
+                is_lossy_webp=picture.format == "WEBP" and b"VP8L" not in data[:64],
+            )
+
+
+def _chroma(picture: Image) -> float:
+    """Mean distance of the colours from grey, in levels, of every fourth pixel."""
+    if picture.mode == "YCbCr":
+        return float(np.abs(np.asarray(picture)[::4, ::4, 1:].astype(np.int16) - 128).mean())
+    if picture.mode in ("L", "LA", "La", "1") or picture.mode.startswith(("I", "F")):
+        return 0.0
+    colours = np.asarray(picture.convert("RGB").reduce(4) if min(picture.size) >= 4 else picture.convert("RGB"))
+    return float((colours.max(axis=2) - colours.min(axis=2)).mean()) / 2
+
+
+def _shrunk(plane_HW: np.ndarray) -> np.ndarray:
+    import cv2
+
+    scale = min(1.0, MEASURED_SIDE_PX / max(plane_HW.shape))
     if scale < 1:
-        plane = cv2.resize(
-            plane,
-            (max(1, round(plane.shape[1] * scale)), max(1, round(plane.shape[0] * scale))),
-            interpolation=cv2.INTER_AREA,
-        )
-    return plane.astype(np.float32)
+        size = tuple(max(1, round(side * scale)) for side in plane_HW.shape[::-1])
+        plane_HW = cv2.resize(plane_HW, size, interpolation=cv2.INTER_AREA)
+    return plane_HW.astype(np.float32)
 
 
 def _grey(picture: Image) -> np.ndarray:
@@ -121,10 +156,11 @@ IMAGE_MEASUREMENTS = (
     Measurement(
         name="image",
         modalities=("image",),
-        measures=("min_side_px", "aspect_ratio", "luma_mean", "luma_std", "blur"),
+        measures=("min_side_px", "aspect_ratio", "luma_mean", "luma_std", "blur", *FIDELITY_MEASURES),
         columns=("width_px", "height_px"),
         take=image_measures,
         blobs=own_blob,
+        revision="2",
     ),
 )
 

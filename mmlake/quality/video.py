@@ -8,6 +8,7 @@ from mmlake.quality.image import BLUR_HIGH, blur, luma
 from mmlake.quality.measurement import Measurement, Measures, Subject, Track
 from mmlake.quality.rule import Rule, unmeasured
 from mmlake.quality.transcript import STRAY_LINES, TRANSCRIPT_MEASUREMENT, WRONG_TRANSCRIPT
+from mmlake.quality.video_fidelity import FIDELITY_MEASUREMENT
 from mmlake.records import Digest
 
 # grey levels, full range; FFmpeg's blackdetect also puts the line near 0.1 of the range
@@ -87,6 +88,7 @@ VIDEO_MEASUREMENTS = (
         take=video_measures,
         blobs=_keyframes,
     ),
+    FIDELITY_MEASUREMENT,
     TRANSCRIPT_MEASUREMENT,
 )
 

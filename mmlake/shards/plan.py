@@ -73,7 +73,7 @@ def plan(
     others' shards as they are. manifest_id: for errors alone.
     """
     order = list(dict.fromkeys([*modalities, INTERLEAVED]))
-    groups, sizes = _groups(samples, order, contents=contents, apart=apart, manifest_id=manifest_id)
+    groups, sizes, texts = _groups(samples, order, contents=contents, apart=apart, manifest_id=manifest_id)
     shards: list[ShardPlan] = []
     numbers = dict.fromkeys(order, 0)
     for group in sorted(groups):
@@ -89,7 +89,8 @@ def plan(
                 "samples": samples.digests(rows[first:last]),
                 "contents": contents.digest(samples, rows[first:last]),
             }
-            form = PARQUET if settings.small == PARQUET and modality == "text" and group.endings == ENDINGS else TAR
+            is_text = modality == "text" and group.endings == ENDINGS
+            form = PARQUET if is_text and _is_small(texts[rows[first:last]], settings) else TAR
             if form == PARQUET:
                 weights = samples.weights(rows[first:last]).tobytes()
                 facts |= {"parquet": pa.__version__, "weights": digest_of(weights)}
@@ -100,13 +101,21 @@ def plan(
     return shards
 
 
+def _is_small(text_bytes: np.ndarray, settings: ShardSettings) -> bool:
+    """Whether texts of these sizes go into Parquet."""
+    if settings.small != "auto":
+        return settings.small == PARQUET
+    return len(text_bytes) >= settings.min_short_texts and float(text_bytes.mean()) <= settings.short_text_bytes
+
+
 def _groups(
     samples: SampleRows, order: list[str], *, contents: Contents, apart: Collection[str], manifest_id: str
-) -> tuple[dict[_Group, array[int]], np.ndarray]:
-    """(numbers of the samples by group, bytes of every sample as a rule)."""
+) -> tuple[dict[_Group, array[int]], np.ndarray, np.ndarray]:
+    """(numbers of the samples by group; bytes of every sample in a tar, as a rule; bytes of its parts)."""
     groups: dict[_Group, array[int]] = {}
     named = pa.array(list(apart), pa.string())
-    places, first, sizes = {modality: place for place, modality in enumerate(order)}, 0, [np.zeros(0, np.int64)]
+    places, first = {modality: place for place, modality in enumerate(order)}, 0
+    sizes, contained = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for batch in samples.batches:
         modalities = batch.column("modality").to_pylist()
         is_apart = pc.is_in(batch.column("sample"), value_set=named).to_pylist()
@@ -129,7 +138,11 @@ def _groups(
             groups.setdefault(group, array("q")).append(number)
         first += batch.num_rows
         sizes.append(_sizes(batch))
-    return groups, np.concatenate(sizes)
+        owners = pc.list_parent_indices(batch.column("parts")).to_numpy()
+        contained.append(
+            np.bincount(owners, part_column(batch, "size_bytes").to_numpy(), batch.num_rows).astype(np.int64)
+        )
+    return groups, np.concatenate(sizes), np.concatenate(contained)
 
 
 def _repeated(texts: pa.Array) -> Iterator[str]:

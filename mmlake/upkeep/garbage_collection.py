@@ -15,6 +15,7 @@ from itertools import islice
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 from mmlake.progress import Advance, silent
+from mmlake.publish.pins import remove_unpinned
 from mmlake.records import Digest
 from mmlake.shards import remove_unnamed
 from mmlake.store import write_atomically
@@ -39,6 +40,7 @@ class Collected:
     deleted_bytes: int
     spared: int  # condemned earlier, named again since
     shards_bytes: int  # training shards that no version has in its index, removed at once: they can be written again
+    pins_bytes: int  # pins of versions that are gone and packs that no version is pinned to, removed at once
     cuts_bytes: int  # clips and segments of units that nothing names, removed at once: they can be cut again
     leftovers: int  # unfinished files of killed writers that were removed
 
@@ -78,6 +80,7 @@ def collect(
             advance(len(part))
         leftovers = cuts_bytes = 0
         shards_bytes = remove_unnamed(lake.shards_dir, lake.versions.versions(), dry_run=dry_run)
+        pins_bytes = remove_unpinned(lake, dry_run=dry_run)
         if not dry_run:
             # The list first: a collector that dies while it deletes then takes up the rest at its next pass as newly
             # condemned, never more.
@@ -96,6 +99,7 @@ def collect(
         deleted_bytes=sizes["doomed"],
         spared=len(before.keys() - condemned.keys() - set(doomed)),
         shards_bytes=shards_bytes,
+        pins_bytes=pins_bytes,
         cuts_bytes=cuts_bytes,
         leftovers=leftovers,
     )

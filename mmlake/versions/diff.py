@@ -32,8 +32,9 @@ _CHANGED = pa.schema(
 # where a sample lies says nothing of what is trained on
 _COMPARED = [name for name in VERSION_SAMPLES.names if name not in ("sample", "shard")]
 NEW = "new"  # the cause of an added sample that the older version had never seen
-# the cause of a removed sample that the newer version does not know at all: erased, or its source is gone
-ABSENT = "absent"
+# causes of a removed sample that the newer version does not know at all: its source shard is there and no longer holds
+# it, as after an erasure; or nothing of its source shard is there any more
+ABSENT, SHARD_GONE = "absent", "shard_gone"
 ADMITTED_AGAIN = "was "  # prefix of an added sample's cause: what had kept it out of the older version
 
 
@@ -45,7 +46,7 @@ class Diff:
     after: str
     # VERSION_SAMPLES, cause (new, or `was <cause>` where the older version had excluded it) and reason (of REASONS)
     added: pa.Table
-    removed: pa.Table  # likewise; cause: what excludes it now, or absent
+    removed: pa.Table  # likewise; cause: what excludes it now, absent or shard_gone
     changed: pa.Table  # sample, lead, modality, field, before, after (values as JSON), reason: one row per field
     num_shared_segments: int
 
@@ -103,13 +104,17 @@ def compare(before: Side, after: Side, *, read: Callable[[Segment, pa.Schema], p
     then, now = (_causes(one.made.excluded_segments, known, read) for one in (before, after))
     was = _found(came["sample"], then)
     cause = pc.if_else(pc.is_valid(was), pc.binary_join_element_wise(ADMITTED_AGAIN, was, ""), NEW)
+    shards = {one.shard for one in (*after.segments, *after.made.excluded_segments)}
+    # a version of an earlier release may not say of which shard its samples are
+    is_there = pc.or_(pc.is_in(went["shard"], value_set=pa.array(sorted(map(str, shards)))), None in shards)
+    unknown = pc.if_else(pc.fill_null(is_there, True), ABSENT, SHARD_GONE).combine_chunks()
     reasons = Reasons(before.made, after.made)
     differs = pa.concat_tables(changed).sort_by([("sample", "ascending"), ("field", "ascending")]).combine_chunks()
     return Diff(
         before=before.made.id,
         after=after.made.id,
         added=_moved(came, cause, reasons),
-        removed=_moved(went, pc.fill_null(_found(went["sample"], now), ABSENT), reasons),
+        removed=_moved(went, pc.coalesce(_found(went["sample"], now), unknown), reasons),
         changed=differs.set_column(6, "reason", _mapped(differs["field"], reasons.of_field)),
         num_shared_segments=len(shared),
     )

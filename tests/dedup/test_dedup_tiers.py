@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mmlake import contracts, dedup, schemas
-from mmlake.dedup import DedupSettings, matching, prints, semantic, text
+from mmlake.dedup import DedupSettings, matching, semantic, text
 from mmlake.embed import ENCODERS
 from mmlake.errors import SettingsError
 from mmlake.modalities import MODALITIES
@@ -285,17 +285,3 @@ def test_semantic_pairs_name_encoder_and_bound_and_leave_out_missing_vectors():
 def test_vectors_of_two_encoders_are_never_compared():
     both = pa.concat_tables([embeddings([[1.0, 0.0]]), embeddings([[1.0, 0.0]], encoder="clip")])
     assert dedup.semantic_pairs(both, BOUNDS, settings=SETTINGS).num_rows == 0
-
-
-@pytest.mark.parametrize(("shared", "is_apart"), [(0, False), (2, False), (3, True), (16, True)])
-def test_a_semantic_pair_that_shares_more_than_an_eighth_of_its_wording_is_a_pair_of_template_siblings(
-    shared, is_apart
-):
-    sets = [np.arange(16, dtype=np.uint64), np.array([*range(shared), *range(100, 140)], np.uint64)]
-    veto = dedup.template_veto({"shingles": prints.Ragged.of(sets)}, settings=SETTINGS)
-    assert veto(np.array([0]), np.array([1])).tolist() == [is_apart]
-
-
-def test_units_without_shingles_are_never_kept_apart():
-    veto = dedup.template_veto({"shingles": prints.Ragged.empty(2)}, settings=SETTINGS)
-    assert veto(np.array([0]), np.array([1])).tolist() == [False]

@@ -17,14 +17,16 @@ from mmlake.errors import MmlakeError, RemoteUnavailable
 from mmlake.lake import Lake
 from mmlake.modalities import MODALITIES
 from mmlake.provenance import read_chain
+from mmlake.publish.catalog import catalog_slot
 from mmlake.publish.results import result_path
 from mmlake.publish.version import publish_version
 from mmlake.steps import CORPUS_STEPS, row_steps
 from mmlake.summary import summarize
 from mmlake.tables import Slot
-from mmlake_assets import checks, run
+from mmlake_assets import checks, definitions, run
 from mmlake_assets.partitions import row_key
 from mmlake_assets.version_columns import VERSION_COLUMNS
+from mmlake_resources import CudaExecutorResource
 from tests import make
 
 
@@ -144,6 +146,33 @@ def test_what_is_made_per_version_has_the_columns_that_its_page_shows(done) -> N
         name: {column.name for column in columns} for name, columns in VERSION_COLUMNS.items()
     }
     assert set(lake.catalog.read(CATALOG_SCHEMA.names).column_names) == set(CATALOG_SCHEMA.names)
+
+
+def test_the_catalog_of_one_modality_is_materialized_alone(own) -> None:
+    """`dagster asset materialize --select image/catalog --partition image`, or the same in the UI."""
+    before = {modality: own.lake.tables.stamp(catalog_slot(modality)) for modality in MODALITIES}
+    defs = definitions.build(own.resource, CudaExecutorResource(device="cpu"))
+    result = dg.materialize(
+        [asset for asset in defs.assets if asset.key == dg.AssetKey(["image", "catalog"])],
+        instance=own.instance,
+        partition_key="image",
+        resources={"lake": own.resource},
+    )
+    assert [(one.asset_key.path, one.partition) for one in result.get_asset_materialization_events()] == [
+        (["image", "catalog"], "image")
+    ]
+    after = {modality: own.lake.tables.stamp(catalog_slot(modality)) for modality in MODALITIES}
+    assert [modality for modality in MODALITIES if after[modality] != before[modality]] == ["image"]
+    assert after["image"].data_version == before["image"].data_version
+    assert publish.catalog_is_current(own.lake)
+
+
+def test_a_run_over_a_changed_text_updates_the_catalog_of_texts_alone(own) -> None:
+    before = {modality: own.lake.tables.stamp(catalog_slot(modality)) for modality in MODALITIES}
+    make.land(own.lake.landing.root, {"text/new.jsonl": make.jsonl([make.prose(31)])})
+    own.again()
+    after = {modality: own.lake.tables.stamp(catalog_slot(modality)) for modality in MODALITIES}
+    assert [modality for modality in MODALITIES if after[modality] != before[modality]] == ["text"]
 
 
 def test_a_second_run_does_nothing(done) -> None:

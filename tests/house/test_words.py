@@ -53,7 +53,7 @@ FILES = sorted(
         *(ROOT / "docs").glob("*.md"),  # the records of docs/decisions are not rewritten
         *(ROOT / "benchmarks").glob("*.md"),
     )
-    if path != Path(__file__) and not path.is_relative_to(ROOT / "benchmarks" / "peers")
+    if path != Path(__file__) and not {"peers", ".peers"} & set(path.parts)
 )
 
 

@@ -82,7 +82,7 @@ def video_track(store: BlobStore, keyframes: list[Image.Image], **columns: objec
         "shots": [{"start_s": 0.0, "end_s": 3.0, "transition": "start"}],
         "signals": signals(24),
     }
-    return track(frames[0]["digest"] if frames else "0" * 64, "video", **(moving | columns))
+    return track(frames[0]["digest"] if frames else store.put(b"a film"), "video", **(moving | columns))
 
 
 def signals(count: int, *, luma: float = 120.0, luma_std: float = 40.0, change: float = 5.0) -> list[dict[str, float]]:

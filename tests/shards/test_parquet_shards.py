@@ -53,9 +53,38 @@ def bytes_on_disk(index: ShardIndex) -> int:
     return sum((index.directory / name).stat().st_size for shard in index.shards for name in shard.files)
 
 
-def test_texts_of_200_bytes_take_at_most_three_times_their_bytes(store, tmp_path) -> None:
+@pytest.mark.parametrize("settings", [PARQUET, ShardSettings()], ids=["parquet", "default"])
+def test_texts_of_200_bytes_take_at_most_three_times_their_bytes(store, tmp_path, settings) -> None:
+    """By default too: until now they took eleven times their bytes."""
     rows = short_texts(store, 3000)
-    assert bytes_on_disk(write(rows, store, tmp_path)) <= 3 * 3000 * 200
+    assert bytes_on_disk(write(rows, store, tmp_path, settings)) <= 3 * 3000 * 200
+
+
+@pytest.mark.parametrize(
+    ("count", "size_bytes", "form"),
+    [(256, 300, "parquet"), (255, 300, "tar"), (256, 1000, "parquet"), (256, 1001, "tar")],
+)
+def test_texts_that_are_many_and_short_are_rows_by_default_and_others_members_of_tars(
+    store, tmp_path, count: int, size_bytes: int, form: str
+) -> None:
+    rows = [
+        sample([text(store, f"{number:05d}" + "x" * (size_bytes - 5))], shard="text/a.jsonl") for number in range(count)
+    ]
+    rows.append(sample([part(store, b"picture"), text(store, "a caption", "caption")], shard="text/a.jsonl"))
+    index = write(rows, store, tmp_path, ShardSettings())
+    assert [shard.format for shard in index.shards] == [form, "tar"]
+    assert verify_shards(index.directory) == []
+    assert len(list(ShardStream(index.directory, seed=1))) == count + 1
+
+
+def test_each_source_shard_has_the_form_of_its_own_texts(store, tmp_path) -> None:
+    """So that new shards of long texts leave those of short ones as they are."""
+    short = [sample([text(store, f"{number:05d} short")], shard="text/a.jsonl") for number in range(300)]
+    long = [sample([text(store, f"{number:05d} long " * 150)], shard="text/b.jsonl") for number in range(300)]
+    both = write(short + long, store, tmp_path / "both", ShardSettings())
+    alone = write(short, store, tmp_path / "alone", ShardSettings())
+    assert [shard.format for shard in both.shards] == ["parquet", "tar"]
+    assert both.shards[0].sha256 == alone.shards[0].sha256
 
 
 def test_the_loader_gives_the_same_samples_in_the_same_order_from_both_formats(store, tmp_path) -> None:
@@ -165,5 +194,5 @@ def test_a_second_run_writes_nothing_and_another_format_replaces_the_files(store
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(SettingsError, match="'mds', expected one of tar, parquet"):
+    with pytest.raises(SettingsError, match="'mds', expected one of auto, tar, parquet"):
         ShardSettings(small="mds")

@@ -58,7 +58,7 @@ def test_a_damaged_stamp_is_one_problem_among_the_others(own) -> None:
     lake, damaged = own.lake, _damaged(own.lake)
     stamps = [
         lake.tables.path(Slot(*where)).with_suffix(".stamp.json")
-        for where in (("measures", "text", "text/a.jsonl"), ("catalog", "all"))
+        for where in (("measures", "text", "text/a.jsonl"), ("catalog", "text"))
     ]
     assert all(path.exists() for path in stamps)
     for path in stamps:

@@ -32,6 +32,19 @@ def test_diff_says_what_came_went_and_changed_and_why(store) -> None:
     assert changed == expected | {"sample": changed["sample"]}
 
 
+def test_a_sample_that_was_taken_out_is_not_a_shard_that_is_gone(store) -> None:
+    rows, samples = of_shards(5, 5)
+    one = build(store, rows, samples).id
+    two = build(store, [*rows[1:5], *rows[5:]], [*samples[1:5], *samples[5:]]).id
+    three = build(store, rows[:5], samples[:5]).id
+    out = [row | {"status": "unreadable"} for row in rows[5:]]
+    four = build(store, [*rows[:5], *out], samples).id
+    assert store.diff(one, two).summary()["removed"] == {"text": {"absent": 1}}
+    assert store.diff(one, three).summary()["removed"] == {"text": {"shard_gone": 5}}
+    assert store.diff(one, four).summary()["removed"] == {"text": {"status:unreadable": 5}}
+    assert store.diff(one, three).reasons()["removed"] == {"source": 5}
+
+
 def test_diff_of_a_version_with_itself_reads_nothing(store, monkeypatch) -> None:
     id_ = build(store, many(3000)).id
     monkeypatch.setattr(type(store._segments), "read", lambda *_: pytest.fail("a shared segment was read"))

@@ -14,6 +14,7 @@ from tests import make
 from tests.wiring.conftest import Site
 
 NUM_SHORT, NUM_LONG = 13, 17
+NUM_LOW, NUM_PICTURES = 130, 300
 LENIENT, STRICT = ({"text_too_short": [low, float("inf")]} for low in (11, 40))
 RECIPE = replace(RECIPES["curated"], drop_tiers=("exact",))
 
@@ -57,3 +58,28 @@ def test_what_is_lost_without_anybodys_choice_still_counts(texts, monkeypatch) -
     monkeypatch.setattr(deliberate, "changed_rules", lambda *asked: set())
     lake = publish(texts, "curated-v002", bounds=STRICT)
     assert read_result(lake, "curated-v002", "decision")["outcome"] == "reject"
+
+
+@pytest.fixture
+def pictures(tmp_path) -> Site:
+    """Of 300 pictures, 130 are 40 px high; all are in the first version."""
+    site = Site(tmp_path, [make.prose(1, words=60)])
+    sides = [(96, 40) if number < NUM_LOW else (96, 72) for number in range(NUM_PICTURES)]
+    files = {
+        f"{number:03d}.jpg": make.picture(number, width=width, height=height, kind="JPEG")
+        for number, (width, height) in enumerate(sides)
+    }
+    make.land(site.zone, {"image/a.tar": make.tar(files)})
+    publish(site, "curated-v001", bounds={"too_small": [36, float("inf")]})
+    return site
+
+
+def test_quarantining_130_of_300_pictures_on_purpose_is_no_loss(pictures) -> None:
+    """Until now both recipes were rejected for it."""
+    assert pictures.lake().versions.read("curated").samples["image"]["num_samples"] == NUM_PICTURES
+    lake = publish(pictures, "curated-v002", bounds={"too_small": [64, float("inf")]})
+    assert lake.versions.read("curated").samples["image"]["num_samples"] == NUM_PICTURES - NUM_LOW
+    decided = read_result(lake, "curated-v002", "decision")
+    assert decided["outcome"] != "reject"
+    cut = read_result(lake, "curated-v002", "probe_scores")["cut_on_purpose"]
+    assert set(cut.values()) == {"rule:too_small"} and decided["cut_on_purpose"] == len(cut) > 0

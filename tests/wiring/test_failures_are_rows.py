@@ -58,7 +58,7 @@ def broken(monkeypatch):
     """Lets the second picture fail where a table is made."""
     victim = make.picture(1)
     owners = {
-        "measures": (quality.image, "luma"),
+        "measures": (quality.image, "decoded"),
         "fingerprints": (dedup.image, "fingerprint"),
         "embeddings": (classical, "picture"),
     }

@@ -12,12 +12,14 @@ from mmlake.lake import Lake
 from mmlake.progress import silent
 from mmlake.publish import pins
 from mmlake.publish.pins import pin, verify_pins
+from mmlake.publish.results import read_result, write_result
 from mmlake.publish.unit_facts import UNIT_COLUMNS
 from mmlake.publish.version_shards import write_version_shards
 from mmlake.schemas import TRACKS
 from mmlake.shards import ShardIndex
 from mmlake.tables import Slot
 from mmlake.upkeep import collect
+from tests import make
 from tests.wiring.conftest import Site
 
 
@@ -112,10 +114,47 @@ def test_damaged_pins_are_named(published) -> None:
         assert [str(path) in problem for problem in verify_pins(lake, id_)] == [True]
 
 
+def test_pins_that_are_gone_or_others_are_named(published) -> None:
+    """Without them the shards would be written with the texts of now, and nothing said so."""
+    lake, id_ = published
+    path = lake.root / "versions" / "pins" / f"{id_}.json"
+    body = path.read_text()
+    path.unlink()
+    (problem,) = verify_pins(lake, id_)
+    assert problem.startswith(f"{path} is absent")
+    path.write_text(body.replace('"num_rows":', '"num_rows":1'))
+    (problem,) = verify_pins(lake, id_)
+    assert problem.startswith(f"{path} is not what the version was published with")
+
+
 def test_a_version_of_an_earlier_release_has_no_pins_and_no_problem(published) -> None:
     lake, id_ = published
     (lake.root / "versions" / "pins" / f"{id_}.json").unlink()
+    (name,) = lake.versions.tags()
+    record = read_result(lake, name, "manifest")
+    del record["pins"]
+    write_result(lake, name, "manifest", record)
     assert verify_pins(lake, id_) == []
+
+
+def test_packs_of_versions_that_are_gone_are_collected(site: Site) -> None:
+    names = [site.publish()]
+    site.land("text/b.jsonl", [make.prose(7)])
+    names.append(site.publish())
+    lake = site.lake()
+    first, second = (lake.versions.resolve(name) for name in names)
+    versions = lake.root / "versions"
+    before = set((versions / "packs").rglob("*.parquet"))
+    assert collect(lake, now_s=0.0).pins_bytes == 0
+    (versions / "pins" / f"{second}.json").rename(versions / "pins" / f"{'a' * 64}.json")
+    with pytest.raises(BlobCorrupt):  # of the same version it may be, which the name denies
+        pins._read(lake, "a" * 64)
+    planned, done = (collect(lake, now_s=0.0, dry_run=is_dry).pins_bytes for is_dry in (True, False))
+    assert planned == done > 0
+    kept = {pack.digest for pack in pins._read(lake, first).packs}
+    assert {path.stem for path in (versions / "packs").rglob("*.parquet")} == kept < {path.stem for path in before}
+    assert not (versions / "pins" / f"{'a' * 64}.json").exists()
+    assert verify_pins(lake, first) == []
 
 
 def test_keyframes_and_sound_of_pinned_facts_are_kept(published) -> None:

@@ -1,0 +1,86 @@
+"""What was put around a picture: borders of one level, and bars that hold a caption.
+
+Enters: a grey plane of at least some hundred pixels, H high and W wide. Leaves: boxes of what lies inside, in fractions
+of the sides. A guess: who uses it compares what lies inside with another picture, or takes it for one sign of several.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BORDER_LEVELS, _BORDER_SHARE = (
+    12,
+    0.97,
+)  # grey levels around the ground that is bordered on, share of a border's pixels
+_BAR_LEVELS, _BAR_SHARE = 14, 0.5  # the same of a bar: the other half may be letters
+_BAR_STEP, _BAR_STEP_SHARE = 10, 0.5  # grey levels between a bar and the picture, share of the pixels along its edge
+_LONGEST_BAR, _SHORTEST_BAR = 0.4, 0.03  # of the side
+_LEAST_CONTENT = 0.4  # of the side; what is bordered more than that is a picture of few things on a ground
+
+Box = tuple[float, float, float, float]  # top, bottom, left, right; fractions of the sides
+WHOLE: Box = (0.0, 1.0, 0.0, 1.0)
+
+
+def cut(plane_HW: NDArray[Any], box: Box) -> NDArray[Any]:
+    """What lies in the box, a row and a column at least."""
+    height, width = plane_HW.shape
+    top, bottom, left, right = box
+    low, high = int(round(top * height)), int(round(bottom * height))
+    first, last = int(round(left * width)), int(round(right * width))
+    return plane_HW[low : max(high, low + 1), first : max(last, first + 1)]
+
+
+def content(plane_HW: NDArray[Any]) -> Box:
+    """What lies inside borders of one level: letterbox, pillarbox, frame."""
+    top, bottom = _between(_border(plane_HW), _border(plane_HW[::-1]))
+    sides = cut(plane_HW, (top, bottom, 0.0, 1.0)).T
+    left, right = _between(_border(sides), _border(sides[::-1]))
+    if (left, right) != (0.0, 1.0) and (top, bottom) == (0.0, 1.0):
+        inner = cut(plane_HW, (0.0, 1.0, left, right))
+        top, bottom = _between(_border(inner), _border(inner[::-1]))
+    return top, bottom, left, right
+
+
+def _between(before: float, behind: float) -> tuple[float, float]:
+    return (0.0, 1.0) if 1 - behind - before < _LEAST_CONTENT else (before, 1 - behind)
+
+
+def _border(rows_HW: NDArray[Any]) -> float:
+    """Fraction of the height that the border at the top takes."""
+    ground = int(np.median(rows_HW[0]))
+    # most pictures have none: the first row says so
+    if (np.abs(rows_HW[0].astype(np.int16) - ground) <= _BORDER_LEVELS).mean() < _BORDER_SHARE:
+        return 0.0
+    shares = (np.abs(rows_HW.astype(np.int16) - ground) <= _BORDER_LEVELS).mean(axis=1)
+    others = np.flatnonzero(shares < _BORDER_SHARE)
+    return float(others[0] / len(rows_HW)) if len(others) else 1.0
+
+
+def bars(plane_HW: NDArray[Any]) -> Box:
+    """What lies between bars that hold a caption: letters on a ground, and an edge along the whole side."""
+    above, below = _bar(plane_HW), _bar(plane_HW[::-1])
+    top, bottom = _between(above, below)
+    sides = cut(plane_HW, (top, bottom, 0.0, 1.0)).T
+    left, right = _between(_bar(sides), _bar(sides[::-1]))
+    return top, bottom, left, right
+
+
+def _bar(rows_HW: NDArray[Any]) -> float:
+    """Fraction of the height that the caption bar at the top takes."""
+    num = len(rows_HW)
+    ground = int(np.median(rows_HW[0]))
+    rows = rows_HW[: max(1, int(num * _LONGEST_BAR))].astype(np.int16)
+    if (np.abs(rows[0] - ground) <= _BAR_LEVELS).mean() < _BAR_SHARE:
+        return 0.0
+    others = np.flatnonzero((np.abs(rows - ground) <= _BAR_LEVELS).mean(axis=1) < _BAR_SHARE)
+    length = int(others[0]) if len(others) else len(rows)
+    if length < num * _SHORTEST_BAR or length + 1 >= num:
+        return 0.0
+    steps = (np.abs(np.diff(rows_HW[: length + 2].astype(np.int16), axis=0)) > _BAR_STEP).mean(axis=1)
+    edge = int(steps.argmax())
+    if steps[edge] < _BAR_STEP_SHARE or edge + 1 < num * _SHORTEST_BAR:
+        return 0.0
+    return float((edge + 1) / num)

@@ -1,0 +1,142 @@
+"""How much of the original a recording still is: what was lost in codecs, resampling, requantization and trimming.
+
+Enters: the source's own samples in blocks. Leaves: measures that no rule judges; they decide which of several copies of
+one recording stays (mmlake.dedup.fidelity). Each is blind to what a container claims: 8 bits in a 24-bit file are 8.
+Legend: T frames of 46 ms, B bands of 500 Hz.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.decoders import open_media
+from mmlake.quality.measurement import Measures
+
+FIDELITY_MEASURES = ("is_lossless", "bit_depth", "num_true_channels", "bandwidth_hz", "sound_s")
+_LOSSLESS_SUBTYPES = ("PCM_", "FLOAT", "DOUBLE", "ALAC_")
+_LOSSLESS_CODECS = ("pcm_", "flac", "alac", "wavpack", "ape", "tta", "truehd", "mlp", "shorten")
+_COMPANDED_CODECS = ("pcm_mulaw", "pcm_alaw", "pcm_vidc")
+_FULL = 1 << 23  # of 24 bits, all that float32 holds exactly
+_CENTRAL = 32  # values around zero at which a recording that was made louder has gaps
+_LEAST_SAMPLES = 4_000
+_FRAME_S, _LEAST_STEP_S, _BAND_HZ = 0.046, 0.1, 500.0
+_MAX_FRAMES = 4_096  # of a recording; of a longer one every second, fourth ... is looked at
+_MOVES_DB, _FAINT_DB = 10.0, -75.0  # a band has sound where loud frames stand so far above its floor and full level
+_LOUD_DB = 40.0  # below the loud parts: what comes before and after it is padding
+_LEVEL_S = 0.02
+
+
+def is_lossless(path: Path) -> bool:
+    """Whether the file's codec keeps every sample. Raises UnreadableItem."""
+    import soundfile
+
+    if path.suffix != ".mp3":
+        try:
+            return str(soundfile.info(path).subtype).startswith(_LOSSLESS_SUBTYPES)
+        except soundfile.LibsndfileError:
+            pass
+    with open_media(path) as container:
+        name = container.streams.audio[0].codec_context.name if container.streams.audio else ""
+    return name.startswith(_LOSSLESS_CODECS) and not name.startswith(_COMPANDED_CODECS)
+
+
+@dataclass(slots=True)
+class Fidelity:
+    """What is known of the blocks so far."""
+
+    rate_hz: int = 0
+    used_bits: int = 0  # of all samples together, as 24-bit integers
+    central: NDArray[np.int64] = field(default_factory=lambda: np.zeros((3, 2 * _CENTRAL + 1), np.int64))
+    num_samples: int = 0
+    is_one_channel: bool = True
+    frames: list[NDArray[np.float32]] = field(default_factory=list)  # powers of bands
+    every: int = 1
+    num_seen: int = 0
+    levels: list[NDArray[np.float32]] = field(default_factory=list)  # powers of 20 ms
+    tail: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # not in `frames` yet
+    rest: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))  # not in `levels` yet
+
+    def add(self, block: NDArray[np.float32], rate_hz: int) -> None:
+        """Take the next block, shape (num_samples, num_channels)."""
+        self.rate_hz = rate_hz
+        whole = np.rint(block * _FULL).astype(np.int64)
+        self.used_bits |= int(np.bitwise_or.reduce(np.abs(whole), axis=None)) if whole.size else 0
+        for row, shift in enumerate((16, 8, 0)):  # 8, 16 and 24 bits
+            values = whole >> shift
+            near = values[np.abs(values) <= _CENTRAL]
+            self.central[row] += np.bincount(near + _CENTRAL, minlength=2 * _CENTRAL + 1)
+        self.num_samples += block.size
+        if block.shape[1] > 1 and self.is_one_channel:
+            self.is_one_channel = bool((np.abs(block - block[:, :1]) < 2 / (1 << 15)).all())
+        mono = block.mean(axis=1) if block.shape[1] > 1 else block[:, 0]
+        self._add_levels(np.concatenate([self.rest, mono]), max(1, round(_LEVEL_S * rate_hz)))
+        self._add_frames(np.concatenate([self.tail, mono]), rate_hz)
+
+    def found(self, *, is_lossless: bool) -> Measures:
+        """The measures of all blocks."""
+        depth = self._bit_depth() if is_lossless else None
+        return {
+            "is_lossless": float(is_lossless),
+            "bit_depth": depth,
+            "num_true_channels": None if not self.num_samples else 1.0 if self.is_one_channel else 2.0,
+            "bandwidth_hz": self._bandwidth_hz(),
+            "sound_s": self._sound_s(),
+        }
+
+    def _add_levels(self, mono: NDArray[np.float32], size: int) -> None:
+        whole = mono[: len(mono) // size * size].reshape(-1, size)
+        self.levels.append((np.einsum("ij,ij->i", whole, whole) / size).astype(np.float32))
+        self.rest = mono[whole.size :]
+
+    def _add_frames(self, mono: NDArray[np.float32], rate_hz: int) -> None:
+        size = 1 << max(6, round(np.log2(_FRAME_S * rate_hz)))
+        step = max(size, round(_LEAST_STEP_S * rate_hz))
+        num = max(0, (len(mono) - size) // step + 1)
+        self.tail = mono[num * step :]
+        wanted = [at for at in range(num) if (self.num_seen + at) % self.every == 0]
+        self.num_seen += num
+        if not wanted:
+            return
+        taken = np.stack([mono[at * step : at * step + size] for at in wanted])
+        power = np.abs(np.fft.rfft(taken * np.hanning(size).astype(np.float32), axis=1)) ** 2 / size**2
+        edges = np.arange(0, rate_hz / 2 + 1e-6, _BAND_HZ) * size / rate_hz
+        cuts = np.unique(np.round(edges).astype(int))
+        self.frames.append(np.add.reduceat(power[:, : cuts[-1]], cuts[:-1], axis=1).astype(np.float32))
+        if sum(map(len, self.frames)) > _MAX_FRAMES:
+            self.frames = [np.concatenate(self.frames)[::2]]
+            self.every *= 2
+
+    def _bit_depth(self) -> float | None:
+        """Bits that say something: those below the lowest one in use and those lost to gaps do not."""
+        if not self.used_bits or self.num_samples < _LEAST_SAMPLES:
+            return None
+        unused = (self.used_bits & -self.used_bits).bit_length() - 1
+        row = 0 if unused >= 16 else 1 if unused >= 8 else 2
+        held = self.central[row]
+        depth = 24.0 - min(unused, (16, 8, 0)[row]) if row < 2 else 24.0 - unused
+        if row < 2 and held.sum() >= 20 * len(held):
+            depth += float(np.log2((held > 0).mean()))
+        return depth
+
+    def _bandwidth_hz(self) -> float | None:
+        """Upper end of the highest band whose loud moments stand out of its own floor: steady noise does not, however
+        high it reaches."""
+        if not self.frames:
+            return None
+        power_TB = np.concatenate(self.frames)
+        loud_B, floor_B = np.percentile(power_TB, 97, axis=0), np.percentile(power_TB, 20, axis=0)
+        faint = loud_B.max() * 10 ** (_FAINT_DB / 10)
+        sounds_B = (loud_B > faint) & (loud_B > 10 ** (_MOVES_DB / 10) * floor_B)
+        return float((np.flatnonzero(sounds_B)[-1] + 1) * _BAND_HZ) if sounds_B.any() else None
+
+    def _sound_s(self) -> float | None:
+        """Seconds from the first to the last moment that is heard beside the loud ones."""
+        power = np.concatenate(self.levels) if self.levels else np.empty(0, np.float32)
+        if not len(power) or not power.max():
+            return None
+        heard = np.flatnonzero(power > np.percentile(power[power > 0], 95) * 10 ** (-_LOUD_DB / 10))
+        return float((heard[-1] - heard[0] + 1) * _LEVEL_S)

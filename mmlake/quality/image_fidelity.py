@@ -1,0 +1,192 @@
+"""How much of the original a copy still has: numbers that decide which of several copies of a picture stays.
+
+Enters: a decoded picture. Leaves: measures; no rule judges them.
+Legend: H height, W width.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmlake.borders import bars, content, cut
+
+FIDELITY_MEASURES = ("detail_px", "sharp_fraction", "codec_quality", "noise_floor", "is_coloured", "bits_per_channel")
+_ROWS = 96  # of blocks whose steps are looked at
+_WINDOW_PX = 384  # of the middle, whose spectrum is taken
+_BANDS = 20  # of the spectrum, up to one cycle in two pixels
+_BASE = slice(2, 4)  # bands that every picture fills
+_FALL = 0.05  # of the power that a natural picture has at a frequency: 1/f^2 from the base on (Field 1987)
+_NOISE_LEVELS = 4.0  # above it the floor is noise; below it may be fine texture
+_PLAIN_QUALITY = 100.0
+_WEBP_QUALITY = 30.0  # of lossy WebP: its headers say nothing in JPEG's terms, and most are made of a JPEG
+_COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
+_BLOCK_PX = 16  # of which the quietest tenth gives the noise floor
+_STEPS = np.arange(3.0, 80.0)  # of quantization that are looked for
+_BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
+# of which the steps are looked for, with those of the standard table at quality 50
+_MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
+_LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
+_TWICE, _TWICE_FINE, _FINE = 0.8, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
+_TWICE_QUALITY = 65.0  # what that counts at most
+_LEAST_VALUES = 60  # DCT values of a mode that are not zero; fewer say nothing
+_PERIODIC = 0.5  # mean cosine over the values; unquantized ones give less than .2
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One picture as its file says it, decoded."""
+
+    luma_HW: NDArray[np.float32]
+    stored_px: int  # longer side in the file; the plane may be smaller
+    chroma: float  # mean distance of its colours from grey, in levels
+    mode: str  # of the file, as Pillow names it
+    table: tuple[int, ...] | None  # quantization of luma, of a JPEG
+    is_lossy_webp: bool
+
+
+def fidelity(decoded: Decoded) -> dict[str, float | None]:
+    """The measures of a picture."""
+    inside = decoded.luma_HW
+    for found in (bars, content):
+        inside = cut(inside, found(inside)) if min(inside.shape) >= _BLOCK_PX else inside
+    scale = max(1.0, decoded.stored_px / max(decoded.luma_HW.shape))
+    noise = noise_floor(inside)
+    sharp = sharp_fraction(inside, noise=noise)
+    return {
+        "detail_px": float(np.sqrt(inside.size)) * scale * sharp,
+        "sharp_fraction": sharp,
+        "codec_quality": codec_quality(decoded, is_full=scale == 1.0),
+        "noise_floor": noise,
+        "is_coloured": float(decoded.chroma >= _COLOUR_LEVELS),
+        "bits_per_channel": _bits(decoded.mode),
+    }
+
+
+def _bits(mode: str) -> float:
+    if mode.startswith(("I", "F")):
+        return 16.0
+    if mode == "1":
+        return 1.0
+    return 5.0 if mode in ("P", "PA") else 8.0  # a palette of 256 colours: some 5 bits a channel
+
+
+def sharp_fraction(luma_HW: NDArray[np.float32], *, noise: float) -> float:
+    """How far up the spectrum there is detail: 1.0 up to the last pixel, .5 in a picture that was enlarged twofold,
+    less in one that is blurred. noise: grey levels of white noise, which is no detail."""
+    height, width = luma_HW.shape
+    top, left = max(0, (height - _WINDOW_PX) // 2), max(0, (width - _WINDOW_PX) // 2)
+    plane = luma_HW[top : top + _WINDOW_PX, left : left + _WINDOW_PX]
+    height, width = plane.shape
+    if min(height, width) < 4 * _BANDS:
+        return 1.0
+    window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
+    power = np.abs(np.fft.rfft2((plane - plane.mean()) * window)) ** 2 / float((window**2).sum())
+    down, across = np.abs(np.fft.fftfreq(height)) * 2, np.fft.rfftfreq(width) * 2
+    band = np.minimum((np.maximum(down[:, None], across[None]) * _BANDS).astype(np.int64), _BANDS - 1)
+    # of a band the median: lines along the axes come from the window's sides, not from detail
+    powers = np.array([float(np.median(power[band == at])) for at in range(_BANDS)])
+    if noise > _NOISE_LEVELS:
+        powers = np.maximum(powers - noise**2, 0)
+    centres = (np.arange(_BANDS) + 0.5) / _BANDS
+    natural = float((powers[_BASE] * centres[_BASE] ** 2).mean())
+    held = np.flatnonzero(powers * centres**2 >= _FALL * natural)
+    return float((held[-1] + 1) / _BANDS) if len(held) and natural > 0 else 1.0
+
+
+def codec_quality(decoded: Decoded, *, is_full: bool) -> float:
+    """JPEG quality 1..100 of the worst compression that shows: by the tables of a JPEG, and by steps of quantization
+    in the plane where it was decoded in full. 100 where nothing was lost. What shows two compressions stands below the
+    first of them."""
+    quality = _PLAIN_QUALITY
+    if decoded.table:
+        quality = _table_quality(np.array(decoded.table, dtype=np.float64))
+    elif decoded.is_lossy_webp:
+        quality = _WEBP_QUALITY
+    if not is_full or min(decoded.luma_HW.shape) < 64:
+        return quality
+    values = _block_values(decoded.luma_HW)
+    seen = _seen_quality(values)
+    if seen + 5 < quality:
+        quality = seen - 3
+    bound = _TWICE_FINE if quality >= _FINE else _TWICE
+    if decoded.table and _roughness(values, np.array(decoded.table).reshape(8, 8)) > bound:
+        quality = min(quality, _TWICE_QUALITY)
+    return min(quality, seen)
+
+
+def _table_quality(table: NDArray[np.float64]) -> float:
+    """The quality that scales the standard luma table to this one, by their sums (the sum does not depend on order)."""
+    scale = 100 * float(table.sum()) / 3_690
+    return max(1.0, min(100.0, 5_000 / scale if scale > 100 else (200 - scale) / 2))
+
+
+def _block_values(luma_HW: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nine lowest DCT values of blocks as JPEG cuts them, of shape (3, 3, blocks down, blocks across)."""
+    height, width = (side // 8 * 8 for side in luma_HW.shape)
+    planes = luma_HW[:height, :width].reshape(height // 8, 8, width // 8, 8)[:: max(1, height // 8 // _ROWS)]
+    cosines = np.cos(np.pi * (2 * np.arange(8) + 1) * np.arange(3)[:, None] / 16) * np.array([[0.5**1.5], [0.5], [0.5]])
+    below = np.tensordot(cosines.astype(np.float32), planes, axes=(1, 1))  # 3, H / 8, W / 8, 8
+    return np.moveaxis(below @ cosines.astype(np.float32).T, 3, 1)
+
+
+def _seen_quality(values: NDArray[np.float32]) -> float:
+    """The quality that the steps between DCT values say; 100 where there are none."""
+    found = []
+    for mode, standard in _MODES.items():
+        step = _step(values[mode].ravel())
+        if step:
+            scale = 100 * step / standard
+            found.append(5_000 / scale if scale > 100 else (200 - scale) / 2)
+    return float(np.median(found)) if len(found) >= 3 else _PLAIN_QUALITY
+
+
+def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> float:
+    """How far the counts of a JPEG's DCT values leap from each to the next: below .2 as it comes from a camera, .5 to 2
+    where values were rounded to other steps before (Popescu and Farid 2004)."""
+    found = []
+    for mode in _MODES:
+        levels = np.abs(np.round(values[mode].ravel() / table_88[mode])).astype(np.int64)
+        counts = np.bincount(levels[levels < _LEVELS], minlength=_LEVELS).astype(np.float64)
+        here, beside = counts[2:-1], (counts[1:-2] + counts[3:]) / 2
+        use = here + beside >= _LEAST_COUNT
+        both = (here + beside)[use] / 2
+        if both.sum() >= 2 * _LEAST_VALUES:
+            leaps = np.abs(here - beside)[use] - 1.5 * np.sqrt(both + 1)  # but for chance
+            found.append(float(np.maximum(leaps, 0).sum() / both.sum()))
+    return float(np.median(found)) if found else 0.0
+
+
+@functools.lru_cache(maxsize=1)
+def _waves() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(cosine of a value's phase within a step, whether the value counts for it), of shape (steps, bins)."""
+    values = (np.arange(int(_MOST_LEVEL / _BIN)) + 0.5) * _BIN
+    counts = (values[None] > 0.6 * _STEPS[:, None]).astype(np.float64)
+    return np.cos(2 * np.pi * values[None] / _STEPS[:, None]) * counts, counts
+
+
+def _step(values: NDArray[np.float32]) -> float | None:
+    """The largest step whose multiples the values keep to."""
+    bins = (np.abs(values) / _BIN).astype(np.int64)
+    histogram = np.bincount(bins[bins < _MOST_LEVEL / _BIN], minlength=int(_MOST_LEVEL / _BIN)).astype(np.float64)
+    cosines, counts = _waves()
+    held = counts @ histogram
+    kept = np.flatnonzero((held >= _LEAST_VALUES) & (cosines @ histogram >= _PERIODIC * held))
+    return float(_STEPS[kept[-1]]) if len(kept) else None
+
+
+def noise_floor(luma_HW: NDArray[np.float32]) -> float:
+    """Grey levels of noise in the quietest tenth of the picture that is neither black nor white; 0 where none is."""
+    height, width = (side // _BLOCK_PX * _BLOCK_PX for side in luma_HW.shape)
+    if not height or not width:
+        return 0.0
+    plane = luma_HW[:height, :width]
+    diagonal = (plane[::2, ::2] - plane[1::2, ::2] - plane[::2, 1::2] + plane[1::2, 1::2]) / 2
+    half = _BLOCK_PX // 2
+    blocks = (diagonal**2).reshape(height // _BLOCK_PX, half, width // _BLOCK_PX, half).mean(axis=(1, 3))
+    levels = plane.reshape(height // _BLOCK_PX, _BLOCK_PX, width // _BLOCK_PX, _BLOCK_PX).mean(axis=(1, 3))
+    blocks = blocks[(levels > 16) & (levels < 239)]
+    return float(np.sqrt(np.quantile(blocks, 0.1))) if blocks.size else 0.0

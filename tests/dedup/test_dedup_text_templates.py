@@ -1,0 +1,91 @@
+"""Pages of one template are no copies, whatever they share; copies are, whoever else has their wording."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mmlake import dedup
+from mmlake.dedup import DedupSettings, matching, text, text_kernels, text_matching
+from mmlake.dedup.prints import Ragged
+from tests.dedup.text_edits import filled, page, replaced, sentences
+
+SETTINGS = DedupSettings()
+
+
+def table_of(texts):
+    made = list(text.prints(texts))
+    return {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
+
+
+def vetoes(texts, left, right):
+    veto = dedup.template_veto(table_of(texts), settings=SETTINGS)
+    return veto(np.array(left), np.array(right)).tolist()
+
+
+def paired(texts, pairs):
+    matcher = text_matching.TextMatcher(table_of(texts), SETTINGS)
+    return [int(matcher.compare(one, np.array([other])).relation[0]) for one, other in pairs]
+
+
+@pytest.mark.parametrize("num_slots", [2, 4, 8])
+def test_pages_that_fill_the_same_gaps_of_one_template_stay_apart(num_slots):
+    rng = np.random.default_rng(num_slots)
+    pages = [filled(rng, num_slots=num_slots) for _ in range(30)]
+    pairs = [(one, other) for one in range(30) for other in range(one)]
+    assert set(paired(pages, pairs)) == {matching.NONE}
+
+
+def test_without_siblings_two_texts_that_differ_as_such_pages_do_are_versions_of_one():
+    """The veto needs many siblings: the same two texts alone are a text and its revision."""
+    rng = np.random.default_rng(3)
+    one = page(rng, 200)
+    assert paired([one, replaced(rng, one, 0.1)], [(0, 1)]) == [matching.SAME]
+
+
+def test_copies_of_an_article_are_found_among_pages_that_share_its_boilerplate():
+    rng = np.random.default_rng(4)
+    notice = " ".join(sentences(rng, 60))
+    articles = [page(rng, 160) for _ in range(40)]
+    copies = [replaced(rng, one, 0.15) for one in articles]
+    texts = [f"{notice} {one}" for one in articles + copies]
+    assert set(paired(texts, [(at, at + 40) for at in range(40)])) == {matching.SAME}
+    assert set(paired(texts, [(at, at + 1) for at in range(39)])) == {matching.NONE}
+
+
+def test_the_original_is_found_in_a_family_of_copies_each_edited_elsewhere():
+    """Wording that thirteen texts share is no template where each of them lacks another part of it."""
+    rng = np.random.default_rng(5)
+    one = page(rng, 200)
+    family = [one, *(replaced(rng, one, share) for share in np.linspace(0.04, 0.15, 12))]
+    assert set(paired(family, [(0, at) for at in range(1, 13)])) == {matching.SAME}
+
+
+def test_semantic_pairs_of_template_siblings_are_kept_apart():
+    rng = np.random.default_rng(6)
+    pages = [filled(rng, num_slots=6) for _ in range(12)]
+    assert all(vetoes(pages, [0, 1, 2], [3, 4, 5]))
+
+
+def test_shared_wording_as_such_vetoes_nothing():
+    """One text retells the other and keeps two thirds of its words; nobody else has them."""
+    rng = np.random.default_rng(7)
+    texts = [page(rng, 60) for _ in range(40)]
+    retold = [replaced(rng, one, 0.3) for one in texts]
+    assert not any(vetoes(texts + retold, range(40), range(40, 80)))
+
+
+def test_units_without_shingles_are_never_kept_apart():
+    assert vetoes(["", "..."], [0], [1]) == [False]
+
+
+@pytest.mark.skipif(text_kernels._kernels() is None, reason="numba is absent")
+def test_compiled_and_plain_code_see_the_same_templates(monkeypatch):
+    rng = np.random.default_rng(8)
+    pages = [filled(rng, num_slots=3) for _ in range(12)] + [page(rng, 100) for _ in range(4)]
+    pairs = [(one, other) for one in range(16) for other in range(one)]
+    seen = []
+    for work in (-(10**12), 10**12):
+        monkeypatch.setattr(text_kernels, "_work", [work])
+        seen.append(paired(pages, pairs))
+    assert seen[0] == seen[1]
