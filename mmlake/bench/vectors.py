@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mmlake import contracts
+from mmlake.dedup.semantic import FEWEST
 from mmlake.errors import SettingsError
 from mmlake.lake import Lake
 
@@ -33,14 +34,14 @@ def clustered(num: int, dimension: int, *, bound: float, seed: int) -> Vectors:
 
 def of_lake(lake: Lake, modality: str) -> tuple[Vectors, float, str]:
     """(the distinct vectors of a modality, the bound of its encoder, the encoder). Raises SettingsError where the lake
-    has fewer than two."""
+    has fewer than an index needs."""
     encoder = lake.encoder_of(modality)
     rows = contracts.made(lake.tables.concat("embeddings", modality, columns=["digest", "encoder", "vector", "status"]))
     rows = rows.filter(pc.equal(rows["encoder"], encoder))
     first = rows.append_column("row", pa.array(np.arange(rows.num_rows))).group_by("digest").aggregate([("row", "min")])
     values = rows.take(first.sort_by("digest")["row_min"])["vector"]
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in values.chunks]
-    if len(values) < 2:
+    if len(values) < FEWEST:
         raise SettingsError(
             f"lake {lake.root} has {len(values)} vectors of {modality}; materialize its embeddings first"
         )

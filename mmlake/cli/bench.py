@@ -53,11 +53,12 @@ def ann(
     """
     from mmlake.bench import Plan, clustered, of_lake, run, write
     from mmlake.bench.ann import num_steps
+    from mmlake.dedup.semantic import FEWEST
     from mmlake.settings import Settings
 
     section = Settings.load(settings).dedup
     plan = Plan(k=k, num_queries=queries)
-    numbers = _numbers("--sizes", sizes or (_QUICK_SIZES if quick else _SIZES))
+    numbers = _numbers("--sizes", sizes or (_QUICK_SIZES if quick else _SIZES), least=FEWEST)
     if lake is not None:
         vectors, bound, encoder = of_lake(open_lake(lake, settings), modality)
         numbers = sorted({min(size, len(vectors)) for size in numbers} if sizes else _shares(len(vectors)))
@@ -67,7 +68,7 @@ def ann(
             return vectors[:size]
 
     else:
-        chosen = _numbers("--dimensions", dimensions or (_QUICK_DIMENSIONS if quick else _DIMENSIONS))
+        chosen = _numbers("--dimensions", dimensions or (_QUICK_DIMENSIONS if quick else _DIMENSIONS), least=2)
         what = "generated"
 
         def source(size: int, dimension: int) -> Any:
@@ -91,19 +92,21 @@ def ann(
     emit(found, as_json=as_json, draw=lambda screen: _draw(screen, found))
 
 
-def _numbers(option: str, text: str) -> list[int]:
+def _numbers(option: str, text: str, *, least: int) -> list[int]:
     try:
         numbers = sorted({int(part) for part in text.split(",")})
     except ValueError:
         numbers = []
-    if not numbers or numbers[0] < 2:
-        raise SettingsError(f"{option} is {text!r}; write whole numbers of 2 and more with commas between")
+    if not numbers or numbers[0] < least:
+        raise SettingsError(f"{option} is {text!r}; write whole numbers of {least} and more with commas between")
     return numbers
 
 
 def _shares(num: int) -> set[int]:
     """Sizes to measure of so many vectors: all, and halves of them down to an eighth."""
-    return {max(2, num // part) for part in (8, 4, 2, 1)}
+    from mmlake.dedup.semantic import FEWEST
+
+    return {max(FEWEST, num // part) for part in (8, 4, 2, 1)}
 
 
 def _draw(out: Console, found: dict[str, Any]) -> None:
@@ -119,7 +122,9 @@ def _draw(out: Console, found: dict[str, Any]) -> None:
             [name, f"{fit['scale']:.3g} x n^{fit['exponent']:.2f}", fit["r_squared"]]
             for name, fit in growth["fits"].items()
         ]
-        out.print(table(f"CPU s to search for all, d = {growth['dimension']}", ["index", "fit", "R2"], lines, right=["R2"]))
+        out.print(
+            table(f"CPU s to search for all, d = {growth['dimension']}", ["index", "fit", "R2"], lines, right=["R2"])
+        )
         _print_break_even(out, growth, found["budget_cpu_s"])
     out.print()
     _print_projection(out, found["projection"])

@@ -18,6 +18,7 @@ from mmlake.errors import SettingsError
 from mmlake.optional import need
 from mmlake.progress import Advance, silent
 
+FEWEST = 64  # vectors that an index is built of; FAISS cannot train one on a handful
 _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 check: float32 products err by 1e-6
 _BLOCK_ROWS = 2_048
 _EXACT_PAIRS = 65_536  # verified together
@@ -36,6 +37,8 @@ def similar(
     if index == "auto":
         index = choose_index(*vectors.shape, settings=settings).index
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    if len(vectors) < FEWEST:
+        index = "flat"
     if len(vectors) < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64)
     codes = [np.empty(0, np.int64)]

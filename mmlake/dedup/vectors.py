@@ -78,6 +78,8 @@ def _candidates(
         raise SettingsError(f"dedup.index is {index!r}; expected one of {', '.join(INDEXES)}")
     if len(vectors) < 2:
         return
+    if len(vectors) < semantic.FEWEST:
+        index = "flat"
     if index == "auto":
         index = choose_index(*vectors.shape, settings=settings).index
     if index not in ("flat", "cells"):
