@@ -51,45 +51,51 @@ def ann(
     Example: `mmlake bench ann --quick`, `mmlake bench ann --sizes 10000,40000 --dimensions 384 --budget-cpu-s 600`,
     `mmlake bench ann --lake ./lake --modality image --out bench`
     """
-    from mmlake.bench import Plan, clustered, of_lake, run, write
-    from mmlake.bench.ann import num_steps
+    from mmlake.bench import Plan
     from mmlake.dedup.semantic import FEWEST
     from mmlake.settings import Settings
 
     section = Settings.load(settings).dedup
-    plan = Plan(k=k, num_queries=queries)
     numbers = _numbers("--sizes", sizes or (_QUICK_SIZES if quick else _SIZES), least=FEWEST)
-    if lake is not None:
-        vectors, bound, encoder = of_lake(open_lake(lake, settings), modality)
-        numbers = sorted({min(size, len(vectors)) for size in numbers} if sizes else _shares(len(vectors)))
-        chosen, what = [vectors.shape[1]], f"{modality} of {lake} ({encoder})"
+    chosen = _numbers("--dimensions", dimensions or (_QUICK_DIMENSIONS if quick else _DIMENSIONS), least=2)
+    given: dict[str, Any] = {"bound": bound, "sizes": numbers, "dimensions": chosen}
+    what, source = _generated(bound, section.seed) if lake is None else _held(lake, modality, settings, given, sizes)
+    given |= {"budget_cpu_s": budget_cpu_s, "plan": Plan(k=k, num_queries=queries), "settings": section}
+    found = {"vectors": what} | _run(source, given, as_json=as_json)
 
-        def source(size: int, dimension: int) -> Any:
-            return vectors[:size]
+    from mmlake.bench import write
 
-    else:
-        chosen = _numbers("--dimensions", dimensions or (_QUICK_DIMENSIONS if quick else _DIMENSIONS), least=2)
-        what = "generated"
-
-        def source(size: int, dimension: int) -> Any:
-            return clustered(size, dimension, bound=bound, seed=section.seed)
-
-    from rich.progress import Progress
-
-    with Progress(**bars_of(as_json)) as progress:
-        bar = progress.add_task("vectors", total=num_steps(plan) * sum(numbers) * len(chosen))
-        found = {"vectors": what} | run(
-            source,
-            sizes=numbers,
-            dimensions=chosen,
-            bound=bound,
-            budget_cpu_s=budget_cpu_s,
-            plan=plan,
-            settings=section,
-            advance=lambda count: progress.advance(bar, count),
-        )
     found["files"] = write(found, out)
     emit(found, as_json=as_json, draw=lambda screen: _draw(screen, found))
+
+
+def _generated(bound: float, seed: int) -> tuple[str, Any]:
+    from mmlake.bench import clustered
+
+    return "generated", lambda size, dimension: clustered(size, dimension, bound=bound, seed=seed)
+
+
+def _held(lake: Path, modality: str, settings: Path | None, given: dict[str, Any], sizes: str) -> tuple[str, Any]:
+    """(what is measured, the vectors of the lake); bound, sizes and dimension become those of the lake."""
+    from mmlake.bench import of_lake
+
+    vectors, bound, encoder = of_lake(open_lake(lake, settings), modality)
+    shares = {min(size, len(vectors)) for size in given["sizes"]} if sizes else _shares(len(vectors))
+    given |= {"bound": bound, "sizes": sorted(shares), "dimensions": [vectors.shape[1]]}
+    return f"{modality} of {lake} ({encoder})", lambda size, dimension: vectors[:size]
+
+
+def _run(source: Any, given: dict[str, Any], *, as_json: bool) -> dict[str, Any]:
+    """What was measured, under a bar."""
+    from rich.progress import Progress
+
+    from mmlake.bench import run
+    from mmlake.bench.ann import num_steps
+
+    with Progress(**bars_of(as_json)) as progress:
+        total = num_steps(given["plan"]) * sum(given["sizes"]) * len(given["dimensions"])
+        bar = progress.add_task("vectors", total=total)
+        return run(source, **given, advance=lambda count: progress.advance(bar, count))
 
 
 def _numbers(option: str, text: str, *, least: int) -> list[int]:

@@ -64,23 +64,9 @@ def semantic_pairs(
         bound = float(bounds[encoder])
         kept_apart = never_apart if apart is None else apart(digests)
         apart_leads = partial(_among, kept_apart, leads)
-        matcher = VectorMatcher(
-            led,
-            standing.order(),
-            bound=bound,
-            apart=apart_leads,
-            settings=settings,
-        )
+        matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
         found = stars(matcher, standing, equal=_equal(led), advance=advance)
-        dropped = np.isin(np.arange(len(leads)), found.right)
-        units, num_found = recall(
-            led,
-            dropped,
-            bound=bound,
-            apart=apart_leads,
-            seed=settings.seed,
-            sample=estimates.SAMPLE_UNITS,
-        )
+        units, num_found = _recall(led, found, bound=bound, apart=apart_leads, seed=settings.seed)
         sampled, hits = sampled + units, hits + num_found
         found.left, found.right = leads[found.left].tolist(), leads[found.right].tolist()
         _add_followers(found, survivor, vectors, bound, kept_apart)
@@ -88,6 +74,11 @@ def semantic_pairs(
     pairs = schemas.conform(schemas.PAIRS, pa.concat_tables(parts)) if parts else schemas.empty(schemas.PAIRS)
     counts = {estimates.NUM_WITH_DUPLICATE: str(sampled), estimates.NUM_FOUND: str(hits)}
     return pairs.replace_schema_metadata({**(pairs.schema.metadata or {}), **counts})
+
+
+def _recall(vectors: Vectors, found: Stars, *, bound: float, apart: Apart, seed: int) -> tuple[int, int]:
+    dropped = np.isin(np.arange(len(vectors)), found.right)
+    return recall(vectors, dropped, bound=bound, apart=apart, seed=seed, sample=estimates.SAMPLE_UNITS)
 
 
 def recall_counts(pairs: pa.Table) -> dict[str, int]:

@@ -47,11 +47,16 @@ def marked(left: str, right: str) -> tuple[Markup, Markup]:
     """Excerpts of both texts from shortly before the first difference, words that the other text lacks in <mark>."""
     words = [text.split()[:_COMPARED_WORDS] for text in (left, right)]
     changes = [
-        change for change in difflib.SequenceMatcher(None, *words, autojunk=False).get_opcodes() if change[0] != "equal"
+        change
+        for change in difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False).get_opcodes()
+        if change[0] != "equal"
     ]
     first = changes[0] if changes else ("equal", 0, 0, 0, 0)
     ranges = [[(low, high) for _, low, high, _, _ in changes], [(low, high) for _, _, _, low, high in changes]]
-    starts = (max(0, first[1] - _LEAD_WORDS), max(0, first[3] - _LEAD_WORDS))
+    # short texts are shown whole
+    rest = max(len(words[0]) - first[1], len(words[1]) - first[3])
+    lead = max(_LEAD_WORDS, _EXCERPT_WORDS - rest)
+    starts = (max(0, first[1] - lead), max(0, first[3] - lead))
     one, other = (
         _excerpt(mine, differing, start) for mine, differing, start in zip(words, ranges, starts, strict=True)
     )

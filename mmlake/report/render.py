@@ -252,12 +252,14 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
     figures: list[tuple[str, str, str]] = []
     if data.rows:
         admitted = total["ok"] + total["flagged"]
-        figures.append(("units in", f"{total['num_rows']:,}", _size(total["num_bytes"]) if total["num_bytes"] else ""))
+        figures.append(
+            ("units in", f"{total['num_rows']:,}", svg.size(total["num_bytes"]) if total["num_bytes"] else "")
+        )
         figures.append(
             (
                 "admitted",
                 f"{admitted:,}",
-                f"{_share(admitted / total['num_rows'])} of units" if total["num_rows"] else "",
+                f"{svg.share(admitted / total['num_rows'])} of units" if total["num_rows"] else "",
             )
         )
     if data.tiers:
@@ -284,7 +286,7 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
         )
     overall = next((row for row in data.costs if row["stage"] == "total"), None)
     if overall:
-        figures.append(("CPU time", f"{overall['cpu_seconds']:,.1f} s", f"estimated {_usd(overall['cost_usd'])}"))
+        figures.append(("CPU time", f"{overall['cpu_seconds']:,.1f} s", f"estimated {svg.usd(overall['cost_usd'])}"))
     return figures
 
 
@@ -349,7 +351,9 @@ def _cost_chart(costs: Sequence[dict[str, Any]]) -> Markup:
             entry = sums.setdefault(row["stage"], [0.0, 0.0])
             entry[0] += row["cpu_seconds"]
             entry[1] += row["cost_usd"]
-    rows = [svg.Bar(stage, seconds, f"{seconds:,.2f} s · est. {_usd(usd)}") for stage, (seconds, usd) in sums.items()]
+    rows = [
+        svg.Bar(stage, seconds, f"{seconds:,.2f} s · est. {svg.usd(usd)}") for stage, (seconds, usd) in sums.items()
+    ]
     return svg.bars(rows, title="CPU time per stage", unit="CPU seconds, all modalities") if rows else Markup("")
 
 
@@ -379,7 +383,7 @@ def _template(name: str) -> str:
 
 def _environment() -> Environment:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(num=svg.number, size=_size, usd=_usd, share=_share)
+    environment.filters.update(num=svg.number, size=svg.size, usd=svg.usd, share=svg.share)
     return environment
 
 
@@ -389,20 +393,3 @@ def _policy(css: str, script: str) -> str:
         f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{hashes[0]}'; script-src "
         f"'sha256-{hashes[1]}'; base-uri 'none'; form-action 'none'"
     )
-
-
-def _size(num_bytes: float) -> str:
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if num_bytes >= scale:
-            return f"{num_bytes / scale:.1f} {unit}"
-    return f"{num_bytes:.0f} B"
-
-
-def _usd(amount: float) -> str:
-    if amount >= 1 or amount == 0:
-        return f"${amount:,.2f}"
-    return f"${amount:.4f}" if amount >= 0.001 else f"${amount:.6f}" if amount >= 1e-6 else "< $0.000001"
-
-
-def _share(fraction: float) -> str:
-    return f"{100 * fraction:.1f} %"

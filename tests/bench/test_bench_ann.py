@@ -123,8 +123,8 @@ def test_a_duplicate_that_the_search_missed_lowers_the_recall():
     gone = np.array([False, True, False, False, False, False])  # the pair at 2 and 3 was missed
     counts = recall(vectors, gone, bound=0.9, apart=never_apart, seed=1, sample=6)
     assert counts == (3, 1)
-    told_apart = recall(vectors, gone, bound=0.9, apart=lambda a, b: np.ones(len(a), bool), seed=1, sample=6)
-    assert told_apart == (1, 1)
+    kept_apart = recall(vectors, gone, bound=0.9, apart=lambda a, b: np.ones(len(a), bool), seed=1, sample=6)
+    assert kept_apart == (1, 1)
 
 
 def test_semantic_pairs_carry_the_recall_of_their_search(monkeypatch):
