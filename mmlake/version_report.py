@@ -4,6 +4,7 @@ store."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mmlake import __version__, costs, evaluate, report
+from mmlake import __version__, costs, dedup, evaluate, report
 from mmlake.errors import MmlakeError, RefMissing
 from mmlake.item_provenance import story_of
 from mmlake.lake import Lake
@@ -20,7 +21,6 @@ from mmlake.publish.ledger import ledger as lake_ledger
 from mmlake.publish.probe_vectors import corpus_vectors
 from mmlake.records import ADMITTED
 from mmlake.report import (
-    DuplicateCluster,
     EmbeddingMap,
     FlowStep,
     ModalityRows,
@@ -28,12 +28,12 @@ from mmlake.report import (
     RuleCount,
     TierCount,
 )
+from mmlake.report_duplicates import clusters_of, pairs_of
 from mmlake.report_examples import Examples, spread
 from mmlake.summary import ModalitySummary, Summary, summarize
 from mmlake.versions import Manifest
 
 _EXAMPLES = 6  # per rule, and admitted items per modality
-_CLUSTERS = 8  # per tier and modality
 _COLUMNS = [
     "digest",
     "modality",
@@ -109,10 +109,10 @@ def gather(lake: Lake, version: str, *, planted: Planted, summary: Summary) -> R
         for one in summary.modalities
         for rule, count in one.rules.items()
     ]
-    data.tiers = [_tier(one, tier, planted) for one in summary.modalities for tier in one.duplicates]
-    data.clusters = [
-        cluster for modality in lake.parts.modalities for cluster in _clusters(lake, examples, modality, rows)
-    ]
+    recall = made.made_with.get("recall", {})
+    data.tiers = [_tier(one, tier, planted, recall) for one in summary.modalities for tier in one.duplicates]
+    data.clusters = [one for name in lake.parts.modalities for one in clusters_of(lake, examples, name, rows)]
+    data.pairs = [one for name in lake.parts.modalities for one in pairs_of(lake, examples, name, rows)]
     data.samples = [
         examples.example(row)
         for modality in lake.parts.modalities
@@ -198,38 +198,17 @@ def _rule(
     )
 
 
-def _tier(one: ModalitySummary, tier: str, planted: Planted) -> TierCount:
+def _tier(one: ModalitySummary, tier: str, planted: Planted, recall: Mapping[str, Any]) -> TierCount:
     known = planted.get((tier, one.modality))
+    estimate = recall.get(f"{tier}_duplicates", {}).get(one.modality)
     return TierCount(
         tier=tier,
         modality=one.modality,
         found=one.duplicates[tier],
         planted=known[0] if known else None,
         recovered=known[1] if known else None,
+        estimated=dedup.recall_words(estimate) if estimate else "",
     )
-
-
-def _clusters(lake: Lake, examples: Examples, modality: str, rows: list[dict[str, Any]]) -> list[DuplicateCluster]:
-    by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
-    members: dict[str, list[dict[str, Any]]] = {}
-    for row in by_digest.values():
-        if row["tier"]:
-            members.setdefault(row["survivor"], []).append(row)
-    shown: Counter[str] = Counter()
-    made = []
-    for survivor, others in sorted(members.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        tier = others[0]["tier"]
-        if shown[tier] < _CLUSTERS and survivor in by_digest:
-            shown[tier] += 1
-            made.append(
-                DuplicateCluster(
-                    tier=tier,
-                    modality=modality,
-                    members=[examples.example(row) for row in [by_digest[survivor], *others[:5]]],
-                    size=len(others) + 1,
-                )
-            )
-    return made
 
 
 def _map(

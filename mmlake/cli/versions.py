@@ -107,6 +107,8 @@ def show(
 
     Example: `mmlake show curated`
     """
+    from mmlake.dedup import recall_words
+
     store = open_lake(lake).versions
     made, tree = store.read(version), store.tree(version)
     data: dict[str, Any] = {
@@ -139,6 +141,14 @@ def show(
         if left:
             out.print()
             out.print(table("Left out", ["", "modality", "cause", "count"], left, right=["count"]))
+        recall = [
+            [step, modality, recall_words(found)]
+            for step, modalities in made.made_with.get("recall", {}).items()
+            for modality, found in modalities.items()
+        ]
+        if recall:
+            out.print()
+            out.print(table("Estimated recall (95 % interval)", ["step", "modality", "duplicates found"], recall))
 
     emit(data, as_json=as_json, draw=draw)
 

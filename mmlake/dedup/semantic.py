@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from mmlake.dedup.index_choice import choose_index, code_parts
 from mmlake.dedup.settings import INDEXES, DedupSettings
 from mmlake.errors import SettingsError
 from mmlake.optional import need
 from mmlake.progress import Advance, silent
 
+FEWEST = 64  # vectors that an index is built of; FAISS cannot train one on a handful
 _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 check: float32 products err by 1e-6
 _BLOCK_ROWS = 2_048
 _EXACT_PAIRS = 65_536  # verified together
@@ -33,8 +35,10 @@ def similar(
     if index not in INDEXES:
         raise SettingsError(f"dedup.index is {index!r}; expected one of {', '.join(INDEXES)}")
     if index == "auto":
-        index = "flat" if len(vectors) < settings.flat_max_items else "cells"
+        index = choose_index(*vectors.shape, settings=settings).index
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+    if len(vectors) < FEWEST:
+        index = "flat"
     if len(vectors) < 2:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64)
     codes = [np.empty(0, np.int64)]
@@ -42,7 +46,7 @@ def similar(
         codes.append(np.unique(np.minimum(i, j) * len(vectors) + np.maximum(i, j)))
     code = np.unique(np.concatenate(codes))
     i, j = code // len(vectors), code % len(vectors)
-    cosine = _exact(vectors, i, j)
+    cosine = cosines(vectors, i, j)
     keep = (cosine >= bound) & (i != j)
     advance(len(vectors))
     return i[keep], j[keep], cosine[keep]
@@ -63,7 +67,7 @@ def measure_recall(
         rows = sample[at : at + _BLOCK_ROWS]
         a, b = np.nonzero(vectors[rows] @ vectors.T >= bound - _SLACK)
         a = rows[a]
-        sure = (a != b) & (_exact(vectors, a, b) >= bound)
+        sure = (a != b) & (cosines(vectors, a, b) >= bound)
         wanted.update((np.minimum(a, b) * len(vectors) + np.maximum(a, b))[sure].tolist())
     return len(wanted & got) / len(wanted) if wanted else 1.0
 
@@ -76,7 +80,7 @@ def proposed(vectors: np.ndarray, bound: float, index: str, settings: DedupSetti
         yield i[apart], j[apart]
 
 
-def _exact(vectors: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def cosines(vectors: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Cosines in float64, rounded to what float32 vectors can bear, in blocks."""
     out = np.empty(len(i))
     for at in range(0, len(i), _EXACT_PAIRS):
@@ -168,7 +172,7 @@ def _ivf_flat(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Fo
     index = faiss.IndexIVFFlat(
         quantizer, vectors.shape[1], max(1, round(2 * len(vectors) ** 0.5)), faiss.METRIC_INNER_PRODUCT
     )
-    _train(index, vectors)
+    train(index, vectors)
     index.nprobe = min(8, index.nlist)
     yield from _ranges(index, vectors, bound)
 
@@ -176,7 +180,7 @@ def _ivf_flat(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Fo
 def _ivf_pq(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     faiss = _faiss()
     dimension = vectors.shape[1]
-    parts = next(parts for parts in (48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1) if dimension % parts == 0)
+    parts = code_parts(dimension)
     # 2**bits codes need about 39 training rows each
     bits = 8 if len(vectors) >= 10_000 else 6 if len(vectors) >= 2_500 else 4
     index = faiss.IndexIVFPQ(
@@ -187,7 +191,7 @@ def _ivf_pq(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Foun
         bits,
         faiss.METRIC_INNER_PRODUCT,
     )
-    _train(index, vectors)
+    train(index, vectors)
     index.nprobe = min(16, index.nlist)
     yield from _neighbours(index, vectors, bound, settings)
 
@@ -205,8 +209,10 @@ def _hnsw(vectors: np.ndarray, bound: float, settings: DedupSettings) -> _Found:
     yield from _neighbours(index, vectors, bound, settings)
 
 
-def _train(index: Any, vectors: np.ndarray) -> None:
-    index.cp.min_points_per_centroid = 1
+def train(index: Any, vectors: np.ndarray) -> None:
+    """Train the index on the vectors, where it has to be, and add them."""
+    if hasattr(index, "cp"):
+        index.cp.min_points_per_centroid = 1
     if hasattr(index, "pq"):
         index.pq.cp.min_points_per_centroid = 1
     index.train(vectors)

@@ -56,7 +56,11 @@ class DedupSettings:
     # of the shorter text's 5-grams; 22 planted paraphrases share at most .19 (all but one under .12), pages of one
     # template mostly more than .2
     index: str = "auto"
-    # auto is flat below `flat_max_items`, else cells
+    # auto: what `index_choice.choose_index` says of number, dimension, memory and recall
+    index_memory_bytes: int = 64_000_000_000
+    # that the vectors of one modality may take: 41 million of 384 numbers
+    index_recall: float = 0.99
+    # share of the units with a duplicate that must be found; above .999 every search is exact
     flat_max_items: int = 5_000
     # where blocked brute force and cells cost the same
     num_neighbours: int = 32

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmlake.dedup import semantic
+from mmlake.dedup.index_choice import choose_index
 from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import Positions, Ragged
 from mmlake.dedup.settings import INDEXES, DedupSettings
@@ -77,8 +78,10 @@ def _candidates(
         raise SettingsError(f"dedup.index is {index!r}; expected one of {', '.join(INDEXES)}")
     if len(vectors) < 2:
         return
+    if len(vectors) < semantic.FEWEST:
+        index = "flat"
     if index == "auto":
-        index = "flat" if len(vectors) < settings.flat_max_items else "cells"
+        index = choose_index(*vectors.shape, settings=settings).index
     if index not in ("flat", "cells"):
         yield from semantic.proposed(vectors, bound, index, settings)
         return
@@ -200,8 +203,9 @@ def recall(
     for low in range(0, len(chosen), _ROWS):
         units = chosen[low : low + _ROWS]
         units = units[~gone[units]]
-        one, other = np.nonzero(vectors[units] @ vectors[stays].T >= bound)
+        one, other = np.nonzero(vectors[units] @ vectors[stays].T >= bound - _SLACK)
         one, other = units[one], stays[other]
-        one, other = one[one != other], other[one != other]
+        sure = (one != other) & (semantic.cosines(vectors, one, other) >= bound)
+        one, other = one[sure], other[sure]
         missed += len(np.unique(one[~apart(one, other)]))
     return found + missed, found

@@ -6,23 +6,35 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from mmlake.dedup import recall_of
 from mmlake.lake import Lake
+from mmlake.tables import Slot
 
 _SECTIONS = ("sources", "preprocess", "align", "units", "quality", "dedup", "decontaminate", "embed")
 _TABLES = (
     "tracks", "alignments", "units", "measures", "verdicts", "fingerprints", "embeddings", "near_duplicates",
     "semantic_duplicates", "duplicate_clusters", "contamination",
 )  # fmt: skip
+_APPROXIMATE = ("near_duplicates", "semantic_duplicates")
 
 
 def made_with(lake: Lake) -> dict[str, Any]:
-    """Settings by section, names of rules by modality, revision of each scorer, code versions of each table."""
+    """Settings by section, names of rules by modality, revision of each scorer, code versions of each table, and the
+    recall of each approximate step by modality."""
     return {
         "settings": {name: _plain(dataclasses.asdict(getattr(lake.settings, name))) for name in _SECTIONS},
         "rules": {name: sorted(rule.name for rule in row.rules) for name, row in lake.parts.modalities.items()},
         "scorers": _scorers(lake),
         "code": {table: _code(lake, table) for table in _TABLES},
+        "recall": {step: found for step in _APPROXIMATE if (found := _recall(lake, step))},
     }
+
+
+def _recall(lake: Lake, step: str) -> dict[str, Any]:
+    """Modality -> the estimate with its interval, as the stamp of the step counts it."""
+    stamps = {modality: lake.tables.stamp(Slot(step, modality)) for modality in lake.parts.modalities}
+    found = {name: recall_of(stamp.counts) for name, stamp in stamps.items() if stamp is not None}
+    return {name: estimate for name, estimate in found.items() if estimate is not None}
 
 
 def _code(lake: Lake, table: str) -> list[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from mmlake.report.data import (
     ClusterCard,
+    ClusterMember,
     DuplicateCluster,
     EmbeddingMap,
     Example,
     FlowStep,
     ModalityRows,
+    PairExample,
     ReportData,
     ReportSettings,
     RuleCount,
@@ -23,11 +25,13 @@ from mmlake.report.render import Written, write_report
 
 __all__ = [
     "ClusterCard",
+    "ClusterMember",
     "DuplicateCluster",
     "EmbeddingMap",
     "Example",
     "FlowStep",
     "ModalityRows",
+    "PairExample",
     "ReportData",
     "ReportSettings",
     "RuleCount",

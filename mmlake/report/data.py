@@ -43,6 +43,7 @@ class Example:
     tier: str = ""  # of a duplicate: exact, near or semantic
     score: float | None = None  # similarity to the survivor, 0..1
     survivor: bool = False
+    why: str = ""  # of a duplicate: why the survivor stays and it goes
     text: str = ""  # its text, caption or transcript
     image: bytes | None = None  # JPEG, PNG, WebP or GIF; `thumbnail` makes a small one
     keyframes: list[bytes] = field(default_factory=list)  # thumbnails in time order
@@ -87,6 +88,7 @@ class TierCount:
     planted: int | None = None
     recovered: int | None = None  # planted ones that were found
     unplanned: int | None = None  # found ones that nobody planted; need not be wrong
+    estimated: str = ""  # recall of the search, from a sample, with its interval
 
 
 @dataclass(kw_only=True, slots=True)
@@ -102,6 +104,18 @@ class RuleCount:
 
 
 @dataclass(kw_only=True, slots=True)
+class ClusterMember:
+    """A line about a duplicate of a large cluster."""
+
+    digest: str
+    title: str = ""
+    score: float | None = None  # with the survivor
+    method: str = ""
+    relation: str = ""
+    reason: str = ""  # why the survivor stays and it goes
+
+
+@dataclass(kw_only=True, slots=True)
 class DuplicateCluster:
     """Items that are held to be one; the survivor is the member with `survivor` set."""
 
@@ -109,6 +123,26 @@ class DuplicateCluster:
     modality: str
     members: list[Example]
     size: int | None = None  # where not all members are given
+    radius: float | None = None  # 1 - the smallest score with the survivor
+    reasons: list[tuple[str, int]] = field(default_factory=list)  # why the survivor stays, with the number of members
+    furthest: list[ClusterMember] = field(default_factory=list)  # of a large cluster, the least alike first
+
+
+@dataclass(kw_only=True, slots=True)
+class PairExample:
+    """Two items and what a tier found between them, next to its bound."""
+
+    tier: str
+    method: str
+    modality: str
+    is_above: bool  # else the score is below the bound, and both stay
+    relation: str
+    score: float
+    bound: float
+    left: Example
+    right: Example
+    left_span_s: tuple[float, float] | None = None  # the common part; None where whole meets whole
+    right_span_s: tuple[float, float] | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -151,6 +185,7 @@ class ReportData:
     rules: list[RuleCount] = field(default_factory=list)
     tiers: list[TierCount] = field(default_factory=list)
     clusters: list[DuplicateCluster] = field(default_factory=list)
+    pairs: list[PairExample] = field(default_factory=list)  # next to the bounds
     samples_in_version: int | None = None
     samples: list[Example] = field(default_factory=list)  # admitted items, to inspect and listen to
     maps: list[EmbeddingMap] = field(default_factory=list)

@@ -31,10 +31,11 @@ from mmlake.report.data import (
 )
 from mmlake.report.flow import flow
 from mmlake.report.media import Budget
+from mmlake.report.pairs import pair_groups
 from mmlake.store import write_atomically
 
 # of the media budget; what one part leaves over goes to the next
-_SHARES = {"maps": 0.08, "rules": 0.3, "clusters": 0.3, "samples": 0.32}
+_SHARES = {"maps": 0.08, "rules": 0.24, "clusters": 0.26, "pairs": 0.2, "samples": 0.22}
 _MARKUP_BYTES_PER_POINT = 170  # measured: a circle with its label
 _MARKUP_BYTES = 400_000  # tables, text examples, style
 _MAX_LEGEND = 12  # clusters named next to a map; the histogram shows them all
@@ -85,6 +86,7 @@ def render_report(
         "maps": view.part("maps", lambda: [view.map(each) for each in data.maps]),
         "rules": view.part("rules", lambda: [view.rule(each) for each in _ranked(data.rules)]),
         "clusters": view.part("clusters", lambda: view.clusters(data.clusters)),
+        "pairs": view.part("pairs", lambda: pair_groups(data.pairs, example=view.still, players=view.players)),
         "samples": view.part("samples", lambda: view.samples(data.samples)),
     }
     css, script = Markup(_template("report.css")), Markup(_template("report.js"))
@@ -100,6 +102,7 @@ def render_report(
             figures=_figures(data),
             total=_total(data.rows),
             truth=any(row.planted is not None for row in data.tiers),
+            estimates=any(row.estimated for row in data.tiers),
             rule_chart=_rule_chart(_ranked(data.rules)),
             decision_words=_decision_words(data.decision),
             decision_chart=_decision_chart(data.decision),
@@ -128,6 +131,18 @@ class _View:
 
     def example(self, each: Example) -> dict[str, Any]:
         """The example with data URIs. An image is left out where keyframes or a video show the same."""
+        return self.still(each) | self.players(each)
+
+    def players(self, each: Example) -> dict[str, Any]:
+        """Its sound and film."""
+        limit = self.settings
+        return {
+            "audio": self._budget.uri(each.audio, kinds=("audio", "video"), largest=limit.max_audio_bytes),
+            "video": self._budget.uri(each.video, kinds=("video",), largest=limit.max_video_bytes),
+        }
+
+    def still(self, each: Example) -> dict[str, Any]:
+        """The example without these."""
         limit = self.settings
         frames = [uri for frame in each.keyframes if (uri := self._budget.uri(frame, kinds=("image",)))]
         text = each.text[: limit.max_text_chars] + ("…" if len(each.text) > limit.max_text_chars else "")
@@ -135,8 +150,9 @@ class _View:
             **{field.name: getattr(each, field.name) for field in fields(each)},
             "image": None if frames else self._budget.uri(each.image, kinds=("image",)),
             "keyframes": frames,
-            "audio": self._budget.uri(each.audio, kinds=("audio", "video"), largest=limit.max_audio_bytes),
-            "video": self._budget.uri(each.video, kinds=("video",), largest=limit.max_video_bytes),
+            "audio": None,
+            "video": None,
+            "marked": "",
             "wave": svg.waveform(each.peaks, title=f"waveform of {each.title or each.digest[:12]}"),
             "text": text,
         }
@@ -204,7 +220,9 @@ class _View:
     def _cluster(self, cluster: DuplicateCluster) -> dict[str, Any]:
         ordered = sorted(cluster.members, key=lambda member: not member.survivor)
         shown = self._few(ordered, self.settings.max_members, "members of duplicate clusters")
-        return {"size": cluster.size or len(cluster.members), "members": [self.example(member) for member in shown]}
+        plain = {name: getattr(cluster, name) for name in ("radius", "reasons", "furthest")}
+        size = cluster.size or len(cluster.members)
+        return {**plain, "size": size, "members": [self.example(member) for member in shown]}
 
     def _few(self, things: Sequence[Any], count: int, what: str) -> Sequence[Any]:
         if len(things) > count:
@@ -218,6 +236,7 @@ def _sections(data: ReportData, parts: dict[str, Any]) -> list[tuple[str, str]]:
         ("flow", "Flow of rows", parts["flows"]),
         ("quality", "Quality", parts["rules"]),
         ("duplicates", "Duplicates", data.tiers or parts["clusters"]),
+        ("bounds", "Pairs at the bounds", parts["pairs"]),
         ("samples", "Examples of the data", parts["samples"]),
         ("diversity", "Diversity", parts["maps"]),
         ("evaluation", "Evaluation", data.probe_scores or data.decision),
@@ -233,12 +252,14 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
     figures: list[tuple[str, str, str]] = []
     if data.rows:
         admitted = total["ok"] + total["flagged"]
-        figures.append(("units in", f"{total['num_rows']:,}", _size(total["num_bytes"]) if total["num_bytes"] else ""))
+        figures.append(
+            ("units in", f"{total['num_rows']:,}", svg.size(total["num_bytes"]) if total["num_bytes"] else "")
+        )
         figures.append(
             (
                 "admitted",
                 f"{admitted:,}",
-                f"{_share(admitted / total['num_rows'])} of units" if total["num_rows"] else "",
+                f"{svg.share(admitted / total['num_rows'])} of units" if total["num_rows"] else "",
             )
         )
     if data.tiers:
@@ -265,7 +286,7 @@ def _figures(data: ReportData) -> list[tuple[str, str, str]]:
         )
     overall = next((row for row in data.costs if row["stage"] == "total"), None)
     if overall:
-        figures.append(("CPU time", f"{overall['cpu_seconds']:,.1f} s", f"estimated {_usd(overall['cost_usd'])}"))
+        figures.append(("CPU time", f"{overall['cpu_seconds']:,.1f} s", f"estimated {svg.usd(overall['cost_usd'])}"))
     return figures
 
 
@@ -330,7 +351,9 @@ def _cost_chart(costs: Sequence[dict[str, Any]]) -> Markup:
             entry = sums.setdefault(row["stage"], [0.0, 0.0])
             entry[0] += row["cpu_seconds"]
             entry[1] += row["cost_usd"]
-    rows = [svg.Bar(stage, seconds, f"{seconds:,.2f} s · est. {_usd(usd)}") for stage, (seconds, usd) in sums.items()]
+    rows = [
+        svg.Bar(stage, seconds, f"{seconds:,.2f} s · est. {svg.usd(usd)}") for stage, (seconds, usd) in sums.items()
+    ]
     return svg.bars(rows, title="CPU time per stage", unit="CPU seconds, all modalities") if rows else Markup("")
 
 
@@ -360,7 +383,7 @@ def _template(name: str) -> str:
 
 def _environment() -> Environment:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(num=svg.number, size=_size, usd=_usd, share=_share)
+    environment.filters.update(num=svg.number, size=svg.size, usd=svg.usd, share=svg.share)
     return environment
 
 
@@ -370,20 +393,3 @@ def _policy(css: str, script: str) -> str:
         f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{hashes[0]}'; script-src "
         f"'sha256-{hashes[1]}'; base-uri 'none'; form-action 'none'"
     )
-
-
-def _size(num_bytes: float) -> str:
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if num_bytes >= scale:
-            return f"{num_bytes / scale:.1f} {unit}"
-    return f"{num_bytes:.0f} B"
-
-
-def _usd(amount: float) -> str:
-    if amount >= 1 or amount == 0:
-        return f"${amount:,.2f}"
-    return f"${amount:.4f}" if amount >= 0.001 else f"${amount:.6f}" if amount >= 1e-6 else "< $0.000001"
-
-
-def _share(fraction: float) -> str:
-    return f"{100 * fraction:.1f} %"

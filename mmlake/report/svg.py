@@ -48,6 +48,26 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def size(num_bytes: float) -> str:
+    """Bytes with a unit of thousands."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if num_bytes >= scale:
+            return f"{num_bytes / scale:.1f} {unit}"
+    return f"{num_bytes:.0f} B"
+
+
+def usd(amount: float) -> str:
+    """Dollars, small amounts with as many digits as they need."""
+    if amount >= 1 or amount == 0:
+        return f"${amount:,.2f}"
+    return f"${amount:.4f}" if amount >= 0.001 else f"${amount:.6f}" if amount >= 1e-6 else "< $0.000001"
+
+
+def share(fraction: float) -> str:
+    """A fraction as a percentage."""
+    return f"{100 * fraction:.1f} %"
+
+
 def ticks(largest: float, *, count: int = 4) -> list[float]:
     """Round numbers from 0 to at least `largest`, about `count` steps."""
     if not largest > 0:

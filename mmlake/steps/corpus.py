@@ -157,6 +157,7 @@ CORPUS_STEPS: dict[str, Step] = {
             parts=_bound,
             kinds=("faiss",),
             unit="pairs",
+            counts=dedup.recall_counts,
             description="Survivors of the near tier whose vectors are closer than the encoder's bound, from each unit "
             "that stays to those that go for it.",
         ),

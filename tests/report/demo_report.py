@@ -15,11 +15,13 @@ from mmlake.evaluate.shape import shape
 from mmlake.records import digest_of
 from mmlake.report import (
     ClusterCard,
+    ClusterMember,
     DuplicateCluster,
     EmbeddingMap,
     Example,
     FlowStep,
     ModalityRows,
+    PairExample,
     ReportData,
     RuleCount,
     TierCount,
@@ -252,6 +254,39 @@ def _quality() -> list[RuleCount]:
     ]
 
 
+def pairs() -> list[PairExample]:
+    """A pair above and one below the bound of each modality; texts and names are hostile."""
+    words = (
+        "The harbour was closed for three days because of the storm that came from the north and took two roofs away"
+    )
+    texts = [document(80, words + HOSTILE), document(81, words.replace("three", "four").replace("two", "nine"))]
+    made = []
+    for modality, method, sides in (
+        ("text", "jaccard-5gram", texts),
+        ("image", "correlation", [image(60), image(61)]),
+        ("audio", "chromaprint", [sound(7), sound(8)]),
+        ("video", "frames", [clip(70), clip(71)]),
+    ):
+        for score, relation in ((0.7312, "same"), (0.6954, "apart")):
+            is_cut = modality in ("audio", "video")
+            made.append(
+                PairExample(
+                    tier="near",
+                    method=method,
+                    modality=modality,
+                    is_above=relation == "same",
+                    relation=relation,
+                    score=score,
+                    bound=0.7,
+                    left=sides[0],
+                    right=sides[1],
+                    left_span_s=(0.5, 4.0) if is_cut else None,
+                    right_span_s=(1.0, 4.5) if is_cut else None,
+                )
+            )
+    return made
+
+
 def _clusters() -> list[DuplicateCluster]:
     near = [
         DuplicateCluster(
@@ -276,7 +311,27 @@ def _clusters() -> list[DuplicateCluster]:
     exact = DuplicateCluster(
         tier="exact", modality="image", members=[image(70, survivor=True), image(70, tier="exact", score=1.0)], size=4
     )
+    large = DuplicateCluster(
+        tier="near",
+        modality="image",
+        members=[image(75, survivor=True), image(75, tier="near", score=0.931, why="real resolution: 480 over 120 px")],
+        size=30,
+        radius=0.069,
+        reasons=[("real resolution", 21), (HOSTILE, 8)],
+        furthest=[
+            ClusterMember(
+                digest=digest_of(b"member%d" % place),
+                title=HOSTILE if place == 3 else f"copy-{place:02d}.jpg",
+                score=0.931 + place / 1000,
+                method="correlation",
+                relation="same",
+                reason="real resolution: 480 over 120 px",
+            )
+            for place in range(24)
+        ],
+    )
     return [
+        large,
         *near,
         exact,
         DuplicateCluster(tier="near", modality="text", members=texts),
@@ -384,6 +439,7 @@ def demo(num_items: int = 100) -> ReportData:
             TierCount(tier="semantic", modality="text", found=9),
         ],
         clusters=_clusters(),
+        pairs=pairs(),
         samples=[
             *(image(i) for i in range(90, 97)),
             *(sound(i) for i in range(4, 7)),

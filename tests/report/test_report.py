@@ -27,9 +27,19 @@ from mmlake.report import (
 )
 from mmlake.report import svg as svg_module
 from mmlake.report.media import Budget, media_type
+from mmlake.report.pairs import marked
+from mmlake.report.render import render_report
 
 sys.path.insert(0, str(Path(__file__).parent))
-from demo_report import HOSTILE, demo, image, picture, tone  # next to this file; the test folders are no packages
+from demo_report import (
+    HOSTILE,
+    clip,
+    demo,
+    image,
+    pairs,
+    picture,
+    tone,
+)  # next to this file; the test folders are no packages
 
 
 class Page(HTMLParser):
@@ -109,7 +119,7 @@ def test_every_link_of_the_contents_has_its_place(html):
     page = Page(html)
     targets = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     links = [attributes["href"].removeprefix("#") for attributes in page.all("a")]
-    assert len(links) == 9
+    assert len(links) == 10
     assert set(links) <= targets
 
 
@@ -206,6 +216,56 @@ def test_the_survivor_is_shown_even_where_a_cluster_is_cut(tmp_path):
     text = write_report(data, tmp_path / "report.html", settings=ReportSettings(max_members=2)).path.read_text()
     assert text.count("<figure") == 2
     assert "photo-0009.jpg" in text
+
+
+def test_pairs_next_to_a_bound_are_side_by_side_with_their_score_and_common_part(tmp_path):
+    text = write_report(ReportData(pairs=pairs()), tmp_path / "report.html").path.read_text()
+    assert text.count('class="pair"') == 8 and text.count("<figure") == 16
+    assert text.index("0.7312") < text.index("0.6954") and "bound 0.7" in text
+    assert "0.5–4.0 s of the left" in text and "1.0–4.5 s of the right" in text
+    assert text.count("<audio") == 4
+
+
+def test_words_that_the_other_text_lacks_are_marked_and_everything_is_escaped():
+    left, right = marked("the boat lay <b>low</b> at dawn", "the boat lay high at dawn & sank")
+    assert str(left) == "the boat lay <mark>&lt;b&gt;low&lt;/b&gt;</mark> at dawn"
+    assert str(right) == "the boat lay <mark>high</mark> at dawn <mark>&amp; sank</mark>"
+
+
+def test_an_excerpt_begins_shortly_before_the_first_difference():
+    words = [f"w{place}" for place in range(900)]
+    left, right = marked(" ".join(words), " ".join([*words[:600], "new", *words[601:]]))
+    assert left.startswith("… w588 w589") and "<mark>w600</mark>" in left and left.endswith("…")
+    assert "<mark>new</mark>" in right and len(right.split()) < 120
+    assert [str(one) for one in marked("same words", "same words")] == ["same words"] * 2
+
+
+def test_films_of_pairs_never_cost_the_pictures_of_later_pairs():
+    """All thumbnails come first, players take what is left."""
+    film = b"\0\0\0\x18ftypisom" + bytes(300_000)
+    first, second = pairs()[-2:]
+    for pair in (first, second):
+        pair.left = clip(1)
+        pair.left.video = film
+    html, left_out = render_report(
+        ReportData(pairs=[first, second]), settings=ReportSettings(max_bytes=400_000 + 700_000)
+    )
+    assert html.count("keyframe 6") == 4
+    assert html.count("<video") + left_out.get("video too large for the report", 0) == 2
+    assert left_out["video too large for the report"]
+
+
+def test_a_large_cluster_says_why_its_survivor_stays_and_lists_who_is_furthest(tmp_path):
+    from mmlake.report import ClusterMember, DuplicateCluster
+
+    furthest = [ClusterMember(digest="d" * 64, title="copy.jpg", score=0.91, reason="lossless over lossy: yes over no")]
+    cluster = DuplicateCluster(
+        tier="near", modality="image", members=[image(1, survivor=True)], size=41, radius=0.09, furthest=furthest,
+        reasons=[("lossless over lossy", 40)],
+    )  # fmt: skip
+    text = write_report(ReportData(clusters=[cluster]), tmp_path / "report.html").path.read_text()
+    assert "radius 0.0900" in text and "lossless over lossy (40 of 40)" in text
+    assert "Members furthest from the survivor" in text and "0.9100" in text and "yes over no" in text
 
 
 def test_bar_lengths_are_in_proportion_to_their_values():

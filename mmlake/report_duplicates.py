@@ -1,0 +1,147 @@
+"""Duplicates in the report: the largest clusters with the reason of each survivor, and pairs next to their bound."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake.lake import Lake
+from mmlake.report import ClusterMember, DuplicateCluster, Example, PairExample
+from mmlake.report_examples import Examples
+from mmlake.tables import Slot
+
+_CLUSTERS = 8  # per tier and modality
+_FURTHEST = 24  # members listed of a large cluster
+_SHOWN = 5  # members shown besides the survivor
+_PAIRS = 3  # of each tier, method and side of the bound
+_NEXT_TO_BOUND = 12  # pairs nearest to the bound of which these are drawn
+_TIERS = {"near": "near_duplicates", "semantic": "semantic_duplicates"}
+_TEXT_CHARS = 20_000  # of a text that is compared word by word
+
+Row = Mapping[str, Any]
+
+
+def clusters_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row]) -> list[DuplicateCluster]:
+    """The largest clusters of each tier, largest first."""
+    by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
+    members: dict[str, list[Row]] = {}
+    for row in by_digest.values():
+        if row["tier"]:
+            members.setdefault(row["survivor"], []).append(row)
+    shown: Counter[str] = Counter()
+    chosen = []
+    for survivor, others in sorted(members.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        tier = others[0]["tier"]
+        if shown[tier] < _CLUSTERS and survivor in by_digest:
+            shown[tier] += 1
+            chosen.append((by_digest[survivor], others))
+    said = _said(lake, modality, [row["digest"] for _, others in chosen for row in others])
+    return [_cluster(examples, survivor, others, said) for survivor, others in chosen]
+
+
+def _said(lake: Lake, modality: str, digests: Sequence[str]) -> dict[str, Row]:
+    """What the clusters' table says of these duplicates."""
+    slot = Slot("duplicate_clusters", modality)
+    if not digests or lake.tables.stamp(slot) is None:
+        return {}
+    table = lake.tables.read(slot, columns=["digest", "method", "relation", "score", "reason"])
+    kept = table.filter(pc.is_in(table["digest"], value_set=pa.array(digests, pa.string())))
+    return {row["digest"]: row for row in kept.to_pylist()}
+
+
+def _cluster(examples: Examples, survivor: Row, others: Sequence[Row], said: Mapping[str, Row]) -> DuplicateCluster:
+    shown = [examples.example(row) for row in [survivor, *others[:_SHOWN]]]
+    for example in shown[1:]:
+        example.why = said.get(example.digest, {}).get("reason") or ""
+    ordered = sorted(others, key=lambda row: (row["score"] if row["score"] is not None else 1.0, row["digest"]))
+    reasons = Counter((said.get(row["digest"], {}).get("reason") or "").partition(":")[0] for row in others)
+    scores = [row["score"] for row in others if row["score"] is not None]
+    return DuplicateCluster(
+        tier=others[0]["tier"],
+        modality=survivor["modality"],
+        members=shown,
+        size=len(others) + 1,
+        radius=1 - min(scores) if scores else None,
+        reasons=[(reason, count) for reason, count in reasons.most_common(4) if reason],
+        furthest=[_member(row, said.get(row["digest"], {})) for row in ordered[:_FURTHEST]]
+        if len(others) > _SHOWN
+        else [],
+    )
+
+
+def _member(row: Row, said: Row) -> ClusterMember:
+    return ClusterMember(
+        digest=row["digest"],
+        title=(row["sample_ids"] or [""])[0],
+        score=row["score"],
+        method=said.get("method") or "",
+        relation=said.get("relation") or "",
+        reason=said.get("reason") or "",
+    )
+
+
+def pairs_of(lake: Lake, examples: Examples, modality: str, rows: Sequence[Row]) -> list[PairExample]:
+    """Of each tier and method a few pairs just above the bound and a few just below it: a seeded draw among those
+    nearest to it, so that the same lake shows the same ones."""
+    by_digest = {row["digest"]: row for row in rows if row["modality"] == modality}
+    known = pa.array(sorted(by_digest), pa.string())
+    made = []
+    for tier, name in _TIERS.items():
+        slot = Slot(name, modality)
+        if lake.tables.stamp(slot) is None:
+            continue
+        pairs = lake.tables.read(slot)
+        pairs = pairs.filter(pc.and_(pc.is_in(pairs["left"], known), pc.is_in(pairs["right"], known)))
+        for method in sorted(pc.unique(pairs["method"]).to_pylist()):
+            mine = pairs.filter(pc.equal(pairs["method"], method))
+            seed = [lake.settings.dedup.seed, zlib.crc32(f"{tier}/{modality}/{method}".encode())]
+            for row in _next_to_bound(mine, np.random.default_rng(seed)):
+                sides = [_side(examples, by_digest[row[side]]) for side in ("left", "right")]
+                made.append(_pair(row, modality, sides))
+    return made
+
+
+def _next_to_bound(pairs: pa.Table, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """The drawn rows: above the bound by rising score, then below it by falling score."""
+    is_below = pc.equal(pairs["relation"], "apart")
+    chosen = []
+    for side, order in ((pairs.filter(pc.invert(is_below)), "ascending"), (pairs.filter(is_below), "descending")):
+        keys = [("score", order), ("left", "ascending"), ("right", "ascending")]
+        nearest = side.take(pc.sort_indices(side, sort_keys=keys)[:_NEXT_TO_BOUND])
+        drawn = np.sort(rng.permutation(nearest.num_rows)[:_PAIRS])
+        chosen += nearest.take(pa.array(drawn, pa.int64())).to_pylist()
+    return chosen
+
+
+def _side(examples: Examples, row: Row) -> Example:
+    made = examples.example(row)
+    made.tier, made.survivor = "", False  # the pair says what it is
+    if row["modality"] == "text":
+        made.text = (row["text"] or "")[:_TEXT_CHARS]
+    return made
+
+
+def _pair(row: Row, modality: str, sides: Sequence[Example]) -> PairExample:
+    spans = [
+        None if row[f"{side}_start_s"] is None else (row[f"{side}_start_s"], row[f"{side}_end_s"])
+        for side in ("left", "right")
+    ]
+    return PairExample(
+        tier=row["tier"],
+        method=row["method"],
+        modality=modality,
+        is_above=row["relation"] != "apart",
+        relation=row["relation"],
+        score=row["score"],
+        bound=row["bound"],
+        left=sides[0],
+        right=sides[1],
+        left_span_s=spans[0],
+        right_span_s=spans[1],
+    )

@@ -1,0 +1,99 @@
+"""Which pairs the report draws from a table of pairs, and that versions and reports name the recall of the search."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from mmlake import schemas
+from mmlake.bench import clustered, of_lake
+from mmlake.cli.app import app
+from mmlake.errors import SettingsError
+from mmlake.report_duplicates import _next_to_bound
+from mmlake.summary import summarize
+from mmlake.version_report import gather, write_version_report
+
+RUNNER = CliRunner()
+
+
+def rows(scores: list[float], relation: str, *, first: int = 0) -> list[dict]:
+    return [
+        {"left": f"l{first + place:03d}", "right": f"r{first + place:03d}", "tier": "near", "method": "m",
+         "relation": relation, "score": score, "bound": 0.7}
+        for place, score in enumerate(scores)
+    ]  # fmt: skip
+
+
+def table(*parts: list[dict]) -> pa.Table:
+    return schemas.from_rows(schemas.PAIRS, [row for part in parts for row in part])
+
+
+def test_drawn_pairs_are_those_next_to_the_bound_from_both_sides():
+    above, below = np.linspace(0.7, 1.0, 60), np.linspace(0.0, 0.69, 60)
+    made = table(rows(above.tolist(), "same"), rows(below.tolist(), "apart", first=60))
+    drawn = _next_to_bound(made, np.random.default_rng(1))
+    assert [row["relation"] for row in drawn] == ["same"] * 3 + ["apart"] * 3
+    assert all(row["score"] <= above[11] for row in drawn[:3]) and all(row["score"] >= below[-12] for row in drawn[3:])
+    assert drawn[0]["score"] <= drawn[1]["score"] <= drawn[2]["score"] and drawn[3]["score"] >= drawn[5]["score"]
+    assert drawn == _next_to_bound(made, np.random.default_rng(1))
+    other = [_next_to_bound(made, np.random.default_rng(seed)) for seed in range(2, 6)]
+    assert any(one != drawn for one in other)
+
+
+def test_what_overlaps_is_above_the_bound_and_a_side_may_be_empty():
+    drawn = _next_to_bound(table(rows([0.8], "overlaps")), np.random.default_rng(1))
+    assert [row["relation"] for row in drawn] == ["overlaps"]
+
+
+def test_a_version_keeps_the_estimated_recall_and_shows_it(done):
+    lake = done.lake
+    name = done.versions["curated"]
+    kept = lake.versions.read(name).made_with["recall"]["semantic_duplicates"]
+    assert set(kept) == set(lake.parts.modalities)
+    assert all(0 <= one["found"] <= one["units"] and one["low"] <= one["high"] for one in kept.values())
+    shown = RUNNER.invoke(app, ["show", name, "--lake", str(lake.root)]).stdout
+    assert "Estimated recall" in shown and "semantic_duplicates" in shown
+    assert json.loads(RUNNER.invoke(app, ["show", name, "--lake", str(lake.root), "--json"]).stdout)["made_with"][
+        "recall"
+    ] == {"semantic_duplicates": kept}
+    assert "estimated recall of the search" in write_version_report(lake, name).read_text()
+
+
+def test_pairs_and_clusters_of_a_lake_come_with_what_there_is_to_see(done):
+    lake = done.lake
+    data = gather(lake, done.versions["curated"], planted={}, summary=summarize(lake))
+    assert data.pairs == gather(lake, done.versions["curated"], planted={}, summary=summarize(lake)).pairs
+    assert {pair.is_above for pair in data.pairs} >= {True}
+    assert all((pair.relation != "apart") == pair.is_above for pair in data.pairs)
+    assert all(pair.left.image for pair in data.pairs if pair.modality == "image")
+    near = [one for one in data.clusters if one.tier == "near"]
+    assert near and all(one.radius is not None and one.members[1].why for one in near)
+
+
+def test_the_benchmark_runs_on_generated_vectors_and_on_those_of_a_lake(done, tmp_path, monkeypatch):
+    given = ["bench", "ann", "--quick", "--sizes", "64,128", "--dimensions", "8", "--queries", "20"]
+    made = json.loads(RUNNER.invoke(app, [*given, "--json", "--out", str(tmp_path / "a")]).stdout)
+    assert made["vectors"] == "generated" and (tmp_path / "a" / "ann.svg").exists()
+    monkeypatch.setattr("mmlake.bench.of_lake", lambda lake, modality: (clustered(128, 8, bound=0.8, seed=1), 0.8, "e"))
+    found = RUNNER.invoke(app, [*given, "--lake", str(done.lake.root), "--out", str(tmp_path / "b")]).stdout
+    assert "auto would take flat" in found and "TB of float32" in found and "text of" in found
+
+
+def test_vectors_of_a_lake_are_its_distinct_ones_with_the_bound_of_their_encoder(done, monkeypatch):
+    with pytest.raises(SettingsError, match="an index needs 64"):
+        of_lake(done.lake, "image")
+    monkeypatch.setattr("mmlake.bench.vectors.FEWEST", 1)
+    vectors, bound, encoder = of_lake(done.lake, "image")
+    assert encoder == done.lake.encoder_of("image") and bound == done.lake.parts.semantic_bounds[encoder]
+    made = done.lake.tables.concat("embeddings", "image", columns=["digest", "status"])
+    assert len(vectors) == len({row["digest"] for row in made.to_pylist() if row["status"] == "ok"})
+
+
+def test_sizes_that_are_no_numbers_or_too_small_are_refused():
+    for text in ("many", "10,100"):
+        refused = RUNNER.invoke(app, ["bench", "ann", "--sizes", text])
+        assert f"--sizes is '{text}'" in str(refused.exception)
