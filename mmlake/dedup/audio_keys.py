@@ -101,7 +101,7 @@ def _shared(held: _Held) -> _Held:
     """Those that at least two units hold, each once per unit, with how many hold them."""
     # those of one key come in the order of their units and stretches, which a stable sort keeps
     held = held.take(np.argsort(held.key, kind="stable"))
-    is_new = np.ones(len(order), np.bool_)
+    is_new = np.ones(len(held.key), np.bool_)
     is_new[1:] = (held.key[1:] != held.key[:-1]) | (held.unit[1:] != held.unit[:-1])
     held = held.take(np.flatnonzero(is_new))
     begins = np.flatnonzero(np.r_[True, held.key[1:] != held.key[:-1]]) if len(held.key) else np.empty(0, np.int64)
