@@ -94,7 +94,7 @@ def window_hashes(thumbnails_NSS: Floats) -> tuple[NDArray[np.uint64], NDArray[n
     across_flip, down_flip = whole * odd, whole * odd[:, None]
     turned = whole.transpose(0, 2, 1)
     variants = np.stack((across_flip, down_flip, down_flip * odd, turned * odd, turned * odd[:, None]), axis=1)
-    pieces = np.stack([above @ thumbnails_NSS @ beside.T for above, beside in parts], axis=1)
+    pieces = np.stack([down_one @ thumbnails_NSS @ across_one.T for down_one, across_one in parts], axis=1)
     return _hashes(windows), _hashes(variants), _hashes(pieces)
 
 

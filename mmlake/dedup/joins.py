@@ -7,16 +7,17 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _PAIRS_PER_BLOCK = 1 << 22  # pairs compared together: 64 MiB of indices
 _MAX_PARTNERS = 16  # of one hash in one run: a dense group becomes stars around its first members
-_MAX_LOOKS = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
+_MAX_COMPARED = 4_096  # comparisons of one hash in one run; runs of uniform hashes are shorter at any size
 _ONE_RUN = 2_048  # distinct hashes up to which comparing all costs less than one join
 _COMPILE_FROM = 20_000  # distinct hashes; below it numpy is done before numba is imported
-_GROUP_NS, _LOOK_NS = 40.0, 5.0  # of one hash per join, and of one comparison (benchmarks/hamming.py)
+_GROUP_NS, _COMPARE_NS = 40.0, 5.0  # of one hash per join, and of one comparison (benchmarks/hamming.py)
 
 
 def mix64(values: np.ndarray) -> np.ndarray:
@@ -95,16 +96,16 @@ def hamming_pairs(
 
 
 def _masks(num: int, radius: int) -> NDArray[np.uint64]:
-    """The bits that each join compares: k is chosen by the expected cost of grouping and of looking; more blocks mean
+    """The bits that each join compares: k is chosen by the expected cost of grouping and of comparing; more blocks mean
     more joins of fewer rows each."""
     if num <= _ONE_RUN or radius >= 63:
         return np.zeros(1, np.uint64)
-    k = min(
-        range(1, min(6, 65 - radius)),
-        key=lambda k: (
-            math.comb(radius + k, k) * (_GROUP_NS + _LOOK_NS * min(num / 2 / 2 ** (64 * k / (radius + k)), _MAX_LOOKS))
-        ),
-    )
+
+    def cost_ns(k: int) -> float:
+        compared = min(num / 2 / 2 ** (64 * k / (radius + k)), _MAX_COMPARED)
+        return math.comb(radius + k, k) * (_GROUP_NS + _COMPARE_NS * compared)
+
+    k = min(range(1, min(6, 65 - radius)), key=cost_ns)
     edges = np.linspace(0, 64, radius + k + 1).round().astype(int)
     blocks = [sum(1 << bit for bit in range(low, high)) for low, high in zip(edges[:-1], edges[1:], strict=True)]
     return np.array([sum(chosen) for chosen in combinations(blocks, k)], dtype=np.uint64)
@@ -114,13 +115,22 @@ def _near(
     hashes: NDArray[np.uint64], is_target: NDArray[np.bool_], masks: NDArray[np.uint64], radius: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(left, right) of distinct hashes, sorted ascending, left < right, in no order that counts."""
-    compiled = _compiled() if len(hashes) >= _COMPILE_FROM else None
-    if compiled is None:
+    kernels = _compiled() if len(hashes) >= _COMPILE_FROM else None
+    if kernels is None:
         found = [_near_in_runs(hashes, is_target, masks, at, radius) for at in range(len(masks))]
-        left, right = (np.concatenate(side) for side in zip(*found, strict=True))
-        return left, right
-    left, right = compiled(hashes, is_target, masks, radius, _MAX_PARTNERS, _MAX_LOOKS)
-    return left.astype(np.int64), right.astype(np.int64)
+    else:
+        group, scan = kernels
+        rows, values = np.empty(len(hashes), np.uint32), np.empty(len(hashes), np.uint64)
+        # more groups than 2**17 leave the cache
+        bits = min(17, max(8, int(len(hashes) - 1).bit_length()))
+        found = []
+        for at in range(len(masks)):
+            ends = group(hashes, masks[at], bits, rows, values)
+            found.append(
+                scan(rows, values, is_target, ends, masks[: at + 1], np.uint64(radius), _MAX_PARTNERS, _MAX_COMPARED)
+            )
+    left, right = (np.concatenate(side).astype(np.int64) for side in zip(*found, strict=True))
+    return left, right
 
 
 def _near_in_runs(
@@ -136,7 +146,7 @@ def _near_in_runs(
     active, step = np.flatnonzero(~is_start), 0
     partners = np.zeros(len(order), np.int64)
     lefts, rights = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    while len(active) and step < _MAX_LOOKS:
+    while len(active) and step < _MAX_COMPARED:
         left, right = order[start[active] + step], order[active]
         differing = hashes[left] ^ hashes[right]
         near = (np.bitwise_count(differing) <= radius) & (is_target[left] | is_target[right])
@@ -151,82 +161,77 @@ def _near_in_runs(
 
 
 @functools.lru_cache(maxsize=1)
-def _compiled() -> Callable[..., tuple[NDArray[np.uint32], NDArray[np.uint32]]] | None:
-    """`_near_in_runs` of all masks as one loop, or None without numba: it finds the same pairs, only sooner."""
+def _compiled() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """(`_group`, `_scan`) compiled, or None without numba. They find the pairs of `_near_in_runs`, only sooner."""
     try:
         import numba
     except ImportError:
         return None
     try:
-        return numba.njit(cache=True, nogil=True)(_near_loop)  # type: ignore[no-any-return]
+        group, scan = (numba.njit(cache=True, nogil=True)(kernel) for kernel in (_group, _scan))
     except RuntimeError:  # no folder to keep the machine code in
-        return numba.njit(nogil=True)(_near_loop)  # type: ignore[no-any-return]
+        group, scan = (numba.njit(nogil=True)(kernel) for kernel in (_group, _scan))
+    return group, scan
 
 
-def _near_loop(
-    hashes: NDArray[np.uint64],
+def _group(
+    hashes: NDArray[np.uint64], mask: np.uint64, bits: int, rows: NDArray[np.uint32], values: NDArray[np.uint64]
+) -> NDArray[np.uint32]:
+    """Where each group ends in `rows` and `values`, which are filled: hashes that agree on the mask stand in one group,
+    in their order. By a counting sort on the top bits of a product, which costs less than a sort by value."""
+    shift = np.uint64(64 - bits)
+    groups, ends = np.empty(len(hashes), np.uint32), np.zeros((1 << bits) + 1, np.uint32)
+    for row in range(len(hashes)):
+        group = ((hashes[row] & mask) * np.uint64(0x9E3779B97F4A7C15)) >> shift
+        groups[row] = group
+        ends[group + np.uint64(1)] += 1
+    for at in range(1, len(ends)):
+        ends[at] += ends[at - 1]
+    for row in range(len(hashes)):
+        place = ends[groups[row]]
+        rows[place], values[place] = row, hashes[row]
+        ends[groups[row]] = place + np.uint32(1)
+    return ends[: 1 << bits]
+
+
+def _scan(
+    rows: NDArray[np.uint32],
+    values: NDArray[np.uint64],
     is_target: NDArray[np.bool_],
-    masks: NDArray[np.uint64],
-    radius: int,
+    ends: NDArray[np.uint32],
+    masks: NDArray[np.uint64],  # the last is the one that groups agree on; pairs that agree on another are known
+    limit: np.uint64,
     max_partners: int,
-    max_looks: int,
+    max_compared: int,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    num = len(hashes)
-    # buckets by the top bits of a product: one counting sort instead of a sort by value
-    bits = 8
-    while (1 << bits) < num and bits < 17:
-        bits += 1
-    shift, limit = np.uint64(64 - bits), np.uint64(radius)
-    rows, values, buckets = np.empty(num, np.uint32), np.empty(num, np.uint64), np.empty(num, np.uint32)
+    """(left, right) of the new pairs."""
     lefts, rights, num_found = np.empty(1024, np.uint32), np.empty(1024, np.uint32), 0
-    for at in range(len(masks)):
-        mask = masks[at]
-        ends = np.zeros((1 << bits) + 1, np.uint32)
-        for row in range(num):
-            bucket = ((hashes[row] & mask) * np.uint64(0x9E3779B97F4A7C15)) >> shift
-            buckets[row] = bucket
-            ends[bucket + np.uint64(1)] += 1
-        for bucket in range(1, len(ends)):
-            ends[bucket] += ends[bucket - 1]
-        for row in range(num):
-            place = ends[buckets[row]]
-            rows[place], values[place] = row, hashes[row]
-            ends[buckets[row]] = place + np.uint32(1)
-        start = 0
-        for bucket in range(1 << bits):  # within a long one, looks are counted
-            end = ends[bucket]
-            is_long = end - start > max_looks
-            for right in range(start + 1, end):
-                partners, looks, value = 0, 0, values[right]
-                for left in range(start, right):
-                    differing = value ^ values[left]
-                    x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
-                    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-                    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-                    is_near = ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) <= limit
-                    if not (is_near or is_long) or differing & mask != 0:
-                        continue
-                    looks += 1
-                    if is_near and (is_target[rows[left]] or is_target[rows[right]]):
-                        partners += 1
-                        is_first = True
-                        for earlier in range(at):
-                            if differing & masks[earlier] == 0:
-                                is_first = False
-                                break
-                        if is_first:
-                            if num_found == len(lefts):
-                                more = np.empty(2 * num_found, np.uint32)
-                                more[:num_found] = lefts
-                                lefts = more
-                                more = np.empty(2 * num_found, np.uint32)
-                                more[:num_found] = rights
-                                rights = more
-                            lefts[num_found], rights[num_found] = rows[left], rows[right]
-                            num_found += 1
-                    if partners == max_partners or looks == max_looks:
-                        break
-            start = end
+    mask, start = masks[-1], 0
+    for group in range(len(ends)):
+        end = ends[group]
+        is_long = end - start > max_compared  # only there comparisons need to be counted
+        for right in range(start + 1, end):
+            partners, compared, value = 0, 0, values[right]
+            for left in range(start, right):
+                differing = value ^ values[left]
+                x = differing - ((differing >> np.uint64(1)) & np.uint64(0x5555555555555555))
+                x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+                x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+                is_near = ((x * np.uint64(0x0101010101010101)) >> np.uint64(56)) <= limit
+                if not (is_near or is_long) or differing & mask != 0:
+                    continue
+                compared += 1
+                if is_near and (is_target[rows[left]] or is_target[rows[right]]):
+                    partners += 1
+                    if not np.any((masks[:-1] & differing) == 0):
+                        if num_found == len(lefts):
+                            lefts = np.concatenate((lefts, np.empty(num_found, np.uint32)))
+                            rights = np.concatenate((rights, np.empty(num_found, np.uint32)))
+                        lefts[num_found], rights[num_found] = rows[left], rows[right]
+                        num_found += 1
+                if partners == max_partners or compared == max_compared:
+                    break
+        start = end
     return lefts[:num_found], rights[:num_found]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FIDELITY_MEASURES = ("detail_px", "sharp_fraction", "codec_quality", "noise_floor", "is_coloured", "bits_per_channel")
-_ROWS = 96  # of blocks whose steps are looked at
+_ROWS = 96  # of blocks whose steps are read
 _TILE_PX, _TILES = 160, (0.33, 0.67)  # whose spectrum is taken, and where their middles are
 _BANDS = 20  # of the spectrum, up to one cycle in two pixels
 _BASE = slice(2, 4)  # bands that every picture fills
@@ -24,9 +24,9 @@ _PLAIN_QUALITY = 100.0
 _WEBP_QUALITY = 30.0  # of lossy WebP: its headers say nothing in JPEG's terms, and most are made of a JPEG
 _COLOUR_LEVELS = 1.5  # mean distance of chroma from grey; a grey JPEG rounds to less
 _BLOCK_PX = 16  # of which the quietest tenth gives the noise floor
-_STEPS = np.arange(3.0, 80.0)  # of quantization that are looked for
+_STEPS = np.arange(3.0, 80.0)  # of quantization that are searched
 _BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
-# of which the steps are looked for, with those of the standard table at quality 50
+# of which the steps are searched, with those of the standard table at quality 50
 _MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
 _LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
 _TWICE, _TWICE_FINE, _FINE = 0.8, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
@@ -156,11 +156,11 @@ def _roughness(values: NDArray[np.float32], table_88: NDArray[np.int64]) -> floa
     for mode in _MODES:
         levels = np.abs(np.round(values[mode].ravel() / table_88[mode])).astype(np.int64)
         counts = np.bincount(levels[levels < _LEVELS], minlength=_LEVELS).astype(np.float64)
-        here, beside = counts[2:-1], (counts[1:-2] + counts[3:]) / 2
-        use = here + beside >= _LEAST_COUNT
-        both = (here + beside)[use] / 2
+        here, around = counts[2:-1], (counts[1:-2] + counts[3:]) / 2
+        use = here + around >= _LEAST_COUNT
+        both = (here + around)[use] / 2
         if both.sum() >= 2 * _LEAST_VALUES:
-            leaps = np.abs(here - beside)[use] - 1.5 * np.sqrt(both + 1)  # but for chance
+            leaps = np.abs(here - around)[use] - 1.5 * np.sqrt(both + 1)  # but for chance
             found.append(float(np.maximum(leaps, 0).sum() / both.sum()))
     return float(np.median(found)) if found else 0.0
 
