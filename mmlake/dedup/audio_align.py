@@ -5,8 +5,8 @@ is firm: it lies so far from its threshold that noise, a codec or another speed 
 bits is silent. Leaves: the common part and how alike it is. What that means is the bounds' business
 (mmlake.dedup.audio).
 
-Only bits that are firm on both sides count, which is what distinguishes a copy at 1 % other speed or 10 dB noise from another
-recording: over all bits both disagree in a third of them.
+Only bits that are firm on both sides count, which is what distinguishes a copy at 1 % other speed or 10 dB noise from
+another recording: over all bits both disagree in a third of them.
 Legend: N words, B words of a block, D diagonals (place in the longer minus place in the shorter).
 """
 
