@@ -114,7 +114,7 @@ def _copies(original: Path, folder: Path, rng: np.random.Generator) -> Iterator[
             yield name, path
 
 
-def _looked_at(path: Path) -> tuple[dict[str, float | None], Samples]:
+def _inspected(path: Path) -> tuple[dict[str, float | None], Samples]:
     """(the measures that decide who stays, mono samples at 16 kHz)."""
     source, parts, rate = _Source(), [], 16_000
     for rate_hz, _, block in placed_sound(path):
@@ -150,7 +150,7 @@ def edits(data: Path, *, seed: int, limit: int) -> Report:
     rows: list[tuple[int, str, dict[str, float | None], Samples]] = []
     with tempfile.TemporaryDirectory() as place:
         for family, original in enumerate(_originals(data, Path(place), rng, limit)):
-            rows += [(family, name, *_looked_at(path)) for name, path in _copies(original, Path(place), rng)]
+            rows += [(family, name, *_inspected(path)) for name, path in _copies(original, Path(place), rng)]
     names = [f"{at:064x}" for at in rng.permutation(len(rows)).tolist()]
     near = _near_pairs(rows, names, settings)
     gone = {right for left, right, relation in near if relation != "overlaps"}

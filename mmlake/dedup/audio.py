@@ -48,7 +48,7 @@ _CHROMA, _BANDS, _BOTH = range(3)
 _MAX_BANDS_S = 32.0  # longer recordings have evidence enough without them
 _CHROMA_PART, _BANDS_PART = {"block": 32, "drift": 2, "window": 24}, {"block": 64, "drift": 4, "window": 8}
 # two kinds of words at one place need less evidence of each
-_CHROMA_BESIDE, _BANDS_BESIDE, _SAME_PLACE_S = 3.5, 5.0, 0.4
+_CHROMA_WITNESS, _BANDS_WITNESS, _SAME_PLACE_S = 3.5, 5.0, 0.4
 _EVEN_CORRELATION, _EVEN_WORST, _EVEN_WORDS = 0.79, 0.72, 12
 _BANDS_COVERED, _WHOLLY_COVERED, _LEAST_CHANGES = 0.83, 0.95, 0.3
 _EXCERPT_S, _EXCERPT_COVERED = 2.5, 0.95
@@ -176,7 +176,7 @@ def _sides(common: Common) -> list[tuple[float, int, int]]:
 
 def _is_covered(share: float, begin: int, end: int, step_s: float) -> bool:
     """Whether what is not in the common part may be lost: a tenth, a quarter of what is brief, never more than 10 s.
-    Words at a cut hear both sides of it."""
+    Words at a cut cover both sides of it."""
     total_s = (end - begin) * step_s / max(share, 1e-9)
     lost_s = (1 - share) * total_s
     return share > 0 and lost_s <= min(max(_LOST * total_s, min(_LOST_AT_CUTS_S, 0.25 * total_s)), _MOST_LOST_S)
@@ -186,7 +186,7 @@ def _agree(chroma: Common, bands: Common) -> bool:
     """Whether both kinds of words, neither of which is enough, are found at one place."""
     apart_s = (chroma.spans[2] - chroma.spans[0]) * audio_chroma.STEP_S
     apart_s -= (bands.spans[2] - bands.spans[0]) * audio_bands.STEP_S
-    is_enough = chroma.evidence >= _CHROMA_BESIDE and bands.evidence >= _BANDS_BESIDE
+    is_enough = chroma.evidence >= _CHROMA_WITNESS and bands.evidence >= _BANDS_WITNESS
     return is_enough and abs(apart_s) <= _SAME_PLACE_S
 
 

@@ -5,8 +5,8 @@ is firm: it lies so far from its threshold that noise, a codec or another speed 
 bits is silent. Leaves: the common part and how alike it is. What that means is the bounds' business
 (mmlake.dedup.audio).
 
-Only bits that are firm on both sides count, which is what tells a copy at 1 % other speed or 10 dB noise from another
-recording: over all bits both disagree in a third of them.
+Only bits that are firm on both sides count, which is what distinguishes a copy at 1 % other speed or 10 dB noise from
+another recording: over all bits both disagree in a third of them.
 Legend: N words, B words of a block, D diagonals (place in the longer minus place in the shorter).
 """
 
@@ -22,7 +22,7 @@ _SIGNS, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _KEPT = 0.3  # correlation below which a word belongs to no common part
 _BRUTE = 1 << 19  # products of two lengths: below, each place is tried; above, places where words are equal
 _MAX_ANCHORS = 3
-_VOTED, _MAX_VOTES = 4, 1 << 16  # shifts looked at per block; pairs of equal half words of two long recordings
+_VOTED, _MAX_VOTES = 4, 1 << 16  # shifts tried per block; pairs of equal half words of two long recordings
 _HOPELESS = 0.25  # correlation of the best block; a copy has more, whatever was done to it
 _WORST_SHARE = 0.25  # of what a usual window holds: a window with fewer firm bits says nothing
 
@@ -137,7 +137,7 @@ def _voted(short: Words, long: Words, starts: NDArray[np.int64], size: int) -> l
 
 
 def _equal(left: Words, right: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(i, j) of equal values, those of the rarest ones, as many as are worth a look."""
+    """(i, j) of equal values, those of the rarest ones, as many as are worth a comparison."""
     values, inverse, counts = np.unique(left, return_inverse=True, return_counts=True)
     order = np.argsort(right, kind="stable")
     low = np.searchsorted(right, values, side="left", sorter=order)
@@ -197,13 +197,13 @@ def _measured(short: Words, long: Words, places: NDArray[np.int64], window: int)
     gain, full = gain[low:high], full[low:high]
     begin, end = np.clip((places[low], places[high - 1] + 1), 0, len(long)).tolist()
     sums = np.stack([np.convolve(one, np.ones(min(window, len(one))), "valid") for one in (gain, full)])
-    telling = sums[1] >= _WORST_SHARE * np.percentile(sums[1], 80)
-    local = sums[0][telling] / np.maximum(sums[1][telling], 1)
+    is_full = sums[1] >= _WORST_SHARE * np.percentile(sums[1], 80)
+    local = sums[0][is_full] / np.maximum(sums[1][is_full], 1)
     lost = np.mean(local < 0.1)  # windows inside of the part where both say something else
-    heard = [np.cumsum(np.concatenate(([0], words >> _HALF != 0))) for words in (short, long)]
+    audible_part = [np.cumsum(np.concatenate(([0], words >> _HALF != 0))) for words in (short, long)]
     covered = [
         float((1 - lost) * (total[last] - total[first]) / total[-1])
-        for total, (first, last) in zip(heard, ((low, high), (begin, end)), strict=True)
+        for total, (first, last) in zip(audible_part, ((low, high), (begin, end)), strict=True)
     ]
     changes = min(_changes(short[low:high]), _changes(long[begin:end]))
     return Common(

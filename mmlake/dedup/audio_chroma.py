@@ -21,7 +21,7 @@ _SMOOTH = np.array([0.25, 0.75, 1.0, 0.75, 0.25])
 _LOWEST_HZ, _HIGHEST_HZ, _OCTAVE_HZ = 28, 3_520, 27.5
 _SILENT_NORM = 0.01
 _MAX_WIDTH = 16
-SPAN_S = (_FRAME + (_MAX_WIDTH + len(_SMOOTH) - 2) * _HOP) / RATE_HZ  # that one word hears
+SPAN_S = (_FRAME + (_MAX_WIDTH + len(_SMOOTH) - 2) * _HOP) / RATE_HZ  # that one word covers
 # (kind of filter, lowest note, height, width, three thresholds)
 _CLASSIFIERS = (
     (0, 4, 3, 15, 1.98215, 2.35817, 2.63523),
@@ -67,8 +67,8 @@ def words(samples: NDArray[np.float32], rate_hz: int) -> NDArray[np.uint64]:
     # in the Gray code the middle threshold turns the high bit, the outer two the low one
     firm_TK = 2 * far_TK3[:, :, 1] + (far_TK3[:, :, 0] & far_TK3[:, :, 2])
     found = _packed(_GRAY[levels_TK])
-    heard = np.convolve(notes_TC.sum(axis=1), np.ones(_MAX_WIDTH + len(_SMOOTH) - 1), "valid")[:num]
-    audible = heard > max(_AUDIBLE * float(np.percentile(heard, 95)), _SILENT_ENERGY)
+    audible_part = np.convolve(notes_TC.sum(axis=1), np.ones(_MAX_WIDTH + len(_SMOOTH) - 1), "valid")[:num]
+    audible = audible_part > max(_AUDIBLE * float(np.percentile(audible_part, 95)), _SILENT_ENERGY)
     return found | np.where(audible, _packed(firm_TK.astype(np.uint64)) << np.uint64(32), np.uint64(0))
 
 

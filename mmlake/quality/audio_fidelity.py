@@ -31,7 +31,7 @@ _COMPANDED_CODECS = ("pcm_mulaw", "pcm_alaw", "pcm_vidc")
 _FULL = 1 << 23  # of 24 bits, all that float32 holds exactly
 _LEAST_SAMPLES, _STEPS, _CLEAR_GAP = 1_500, 1 << 16, 1.5
 _FRAME_S, _LEAST_STEP_S, _BAND_HZ = 0.046, 0.1, 500.0
-_MAX_FRAMES = 4_096  # of a recording; of a longer one every second, fourth ... is looked at
+_MAX_FRAMES = 4_096  # of a recording; of a longer one every second, fourth ... is measured
 _MOVES_DB, _FAINT_DB = 10.0, -75.0  # a band has sound where loud frames stand so far above its floor and full level
 _WINDOW_POWER, _ABOVE_ROUNDING = 0.375, 3.0  # mean square of a Hann window
 _LOUD_DB = 20.0  # below the loud parts: what comes before and after it is padding
@@ -90,7 +90,7 @@ class Fidelity:
             "num_true_channels": None if not self.num_samples else 1.0 if self.is_one_channel else 2.0,
             "bandwidth_hz": self._bandwidth_hz(),
             "filled_hz": self._filled_hz(),
-            **self._heard(),
+            **self._audible(),
         }
 
     def _add_levels(self, mono: NDArray[np.float32], size: int) -> None:
@@ -162,14 +162,14 @@ class Fidelity:
         filled = np.flatnonzero(usual_B > _ABOVE_ROUNDING * rounding)
         return float((filled[-1] + 1) * _BAND_HZ) if len(filled) else None
 
-    def _heard(self) -> Measures:
-        """sound_s: seconds from the first to the last moment that is heard beside the loud ones; floor_db: the quiet
+    def _audible(self) -> Measures:
+        """sound_s: seconds from the first to the last moment that is audible next to the loud ones; floor_db: the quiet
         moments between them below the loud ones."""
         power = np.concatenate(self.levels) if self.levels else np.empty(0, np.float32)
         if not len(power) or not power.max():
             return {"sound_s": None, "floor_db": None}
         loud = float(np.percentile(power[power > 0], 95))
-        heard = np.flatnonzero(power > loud * 10 ** (-_LOUD_DB / 10))
-        quiet = float(np.percentile(power[heard[0] : heard[-1] + 1], 10))
+        audible_part = np.flatnonzero(power > loud * 10 ** (-_LOUD_DB / 10))
+        quiet = float(np.percentile(power[audible_part[0] : audible_part[-1] + 1], 10))
         floor_db = max(10 * np.log10(quiet / loud), _LOWEST_DB) if quiet else _LOWEST_DB
-        return {"sound_s": (heard[-1] - heard[0] + 1) * _LEVEL_S, "floor_db": floor_db}
+        return {"sound_s": (audible_part[-1] - audible_part[0] + 1) * _LEVEL_S, "floor_db": floor_db}
