@@ -281,5 +281,6 @@ def _check_names(settings: Settings, parts: Parts) -> None:
         raise SettingsError(
             f"dedup.semantic_bounds names {unknown}, which are no encoders; the encoders are {sorted(parts.encoders)}"
         )
+    settings.decontaminate.check_modalities(parts.modalities)
     for modality, encoder in settings.embed.encoders.items():
         parts.encoder(encoder, parts.modality(modality).name)

@@ -216,6 +216,29 @@ CLUSTERS = TableSchema(
     ),
 )
 
+CONTAMINATION = TableSchema(
+    name="contamination",
+    version=1,
+    key=("digest", "eval_set", "eval_digest"),
+    arrow=pa.schema(
+        [
+            required("digest", pa.string(), "unit of the corpus"),
+            required("eval_set", pa.string(), "its name in [decontaminate]"),
+            required("eval_digest", pa.string(), "unit of the eval set"),
+            required("eval_key", pa.string(), "sample of the eval set that has the unit, and its span"),
+            required("tier", pa.string(), "the cheapest that finds it: exact, near or semantic"),
+            required("method", pa.string()),
+            required("relation", pa.string(), "of the unit to the eval unit: same, inside, holds or overlaps"),
+            required("score", pa.float64(), "similarity 0..1, verified by the exact measure"),
+            *(
+                optional(f"{side}{end}_s", pa.float64(), "of the common part; null where whole meets whole")
+                for side in ("", "eval_")
+                for end in ("start", "end")
+            ),
+        ]
+    ),
+)
+
 DEAD_LETTERS = TableSchema(
     name="dead_letters",
     version=2,
@@ -256,6 +279,7 @@ TABLES: dict[str, TableSchema] = {
         PAIRS,
         EMBEDDINGS,
         CLUSTERS,
+        CONTAMINATION,
         SAMPLES,
     )  # fmt: skip
 }
@@ -335,3 +359,11 @@ def _is_sorted(column: pa.ChunkedArray) -> bool:
     The check costs a tenth of sorting, and sorting copies every text.
     """
     return len(column) < 2 or bool(pc.all(pc.less(column[:-1], column[1:]), skip_nulls=False).as_py())
+
+
+def contamination_of(row: Mapping[str, Any]) -> str:
+    """What a row of CONTAMINATION says, in words."""
+    where = f" at {row['start_s']:.1f}-{row['end_s']:.1f} s" if row["start_s"] is not None else ""
+    meets = {"same": "the same as", "inside": "inside", "holds": "a holder of", "overlaps": "in part"}[row["relation"]]
+    measured = f"{row['tier']}, {row['method']} {row['score']:.2f}"
+    return f"{meets} {row['eval_key']} of {row['eval_set']}{where} ({measured})"

@@ -18,7 +18,7 @@ from typing import Any
 
 from mmlake.compute import ComputeSettings
 from mmlake.cuts import CutSettings
-from mmlake.dedup import DedupSettings
+from mmlake.dedup import DecontaminateSettings, DedupSettings
 from mmlake.embed import EmbedSettings
 from mmlake.errors import SettingsError
 from mmlake.evaluate import EvaluateSettings
@@ -44,6 +44,7 @@ class Settings:
     quality: QualitySettings = field(default_factory=QualitySettings)
     checks: CheckSettings = field(default_factory=CheckSettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)
+    decontaminate: DecontaminateSettings = field(default_factory=DecontaminateSettings)
     embed: EmbedSettings = field(default_factory=EmbedSettings)
     cuts: CutSettings = field(default_factory=CutSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)

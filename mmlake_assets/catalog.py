@@ -15,12 +15,12 @@ ASSETS = [
         update_catalog,
         stage="catalog",
         rows=("items", "tracks", "units", "measures", "verdicts", "embeddings"),
-        corpus=("duplicate_clusters",),
+        corpus=("duplicate_clusters", "contamination"),
         description=f"The rows of {modality} in the one LanceDB table, one per distinct unit, with verdict, measures,"
         " source fields, duplicates and vectors; searchable by text, vector and SQL. Rows that did not change are not"
         " written.",
         kinds=("lance",),
-        code_version="3",
+        code_version="4",
         columns=dg.TableSchema(columns=page.columns_of(CATALOG_SCHEMA, key=("digest",))),
         pool="catalog",  # one writer: a second run waits in the queue instead of meeting the lock
     )

@@ -2,8 +2,9 @@
 
 import dagster as dg
 
+from mmlake.modalities import MODALITIES
 from mmlake.publish import update_samples
-from mmlake.steps import SAMPLES_STEP
+from mmlake.steps import SAMPLES_STEP, each_modality
 from mmlake_assets import page
 from mmlake_assets.factory import AUTOMATION, LAKE_GROUP, OWNERS, STAGE_TAG, input_key
 from mmlake_resources import LakeResource
@@ -13,7 +14,7 @@ from mmlake_resources import LakeResource
     key=SAMPLES_STEP.name,
     group_name=LAKE_GROUP,
     tags={STAGE_TAG: SAMPLES_STEP.stage},
-    deps=[input_key(name, "") for name in SAMPLES_STEP.inputs],
+    deps=[input_key(name, "") for name in each_modality(SAMPLES_STEP.inputs, MODALITIES)],
     description=SAMPLES_STEP.description,
     kinds={"python", *SAMPLES_STEP.kinds},
     owners=OWNERS,

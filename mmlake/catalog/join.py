@@ -59,6 +59,8 @@ CATALOG_SCHEMA = pa.schema(
         pa.field("num_occurrences", pa.int32()),
         pa.field("preview_digest", pa.string()),
         pa.field("keyframe_digests", _STRINGS),
+        pa.field("contaminated", pa.bool_()),
+        pa.field("eval_sets", _STRINGS),
     ]
 )
 
@@ -82,6 +84,7 @@ def rows(
     *,
     modality: str,
     measures: pa.Table | None = None,
+    contamination: pa.Table | None = None,
     measure_columns: Iterable[str] = (),
     source_fields: pa.StructType | None = None,
     settings: CatalogSettings = DEFAULTS,
@@ -92,6 +95,7 @@ def rows(
     tracks: those of units (`preprocess.unit_tracks`); a span has what its item has of sources and fields.
     measures: digest, measure and value; of the measures named by `measure_columns`, each is a column. An item that
     several partitions measured has the smallest number.
+    contamination: digest and eval_set; None: nothing is contaminated.
     Digests without a verdict are quarantined under the rule `not_judged`. Raises ContractBroken where tracks or
     verdicts name digests that no item has, or a vector is not finite.
     """
@@ -114,7 +118,7 @@ def rows(
         columns[name] = _finite(_aligned(track, digests, name))
     columns |= _judged(item, track, verdict, digests)
     columns |= _clustered(cluster, digests, columns["status"])
-    columns |= _pictures(track, digests, modality)
+    columns |= _pictures(track, digests, modality) | _contaminated(contamination, digests)
     table = pa.table(
         {field.name: pa.chunked_array([_flat(columns[field.name])]).cast(field.type) for field in CATALOG_SCHEMA},
         schema=CATALOG_SCHEMA,
@@ -284,6 +288,15 @@ def _pictures(track: pa.Table, digests: pa.Array, modality: str) -> dict[str, pa
         digests if modality == "image" else pa.array([frame[0] if frame else None for frame in frames], pa.string())
     )
     return {"keyframe_digests": pa.array(frames, _STRINGS), "preview_digest": previews}
+
+
+def _contaminated(contamination: pa.Table | None, digests: pa.Array) -> dict[str, pa.Array]:
+    """Whether the item is in an eval set, and in which ones."""
+    sets: dict[str, set[str]] = {}
+    for row in [] if contamination is None else contamination.select(["digest", "eval_set"]).to_pylist():
+        sets.setdefault(row["digest"], set()).add(row["eval_set"])
+    found = [sorted(sets.get(digest, ())) for digest in digests.to_pylist()]
+    return {"contaminated": pa.array([bool(one) for one in found]), "eval_sets": pa.array(found, _STRINGS)}
 
 
 def _measured(measures: pa.Table | None, digests: pa.Array, names: list[str]) -> dict[str, pa.Array]:

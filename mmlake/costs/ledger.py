@@ -28,6 +28,7 @@ _ORDER = (
     "embeddings",
     "semantic_duplicates",
     "duplicate_clusters",
+    "contamination",
 )
 _PLACES = 10  # decimals of a dollar figure: a millionth of a cent
 

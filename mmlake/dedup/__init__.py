@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from mmlake.dedup.clusters import cluster
+from mmlake.dedup.contamination import exact_hits, near_hits, semantic_hits
 from mmlake.dedup.estimates import recall_of, recall_words
+from mmlake.dedup.eval_sets import DecontaminateSettings, EvalSet
 from mmlake.dedup.fidelity import criteria_of
 from mmlake.dedup.prints import Positions
 from mmlake.dedup.semantic import measure_recall
@@ -21,20 +23,25 @@ __all__ = [
     "TIERS",
     "Apart",
     "Criterion",
+    "DecontaminateSettings",
     "DedupSettings",
+    "EvalSet",
     "Positions",
     "Tier",
     "cluster",
     "criteria_of",
+    "exact_hits",
     "fingerprint",
     "key_recall",
     "length_of",
     "measure_recall",
+    "near_hits",
     "near_pairs",
     "prints_of",
     "recall_counts",
     "recall_of",
     "recall_words",
+    "semantic_hits",
     "semantic_pairs",
     "template_veto",
     "tiers_of",

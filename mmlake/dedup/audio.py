@@ -27,20 +27,21 @@ from mmlake.spans import Sound, Span
 METHOD, BANDS = "chromaprint", "band-signs"
 METHODS = (METHOD, BANDS)
 PAIR_METHODS = (METHOD, BANDS, "chromaprint+band-signs")
-# A codec or a coarser quantizer loses for good; what a copy has more than its original, as noise, lies within the
-# tolerances. Closeness comes before loudness and noise, which an equalizer changes either way.
+# What a copy lost for good comes first. Noise and music, which reach higher and last longer than the original, go
+# before what they feign; the margin is what an equalizer changes. A copy made louder has gaps between its steps
 FIDELITY = (
     Criterion(name="lossless", column="is_lossless", tolerance=0, says="lossless over lossy"),
     Criterion(name="bit_depth", column="bit_depth", tolerance=0, margin=0.5, says="more bits that say something"),
     Criterion(name="channels", column="num_true_channels", tolerance=0, says="more channels that differ"),
-    Criterion(name="bandwidth", column="bandwidth_hz", tolerance=0.15, says="higher frequencies"),
-    Criterion(name="length", column="sound_s", tolerance=0.07, says="longer uncut"),
+    Criterion(name="noise", column="floor_db", best="low", tolerance=0, margin=8, says="quieter pauses"),
+    Criterion(name="bandwidth", column="bandwidth_hz", tolerance=0.25, says="higher frequencies"),
+    Criterion(name="sample_rate", column="filled_hz", tolerance=0.25, says="nothing cut off above"),
+    Criterion(name="length", column="sound_s", tolerance=0.09, says="longer uncut"),
     Criterion(
         name="clipping", column="clipped_fraction", best="low", tolerance=0, margin=0.0005, says="fewer tops cut off"
     ),
+    Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=5.5, says="recorded louder"),
     CLOSENESS,
-    Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=3, says="recorded louder"),
-    Criterion(name="noise", column="snr_db", tolerance=0, margin=3, says="less noise"),
 )
 RATE_HZ = 16_000
 _CHROMA, _BANDS, _BOTH = range(3)

@@ -25,7 +25,7 @@ _SLICES, _SLICE_BITS = 8, 12
 _HALF, _SIGNS = np.uint64(32), np.uint64(0xFFFFFFFF)
 _MOST_HELD = 64  # units: a key of more is silence, hum or a jingle
 _BLOCK_WORDS = 1 << 20  # keys are made of so many words at once
-_PASS_KEYS = 1 << 24  # keys sorted at once: 400 MiB with what belongs to them
+_PASS_KEYS = 1 << 23  # keys sorted at once: 400 MiB with what belongs to them
 
 
 class _Held(NamedTuple):
@@ -99,9 +99,9 @@ def _keys_of(
 
 def _shared(held: _Held) -> _Held:
     """Those that at least two units hold, each once per unit, with how many hold them."""
-    order = np.lexsort((held.stretch, held.unit, held.key))
-    held = held.take(order)
-    is_new = np.ones(len(order), np.bool_)
+    # those of one key come in the order of their units and stretches, which a stable sort keeps
+    held = held.take(np.argsort(held.key, kind="stable"))
+    is_new = np.ones(len(held.key), np.bool_)
     is_new[1:] = (held.key[1:] != held.key[:-1]) | (held.unit[1:] != held.unit[:-1])
     held = held.take(np.flatnonzero(is_new))
     begins = np.flatnonzero(np.r_[True, held.key[1:] != held.key[:-1]]) if len(held.key) else np.empty(0, np.int64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mmlake.dedup.joins import mix64
 
 Positions = NDArray[np.int64]
+_BLOCK_VALUES = 1 << 18  # of prints, whose digests are made at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,23 @@ def digests_of(prints: PrintTable) -> NDArray[np.uint64]:
     sums = np.zeros((num, 2), np.uint64)
     for salt, method in enumerate(sorted(prints), 1):
         rows = prints[method]
-        lengths = rows.lengths
-        starts = np.repeat(rows.offsets[:-1], lengths)
-        places = (np.arange(len(rows.values)) - starts).astype(np.uint64) + np.uint64(1)
-        for side in range(2):
-            seed = mix64(np.array([2 * salt + side], np.uint64))[0]
-            scrambled = mix64(rows.values ^ mix64(places * np.uint64(0x9E3779B97F4A7C15) + seed))
-            held = np.flatnonzero(lengths)
-            if len(held):
-                sums[held, side] += np.add.reduceat(scrambled, rows.offsets[:-1][held])
+        seeds = [mix64(np.array([2 * salt + side], np.uint64))[0] for side in range(2)]
+        low = 0
+        while low < num:  # a block of rows at a time: the prints of a corpus are large
+            high = max(low + 1, int(np.searchsorted(rows.offsets, rows.offsets[low] + _BLOCK_VALUES, "right")) - 1)
+            _add_digests(sums[low:high], rows, low, high, seeds)
+            low = high
     return sums
+
+
+def _add_digests(sums: NDArray[np.uint64], rows: Ragged, low: int, high: int, seeds: list[np.uint64]) -> None:
+    offsets = rows.offsets[low : high + 1]
+    values, offsets = rows.values[offsets[0] : offsets[-1]], offsets - offsets[0]
+    lengths = np.diff(offsets)
+    held = np.flatnonzero(lengths)
+    if not len(held):
+        return
+    places = (np.arange(1, len(values) + 1) - np.repeat(offsets[:-1], lengths)).astype(np.uint64)
+    places *= np.uint64(0x9E3779B97F4A7C15)
+    for side, seed in enumerate(seeds):
+        sums[held, side] += np.add.reduceat(mix64(values ^ mix64(places + seed)), offsets[:-1][held])

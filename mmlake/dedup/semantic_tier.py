@@ -46,22 +46,15 @@ def semantic_pairs(
     apart: of the digests, in their order, which pairs are no duplicates whatever their cosine. Raises SettingsError for
     an encoder without a bound.
     """
-    bounds = {**bounds, **settings.semantic_bounds}
     embeddings = contracts.made(embeddings)
     parts, sampled, hits = [], 0, 0
-    for encoder in sorted(pc.unique(embeddings["encoder"]).to_pylist()):
-        if encoder not in bounds:
-            raise SettingsError(
-                f"dedup: vectors of {encoder!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
-                f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
-            )
-        digests, vectors = _vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
+    for encoder, bound in bounds_of(embeddings, bounds, settings).items():
+        digests, vectors = vectors_of(embeddings.filter(pc.equal(embeddings["encoder"], encoder)))
         survivor = _survivors(digests, near)
         leads = np.flatnonzero(survivor == np.arange(len(digests)))
         led = vectors[leads]
         among = digests.take(pa.array(leads))
         standing = by_digest(among) if nodes is None else standing_of(_rows_of(nodes, among), criteria)
-        bound = float(bounds[encoder])
         kept_apart = never_apart if apart is None else apart(digests)
         apart_leads = partial(_among, kept_apart, leads)
         matcher = VectorMatcher(led, standing.order(), bound=bound, apart=apart_leads, settings=settings)
@@ -89,7 +82,20 @@ def recall_counts(pairs: pa.Table) -> dict[str, int]:
     return {name: int(metadata[name.encode()]) for name in names if name.encode() in metadata}
 
 
-def _vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
+def bounds_of(embeddings: pa.Table, bounds: Mapping[str, float], settings: DedupSettings) -> dict[str, float]:
+    """The bound of each encoder that the rows have vectors of, by its name. Raises SettingsError for an encoder without
+    one."""
+    bounds = {**bounds, **settings.semantic_bounds}
+    encoders = sorted(pc.unique(embeddings["encoder"]).to_pylist())
+    if unknown := [encoder for encoder in encoders if encoder not in bounds]:
+        raise SettingsError(
+            f"dedup: vectors of {unknown[0]!r} have no bound; expected one of {', '.join(sorted(bounds))}: name the "
+            f"plugin that brings the encoder in [plugins], or set dedup.semantic_bounds"
+        )
+    return {encoder: float(bounds[encoder]) for encoder in encoders}
+
+
+def vectors_of(rows: pa.Table) -> tuple[pa.Array, Vectors]:
     """(the digests, sorted; their vectors). Chunks are laid side by side: offsets of lists are 32 bits wide."""
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in rows["vector"].chunks]
     values = np.concatenate([np.empty(0, np.float32), *parts]).astype(np.float32, copy=False)

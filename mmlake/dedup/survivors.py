@@ -21,7 +21,7 @@ from mmlake.dedup.prints import Positions
 
 _FINALISTS = 16  # whose closeness to the rest is worked out
 _REST = 32  # of the others that it is worked out against
-_CLOSENESS_STEP = 1e-3
+_AS_CLOSE = 2e-3  # of the mean score
 _TINY = 1e-9
 
 
@@ -141,8 +141,7 @@ class Standing:
         left = left[np.argsort(self.rank[left])][:_FINALISTS]
         rest = members[np.argsort(self.rank[members])]
         means = np.array([closeness(int(one), rest[rest != one][:_REST]) for one in left])
-        steps = np.round(means / _CLOSENESS_STEP)
-        closest: Positions = left[steps == steps.max()]
+        closest: Positions = left[means >= means.max() - _AS_CLOSE]
         return closest
 
 

@@ -66,6 +66,7 @@ FIDELITY = (
     Criterion(
         name="marks", column="unpunctuated_fraction", best="low", tolerance=0, margin=0.3, says="punctuation kept"
     ),
+    Criterion(name="uncut", column="num_words", table="tracks", tolerance=0.5, says="not cut to less than half"),
     CLOSENESS,
     length_of("num_words", unit=" in words"),
 )

@@ -117,8 +117,10 @@ class TextMatcher:
 def sampled(shingles: Ragged) -> Ragged:
     """The keys of each sorted set: its values below a bound that is the same for all, and at least the smallest ones.
     So equal passages of two texts have keys in common."""
-    is_low = np.concatenate(([0], np.cumsum(shingles.values < np.uint64(2**64 // _KEY_SHARE))))
-    num_low = is_low[shingles.offsets[1:]] - is_low[shingles.offsets[:-1]]
+    num_low = np.zeros(len(shingles), np.int64)
+    if len(held := np.flatnonzero(shingles.lengths)):
+        is_low = shingles.values < np.uint64(2**64 // _KEY_SHARE)
+        num_low[held] = np.add.reduceat(is_low, shingles.offsets[:-1][held], dtype=np.int64)
     lengths = np.minimum(shingles.lengths, np.maximum(num_low, _MIN_KEYS))
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     places = np.arange(offsets[-1]) + np.repeat(shingles.offsets[:-1] - offsets[:-1], lengths)

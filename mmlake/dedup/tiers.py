@@ -56,6 +56,8 @@ class Tier:
     matcher: Callable[[PrintTable, DedupSettings], Matcher] | None = None
     # in place of it, for a tier that may list all of its pairs: the prints of each unit -> two positions, method, score
     pairs: Callable[..., list[Match]] | None = None
+    # the method whose hashes a small unit shares with a large one that holds it; empty where keys do
+    contained_by: str = ""
     bound: Callable[[DedupSettings], float]  # smallest score that counts
     finds: str  # what it is for, in a reader's words
     source: str
@@ -134,6 +136,7 @@ TIERS: tuple[Tier, ...] = (
         fingerprint=_of_texts,
         batch_rows=1_024,
         matcher=text_matching.TextMatcher,
+        contained_by="shingles",
         bound=lambda settings: settings.text_jaccard,
         finds="the same text with words changed, added or lost, passages moved, or one text inside another",
         source="Broder 1997 (resemblance and containment); own alignment of words",
@@ -301,7 +304,7 @@ def near_pairs(
     fingerprints = contracts.made(fingerprints)
     parts = []
     for tier in tiers:
-        digests, prints = _prints_of(tier, fingerprints)
+        digests, prints = prints_of_tier(tier, fingerprints)
         found = stars(
             tier.made_matcher(prints, settings),
             _standing(digests, nodes, criteria),
@@ -320,7 +323,7 @@ def _standing(digests: pa.Array, nodes: pa.Table | None, criteria: Sequence[Crit
     return standing_of(nodes.take(known), criteria)
 
 
-def _prints_of(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:
+def prints_of_tier(tier: Tier, fingerprints: pa.Table) -> tuple[pa.Array, dict[str, Ragged]]:
     """(the digests that the tier has made something of, sorted; what its methods gave for each)."""
     named = [signed(method, tier.plugin) for method in tier.methods]
     mine = fingerprints.filter(pc.is_in(fingerprints["method"], value_set=pa.array(named, pa.string())))

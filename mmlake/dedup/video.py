@@ -33,7 +33,7 @@ FIDELITY = (
     Criterion(name="blocks", column="blockiness", best="low", margin=0.8, tolerance=0.0, says="fewer codec blocks"),
     Criterion(name="keyframe size", column="keyframe_bytes", tolerance=0.15, says="keyframes of clearly more bytes"),
     Criterion(name="detail", column="detail_px", tolerance=0.15, says="more detail that is really there"),
-    Criterion(name="frames", column="num_real_frames", tolerance=0.05, says="more frames, longest uncut"),
+    Criterion(name="frames", column="num_shown_frames", tolerance=0.05, says="more frames, longest uncut"),
     Criterion(name="keyframe bytes", column="keyframe_bytes", tolerance=0.05, says="keyframes of more bytes"),
     Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
     CLOSENESS,

@@ -66,7 +66,7 @@ _ROW_TABLES: dict[str, list[str]] = {
     "embeddings": ["digest", "encoder", "revision", "dimension", "status", "error_code", "error"],
 }
 _OF_ITEMS = ("blobs", "tracks", "alignments")  # the tables before `units`
-CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters")
+CORPUS_TABLES = ("near_duplicates", "semantic_duplicates", "duplicate_clusters", "contamination")
 
 
 class AmbiguousDigest(SettingsError):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
+from mmlake import schemas
 from mmlake.errors import SettingsError
 from mmlake.provenance.evidence import CORPUS_TABLES, Found, Record, corpus_rows, rows_of
 from mmlake.provenance.spans import units_of
@@ -265,5 +266,8 @@ def _said(table: str, rows: list[dict[str, Any]]) -> str:
                 if row["is_survivor"]
                 else f"{row['tier']} duplicate of {row['survivor'][:16]} by {row['method']}"
             )
+        case "contamination":
+            more = f", and {len(rows) - 1} more" if len(rows) > 1 else ""
+            return f"{schemas.contamination_of(row)}{more}"
         case _:
             return f"{len(rows)} pair{'s' if len(rows) > 1 else ''}"

@@ -22,10 +22,11 @@ from mmlake.progress import Advance, silent
 from mmlake.records import canonical_json
 from mmlake.tables import Slot, Stamp, Stopwatch, joint_version
 
-CODE_VERSION = "3"
+CODE_VERSION = "4"
 NAME = "catalog"
 FORMER = Slot(NAME, "all")  # the one stamp of earlier releases, over all modalities
 _ROW_TABLES = ("items", "verdicts", "embeddings")
+_CORPUS_TABLES = ("duplicate_clusters", "contamination")
 _FIELDS = "catalog/source_fields"  # an input: the types that the modality's fields have over the lake
 _LOG = logging.getLogger(__name__)
 
@@ -41,8 +42,10 @@ def catalog_inputs(lake: Lake, modality: str) -> dict[str, str]:
         f"{modality}/{table}": joint_version(lake.tables.stamps(table, modality))
         for table in (*_ROW_TABLES, "tracks", "units", "measures")
     }
-    clusters = lake.tables.stamp(Slot("duplicate_clusters", modality))
-    return inputs | {f"{modality}/duplicate_clusters": clusters.data_version if clusters else ""}
+    for table in _CORPUS_TABLES:
+        stamp = lake.tables.stamp(Slot(table, modality))
+        inputs[f"{modality}/{table}"] = stamp.data_version if stamp else ""
+    return inputs
 
 
 def catalog_is_current(lake: Lake, modality: str | None = None) -> bool:
@@ -161,6 +164,7 @@ def _rows(lake: Lake, modality: str, struct: pa.StructType | None, only: Collect
         embeddings,
         modality=modality,
         measures=lake.tables.concat("measures", modality, columns=["digest", "measure", "value"]),
+        contamination=lake.tables.read(Slot("contamination", modality), columns=["digest", "eval_set"]),
         measure_columns=measure_columns(lake.parts.modality(modality)),
         source_fields=struct,
     )

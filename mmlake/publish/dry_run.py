@@ -19,7 +19,8 @@ from mmlake.versions import Selection
 # cause, up to its colon -> the clause of the recipe that it comes from
 _CLAUSES = {
     "rule": "statuses", "status": "statuses", "licence": "licences", "role": "roles", "source": "sources",
-    "size": "size", "language": "languages", "where": "where", "tier": "drop_tiers", "required": "required_roles",
+    "size": "size", "language": "languages", "where": "where", "contaminated": "where",
+    "tier": "drop_tiers", "required": "required_roles",
     "quota": "quotas",
 }  # fmt: skip
 _ORDER = tuple(dict.fromkeys(_CLAUSES.values()))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from mmlake.errors import ContractBroken, LakeLocked, MmlakeError
 from mmlake.lake import Lake
 from mmlake.progress import Advance
+from mmlake.publish.contamination import refuse_contaminated
 from mmlake.publish.rechecks import recheck_manifest
 from mmlake.publish.requests import request_of
 from mmlake.publish.results import read_result, write_result
@@ -96,5 +97,6 @@ CHECKS: dict[str, Callable[[Lake, str], object]] = {
     "manifest contract": recheck_manifest,
     "shards contract": _shards,
     "licence policy": _licences,
+    "decontamination": refuse_contaminated,
     "decision": _decision,
 }

@@ -16,18 +16,26 @@ from numpy.typing import NDArray
 from mmlake.decoders import open_media
 from mmlake.quality.measurement import Measures
 
-FIDELITY_MEASURES = ("is_lossless", "bit_depth", "num_true_channels", "bandwidth_hz", "sound_s")
+FIDELITY_MEASURES = (
+    "is_lossless",
+    "bit_depth",
+    "num_true_channels",
+    "bandwidth_hz",
+    "filled_hz",
+    "sound_s",
+    "floor_db",
+)
 _LOSSLESS_SUBTYPES = ("PCM_", "FLOAT", "DOUBLE", "ALAC_")
 _LOSSLESS_CODECS = ("pcm_", "flac", "alac", "wavpack", "ape", "tta", "truehd", "mlp", "shorten")
 _COMPANDED_CODECS = ("pcm_mulaw", "pcm_alaw", "pcm_vidc")
 _FULL = 1 << 23  # of 24 bits, all that float32 holds exactly
-_CENTRAL = 32  # values around zero at which a recording that was made louder has gaps
-_LEAST_SAMPLES = 4_000
+_LEAST_SAMPLES, _STEPS, _CLEAR_GAP = 1_500, 1 << 16, 1.5
 _FRAME_S, _LEAST_STEP_S, _BAND_HZ = 0.046, 0.1, 500.0
 _MAX_FRAMES = 4_096  # of a recording; of a longer one every second, fourth ... is looked at
 _MOVES_DB, _FAINT_DB = 10.0, -75.0  # a band has sound where loud frames stand so far above its floor and full level
-_LOUD_DB = 40.0  # below the loud parts: what comes before and after it is padding
-_LEVEL_S = 0.02
+_WINDOW_POWER, _ABOVE_ROUNDING = 0.375, 3.0  # mean square of a Hann window
+_LOUD_DB = 20.0  # below the loud parts: what comes before and after it is padding
+_LEVEL_S, _LOWEST_DB = 0.02, -60.0
 
 
 def is_lossless(path: Path) -> bool:
@@ -50,7 +58,7 @@ class Fidelity:
 
     rate_hz: int = 0
     used_bits: int = 0  # of all samples together, as 24-bit integers
-    central: NDArray[np.int64] = field(default_factory=lambda: np.zeros((3, 2 * _CENTRAL + 1), np.int64))
+    steps: NDArray[np.int64] = field(default_factory=lambda: np.zeros(_STEPS, np.int64))  # samples per 16-bit value
     num_samples: int = 0
     is_one_channel: bool = True
     frames: list[NDArray[np.float32]] = field(default_factory=list)  # powers of bands
@@ -65,10 +73,7 @@ class Fidelity:
         self.rate_hz = rate_hz
         whole = np.rint(block * _FULL).astype(np.int64)
         self.used_bits |= int(np.bitwise_or.reduce(np.abs(whole), axis=None)) if whole.size else 0
-        for row, shift in enumerate((16, 8, 0)):  # 8, 16 and 24 bits
-            values = whole >> shift
-            near = values[np.abs(values) <= _CENTRAL]
-            self.central[row] += np.bincount(near + _CENTRAL, minlength=2 * _CENTRAL + 1)
+        self.steps += np.bincount(np.clip((whole.ravel() >> 8) + _STEPS // 2, 0, _STEPS - 1), minlength=_STEPS)
         self.num_samples += block.size
         if block.shape[1] > 1 and self.is_one_channel:
             self.is_one_channel = bool((np.abs(block - block[:, :1]) < 2 / (1 << 15)).all())
@@ -84,7 +89,8 @@ class Fidelity:
             "bit_depth": depth,
             "num_true_channels": None if not self.num_samples else 1.0 if self.is_one_channel else 2.0,
             "bandwidth_hz": self._bandwidth_hz(),
-            "sound_s": self._sound_s(),
+            "filled_hz": self._filled_hz(),
+            **self._heard(),
         }
 
     def _add_levels(self, mono: NDArray[np.float32], size: int) -> None:
@@ -111,16 +117,28 @@ class Fidelity:
             self.every *= 2
 
     def _bit_depth(self) -> float | None:
-        """Bits that say something: those below the lowest one in use and those lost to gaps do not."""
+        """Bits that say something: not those below the lowest one in use, nor those lost to gaps between the steps."""
         if not self.used_bits or self.num_samples < _LEAST_SAMPLES:
             return None
         unused = (self.used_bits & -self.used_bits).bit_length() - 1
-        row = 0 if unused >= 16 else 1 if unused >= 8 else 2
-        held = self.central[row]
-        depth = 24.0 - min(unused, (16, 8, 0)[row]) if row < 2 else 24.0 - unused
-        if row < 2 and held.sum() >= 20 * len(held):
-            depth += float(np.log2((held > 0).mean()))
-        return depth
+        gap = self._gap()
+        return 24.0 - unused if gap < _CLEAR_GAP else min(24.0 - unused, 16.0 - float(np.log2(gap)))
+
+    def _gap(self) -> float:
+        """Distance of the 16-bit steps in use around zero: 2 of a recording made twice as loud, 256 of one that had 8
+        bits. As many of them occur as of so many samples would if each step were as likely."""
+        held = self.steps.copy()
+        held[_STEPS // 2] = 0  # digital silence
+        distance = np.abs(np.arange(_STEPS) - _STEPS // 2)
+        order = np.argsort(distance, kind="stable")
+        reach = int(distance[order[np.searchsorted(np.cumsum(held[order]), 0.3 * held.sum())]])
+        near = held[_STEPS // 2 - reach : _STEPS // 2 + reach + 1]
+        if reach < 1 or not near.sum():
+            return 1.0
+        gaps = 2.0 ** np.arange(0, 10, 0.25)
+        usable = np.maximum(2 * reach / gaps, 1.0)
+        expected = usable * (1 - np.exp(-near.sum() / usable))
+        return float(gaps[np.argmin(np.abs(np.log(expected) - np.log(np.count_nonzero(near))))])
 
     def _bandwidth_hz(self) -> float | None:
         """Upper end of the highest band whose loud moments stand out of its own floor: steady noise does not, however
@@ -133,10 +151,25 @@ class Fidelity:
         sounds_B = (loud_B > faint) & (loud_B > 10 ** (_MOVES_DB / 10) * floor_B)
         return float((np.flatnonzero(sounds_B)[-1] + 1) * _BAND_HZ) if sounds_B.any() else None
 
-    def _sound_s(self) -> float | None:
-        """Seconds from the first to the last moment that is heard beside the loud ones."""
+    def _filled_hz(self) -> float | None:
+        """Upper end of the highest band that holds more than rounding leaves there: above it something was cut off,
+        whatever sample rate the container has."""
+        if not self.frames:
+            return None
+        usual_B = np.percentile(np.concatenate(self.frames), 70, axis=0)
+        unused = (self.used_bits & -self.used_bits).bit_length() - 1 if self.used_bits else 0
+        rounding = (2.0 ** max(unused, 8) / _FULL) ** 2 / 12 * _WINDOW_POWER * _BAND_HZ / (self.rate_hz / 2) / 2
+        filled = np.flatnonzero(usual_B > _ABOVE_ROUNDING * rounding)
+        return float((filled[-1] + 1) * _BAND_HZ) if len(filled) else None
+
+    def _heard(self) -> Measures:
+        """sound_s: seconds from the first to the last moment that is heard beside the loud ones; floor_db: the quiet
+        moments between them below the loud ones."""
         power = np.concatenate(self.levels) if self.levels else np.empty(0, np.float32)
         if not len(power) or not power.max():
-            return None
-        heard = np.flatnonzero(power > np.percentile(power[power > 0], 95) * 10 ** (-_LOUD_DB / 10))
-        return float((heard[-1] - heard[0] + 1) * _LEVEL_S)
+            return {"sound_s": None, "floor_db": None}
+        loud = float(np.percentile(power[power > 0], 95))
+        heard = np.flatnonzero(power > loud * 10 ** (-_LOUD_DB / 10))
+        quiet = float(np.percentile(power[heard[0] : heard[-1] + 1], 10))
+        floor_db = max(10 * np.log10(quiet / loud), _LOWEST_DB) if quiet else _LOWEST_DB
+        return {"sound_s": (heard[-1] - heard[0] + 1) * _LEVEL_S, "floor_db": floor_db}

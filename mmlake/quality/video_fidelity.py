@@ -33,7 +33,6 @@ _STRUCTURE = 0.3  # grey levels between neighbours, below which a tile has no de
 # So that a copy of twice the size has less detail than its original: sharpness falls to .7 (.8 at most) of it, and a
 # copy of half the size has 1.04 (1.2) of it. 648 edits of 27 clips.
 _SHARPNESS_POWER = 3
-_REPEATED_FRACTION = 0.03  # of the size of a large packet
 _BEHIND_S = 1.0  # packets come in the order of decoding: one behind the end of a span may be followed by one before it
 _BLOCK_PX = 8  # of the codecs whose blocks remain visible
 _BLANK_STD = 3.0  # grey levels; a black frame says nothing
@@ -44,7 +43,7 @@ _MIN_LEFT_FRACTION = 0.2  # of the picture; where less is left, what was found i
 _EIGHT_BIT = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "gray"})
 
 _OF_FRAMES = ("colourfulness", "bars_fraction", "blockiness", "detail_px")
-FIDELITY_MEASURES = (*_OF_FRAMES, "num_real_frames", "keyframe_bytes")
+FIDELITY_MEASURES = (*_OF_FRAMES, "num_shown_frames", "keyframe_bytes")
 
 
 def video_fidelity(subject: Subject) -> Measures:
@@ -57,9 +56,7 @@ def video_fidelity(subject: Subject) -> Measures:
         measures |= {name: float(np.median([one[at] for one in seen])) for at, name in enumerate(_OF_FRAMES)}
     packets = _packets(subject.path, subject.span_s)
     if packets:
-        sizes = np.array([size for size, _ in packets])
-        # a frame that repeats the one before costs a codec next to nothing
-        measures["num_real_frames"] = float((sizes > _REPEATED_FRACTION * np.percentile(sizes, 90)).sum())
+        measures["num_shown_frames"] = float(len(packets))
         # the rate of the whole would say how often there is a keyframe, and how much happens
         keyframes = [size for size, is_keyframe in packets if is_keyframe]
         measures["keyframe_bytes"] = float(np.median(keyframes)) if keyframes else None

@@ -13,6 +13,7 @@ from mmlake.errors import SettingsError
 from mmlake.recipes.sql import METADATA, Condition, near
 
 SIZES = ("size_bytes", "width_px", "height_px", "duration_s", "num_words")  # columns that `size` may bound
+CONTAMINATED, EVAL_SETS = "contaminated", "eval_sets"  # columns: whether an eval set has it, and which ones
 _LANGUAGES = ("language", "lang", "locale")  # fields in which sources state it
 
 
@@ -55,7 +56,10 @@ class LeadClauses:
         if self.languages:
             found.append(_where(~_states(rows, self.languages), "language"))
         if self.condition is not None:
-            found.append(_where(~self.condition.holds(rows), "where"))
+            out = ~self.condition.holds(rows)
+            if CONTAMINATED in self.condition.columns:
+                found.append(_in_eval_set(rows[names[EVAL_SETS]].combine_chunks(), out))
+            found.append(_where(out, "where"))
         return pc.coalesce(*found)
 
     def check(self, columns: Sequence[str], fields: Sequence[str] | None) -> None:
@@ -90,6 +94,14 @@ def _foreign(sources: pa.Array, admitted: tuple[str, ...]) -> pa.Array:
     found = [None if set(one) & set(admitted) else f"source:{one[0]}" for one in lists]
     named = pa.array(found, pa.string()).take(joined.indices) if found else pa.nulls(len(sources), pa.string())
     return pc.if_else(pc.is_null(sources), pa.scalar("source:none stated"), named)
+
+
+def _in_eval_set(sets: pa.Array, out: np.ndarray) -> pa.Array:
+    """The first eval set of each row that is out and that one has."""
+    held = pc.greater(pc.fill_null(pc.list_value_length(sets), 0), 0)
+    chosen = pc.and_(held, pa.array(out))
+    named = pc.binary_join_element_wise(CONTAMINATED, pc.list_element(sets.filter(chosen), 0), ":")
+    return pc.replace_with_mask(pa.nulls(len(sets), pa.string()), chosen, named)
 
 
 def _within(column: pa.ChunkedArray, low: float | None, high: float | None) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from mmlake.errors import SettingsError
-from mmlake.recipes.clauses import LeadClauses, causes
+from mmlake.recipes.clauses import CONTAMINATED, EVAL_SETS, LeadClauses, causes
 from mmlake.recipes.licences import Policy
 from mmlake.recipes.mixture import Mixture
 from mmlake.recipes.quotas import Quota, cut
@@ -118,6 +118,7 @@ class Recipe:
         """The catalog's columns that the recipe reads beyond those of every recipe, in lower case, sorted."""
         found = set(self.condition.columns) if self.condition is not None else set()
         found |= {column for column, _, _ in self.size}
+        found |= {EVAL_SETS} if CONTAMINATED in found else set()  # the cause names the set
         return tuple(sorted(found | ({"metadata"} if self.languages else set())))
 
     @cached_property
@@ -150,8 +151,8 @@ class Recipe:
         return causes(rows, self.statuses, self.denied_licence)
 
     def lead_causes(self, rows: pa.Table) -> pa.Array:
-        """What keeps each digest out where it leads a sample: source:<name>, size, language or where; null where
-        nothing does. Raises SettingsError."""
+        """What keeps each digest out where it leads a sample: source:<name>, size, language,
+        contaminated:<eval set> or where; null where nothing does. Raises SettingsError."""
         return self._lead_clauses.causes(rows)
 
     def cut(self, samples: pa.Table) -> np.ndarray:

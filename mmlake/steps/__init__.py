@@ -11,7 +11,7 @@ from mmlake.steps.corpus import CORPUS_STEPS
 from mmlake.steps.parallel import run_shards
 from mmlake.steps.row import ROW_STEPS, row_steps
 from mmlake.steps.samples import OVER_ALL, SAMPLES_STEP
-from mmlake.steps.step import Made, Step, input_slot, is_current, recheck, run_step
+from mmlake.steps.step import Made, Step, each_modality, input_slot, is_current, recheck, run_step
 
 __all__ = [
     "CORPUS_STEPS",
@@ -20,6 +20,7 @@ __all__ = [
     "SAMPLES_STEP",
     "Made",
     "Step",
+    "each_modality",
     "input_slot",
     "is_current",
     "recheck",

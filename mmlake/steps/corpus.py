@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from mmlake import contracts, dedup, schemas
 from mmlake.lake import Lake
+from mmlake.records import digest_of
 from mmlake.steps import standing
+from mmlake.steps.contamination import CONTAMINATION_STEP
 from mmlake.steps.row import near_tiers
 from mmlake.steps.step import Job, Step
 from mmlake.tables import Slot
@@ -23,7 +25,7 @@ def _near(job: Job) -> pa.Table:
     # one blob may lie in several shards, and have failed in one of them
     made = contracts.made(job.lake.tables.concat("fingerprints", job.modality, columns=list(_PRINTS)))
     nodes = standing.nodes(job)
-    fingerprints = _first_per_key(made.filter(_is_of(made, nodes)), ["digest", "method"])
+    fingerprints = standing.first_per_key(made.filter(_is_of(made, nodes)), ["digest", "method"])
     return dedup.near_pairs(
         fingerprints,
         job.row.tiers,
@@ -44,7 +46,7 @@ def _semantic(job: Job) -> pa.Table:
     made = contracts.made(
         job.lake.tables.concat("embeddings", job.modality, columns=["digest", "encoder", "vector", "status"])
     )
-    embeddings = _first_per_key(made.filter(_is_of(made, nodes)), ["digest", "encoder"])
+    embeddings = standing.first_per_key(made.filter(_is_of(made, nodes)), ["digest", "encoder"])
     return dedup.semantic_pairs(
         embeddings,
         job.lake.parts.semantic_bounds,
@@ -80,10 +82,21 @@ def _is_of(table: pa.Table, nodes: pa.Table) -> pa.ChunkedArray:
     return pc.is_in(table["digest"], value_set=nodes["digest"].combine_chunks())
 
 
+def _criteria(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    """What a stamp says of the criteria by which survivors are elected; no section of the settings holds them."""
+    criteria = lake.parts.modality(modality).survivors
+    return {"dedup/criteria": digest_of(repr(criteria).encode())[:16]}
+
+
+def _of_tiers(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    return near_tiers(lake, modality, shard) | _criteria(lake, modality, shard)
+
+
 def _bound(lake: Lake, modality: str, shard: str) -> dict[str, str]:
     """What the stamp says of the encoder's row: its bound, which no section of the settings holds."""
     encoder = lake.parts.encoder(lake.encoder_of(modality), modality)
-    return {f"encoders/{encoder.name}": f"duplicate_cosine={encoder.duplicate_cosine:g}"}
+    bound = {f"encoders/{encoder.name}": f"duplicate_cosine={encoder.duplicate_cosine:g}"}
+    return bound | _criteria(lake, modality, shard)
 
 
 def _check_semantic(job: Job, pairs: pa.Table) -> int:
@@ -109,16 +122,6 @@ def _check_clusters(job: Job, clusters: pa.Table) -> int:
     )
 
 
-def _first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
-    """The table without the repeats that arise when one blob lies in several shards; which one stays does not
-    matter, they are equal."""
-    if not table.num_rows:
-        return table
-    indexed = table.select(key).append_column("row", pa.array(np.arange(table.num_rows)))
-    rows = indexed.group_by(key).aggregate([("row", "min")]).column("row_min")
-    return table.take(pc.take(rows, pc.sort_indices(rows)))
-
-
 CORPUS_STEPS: dict[str, Step] = {
     step.name: step
     for step in (
@@ -133,7 +136,7 @@ CORPUS_STEPS: dict[str, Step] = {
             inputs=("fingerprints", *standing.INPUTS),
             reads_priorities=True,
             settings=("dedup",),
-            parts=near_tiers,
+            parts=_of_tiers,
             kinds=("numpy",),
             unit="pairs",
             description="What is the same thing but for encoding, size, trim or light edits: from each unit that "
@@ -170,9 +173,11 @@ CORPUS_STEPS: dict[str, Step] = {
             corpus_inputs=("near_duplicates", "semantic_duplicates"),
             reads_priorities=True,
             settings=("dedup",),
+            parts=_criteria,
             kinds=("parquet",),
             description="One survivor for each group of duplicates, by source priority, verdict, fidelity, closeness "
             "and digest, with the reason: any arrival order gives the same result.",
         ),
+        CONTAMINATION_STEP,
     )
 }

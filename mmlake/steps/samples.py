@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mmlake import samples
-from mmlake.modalities import MODALITIES
 from mmlake.sample_schema import SAMPLES
 from mmlake.schemas import ITEMS
 from mmlake.steps.step import Job, Step
@@ -46,7 +45,7 @@ SAMPLES_STEP = Step(
     code_version="1",
     make=_samples,
     check=_check_samples,
-    inputs=tuple(f"{modality}/{ITEMS.name}" for modality in MODALITIES),
+    inputs=(f"*/{ITEMS.name}",),
     counts=_counts,
     kinds=("parquet",),
     unit="samples",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -92,6 +93,16 @@ def _of_unit(criterion: Criterion, values: pa.ChunkedArray, units: pa.Table) -> 
         return values
     span_s = pc.divide(pc.subtract(units["end"], units["start"]).cast(pa.float64()), 1e6)
     return pc.if_else(pc.equal(units["kind"], preprocess.WHOLE), values, span_s)
+
+
+def first_per_key(table: pa.Table, key: list[str]) -> pa.Table:
+    """The table without the repeats that arise when one blob lies in several shards; which one stays does not
+    matter, they are equal."""
+    if not table.num_rows:
+        return table
+    indexed = table.select(key).append_column("row", pa.array(np.arange(table.num_rows)))
+    rows = indexed.group_by(key).aggregate([("row", "min")]).column("row_min")
+    return table.take(pc.take(rows, pc.sort_indices(rows)))
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

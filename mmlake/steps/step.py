@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,7 +50,8 @@ class Job:
 
     def read_held(self, tables: Iterable[str], columns: list[str] | None = None) -> list[pa.Table]:
         """Those of the input tables that the partition has: a shard need not hold every modality."""
-        slots = (input_slot(table, self.modality, self.shard) for table in tables)
+        names = each_modality(tables, self.lake.parts.modalities)
+        slots = (input_slot(table, self.modality, self.shard) for table in names)
         return [self.lake.tables.read(slot, columns=columns) for slot in slots if self.lake.tables.stamp(slot)]
 
 
@@ -72,7 +73,7 @@ class Step:
     # tries failed rows again without making the others; None where the whole table must be made
     remake: Remake | None = None
     # tables of the same shard for row steps, of all shards for corpus steps; of the same modality, or of the one that
-    # `MODALITY/TABLE` names, where the shard has it
+    # `MODALITY/TABLE` names, where the shard has it; `*/TABLE` is that of every modality
     inputs: tuple[str, ...] = ()
     # a column of Modality: the step, or the input, is only there for modalities that have something in it
     column: str | None = None
@@ -114,6 +115,16 @@ class Made:
     inputs: Mapping[str, str]
 
 
+def each_modality(names: Iterable[str], modalities: Iterable[str]) -> Iterator[str]:
+    """The names of inputs, `*/TABLE` once for each of the modalities."""
+    known = list(modalities)
+    for name in names:
+        if name.startswith("*/"):
+            yield from (f"{modality}{name[1:]}" for modality in known)
+        else:
+            yield name
+
+
 def input_slot(name: str, modality: str, shard: str) -> Slot:
     """The table that an input of a step means, for the step's modality and shard."""
     other, _, table = name.rpartition("/")
@@ -131,7 +142,7 @@ def input_versions(step: Step, lake: Lake, modality: str, shard: str) -> dict[st
             versions["web/reach"] = lake.settings.web.reach
             if turn := lake.downloads.generation(shard, modality, rules=lake.settings.sources):
                 versions["web/turn"] = str(turn)
-    for name in step.inputs_of(lake.parts.modalities.get(modality)):
+    for name in each_modality(step.inputs_of(lake.parts.modalities.get(modality)), lake.parts.modalities):
         slot = input_slot(name, modality, shard)
         if shard == ALL:
             versions[str(slot)] = joint_version(lake.tables.stamps(slot.table, slot.modality))

@@ -35,6 +35,9 @@ class Reasons:
             return "recipe" if self._recipe_differs("statuses") else self._judged(name if kind == "rule" else None)
         if kind == "tier":
             return "recipe" if self._recipe_differs("drop_tiers") else self._compared(name)
+        if kind == "contaminated" and not self._recipe_differs("where"):
+            differs = _section(self._before, "decontaminate") != _section(self._after, "decontaminate")
+            return "threshold" if differs else "source"
         # clauses and quotas are the recipe's; where it is the same, what the sources say has changed
         return "recipe" if self._before.recipe.digest != self._after.recipe.digest else "source"
 

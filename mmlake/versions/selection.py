@@ -32,7 +32,8 @@ class Selection:
 
     samples: pa.Table  # VERSION_SAMPLES, sorted by shard, then sample
     # EXCLUDED, likewise, in order of the parts; cause is rule:<name>, status:<name>, licence:<id>, role:<name>,
-    # source:<name>, size, language, where, tier:<name>, required:<role>, quota:<group>, part:missing or sample:no_lead
+    # source:<name>, size, language, contaminated:<eval set>, where, tier:<name>,
+    # required:<role>, quota:<group>, part:missing or sample:no_lead
     excluded: pa.Table
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import subprocess
 
 import numpy as np
 import pytest
 
-from mmlake.dedup import DedupSettings, audio
-from mmlake.dedup.matching import OVERLAPS
+from mmlake.dedup import DedupSettings, audio, audio_chroma, audio_keys
+from mmlake.dedup.audio_keys import rare_keys
+from mmlake.dedup.matching import HOLDS, INSIDE, OVERLAPS, SAME
 from mmlake.dedup.prints import Ragged
 from mmlake.errors import UnreadableItem
 
@@ -87,3 +89,140 @@ def test_a_recording_at_another_rate_is_refused():
     soundfile.write(buffer, np.zeros(100), 8_000, format="WAV")
     with pytest.raises(UnreadableItem, match="sample_rate_hz=8000"):
         audio.fingerprint(buffer.getvalue())
+
+
+def song(seed, seconds):
+    """Chords, a melody and drums."""
+    rng = np.random.default_rng(seed)
+    beat_s, out = rng.uniform(0.3, 0.6), np.zeros(int((seconds + 4) * RATE))
+    for beat in range(int(seconds / beat_s)):
+        at, time = int(beat * beat_s * RATE), np.arange(int(beat_s * 1.5 * RATE)) / RATE
+        for hertz in 110 * 2 ** (rng.choice([0, 2, 4, 5, 7, 9, 11, 12, 16, 19], 3) / 12):
+            tone = sum(np.sin(2 * np.pi * k * hertz * time) / k for k in range(1, 6))
+            out[at : at + len(time)] += tone * np.exp(-3 * time)
+        out[at : at + 800] += rng.normal(0, 2, 800) * np.exp(-np.arange(800) / 150)
+    return (0.3 * out[: int(seconds * RATE)] / np.abs(out).max()).astype(np.float32)
+
+
+def test_the_signs_are_chromaprint_bit_for_bit():
+    """Reference: FFmpeg's muxer, which is libchromaprint, on samples at its own rate."""
+    import imageio_ffmpeg
+    import soxr
+
+    for samples in (song(1, 12.0), voice(2, 8.0), np.concatenate([np.zeros(2 * RATE, np.float32), voice(3, 6.0)])):
+        pcm = np.clip(np.rint(soxr.resample(samples, RATE, 11_025) * 32_767), -32_768, 32_767).astype("<i2")
+        program = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-f", "s16le", "-ar", "11025", "-ac", "1", "-i", "-"]
+        run = subprocess.run(
+            [*program, "-f", "chromaprint", "-fp_format", "raw", "-"],
+            input=pcm.tobytes(),
+            capture_output=True,
+            check=True,
+        )
+        assert np.array_equal(audio_chroma.words(samples, RATE).astype(np.uint32), np.frombuffer(run.stdout, "<u4"))
+
+
+def faster(samples, factor):
+    import soxr
+
+    return soxr.resample(samples, RATE * factor, RATE).astype(np.float32)
+
+
+def test_noise_speed_and_music_underneath_are_found_from_ten_seconds():
+    """Labelled: 2 songs and 2 voices of 12 s, 5 distortions each; recall and precision 1."""
+    rng = np.random.default_rng(0)
+    originals = [make(seed, 12.0) for make in (song, voice) for seed in range(2)]
+    sounds, labels = list(originals), list(range(4))
+    for label, one in enumerate(originals):
+        level = np.sqrt((one**2).mean())
+        under = song(100 + label, 12.0)
+        sounds += [
+            one + rng.normal(0, level * 10**-0.5, len(one)).astype(np.float32),
+            faster(one, 1.01),
+            faster(one, 0.99),
+            np.round(one * 127) / 127,
+            one + 0.5 * under * level / np.sqrt((under**2).mean()),
+        ]
+        labels += [label] * 5
+    found = matcher(sounds)
+    for label in range(4):
+        same = np.isin(found.compare(label, np.arange(len(sounds))).relation, (SAME, INSIDE, HOLDS))
+        assert np.array_equal(same, np.array(labels) == label)
+
+
+def test_an_excerpt_lies_inside_its_song_and_says_where():
+    whole = song(5, 60.0)
+    found = matcher([whole[20 * RATE : 31 * RATE], whole, song(6, 60.0)]).compare(0, np.array([1, 2]))
+    assert found.relation.tolist() == [INSIDE, 0]
+    assert np.allclose(found.spans_s[0], [0, 11, 20, 31], atol=0.7)
+
+
+def test_a_common_jingle_is_evidence_and_loses_nobody():
+    jingle = song(7, 9.0)
+    sounds = [np.concatenate([jingle, voice(1, 20.0)]), np.concatenate([voice(2, 15.0), jingle, voice(3, 9.0)])]
+    found = matcher(sounds).compare(0, np.array([1]))
+    assert found.relation.tolist() == [OVERLAPS]
+    assert np.allclose(found.spans_s[0], [0, 9, 15, 24], atol=2.7)
+
+
+def test_a_comparison_is_the_mirror_image_of_its_inverse():
+    whole = song(8, 30.0)
+    sounds = [whole, whole[5 * RATE : 20 * RATE], 0.5 * whole, voice(4, 30.0), voice(5, 1.0), voice(5, 1.0)[:14_000]]
+    found = matcher(sounds)
+    for i in range(len(sounds)):
+        for j in range(len(sounds)):
+            if i != j:
+                one, other = found.compare(i, np.array([j])), found.compare(j, np.array([i])).mirrored()
+                assert one.relation[0] == other.relation[0] and one.score[0] == pytest.approx(other.score[0])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda at: np.zeros(6 * RATE, np.float32),
+        lambda at: (0.3 * np.sin(2 * np.pi * (50 + 0.01 * at) * np.arange(6 * RATE) / RATE)).astype(np.float32),
+        lambda at: np.random.default_rng(at).normal(0, 0.1, 6 * RATE).astype(np.float32),
+    ],
+    ids=["silence", "hum", "noise"],
+)
+def test_silence_hum_and_noise_are_no_duplicates_of_their_kind(make):
+    assert relations([make(at) for at in range(8)]) == {}
+
+
+def random_words(rng, num):
+    """Words that change as slowly as real ones do, all firm."""
+    flips = rng.random((num, 32)) < 0.15
+    bits = (np.cumsum(flips, axis=0) + rng.integers(0, 2, 32)) % 2
+    signs = (bits.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    return signs | np.uint64(0xFFFFFFFF << 32)
+
+
+@pytest.mark.parametrize("num", [200, 2_000])
+def test_candidates_are_found_however_many_strangers_there_are(num):
+    """Every copy with a fifth of its bits turned shares a key with its original, among 10 times as many strangers."""
+    rng = np.random.default_rng(num)
+    strangers = [random_words(rng, 150) for _ in range(num)]
+    turned = [(rng.random((150, 32)) < 0.12) @ (1 << np.arange(32, dtype=np.uint64)) for _ in range(20)]
+    rows = strangers + [strangers[at] ^ turned[at].astype(np.uint64) for at in range(20)]
+    keys = rare_keys(Ragged.of(rows), np.full(len(rows), 8), lag=4, quota=2, salt=0)
+    assert sum(len(np.intersect1d(keys[at], keys[num + at])) > 0 for at in range(20)) >= 19
+    assert keys.lengths.max() <= 150 / 8 * 6 + 6
+
+
+def test_keys_of_one_recording_repeated_stay_few_and_linear():
+    """4,000 identical recordings and one hot key: no more than 1 KB of keys for each."""
+    one = random_words(np.random.default_rng(0), 60)
+    keys = rare_keys(Ragged.of([one] * 4_000), np.full(4_000, 8), lag=4, quota=2, salt=0)
+    assert 0 < keys.lengths.max() * 8 <= 1_024
+
+
+def test_keys_depend_on_the_set_of_recordings_and_not_on_its_order(monkeypatch):
+    rng = np.random.default_rng(1)
+    rows = [random_words(rng, 40) for _ in range(30)]
+    rows += [row.copy() for row in rows[:10]]
+    order = rng.permutation(len(rows))
+    stretches = np.full(len(rows), 8)
+    straight = rare_keys(Ragged.of(rows), stretches, lag=4, quota=2, salt=0)
+    monkeypatch.setattr(audio_keys, "_PASS_KEYS", 1_000)
+    monkeypatch.setattr(audio_keys, "_BLOCK_WORDS", 100)
+    shuffled = rare_keys(Ragged.of([rows[at] for at in order]), stretches, lag=4, quota=2, salt=0)
+    assert all(np.array_equal(shuffled[place], straight[at]) for place, at in enumerate(order))

@@ -37,7 +37,8 @@ def found(texts, **changed):
     edges = stars(matcher, by_digest(digests), equal=digests_of(table_of(texts)))
     return {
         tuple(sorted((left, right))): score
-        for left, right, score in zip(edges.left, edges.right, edges.score, strict=True)
+        for left, right, score, relation in zip(edges.left, edges.right, edges.score, edges.relation, strict=True)
+        if relation in (matching.SAME, matching.INSIDE)
     }
 
 

@@ -110,6 +110,8 @@ def test_the_original_of_a_family_survives_and_takes_all_of_its_edits():
     prints = table_of(texts)
     matcher = text_matching.TextMatcher(prints, SETTINGS)
     found = stars(matcher, standing_of(pa.table(nodes), criteria), equal=digests_of(prints))
-    assert all(family[left] == family[right] for left, right in zip(found.left, found.right, strict=True))
-    survivors = [at for at in range(len(texts)) if at not in set(found.right)]
+    edges = list(zip(found.left, found.right, found.relation, strict=True))
+    goes = {right: left for left, right, relation in edges if relation in (matching.SAME, matching.INSIDE)}
+    assert all(family[left] == family[right] for right, left in goes.items())
+    survivors = [at for at in range(len(texts)) if at not in goes]
     assert survivors == list(range(0, len(texts), 1 + len(EDITS)))

@@ -83,7 +83,7 @@ def test_the_workspace_has_every_asset_sensor_and_check(deployment: Deployment) 
         "automation",
         "publishing",
     }
-    assert len(data["assetNodes"]) == 4 * 11 + 2 + 3 + 9  # alignments of audio and video alone
+    assert len(data["assetNodes"]) == 4 * 14 + 2 + 1 + 9  # alignments of audio and video alone
 
 
 @pytest.fixture(scope="module")

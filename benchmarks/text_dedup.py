@@ -1,0 +1,137 @@
+"""From texts to verified clusters, in CPU seconds: ours, and Daft's minhash path where it is installed.
+
+    python -m benchmarks.text_dedup ../shared/data --documents 20000
+
+Documents are made of the sentences of the folder's articles with three words in ten replaced, so that each is its own;
+a tenth of them are copies in which up to 3 % of the words are replaced. Recall is the share of copies that go; a
+document that goes for one of another original is false.
+Daft: `minhash` (128 hashes, 5-grams), 25 bands of 5, a group-by over the bands and union-find, as its guide has it,
+without a verification. Install it with `pip install --target benchmarks/.peers/text daft`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib
+import json
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmlake.dedup import DedupSettings, text
+from mmlake.dedup.leaders import stars
+from mmlake.dedup.matching import INSIDE, SAME
+from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.survivors import by_digest
+from mmlake.dedup.text_matching import TextMatcher
+
+_PEERS = Path(__file__).parent / ".peers" / "text"
+
+
+def documents(data: Path, num: int, rng: np.random.Generator) -> tuple[list[str], list[int]]:
+    """(texts of some 250 words, the original that each is a copy of or is itself)."""
+    sentences: list[str] = []
+    for path in sorted((data / "landing" / "text").glob("articles-*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            sentences += [part for line in lines for part in json.loads(line)["text"].split(". ")]
+    words = [word for sentence in sentences for word in sentence.split()]
+    texts, origin = [], []
+    for at in range(num):
+        if at and rng.random() < 0.1:
+            source = origin[int(rng.integers(len(texts)))]
+            parts = texts[source].split()
+            for place in np.flatnonzero(rng.random(len(parts)) < 0.03 * rng.random()).tolist():
+                parts[place] = words[int(rng.integers(len(words)))]
+            texts.append(" ".join(parts))
+            origin.append(source)
+        else:
+            parts = ". ".join(sentences[int(one)] for one in rng.integers(0, len(sentences), 9)).split()
+            for place in np.flatnonzero(rng.random(len(parts)) < 0.3).tolist():
+                parts[place] = words[int(rng.integers(len(words)))]
+            texts.append(" ".join(parts))
+            origin.append(at)
+    return texts, origin
+
+
+def ours(texts: list[str]) -> dict[int, int]:
+    """What goes -> what it goes for."""
+    made = list(text.prints(texts))
+    prints = {"shingles": Ragged.of([one.shingles for one in made]), "words": Ragged.of([one.words for one in made])}
+    matcher = TextMatcher(prints, DedupSettings())
+    found = stars(matcher, by_digest([f"{at:09d}" for at in range(len(texts))]), equal=digests_of(prints))
+    edges = zip(found.right, found.left, found.relation, strict=True)
+    return {goes: stays for goes, stays, relation in edges if relation in (SAME, INSIDE)}
+
+
+def by_daft(texts: list[str]) -> dict[int, int]:
+    """What goes -> the first of its component."""
+    sys.path.append(str(_PEERS))
+    daft = importlib.import_module("daft")
+    frame = daft.from_pydict({"id": list(range(len(texts))), "text": texts})
+    hashed = frame.with_column("hashes", daft.col("text").minhash(num_hashes=128, ngram_size=5)).select("id", "hashes")
+    table = hashed.to_arrow()
+    rows = table["hashes"].combine_chunks().flatten().to_numpy().reshape(len(texts), 128).astype(np.uint64)
+    factors = np.array([3, 5, 7, 11, 13], np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys = np.stack([(rows[:, 5 * band : 5 * band + 5] * factors).sum(axis=1) + np.uint64(band) for band in range(25)])
+    ids = np.tile(table["id"].to_numpy(), 25)
+    groups = (
+        daft.from_pydict({"key": keys.ravel(), "id": ids})
+        .groupby("key")
+        .agg(daft.col("id").list_agg().alias("ids"))
+        .to_pydict()["ids"]
+    )
+    root = list(range(len(texts)))
+
+    def found(one: int) -> int:
+        while root[one] != one:
+            root[one] = root[root[one]]
+            one = root[one]
+        return one
+
+    for group in (group for group in groups if len(group) > 1):
+        for other in group[1:]:
+            left, right = sorted((found(group[0]), found(other)))
+            root[right] = left
+    return {at: found(at) for at in range(len(texts)) if found(at) != at}
+
+
+def measured(join: Callable[[list[str]], dict[int, int]], texts: list[str], origin: list[int]) -> dict[str, Any]:
+    """CPU seconds of this process, its threads and imports included; recall and precision of what goes."""
+    before = _cpu_s()
+    goes = join(texts)
+    spent = _cpu_s() - before
+    should = {at for at, source in enumerate(origin) if source != at}
+    right = {one for one, other in goes.items() if origin[one] == origin[other]}
+    return {
+        "cpu_s": round(spent, 2),
+        "documents_per_cpu_s": round(len(texts) / spent),
+        "recall": round(len(right & should) / max(1, len(should)), 4),
+        "precision": round(len(right) / max(1, len(goes)), 4),
+    }
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Print a JSON object per tool."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    texts, origin = documents(given.data, given.documents, np.random.default_rng(given.seed))
+    print(json.dumps({"tool": "mmlake", **measured(ours, texts, origin)}))
+    if (_PEERS / "daft").is_dir():
+        print(json.dumps({"tool": "daft", **measured(by_daft, texts, origin)}))
+
+
+if __name__ == "__main__":
+    main()

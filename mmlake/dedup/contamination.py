@@ -1,0 +1,246 @@
+"""Which units of the corpus are in an eval set: the same tiers as between duplicates, across two tables.
+
+Enters: prints or vectors of the corpus and of an eval set. Leaves: for each unit of the corpus the eval units that it
+is the same as, lies inside, holds or overlaps. Candidates are eval units alone, so units of the corpus are never
+compared with each other: distinct prints cost at most `MOST_CANDIDATES` comparisons each, and equal ones cost it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mmlake import contracts, schemas
+from mmlake.dedup.leaders import Edge
+from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, Matcher
+from mmlake.dedup.postings import Postings
+from mmlake.dedup.prints import Positions, PrintTable, Ragged, digests_of
+from mmlake.dedup.semantic_tier import bounds_of, vectors_of
+from mmlake.dedup.settings import DedupSettings
+from mmlake.dedup.tiers import Tier, prints_of, prints_of_tier
+from mmlake.dedup.vectors import Apart, Vectors
+from mmlake.dedup.witness import template_veto
+from mmlake.progress import Advance, silent
+from mmlake.records import signed
+
+MOST_CANDIDATES = 64  # eval units that one unit of the corpus is compared with, in each tier
+_ROWS = 2_048  # of a product
+_SLACK = 1e-4  # products of float32 err by 1e-6; what lies this far below the bound is checked in float64
+_RELATIONS = {SAME: "same", INSIDE: "inside", HOLDS: "holds", OVERLAPS: "overlaps"}  # of the unit to the eval unit
+_SPANS = ("start_s", "end_s", "eval_start_s", "eval_end_s")
+
+
+@dataclass(slots=True)
+class _Hits:
+    """What was found, by positions: lists of one length."""
+
+    unit: list[int] = field(default_factory=list)
+    eval_unit: list[int] = field(default_factory=list)
+    edge: list[Edge] = field(default_factory=list)
+
+    def add(self, units: Iterable[int], eval_units: Iterable[int], edge: Edge) -> None:
+        """Every one of the units with every one of the eval units."""
+        others = list(eval_units)
+        for unit in units:
+            for other in others:
+                self.unit.append(unit)
+                self.eval_unit.append(other)
+                self.edge.append(edge)
+
+
+def exact_hits(digests: pa.Array, eval_digests: pa.Array) -> pa.Table:
+    """Units of the corpus that an eval set holds byte for byte. Both distinct."""
+    both = digests.filter(pc.is_in(digests, value_set=eval_digests))
+    columns = {
+        "digest": both,
+        "eval_digest": both,
+        "tier": ["exact"] * len(both),
+        "method": ["sha256"] * len(both),
+        "relation": ["same"] * len(both),
+        "score": [1.0] * len(both),
+    }
+    return _rows(columns)
+
+
+def near_hits(
+    fingerprints: pa.Table,
+    eval_fingerprints: pa.Table,
+    tiers: Sequence[Tier],
+    *,
+    settings: DedupSettings,
+    advance: Advance = silent,
+) -> pa.Table:
+    """CONTAMINATION without names of eval sets and samples, by every near tier. Both: FINGERPRINTS, each digest once;
+    a digest may be on both sides."""
+    corpus, evals = contracts.made(fingerprints), contracts.made(eval_fingerprints)
+    parts = [_rows({})]
+    for tier in tiers:
+        digests, prints = prints_of_tier(tier, corpus)
+        eval_digests, eval_prints = prints_of_tier(tier, evals)
+        if not len(digests) or not len(eval_digests):
+            continue
+        table = {method: joined(eval_prints[method], prints[method]) for method in prints}
+        found = _near(tier, table, len(eval_digests), settings, advance)
+        names = [signed(method, tier.plugin) for method in tier.all_pair_methods]
+        parts.append(_table(found, digests, eval_digests, tier="near", methods=names))
+    return pa.concat_tables(parts)
+
+
+def semantic_hits(
+    embeddings: pa.Table,
+    eval_embeddings: pa.Table,
+    bounds: Mapping[str, float],
+    *,
+    fingerprints: pa.Table,
+    eval_fingerprints: pa.Table,
+    settings: DedupSettings,
+    advance: Advance = silent,
+) -> pa.Table:
+    """CONTAMINATION without names of eval sets and samples: cosine at or above the encoder's bound.
+
+    fingerprints, eval_fingerprints: of the same units, for the veto of texts of one template. Raises SettingsError for
+    an encoder without a bound.
+    """
+    corpus, evals = contracts.made(embeddings), contracts.made(eval_embeddings)
+    parts = [_rows({})]
+    for encoder, bound in bounds_of(evals, bounds, settings).items():
+        rows, eval_rows = (table.filter(pc.equal(table["encoder"], encoder)) for table in (corpus, evals))
+        if not rows.num_rows:
+            continue
+        (digests, vectors), (eval_digests, eval_vectors) = vectors_of(rows), vectors_of(eval_rows)
+        shingles = [
+            prints_of(table, ("shingles",), names)["shingles"]
+            for table, names in ((eval_fingerprints, eval_digests), (fingerprints, digests))
+        ]
+        veto = template_veto({"shingles": joined(*shingles)}, settings=settings)
+        found = _semantic(vectors, eval_vectors, bound, veto, advance)
+        parts.append(_table(found, digests, eval_digests, tier="semantic", methods=[f"cosine:{encoder}"]))
+    return pa.concat_tables(parts)
+
+
+def joined(first: Ragged, second: Ragged) -> Ragged:
+    """The rows of the first, then those of the second."""
+    offsets = np.concatenate((first.offsets, second.offsets[1:] - second.offsets[0] + first.offsets[-1]))
+    values = (first.values[: first.offsets[-1]], second.values[second.offsets[0] : second.offsets[-1]])
+    return Ragged(np.concatenate(values), offsets.astype(np.int64, copy=False))
+
+
+def _near(tier: Tier, table: PrintTable, num_evals: int, settings: DedupSettings, advance: Advance) -> _Hits:
+    """Positions of eval units come first in the table."""
+    groups = [(rows[rows < num_evals], rows[rows >= num_evals]) for rows in _groups(digests_of(table))]
+    members = {int(evals[0]): evals[:MOST_CANDIDATES] for evals, _ in groups if len(evals)}
+    matcher = tier.made_matcher(table, settings)
+    search = _Search(matcher, table[tier.contained_by] if tier.contained_by else matcher.keys, sorted(members))
+    found = _Hits()
+    for evals, units in groups:
+        if not len(units):
+            continue
+        others = search.candidates(int(units[0]), equal=evals[:1])
+        compared = matcher.compare(int(units[0]), others)
+        for at in np.flatnonzero(compared.relation != NONE).tolist():
+            found.add((units - num_evals).tolist(), members[int(others[at])].tolist(), _edge(compared, at))
+        advance(len(units))
+    return found
+
+
+def _edge(found: Found, at: int) -> Edge:
+    spans = None if found.spans_s is None else tuple(float(value) for value in found.spans_s[at])
+    if spans is not None and any(value != value for value in spans):
+        spans = None
+    return Edge(int(found.relation[at]), float(found.score[at]), int(found.method[at]), spans)
+
+
+class _Search:
+    """The eval units that a unit of the corpus is compared with."""
+
+    def __init__(self, matcher: Matcher, keys: Ragged, evals: Sequence[int]) -> None:
+        self._neighbours, self._min_shared = matcher.neighbours, matcher.min_shared
+        self._lengths, self._postings, self._evals = keys.lengths, Postings(keys), frozenset(evals)
+        for one in evals:
+            self._postings.add(one)
+
+    def candidates(self, one: int, *, equal: Positions) -> Positions:
+        """At most `MOST_CANDIDATES` eval units that share keys with the unit: the one with equal prints first, then
+        those that hold, or lie in, most of it."""
+        found, shared = self._postings.sharing(one)
+        usable = shared >= self._min_shared
+        found, shared = found[usable], shared[usable]
+        smaller = np.maximum(1, np.minimum(self._lengths[one], self._lengths[found]))
+        best = [*equal.tolist(), *self._near(one), *found[np.lexsort((found, -shared / smaller))].tolist()]
+        return np.array(list(dict.fromkeys(best))[:MOST_CANDIDATES], np.int64)
+
+    def _near(self, one: int) -> list[int]:
+        if self._neighbours is None:
+            return []
+        return [at for at in self._neighbours[one].astype(np.int64).tolist() if at in self._evals]
+
+
+def _groups(equal: NDArray[np.uint64]) -> list[Positions]:
+    """Positions with equal prints together, in order of the first of them; what says nothing is in none."""
+    says = np.flatnonzero(equal.any(axis=1))
+    if not len(says):
+        return []
+    rows = says[np.lexsort((says, equal[says, 1], equal[says, 0]))]
+    begins = np.flatnonzero((equal[rows[1:]] != equal[rows[:-1]]).any(axis=1)) + 1
+    return sorted(np.split(rows, begins), key=lambda group: int(group[0]))
+
+
+def _semantic(vectors: Vectors, evals: Vectors, bound: float, apart: Apart, advance: Advance) -> _Hits:
+    found = _Hits()
+    for low in range(0, len(vectors), _ROWS):
+        block = vectors[low : low + _ROWS]
+        rows, others = _above(block, evals, bound - _SLACK)
+        cosine = np.einsum("nd,nd->n", block[rows].astype(np.float64), evals[others].astype(np.float64))
+        cosine = np.minimum(cosine.round(6), 1.0)
+        order = np.lexsort((others, -cosine, rows))
+        rows, others, cosine = rows[order], others[order], cosine[order]
+        is_near = cosine >= bound
+        is_near[is_near] = ~apart(others[is_near], rows[is_near] + low + len(evals))
+        rows, others, cosine = rows[is_near], others[is_near], cosine[is_near]
+        rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        for at in np.flatnonzero(rank < MOST_CANDIDATES).tolist():
+            found.add([int(rows[at]) + low], [int(others[at])], Edge(SAME, float(cosine[at]), 0, None))
+        advance(len(block))
+    return found
+
+
+def _above(block: Vectors, evals: Vectors, bound: float) -> tuple[Positions, Positions]:
+    """(row of the block, eval unit) whose product reaches the bound: in memory, a tile of either at a time."""
+    rows, others = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for low in range(0, len(evals), _ROWS):
+        one, other = np.nonzero(block @ evals[low : low + _ROWS].T >= bound)
+        rows.append(one)
+        others.append(other + low)
+    return np.concatenate(rows), np.concatenate(others)
+
+
+def _table(found: _Hits, digests: pa.Array, evals: pa.Array, *, tier: str, methods: Sequence[str]) -> pa.Table:
+    num = len(found.unit)
+    spans = {
+        name: [None if edge.spans_s is None else edge.spans_s[at] for edge in found.edge]
+        for at, name in enumerate(_SPANS)
+    }
+    columns = {
+        "digest": digests.take(pa.array(found.unit, pa.int64())),
+        "eval_digest": evals.take(pa.array(found.eval_unit, pa.int64())),
+        "tier": [tier] * num,
+        "method": [methods[edge.method] for edge in found.edge],
+        "relation": [_RELATIONS[edge.relation] for edge in found.edge],
+        "score": [round(edge.score, 6) for edge in found.edge],
+    }
+    return _rows(columns | spans)
+
+
+def _rows(columns: Mapping[str, object]) -> pa.Table:
+    """CONTAMINATION without the columns that name eval set and sample."""
+    fields = [one for one in schemas.CONTAMINATION.arrow if one.name not in ("eval_set", "eval_key")]
+    num = len(columns["digest"]) if columns else 0  # type: ignore[arg-type]
+    arrays = [
+        pa.array(columns[one.name], one.type) if one.name in columns else pa.nulls(num, one.type) for one in fields
+    ]
+    return pa.table(dict(zip([one.name for one in fields], arrays, strict=True)))

@@ -1,0 +1,101 @@
+"""The corpus step that finds units of eval sets in the corpus."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import contracts, dedup, preprocess, schemas
+from mmlake.lake import Lake
+from mmlake.records import LEADING_ROLES
+from mmlake.steps import standing
+from mmlake.steps.eval_sets import EvalUnits, eval_revision, eval_units, prints_and_vectors
+from mmlake.steps.step import Job, Step
+
+_TIERS = pa.array(["exact", "near", "semantic"])  # cheapest first: of one pair only the first one's row stays
+
+
+def _contamination(job: Job) -> pa.Table:
+    sets = job.lake.settings.decontaminate.of(job.modality)
+    held = {one.name: eval_units(job.lake, one, job.modality) for one in sets}
+    held = {name: units for name, units in held.items() if units.names.num_rows}
+    if not held:
+        return schemas.empty(schemas.CONTAMINATION)
+    digests = _compared(job)
+    fingerprints, embeddings = prints_and_vectors(job.lake, job.modality, digests)
+    found = []
+    for name, units in held.items():
+        hits = _best(
+            pa.concat_tables(
+                [
+                    dedup.exact_hits(digests.combine_chunks(), units.names["digest"].combine_chunks()),
+                    _near(job, fingerprints, units),
+                    _semantic(job, fingerprints, embeddings, units),
+                ]
+            )
+        )
+        at = pc.index_in(hits["eval_digest"], value_set=units.names["digest"].combine_chunks())
+        hits = hits.append_column("eval_key", units.names["eval_key"].take(at))
+        found.append(hits.append_column("eval_set", pa.array([name] * hits.num_rows, pa.string())))
+    return schemas.conform(schemas.CONTAMINATION, pa.concat_tables(found))
+
+
+def _near(job: Job, fingerprints: pa.Table, units: EvalUnits) -> pa.Table:
+    return dedup.near_hits(
+        fingerprints, units.fingerprints, job.row.tiers, settings=job.lake.settings.dedup, advance=job.advance
+    )
+
+
+def _semantic(job: Job, fingerprints: pa.Table, embeddings: pa.Table, units: EvalUnits) -> pa.Table:
+    return dedup.semantic_hits(
+        embeddings,
+        units.embeddings,
+        job.lake.parts.semantic_bounds,
+        fingerprints=fingerprints,
+        eval_fingerprints=units.fingerprints,
+        settings=job.lake.settings.dedup,
+        advance=job.advance,
+    )
+
+
+def _best(hits: pa.Table) -> pa.Table:
+    """One row per pair: that of the cheapest tier, of its methods the one with the highest score."""
+    hits = hits.append_column("rank", pc.index_in(hits["tier"], value_set=_TIERS))
+    keys = [("rank", "ascending"), ("score", "descending"), ("method", "ascending")]
+    return standing.first_per_key(hits.sort_by(keys), ["digest", "eval_digest"]).drop_columns("rank")
+
+
+def _compared(job: Job) -> pa.ChunkedArray:
+    """Every unit that leads a sample, whatever its verdict is: a recipe may admit what a rule keeps out."""
+    units = job.lake.tables.concat("units", job.modality, columns=["digest", "kind", "role"])
+    leads = pc.is_in(units["role"], value_set=pa.array(LEADING_ROLES, pa.string()))
+    units = units.filter(pc.and_(leads, pc.not_equal(units["kind"], preprocess.GAP)))
+    return standing.first_per_key(units, ["digest"])["digest"]
+
+
+def _check(job: Job, table: pa.Table) -> int:
+    known = contracts.digests(job.lake.tables.concat("units", job.modality, columns=["digest"]))
+    return contracts.known_keys(f"{job.modality}: contamination", known, table["digest"].to_pylist())
+
+
+def eval_sets_of(lake: Lake, modality: str, shard: str) -> dict[str, str]:
+    """What the stamp says of the eval sets: decontaminate/<name> -> revision."""
+    sets = lake.settings.decontaminate.of(modality)
+    return {f"decontaminate/{one.name}": eval_revision(lake, one, modality) for one in sets}
+
+
+CONTAMINATION_STEP = Step(
+    name="contamination",
+    stage="dedup",
+    schema=schemas.CONTAMINATION,
+    code_version="1",
+    over_shards=True,
+    make=_contamination,
+    check=_check,
+    inputs=("fingerprints", "embeddings", "units"),
+    settings=("decontaminate", "dedup"),
+    parts=eval_sets_of,
+    kinds=("numpy",),
+    description="Units of the corpus that are in an eval set of [decontaminate], verbatim, edited, contained or "
+    "paraphrased, each with the eval sample that it meets. Empty where no set is configured.",
+)

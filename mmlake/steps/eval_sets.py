@@ -1,0 +1,194 @@
+"""The units of an eval set, made by the steps that make those of the corpus.
+
+A folder becomes a small lake under `<lake>/decontaminate/<name>/<modality>/`, with a store of its own: its blobs are
+never part of the corpus. It is made once; when the files of the folder change, it is made anew. A version of the lake
+has its units in the tables of the corpus already.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mmlake import preprocess, sources
+from mmlake.dedup import DecontaminateSettings, EvalSet
+from mmlake.errors import RefMissing, SettingsError
+from mmlake.lake import Lake
+from mmlake.locks import waiting_lock
+from mmlake.records import LEADING_ROLES, canonical_json, digest_of
+from mmlake.sources import Shard
+from mmlake.steps import standing
+from mmlake.steps.parallel import run_shards
+from mmlake.steps.row import row_steps
+from mmlake.steps.step import Made
+from mmlake.store import StoreSettings, write_atomically
+
+_STEPS = ("items", "tracks", "alignments", "units", "fingerprints", "embeddings")  # no rule judges an eval set
+_SECTIONS = ("sources", "preprocess", "align", "units", "dedup", "embed")
+_LISTED = "listed"  # in the small lake: the files that it is made of
+_LOG = logging.getLogger("mmlake.steps")
+
+
+@dataclass(frozen=True, slots=True)
+class EvalUnits:
+    """What the corpus is compared with."""
+
+    names: pa.Table  # digest, eval_key: one row per unit
+    fingerprints: pa.Table
+    embeddings: pa.Table
+
+
+def eval_revision(lake: Lake, one: EvalSet, modality: str) -> str:
+    """What the stamp says of the eval set: equal where its units are. Raises SettingsError where there is no such
+    folder or version, or nothing in it."""
+    if one.is_version:
+        return _version(lake, one)
+    code = {step.name: step.code_version for step in row_steps(lake.parts.modality(modality)) if step.name in _STEPS}
+    made_by = [lake.settings.digest(_SECTIONS), code]
+    listing = _listing(_scanned(_side_lake(lake, one, modality), one), modality)
+    return f"{listing}.{digest_of(canonical_json(made_by).encode())}"
+
+
+def eval_units(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
+    """The eval set's leading units of the modality."""
+    if one.is_version:
+        return _of_version(lake, one, modality)
+    folder = _folder(lake, one)
+    with waiting_lock(folder / f"{modality}.lock"):  # the set of another modality has its own small lake
+        return _of_lake(_made(lake, one, modality), one, modality)
+
+
+def _folder(lake: Lake, one: EvalSet) -> Path:
+    return lake.root / "decontaminate" / one.name
+
+
+def _side_lake(lake: Lake, one: EvalSet, modality: str) -> Lake:
+    settings = replace(lake.settings, store=StoreSettings(), decontaminate=DecontaminateSettings())
+    return Lake(
+        _folder(lake, one) / modality,
+        landing=one.place,
+        settings=settings,
+        executor=lake.executor,
+        runner=lake.runner,
+        parts=lake.parts,
+        connections=lake.connections,
+    )
+
+
+def _scanned(side: Lake, one: EvalSet) -> list[Shard]:
+    try:
+        landing = side.landing
+    except SettingsError as error:
+        raise SettingsError(
+            f"decontaminate: eval set {one.name!r} is to be read from {one.place}, where there is no folder; correct "
+            "decontaminate.sets"
+        ) from error
+    shards = sources.scan(
+        landing,
+        settings=side.settings.sources,
+        known=side.registry.known(),
+        parsed=side.parsed_files,
+        connectors=side.parts.connectors,
+    )
+    if not any(shard.modalities for shard in shards):
+        raise SettingsError(
+            f"decontaminate: eval set {one.name!r} at {one.place} holds nothing that can be read; put its files there, "
+            "or take it out of decontaminate.sets"
+        )
+    return shards
+
+
+def _listing(shards: Sequence[Shard], modality: str) -> str:
+    """Equal where the shards that hold the modality are: new pictures make no texts again."""
+    held = {shard.key: shard.revision for shard in shards if modality in shard.modalities}
+    return digest_of(canonical_json(held).encode())[:16]
+
+
+def _made(lake: Lake, one: EvalSet, modality: str) -> Lake:
+    """The small lake, up to date with the folder."""
+    side = _side_lake(lake, one, modality)
+    shards = _scanned(side, one)
+    path, listed = side.root / _LISTED, _listing(shards, modality).encode()
+    if not path.exists() or path.read_bytes() != listed:
+        shutil.rmtree(side.root, ignore_errors=True)  # what is gone from the folder shall be found no more
+        side = _side_lake(lake, one, modality)
+        side.registry.record(shards)
+        write_atomically(path, listed)
+    keys = side.registry.keys(modality)
+    for step in row_steps(side.parts.modality(modality)):
+        for _, done in run_shards(step, side, modality, keys) if step.name in _STEPS else ():
+            if not isinstance(done, Made):
+                raise done
+    return side
+
+
+def _of_lake(side: Lake, one: EvalSet, modality: str) -> EvalUnits:
+    items = side.tables.concat("items", modality, columns=["digest", "sample_id", "status"])
+    units = side.tables.concat("units", modality, columns=["digest", "parent_digest", "kind", "role", "start", "end"])
+    units = units.filter(pc.and_(pc.not_equal(units["kind"], preprocess.GAP), _leads(units["role"])))
+    units = standing.first_per_key(units, ["digest"])
+    samples = items.filter(pc.is_valid(items["digest"])).group_by("digest").aggregate([("sample_id", "min")])
+    at = pc.index_in(units["parent_digest"], value_set=samples["digest"].combine_chunks())
+    keys = [
+        sample if kind == preprocess.WHOLE else f"{sample} {start / 1e6:.2f}-{end / 1e6:.2f} s"
+        for sample, kind, start, end in zip(
+            samples["sample_id_min"].take(at).to_pylist(),
+            *(units[name].to_pylist() for name in ("kind", "start", "end")),
+            strict=True,
+        )
+    ]
+    num_lost = pc.sum(pc.equal(items["status"], "unreadable"), min_count=0).as_py()
+    _LOG.info("decontaminate/%s: %d %s units, %d items cannot be read", one.name, units.num_rows, modality, num_lost)
+    return _compared(side, modality, pa.table({"digest": units["digest"], "eval_key": pa.array(keys, pa.string())}))
+
+
+def _of_version(lake: Lake, one: EvalSet, modality: str) -> EvalUnits:
+    samples = lake.versions.samples(_version(lake, one))
+    lists = samples["parts"].combine_chunks()
+    parts = pc.list_flatten(lists)
+    names = pa.table(
+        {
+            "digest": pc.struct_field(parts, "digest"),
+            "eval_key": samples["sample"].take(pc.list_parent_indices(lists)).combine_chunks(),
+        }
+    )
+    of_modality = pc.equal(pc.struct_field(parts, "modality"), modality)
+    names = names.filter(pc.and_(of_modality, _leads(pc.struct_field(parts, "role"))))
+    return _compared(lake, modality, standing.first_per_key(names, ["digest"]))
+
+
+def _version(lake: Lake, one: EvalSet) -> str:
+    try:
+        return lake.versions.resolve(one.place)
+    except RefMissing as error:
+        raise SettingsError(
+            f"decontaminate: eval set {one.name!r} is version {one.place!r}, which lake {lake.root} does not have; "
+            "`mmlake versions` lists those that it has"
+        ) from error
+
+
+def _leads(roles: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return pc.is_in(roles, value_set=pa.array(LEADING_ROLES, pa.string()))
+
+
+def _compared(lake: Lake, modality: str, names: pa.Table) -> EvalUnits:
+    return EvalUnits(names, *prints_and_vectors(lake, modality, names["digest"]))
+
+
+def prints_and_vectors(lake: Lake, modality: str, digests: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
+    """(fingerprints, embeddings) of these units that were made, each key once."""
+    found = []
+    for table, columns, key in (
+        ("fingerprints", ["digest", "method", "hashes", "status"], "method"),
+        ("embeddings", ["digest", "encoder", "vector", "status"], "encoder"),
+    ):
+        rows = lake.tables.concat(table, modality, columns=columns)
+        rows = rows.filter(pc.is_in(rows["digest"], value_set=digests.combine_chunks()))
+        found.append(standing.first_per_key(rows.filter(pc.equal(rows["status"], "ok")), ["digest", key]))
+    return found[0], found[1]
