@@ -28,6 +28,7 @@ Vectors = NDArray[np.float32]
 _REFINE = 4  # candidates by code for each that is asked for; then exact
 _HNSW_LINKS, _HNSW_BUILD = 32, 80  # as the semantic step builds it
 _ROWS = 2_048  # of a product
+_SAMPLED = 16_384  # units of a join that are compared with all others; one in ten has a duplicate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,7 +216,7 @@ def _joins(vectors: Vectors, bound: float, settings: DedupSettings, advance: Adv
         found, seconds = _timed(join)
         gone = np.zeros(num, np.bool_)
         gone[found.right] = True
-        units, hits = recall(vectors, gone, bound=bound, apart=never_apart, seed=settings.seed, sample=1_000)
+        units, hits = recall(vectors, gone, bound=bound, apart=never_apart, seed=settings.seed, sample=_SAMPLED)
         yield Row(
             index=name,
             parameter="exact" if name == "flat join" else f"cells={cells}",
