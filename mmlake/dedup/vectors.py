@@ -28,8 +28,9 @@ _SLACK = 1e-4  # candidates this far below the bound are kept for the float64 ch
 _FIRST_BLOCK, _LAST_BLOCK = 256, 16_384  # units taken at once: few first, so that dense heaps soon have their leader
 _ROWS = 2_048  # of a product
 _MOST_LEADERS = 16  # that a unit is given, the best placed ones
-_NEAREST_CELLS = 8
-_CELL_SLACK = 0.05  # of cosine behind the best cell: recall .999 at 3.3 cells per vector on real embeddings
+_NEAREST_CELLS = 16
+_CELL_SLACK = 0.05  # of cosine behind the best cell, at least: recall .999 at 3.3 cells per vector on real embeddings
+_SLACK_DEVIATIONS = 2.5  # that cover what two vectors within the bound differ by towards two centroids
 
 
 def never_apart(left: Positions, right: Positions) -> NDArray[np.bool_]:
@@ -86,7 +87,7 @@ def _candidates(
         yield from semantic.proposed(vectors, bound, index, settings)
         return
     num = 1 if index == "flat" else max(2, round(2 * len(vectors) ** 0.5))
-    cells = _Cells(vectors, order, semantic.centroids(vectors, num, settings) if num > 1 else None)
+    cells = _Cells(vectors, order, semantic.centroids(vectors, num, settings) if num > 1 else None, bound)
     low, rows = 0, _FIRST_BLOCK
     while low < len(order):
         units = order[low : low + rows]
@@ -118,8 +119,11 @@ def _greedy(units: Positions, one: Positions, other: Positions) -> tuple[Positio
 class _Cells:
     """Units that lead, each in its nearest cell. Without centroids there is one cell, which is exact."""
 
-    def __init__(self, vectors: Vectors, order: Positions, centroids: Vectors | None) -> None:
+    def __init__(self, vectors: Vectors, order: Positions, centroids: Vectors | None, bound: float) -> None:
         self._vectors, self._centroids = vectors, centroids
+        # two unit vectors at cosine b lie sqrt(2 - 2b) apart; along one direction that is 1/sqrt(d) of it
+        deviation = (2 * (2 - 2 * min(bound, 1.0)) / max(1, vectors.shape[1])) ** 0.5
+        self._slack = max(_CELL_SLACK, _SLACK_DEVIATIONS * deviation)
         self._place = np.empty(len(order), np.int64)
         self._place[order] = np.arange(len(order))
         self._home = np.zeros(len(order), np.int32)
@@ -161,7 +165,7 @@ class _Cells:
 
     def _probes(self, units: Positions) -> tuple[Positions, NDArray[np.int64]]:
         """(rows of the units, cells to search), sorted by cell: those whose centroid is within the slack of the best
-        one, at most eight. The best one becomes the unit's home."""
+        one, at most sixteen. The best one becomes the unit's home."""
         if self._centroids is None:
             return np.arange(len(units)), np.zeros(len(units), np.int64)
         rows, cells = [], []
@@ -173,7 +177,7 @@ class _Cells:
             values = np.take_along_axis(products, nearest, axis=1)
             best = values.max(axis=1, keepdims=True)
             self._home[part] = np.take_along_axis(nearest, values.argmax(axis=1)[:, None], axis=1)[:, 0]
-            row, column = np.nonzero(values >= best - _CELL_SLACK)
+            row, column = np.nonzero(values >= best - self._slack)
             rows.append(row + low)
             cells.append(nearest[row, column])
         joined, of = np.concatenate(rows), np.concatenate(cells)
