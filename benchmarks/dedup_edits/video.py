@@ -238,7 +238,7 @@ def _reported(families: list[dict[str, str]], store: BlobStore) -> Report:
         | {one.name: pa.array([measures[at].get(one.column) for at in digests], pa.float64()) for one in criteria}
     )
     pairs = dedup.near_pairs(prints, tiers, nodes=nodes, criteria=criteria, settings=settings).to_pylist()
-    keeper = {row["right"]: row["left"] for row in pairs if row["relation"] != "overlaps"}
+    keeper = {row["right"]: row["left"] for row in pairs if row["relation"] in ("same", "inside")}
     root = {digest: keeper.get(digest, digest) for digest in digests}
     peers = _peers(families, store)
     found, num = [], len(families)

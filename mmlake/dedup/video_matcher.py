@@ -53,8 +53,10 @@ class FilmMatcher:
         if part is None:
             return NONE, 0.0, 0, (np.nan,) * 4
         relation, spans_s = self._relation(part), self._spans_s(part)
+        # a moment that two films have in common does not make them alike
+        score = part.score if relation != NONE else part.score * max(part.covered_a, part.covered_b)
         found = Found(
-            np.array([relation], np.int8), np.array([round(part.score, 6)]), np.array([part.is_mirrored], np.int8),
+            np.array([relation], np.int8), np.array([round(score, 6)]), np.array([part.is_mirrored], np.int8),
             np.array([spans_s], np.float32),
         )  # fmt: skip
         found = found.mirrored() if swapped else found
