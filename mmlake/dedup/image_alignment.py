@@ -29,11 +29,15 @@ _NUM_PLACES = 2  # alignments that are tried
 NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
 # of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
 _SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
+_SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture that is little beside a horizon
 _SEEN = 0.75  # share of the smaller view that the other one shows
 _LEAST_AREA = 0.2  # of the thumbnail that is compared
-_SPOT, _SPOT_LEVEL = 0.35, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
+_SPOT, _SPOT_LEVEL = 0.42, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
 _MARK_PX = 14  # rows of the thumbnail above and below in which a mark may be: what stands left or right is an object
 _MOST_MARKED = 0.15  # of the area
+# of a watermark: share of its places that all are lighter, how far they go to white, its width by the
+# picture's and by its height
+_ONE_SIGN, _MOST_OPAQUE, _LEAST_SPREAD, _LEAST_LINE = 0.97, 0.5, 0.4, 2.5
 _MARKABLE_PX = 96  # shorter side of the smallest picture that bears a mark
 _PLAIN_DIMENSIONS = 40.0  # independent numbers in the detail; fewer, as of a digit, fit others by chance
 # how far copies are from each other, of which the one stays that is closest to the rest: 1 is what no copy loses
@@ -201,8 +205,9 @@ def _verified(place: _Place, correlation: float) -> Likeness:
     if seen.sum() < max(_SEEN * expected.sum(), _LEAST_AREA * seen.size):
         return Likeness(False, 0.0, orientation, is_whole)
     sigma_px = _SMALL_SIGMA_PX if place.side_px < SMALL_PX else _SIGMA_PX
-    found, dimensions = _detail_correlation(view, template, seen, sigma_px=sigma_px)
-    differing, contrast = _differences(view, template, seen)
+    toned = _toned(view, template, seen)
+    found, dimensions, unlike = _detail_correlation(toned, template, seen, sigma_px=sigma_px)
+    differing, contrast = _differences(toned, template, seen)
     bound, spot = correlation, _SPOT
     if dimensions < _PLAIN_DIMENSIONS:
         bound, spot = max(bound, _PLAIN_CORRELATION), _PLAIN_SPOT
@@ -211,10 +216,12 @@ def _verified(place: _Place, correlation: float) -> Likeness:
     spots = differing > max(spot * contrast, _SPOT_LEVEL)
     if spots.any():
         marked = _marked(spots, seen, place.side_px)
+        if marked is None and dimensions >= _PLAIN_DIMENSIONS and place.side_px >= _MARKABLE_PX:
+            marked = _veiled(spots, seen, toned, template)
         if marked is None:
             return Likeness(False, min(found, correlation) * 0.99, orientation, is_whole)
-        found, _ = _detail_correlation(view, template, seen & ~marked, sigma_px=sigma_px)
-    if found < bound:
+        found, _, unlike = _detail_correlation(toned, template, seen & ~marked, sigma_px=sigma_px)
+    if found < bound or unlike > _MOST_UNLIKE:
         return Likeness(False, min(max(0.0, found), correlation * 0.99), orientation, is_whole)
     loss = max(0.0, 1 - found - _SAME_DETAIL) + float(spots.mean())
     loss += max(0.0, float(np.abs(view - template)[seen].mean()) - _SAME_LEVELS) / 128
@@ -231,6 +238,23 @@ def _marked(spots: Mask, seen: Mask, side_px: int) -> Mask | None:
         return None
     marked = cv2.dilate(spots.astype(np.uint8), np.ones((5, 5), np.uint8)).astype(bool) & seen
     return marked if marked.sum() <= _MOST_MARKED * seen.sum() else None
+
+
+def _veiled(spots: Mask, seen: Mask, view: Floats, template: Floats) -> Mask | None:
+    """The places that a watermark covers, if all spots are few and may be one light or dark layer that lets the picture
+    through, over either of the two; else None. A thing that moved is darker here on the one, there on the other."""
+    import cv2
+
+    veiled = cv2.dilate(spots.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & seen
+    height, width = (int(np.ptp(np.flatnonzero(spots.any(axis=axis)))) for axis in (1, 0))
+    if veiled.sum() > _MOST_MARKED * seen.sum() or width < _LEAST_SPREAD * SIDE or width < _LEAST_LINE * height:
+        return None
+    for one, other in ((template, view), (view, template)):  # what lies below the layer, what shows it
+        for sign, room in ((1, 255 - one[spots]), (-1, one[spots])):
+            step = sign * (other - one)[spots]
+            if (step > 0).mean() >= _ONE_SIGN and np.median(step / np.maximum(room, 16)) <= _MOST_OPAQUE:
+                return veiled
+    return None
 
 
 def _inside(box: Box) -> Mask:
@@ -268,8 +292,9 @@ def _aligned(place: _Place) -> Floats:
     return found if is_near else said
 
 
-def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px: float) -> tuple[float, float]:
-    """(correlation of what differs from the means of neighbourhoods, independent numbers in it)."""
+def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px: float) -> tuple[float, float, float]:
+    """(correlation of what differs from the means of neighbourhoods, independent numbers in it, share of the
+    neighbourhoods that show detail on both sides and not the same)."""
     import cv2
 
     inside = seen.astype(np.float32)
@@ -281,25 +306,27 @@ def _detail_correlation(view: Floats, template: Floats, seen: Mask, *, sigma_px:
     num = np.maximum(sums(inside), 1)
     left, right = (cv2.GaussianBlur(plane, (0, 0), sigma_px) for plane in (view, template))
     mean_left, mean_right = sums(left * inside) / num, sums(right * inside) / num
-    own = (sums(left * left * inside) / num - mean_left**2)[seen].sum(dtype=np.float64)
-    its = (sums(right * right * inside) / num - mean_right**2)[seen].sum(dtype=np.float64)
-    common = (sums(left * right * inside) / num - mean_left * mean_right)[seen].sum(dtype=np.float64)
+    own_map = (sums(left * left * inside) / num - mean_left**2)[seen].astype(np.float64)
+    its_map = (sums(right * right * inside) / num - mean_right**2)[seen].astype(np.float64)
+    common_map = (sums(left * right * inside) / num - mean_left * mean_right)[seen].astype(np.float64)
+    own, its, common = own_map.sum(), its_map.sum(), common_map.sum()
+    shows = np.minimum(own_map, its_map) >= _SHOWS_LEVELS**2
+    alike = common_map >= _ALIKE * np.sqrt(np.maximum(own_map * its_map, 0))
+    unlike = float((shows & ~alike).mean()) if len(shows) else 0.0
     power = np.abs(np.fft.rfft2((right - mean_right) * inside)) ** 2
     dimensions = float(power.sum() ** 2 / max(float((power**2).sum()), 1e-9))
-    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions
+    return float(common / np.sqrt(max(own * its, 1e-9))), dimensions, unlike
 
 
 def _differences(view: Floats, template: Floats, seen: Mask) -> tuple[Floats, float]:
-    """(grey levels by which they differ in each place, after their tones are fitted and but for a pixel's shift; the
-    contrast of the template)."""
+    """(grey levels by which two of one tone differ in each place but for a pixel's shift; contrast of the template)."""
     import cv2
 
     own, its = (cv2.GaussianBlur(plane, (0, 0), 0.6) for plane in (view, template))
-    fitted = _toned(own, its, seen)
     square = np.ones((3, 3), np.uint8)
     outside = [
         np.maximum(cv2.erode(plane, square) - other, other - cv2.dilate(plane, square))
-        for plane, other in ((fitted, its), (its, fitted))
+        for plane, other in ((own, its), (its, own))
     ]
     inner = cv2.erode(seen.astype(np.uint8), square).astype(bool)
     differing = np.where(inner, np.maximum(np.maximum(*outside), 0), 0).astype(np.float32)

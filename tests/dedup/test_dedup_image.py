@@ -6,8 +6,10 @@ import io
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mmlake.dedup import DedupSettings, image, image_matcher
+from mmlake.dedup import DedupSettings, image, image_matcher, joins
 from mmlake.dedup.joins import hamming_pairs
 from mmlake.dedup.matching import SAME
 from mmlake.dedup.prints import Ragged
@@ -120,3 +122,150 @@ def test_a_transparent_and_a_16_bit_picture_have_fingerprints():
 
 def test_pictures_without_a_fingerprint_never_pair():
     assert matched([None, None]) == {}
+
+
+def detailed(seed, side=320):
+    """A picture with edges and texture, as photographs have."""
+    from PIL import Image, ImageDraw
+
+    rng = np.random.default_rng(seed)
+    picture = Image.blend(
+        scene(seed, side),
+        Image.fromarray(rng.integers(0, 255, (40, 40, 3), dtype=np.uint8)).resize((side, side), 3),
+        0.35,
+    )
+    draw = ImageDraw.Draw(picture)
+    for _ in range(12):
+        x, y, size = rng.integers(0, side, 2).tolist() + [int(rng.integers(15, side // 4))]
+        draw.ellipse((x, y, x + size, y + size // 2), fill=tuple(rng.integers(0, 255, 3).tolist()))
+    return picture
+
+
+def edited(one):
+    from PIL import Image, ImageDraw, ImageOps
+
+    width, height = one.size
+    captioned = Image.new("RGB", (width, height + 50), "white")
+    captioned.paste(one)
+    ImageDraw.Draw(captioned).text((20, height + 15), "What the picture shows", "black")
+    marked = one.copy()
+    ImageDraw.Draw(marked).rectangle((width - 70, height - 40, width - 10, height - 10), "#c02020")
+    return {
+        "crop 5 %": one.crop((16, 16, 304, 304)),
+        "crop 10 %": one.crop((32, 32, 288, 288)),
+        "left": one.crop((32, 0, 320, 320)),
+        "border": ImageOps.expand(one, 20, "black"),
+        "letterbox": ImageOps.pad(one, (320, 420), color="black"),
+        "pillarbox": ImageOps.pad(one, (420, 320), color="black"),
+        "caption": captioned,
+        "logo": marked,
+        "rotated": one.rotate(2, 2),
+        "a quarter turn": one.rotate(90),
+        "mirrored": ImageOps.mirror(one),
+    }
+
+
+def test_crops_borders_bars_marks_and_turns_are_found_and_other_pictures_are_not():
+    """Labelled families: 3 pictures and 11 edits each; each copy pairs with its original, none with another's."""
+    blobs, labels = [], []
+    for label in range(3):
+        one = detailed(label)
+        for copy in (one, *edited(one).values()):
+            blobs.append(coded(copy, quality=90))
+            labels.append(label)
+    found = set(matched(blobs))
+    assert all(labels[i] == labels[j] for i, j in found)
+    missed = [at for at in range(len(blobs)) if at % 12 and (at - at % 12, at) not in found]
+    assert missed == []
+
+
+def sea(x, seed=5):
+    """A ship at that place, on one sea under one sky."""
+    from PIL import Image, ImageDraw
+
+    rng = np.random.default_rng(seed)
+    waves = Image.fromarray(rng.integers(60, 160, (60, 120, 3), dtype=np.uint8)).resize((480, 180), 3)
+    picture = Image.new("RGB", (480, 320), "#b8c8d8")
+    picture.paste(waves, (0, 140))
+    ImageDraw.Draw(picture).polygon([(x, 150), (x + 90, 150), (x + 75, 185), (x + 15, 185)], fill="#301818")
+    ImageDraw.Draw(picture).rectangle((x + 30, 110, x + 60, 150), fill="#f0f0f0")
+    return coded(picture)
+
+
+def icon(glyph):
+    from PIL import Image, ImageDraw, ImageFont
+
+    picture = Image.new("RGB", (64, 64), "#2860c0")
+    ImageDraw.Draw(picture).text((18, 6), glyph, "white", ImageFont.load_default(40))
+    return coded(picture, "PNG")
+
+
+def page(seed):
+    """Lines of words of random lengths under one heading."""
+    from PIL import Image, ImageDraw
+
+    rng, picture = np.random.default_rng(seed), Image.new("L", (620, 877), 255)
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((60, 40, 400, 60), fill=0)
+    for y in range(90, 820, 17):
+        x = 60
+        while x < 540:
+            width = int(rng.integers(8, 60))
+            draw.rectangle((x, y, x + width, y + 9), fill=60)
+            x += width + 6
+    return coded(picture, "PNG")
+
+
+@pytest.mark.parametrize(
+    "blobs",
+    [[sea(x) for x in (40, 170, 330)], [icon(glyph) for glyph in "ABEFMN01"], [page(seed) for seed in range(5)]],
+    ids=["two ships in one scene", "icons that differ in a glyph", "pages of one template"],
+)
+def test_what_differs_in_one_place_is_another_picture(blobs):
+    matcher = matcher_of(blobs)
+    for one in range(len(blobs)):
+        others = np.array([at for at in range(len(blobs)) if at != one])
+        assert not matcher.compare(one, others).relation.any()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 40), st.integers(0, 40), st.sampled_from(["same", "crop 10 %", "mirrored", "caption"]))
+def test_a_verdict_does_not_depend_on_the_order_of_the_pair(first, second, edit):
+    one = detailed(first, 320)
+    other = detailed(second, 320) if edit == "same" else edited(one)[edit]
+    matcher = matcher_of([coded(one), coded(other)])
+    there, back = matcher.compare(0, np.array([1])), matcher.compare(1, np.array([0]))
+    assert [part.tolist() for part in there[:3]] == [part.tolist() for part in back[:3]]
+
+
+def test_black_pictures_have_few_keys_and_are_compared_by_level():
+    prints = image.fingerprint(coded(scene(0).point(lambda level: 0), "PNG"))
+    rows = [{**prints, "luma": prints["luma"] + np.uint64(at % 3)} for at in range(2_000)]
+    table = {name: Ragged.of([row[name] for row in rows]) for name in image.METHODS}
+    matcher = image_matcher.matcher(table, SETTINGS)
+    assert matcher.keys.lengths.max() <= 2
+    assert (matcher.compare(0, np.arange(1, 9)).relation == SAME).all()
+
+
+def test_the_compiled_join_and_the_one_without_numba_find_the_same_pairs(monkeypatch):
+    rng = np.random.default_rng(1)
+    hashes = rng.integers(0, 2**64, 25_000, dtype=np.uint64)
+    hashes[:300] = hashes[0] ^ (np.uint64(1) << rng.integers(0, 64, 300).astype(np.uint64))
+    hashes[400:800] = hashes[800:1_200]
+    with_numba = hamming_pairs(hashes, radius=6)
+    monkeypatch.setattr(joins, "_compiled", lambda: None)
+    for one, other in zip(with_numba, hamming_pairs(hashes, radius=6), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_dense_group_has_no_more_pairs_than_sixteen_per_hash_and_block_and_is_whole():
+    rng = np.random.default_rng(2)
+    hashes = np.uint64(12345) ^ rng.integers(0, 2**6, 20_000).astype(np.uint64) << np.uint64(20)
+    i, j, distance = hamming_pairs(hashes, radius=8)
+    assert len(i) < 20_000 + 64 * 64
+    assert (distance <= 8).all()
+    reached = {0}
+    for left, right in sorted(zip(i.tolist(), j.tolist(), strict=True)):
+        if left in reached or right in reached:
+            reached |= {left, right}
+    assert len(reached) == 20_000

@@ -1,0 +1,187 @@
+"""Edited copies of photographs: which of them the lake finds, and which PDQ and the hashes of imagehash find.
+
+    python -m benchmarks.dedup_edits.image ../shared/data
+    pip install --no-deps --target benchmarks/.peers/image ImageHash PyWavelets pdqhash      the peers
+
+A peer's bound is the largest that gives no more false pairs among the originals than ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.dedup_edits import Edit, Report
+from mmlake.dedup import DedupSettings, image, image_matcher
+from mmlake.dedup.leaders import stars
+from mmlake.dedup.prints import Ragged, digests_of
+from mmlake.dedup.survivors import CLOSENESS, standing_of
+from mmlake.quality.image import decoded
+from mmlake.quality.image_fidelity import fidelity
+
+Edits = dict[str, bytes]
+
+
+def _coded(picture: Any, kind: str = "JPEG", **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def edits_of(data: bytes, rng: np.random.Generator) -> Edits:
+    """Edit -> copy of the photograph with it."""
+    from PIL import Image, ImageDraw, ImageFilter, ImageFont, ImageOps
+
+    one = Image.open(io.BytesIO(data)).convert("RGB")
+    width, height = one.size
+    font = ImageFont.load_default(max(10, height // 14))
+    values = np.asarray(one, dtype=np.float64)
+
+    def jpeg(picture: Any) -> bytes:
+        return _coded(picture, quality=92)
+
+    def cropped(left: float, top: float, right: float, bottom: float) -> bytes:
+        return jpeg(
+            one.crop((int(left * width), int(top * height), int(width * (1 - right)), int(height * (1 - bottom))))
+        )
+
+    def captioned(part: float, ground: str, ink: str) -> bytes:
+        canvas = Image.new("RGB", (width, int(height * (1 + part))), ground)
+        canvas.paste(one)
+        ImageDraw.Draw(canvas).text((width // 20, height + height * part / 4), "What the picture shows", ink, font=font)
+        return jpeg(canvas)
+
+    def marked(part: float) -> bytes:
+        canvas = one.copy()
+        corner = (int(width * (0.97 - part)), int(height * (0.97 - part / 2)), int(width * 0.97), int(height * 0.97))
+        ImageDraw.Draw(canvas).rectangle(corner, "#c02020")
+        ImageDraw.Draw(canvas).text(corner[:2], "LOGO", "white", font=font)
+        return jpeg(canvas)
+
+    layer = Image.new("RGBA", one.size, (0, 0, 0, 0))
+    ImageDraw.Draw(layer).text(
+        (width // 8, height // 2), "SAMPLE", (255, 255, 255, 110), ImageFont.load_default(height // 7)
+    )
+    noisy = values + rng.normal(0, 12, values.shape)
+    return {
+        "JPEG q10": _coded(one, quality=10),
+        "JPEG q30": _coded(one, quality=30),
+        "JPEG q60": _coded(one, quality=60),
+        "JPEG q90": _coded(one, quality=90),
+        "WebP": _coded(one, "WEBP", quality=80),
+        "PNG of JPEG q30": _coded(Image.open(io.BytesIO(_coded(one, quality=30))), "PNG"),
+        "half size": jpeg(one.resize((width // 2, height // 2), 1)),
+        "twice the size": jpeg(one.resize((width * 2, height * 2), 3)),
+        "blur 2 px": jpeg(one.filter(ImageFilter.GaussianBlur(2))),
+        "crop 5 % per side": cropped(0.05, 0.05, 0.05, 0.05),
+        "crop 10 % per side": cropped(0.1, 0.1, 0.1, 0.1),
+        "crop 10 % of one side": cropped(*(0.1 * (np.arange(4) == rng.integers(4)))),
+        "border": jpeg(ImageOps.expand(one, max(width, height) // 16, "black")),
+        "letterbox": jpeg(ImageOps.pad(one, (width, int(height * 1.33)), color="black")),
+        "pillarbox": jpeg(ImageOps.pad(one, (int(width * 1.4), height), color="black")),
+        "caption bar": captioned(0.14, "white", "black"),
+        "logo 15 %": marked(0.15),
+        "logo 25 %": marked(0.25),
+        "watermark across": jpeg(Image.alpha_composite(one.convert("RGBA"), layer).convert("RGB")),
+        "grey": jpeg(one.convert("L")),
+        "mirrored": jpeg(ImageOps.mirror(one)),
+        "rotated 2 degrees": jpeg(one.rotate(2, 2)),
+        "rotated 90 degrees": jpeg(one.rotate(90, expand=True)),
+        "gamma .6": jpeg(Image.fromarray((255 * (values / 255) ** 0.6).astype(np.uint8))),
+        "gamma 1.8": jpeg(Image.fromarray((255 * (values / 255) ** 1.8).astype(np.uint8))),
+        "noise 12 levels": jpeg(Image.fromarray(noisy.clip(0, 255).astype(np.uint8))),
+    }
+
+
+def edits(data: Path, *, seed: int, limit: int) -> Report:
+    """The report of at most so many families; all photographs of the folder are originals that must stay apart."""
+    rng = np.random.default_rng(seed)
+    photos = [path.read_bytes() for path in sorted((data / "landing" / "image").glob("*.JPEG"))]
+    chosen = sorted(rng.permutation(len(photos))[:limit].tolist())
+    families = {at: edits_of(photos[at], rng) for at in chosen}
+    blobs = [(at, "", blob) for at, blob in enumerate(photos)]
+    blobs += [(at, name, blob) for at, family in families.items() for name, blob in family.items()]
+    survivor = _survivors([blob for _, _, blob in blobs])
+    lead = {at: survivor[at] for at in range(len(photos))}
+    names = list(next(iter(families.values())))
+    hits = dict.fromkeys(names, 0)
+    for place, (at, name, _) in enumerate(blobs):
+        if name:
+            hits[name] += survivor[place] == lead[at]
+    num_false = sum(blobs[place][0] != blobs[keeper][0] for place, keeper in enumerate(survivor))
+    peers = _peers(photos, families, allowed=num_false)
+    rows = []
+    for name in names:
+        tool, recall = max(
+            ((tool, found[name]) for tool, found in peers.items()), key=lambda one: one[1], default=("-", None)
+        )
+        rows.append(Edit(name, len(families), hits[name] / len(families), tool, recall))
+    kept = sum(lead[at] == at for at in families)
+    num_unrelated = len(photos) * (len(photos) - 1) // 2
+    missed = [f"{row.name}: {1 - row.ours:.0%} of the copies" for row in rows if row.ours < 1]
+    return Report("image", rows, num_unrelated, num_false, kept / len(families), len(families), missed)
+
+
+def _survivors(blobs: list[bytes]) -> list[int]:
+    """For each picture the position of the one that stays for it."""
+    digests = np.array([hashlib.sha256(blob).hexdigest() for blob in blobs])
+    order = np.argsort(digests)
+    prints = [image.fingerprint(blobs[at]) for at in order]
+    table = {method: Ragged.of([one[method] for one in prints]) for method in image.METHODS}
+    measures = [fidelity(decoded(blobs[at])) for at in order]
+    columns = {one.name: [row[one.column] for row in measures] for one in image.FIDELITY if one is not CLOSENESS}
+    nodes = {"digest": digests[order].tolist(), "priority": [0] * len(order), "is_clean": [True] * len(order)}
+    standing = standing_of(pa.table({**nodes, **columns}), image.FIDELITY)
+    found = stars(image_matcher.matcher(table, DedupSettings()), standing, equal=digests_of(table))
+    keeper = list(range(len(blobs)))
+    for left, right in zip(found.left, found.right, strict=True):
+        keeper[order[right]] = int(order[left])
+    return keeper
+
+
+def _hashers() -> dict[str, Callable[[bytes], np.ndarray]]:
+    """Peer -> bits of a picture, of those that are installed."""
+    from PIL import Image
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / ".peers" / "image"))
+    found: dict[str, Callable[[bytes], np.ndarray]] = {}
+    try:
+        import imagehash
+    except ImportError:
+        pass
+    else:
+        for name in ("phash", "dhash", "whash"):
+            hasher = getattr(imagehash, name)
+            found[name] = lambda blob, hasher=hasher: hasher(Image.open(io.BytesIO(blob))).hash.ravel()
+    try:
+        import pdqhash
+    except ImportError:
+        pass
+    else:
+        found["PDQ"] = lambda blob: pdqhash.compute(np.asarray(Image.open(io.BytesIO(blob)).convert("RGB")))[0] > 0
+    return found
+
+
+def _peers(photos: list[bytes], families: dict[int, Edits], *, allowed: int) -> dict[str, dict[str, float]]:
+    """Peer -> edit -> recall, at its largest bound with no more false pairs than allowed."""
+    recalls = {}
+    for name, hasher in _hashers().items():
+        own = np.stack([hasher(blob) for blob in photos])
+        apart = np.sort((own[:, None] != own[None]).sum(axis=2)[np.triu_indices(len(own), 1)])
+        bound = apart[allowed] - 1
+        recalls[name] = {
+            edit: float(np.mean([(hasher(family[edit]) != own[at]).sum() <= bound for at, family in families.items()]))
+            for edit in next(iter(families.values()))
+        }
+    return recalls
+
+
+if __name__ == "__main__":
+    print(edits(Path(sys.argv[1]), seed=12, limit=int(sys.argv[2]) if len(sys.argv) > 2 else 20).table())

@@ -1,0 +1,76 @@
+"""Measures of what a copy of a picture still has of the original."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+
+from mmlake.quality.image import decoded
+from mmlake.quality.image_fidelity import fidelity
+
+
+def photograph(seed=0, side=400):
+    """A picture with detail up to its last pixel, whose spectrum falls as that of photographs does."""
+    from PIL import Image
+
+    rng = np.random.default_rng(seed)
+    down, across = np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None]
+    radius = np.maximum(np.hypot(down, across), 1 / side)
+    planes = [np.fft.irfft2(np.fft.rfft2(rng.normal(size=(side, side))) / radius, s=(side, side)) for _ in range(3)]
+    mixed = np.stack([planes[0] + 0.3 * plane for plane in planes], axis=2)
+    return Image.fromarray((128 + 45 * mixed / mixed.std()).clip(0, 255).astype(np.uint8))
+
+
+def measured(picture, kind="PNG", **options):
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return fidelity(decoded(buffer.getvalue()))
+
+
+def test_a_picture_enlarged_twofold_has_no_more_detail_and_is_less_sharp():
+    one = photograph()
+    original, enlarged = measured(one), measured(one.resize((800, 800), 3))
+    assert original["sharp_fraction"] > 1.15 * enlarged["sharp_fraction"]
+    assert enlarged["detail_px"] <= 1.4 * original["detail_px"]
+
+
+def test_a_picture_at_half_its_size_has_half_of_the_detail():
+    one = photograph()
+    assert measured(one.resize((200, 200), 1))["detail_px"] == pytest.approx(measured(one)["detail_px"] / 2, rel=0.1)
+
+
+@pytest.mark.parametrize("quality", [10, 30, 60, 75])
+def test_the_quality_of_a_jpeg_is_found_in_its_tables_and_again_in_a_png_of_it(quality):
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    photograph().save(buffer, "JPEG", quality=quality)
+    assert fidelity(decoded(buffer.getvalue()))["codec_quality"] == pytest.approx(quality, abs=5)
+    if quality >= 30:  # below, too few values are left to show their steps
+        assert measured(Image.open(buffer))["codec_quality"] == pytest.approx(quality, abs=12)
+
+
+def test_a_jpeg_made_of_a_worse_one_is_no_better_than_that():
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    photograph().save(buffer, "JPEG", quality=40)
+    assert measured(Image.open(buffer), "JPEG", quality=92)["codec_quality"] <= 50
+
+
+def test_a_picture_without_loss_has_all_of_its_quality():
+    assert measured(photograph())["codec_quality"] == 100
+
+
+def test_noise_colour_and_depth_are_measured():
+    from PIL import Image
+
+    one = photograph()
+    values = np.asarray(one).astype(float) + np.random.default_rng(1).normal(0, 20, (400, 400, 1))
+    noisy = Image.fromarray(values.clip(0, 255).astype(np.uint8))
+    assert measured(noisy)["noise_floor"] >= measured(one)["noise_floor"] + 6
+    assert (measured(one)["is_coloured"], measured(one.convert("L"))["is_coloured"]) == (1.0, 0.0)
+    deep = Image.fromarray((np.arange(10_000, dtype=np.uint16) * 6).reshape(100, 100))
+    assert (measured(deep)["bits_per_channel"], measured(one)["bits_per_channel"]) == (16.0, 8.0)
