@@ -97,7 +97,7 @@ def corpus_metadata(step: Step, made: Made, lake: Lake) -> dict[str, Any]:
         "table_bytes": made.stamp.size_bytes,
         "reused": made.reused,
     }
-    column = {"pairs": "score", "clusters": "cluster_size"}[step.schema.name]
+    column = {"pairs": "score", "contamination": "score", "clusters": "cluster_size"}[step.schema.name]
     values = lake.tables.read(made.slot, columns=[column]).column(column).to_pylist()
     if values:
         metadata["histogram"] = dg.MetadataValue.md(histogram(values, label=column.replace("_", " ")))
