@@ -179,7 +179,9 @@ def _step(values: NDArray[np.float32]) -> float | None:
     histogram = np.bincount(bins[bins < _MOST_LEVEL / _BIN], minlength=int(_MOST_LEVEL / _BIN)).astype(np.float64)
     cosines, counts = _waves()
     held = counts @ histogram
-    kept = np.flatnonzero((held >= _LEAST_VALUES) & (cosines @ histogram >= _PERIODIC * held))
+    scores = np.where(held >= _LEAST_VALUES, cosines @ histogram / np.maximum(held, 1), 0.0)
+    # a multiple of the step fits the few values in the tail half as well
+    kept = np.flatnonzero(scores >= max(_PERIODIC, 0.75 * scores.max()))
     return float(_STEPS[kept[-1]]) if len(kept) else None
 
 
