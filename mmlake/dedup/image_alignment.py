@@ -29,7 +29,7 @@ _NUM_PLACES = 2  # alignments that are tried
 NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
 # of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
 _SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
-_SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture that is little beside a horizon
+_SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture that is little next to a horizon
 _SEEN = 0.75  # share of the smaller view that the other one shows
 _LEAST_AREA = 0.2  # of the thumbnail that is compared
 _SPOT, _SPOT_LEVEL = 0.42, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing

@@ -29,7 +29,7 @@ _BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
 # of which the steps are searched, with those of the standard table at quality 50
 _MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
 _LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
-_TWICE, _TWICE_FINE, _FINE = 0.8, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
+_TWICE, _TWICE_FINE, _FINE = 0.5, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
 _TWICE_QUALITY = 65.0  # what that counts at most
 _LEAST_VALUES = 60  # DCT values of a mode that are not zero; fewer say nothing
 _PERIODIC = 0.5  # mean cosine over the values; unquantized ones give less than .2
