@@ -33,13 +33,13 @@ SMALL_PX = 48  # shorter side of a picture that has the small one
 FIDELITY = (
     Criterion(name="compression", column="codec_quality", tolerance=0.4, says="fewer traces of compression"),
     Criterion(name="detail", column="detail_px", tolerance=0.35, says="more real resolution"),
-    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.2, says="not enlarged or blurred"),
+    Criterion(name="sharpness", column="sharp_fraction", tolerance=0.3, says="not enlarged or blurred"),
     Criterion(name="noise", column="noise_floor", best="low", tolerance=0.7, margin=4.0, says="less noise"),
     Criterion(name="colour", column="is_coloured", tolerance=0.0, says="colour over grey"),
     Criterion(name="depth", column="bits_per_channel", tolerance=0.0, says="more bits per channel"),
     CLOSENESS,
-    Criterion(name="coding", column="codec_quality", tolerance=0.1, says="compressed clearly less"),
-    Criterion(name="grain", column="noise_floor", best="low", tolerance=0.0, margin=0.25, says="less grain"),
+    Criterion(name="coding", column="codec_quality", tolerance=0.2, says="compressed clearly less"),
+    Criterion(name="grain", column="noise_floor", best="low", tolerance=0.0, margin=2.0, says="less grain"),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
 )
 _DRAFT_PX = 160  # libjpeg scales while it decodes: a 12-megapixel photo costs an eighth

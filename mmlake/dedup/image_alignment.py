@@ -29,15 +29,14 @@ _NUM_PLACES = 2  # alignments that are tried
 NEIGHBOURHOOD_PX = 9  # of the thumbnail, in which detail is what differs from the mean
 # of the blur before that: resampling changes what is finer; a small picture's pixels are two of the thumbnail's
 _SIGMA_PX, _SMALL_SIGMA_PX = 1.0, 1.7
-_SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture that is little beside a horizon
+_SHOWS_LEVELS, _ALIKE, _MOST_UNLIKE = 2.5, 0.4, 0.1  # waves, leaves: texture that is little next to a horizon
 _SEEN = 0.75  # share of the smaller view that the other one shows
 _LEAST_AREA = 0.2  # of the thumbnail that is compared
 _SPOT, _SPOT_LEVEL = 0.42, 10.0  # of the contrast, and grey levels: a larger difference in one place is another thing
 _MARK_PX = 14  # rows of the thumbnail above and below in which a mark may be: what stands left or right is an object
 _MOST_MARKED = 0.15  # of the area
-# of a watermark: share of its places that all are lighter, how far they go to white, its width by the
-# picture's and by its height
-_ONE_SIGN, _MOST_OPAQUE, _LEAST_SPREAD, _LEAST_LINE = 0.97, 0.5, 0.4, 2.5
+# of a watermark: share of its places that all are lighter, how far they go to white, and its height in the thumbnail
+_ONE_SIGN, _MOST_OPAQUE, _LINE_PX = 0.9, 0.3, 8
 _MARKABLE_PX = 96  # shorter side of the smallest picture that bears a mark
 _PLAIN_DIMENSIONS = 40.0  # independent numbers in the detail; fewer, as of a digit, fit others by chance
 # how far copies are from each other, of which the one stays that is closest to the rest: 1 is what no copy loses
@@ -246,8 +245,8 @@ def _veiled(spots: Mask, seen: Mask, view: Floats, template: Floats) -> Mask | N
     import cv2
 
     veiled = cv2.dilate(spots.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(bool) & seen
-    height, width = (int(np.ptp(np.flatnonzero(spots.any(axis=axis)))) for axis in (1, 0))
-    if veiled.sum() > _MOST_MARKED * seen.sum() or width < _LEAST_SPREAD * SIDE or width < _LEAST_LINE * height:
+    height_px = int(np.ptp(np.flatnonzero(spots.any(axis=1))))
+    if veiled.sum() > _MOST_MARKED * seen.sum() or height_px > _LINE_PX:
         return None
     for one, other in ((template, view), (view, template)):  # what lies below the layer, what shows it
         for sign, room in ((1, 255 - one[spots]), (-1, one[spots])):

@@ -16,8 +16,8 @@ from mmlake.dedup.matching import NONE, SAME, Found
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
 
-_BLOCK = 1_024  # thumbnails hashed at once: 16 MiB as floats
-_KEPT_VIEWS = 512  # pictures made ready for comparisons: 60 kB each
+_BLOCK = 256  # thumbnails hashed at once: 4 MiB as floats
+_KEPT_VIEWS = 64  # pictures made ready for comparisons: 250 kB each
 _LEVELS = 8  # grey levels per key of a picture without detail; two grids, so that neighbours share one
 
 

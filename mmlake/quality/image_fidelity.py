@@ -29,7 +29,7 @@ _BIN, _MOST_LEVEL = 0.25, 320  # of DCT values: width of a bin, largest value
 # of which the steps are searched, with those of the standard table at quality 50
 _MODES = {(0, 1): 11, (1, 0): 12, (1, 1): 12, (0, 2): 10, (2, 0): 14}
 _LEVELS, _LEAST_COUNT = 20, 40  # quantized values whose counts are compared, and the smallest counts that say something
-_TWICE, _TWICE_FINE, _FINE = 0.8, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
+_TWICE, _TWICE_FINE, _FINE = 0.5, 0.25, 84.0  # roughness of what was compressed twice; from which quality the finer one
 _TWICE_QUALITY = 65.0  # what that counts at most
 _LEAST_VALUES = 60  # DCT values of a mode that are not zero; fewer say nothing
 _PERIODIC = 0.5  # mean cosine over the values; unquantized ones give less than .2
@@ -179,7 +179,9 @@ def _step(values: NDArray[np.float32]) -> float | None:
     histogram = np.bincount(bins[bins < _MOST_LEVEL / _BIN], minlength=int(_MOST_LEVEL / _BIN)).astype(np.float64)
     cosines, counts = _waves()
     held = counts @ histogram
-    kept = np.flatnonzero((held >= _LEAST_VALUES) & (cosines @ histogram >= _PERIODIC * held))
+    scores = np.where(held >= _LEAST_VALUES, cosines @ histogram / np.maximum(held, 1), 0.0)
+    # a multiple of the step fits the few values in the tail half as well
+    kept = np.flatnonzero(scores >= max(_PERIODIC, 0.75 * scores.max()))
     return float(_STEPS[kept[-1]]) if len(kept) else None
 
 

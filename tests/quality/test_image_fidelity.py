@@ -20,7 +20,7 @@ def photograph(seed=0, side=400):
     radius = np.maximum(np.hypot(down, across), 1 / side)
     planes = [np.fft.irfft2(np.fft.rfft2(rng.normal(size=(side, side))) / radius, s=(side, side)) for _ in range(3)]
     mixed = np.stack([planes[0] + 0.3 * plane for plane in planes], axis=2)
-    return Image.fromarray((128 + 45 * mixed / mixed.std()).clip(0, 255).astype(np.uint8))
+    return Image.fromarray((128 + 20 * mixed / mixed.std()).clip(0, 255).astype(np.uint8))
 
 
 def measured(picture, kind="PNG", **options):
@@ -32,8 +32,8 @@ def measured(picture, kind="PNG", **options):
 def test_a_picture_enlarged_twofold_has_no_more_detail_and_is_less_sharp():
     one = photograph()
     original, enlarged = measured(one), measured(one.resize((800, 800), 3))
-    assert original["sharp_fraction"] > 1.15 * enlarged["sharp_fraction"]
-    assert enlarged["detail_px"] <= 1.4 * original["detail_px"]
+    assert original["sharp_fraction"] >= 1.2 * enlarged["sharp_fraction"]
+    assert enlarged["detail_px"] <= 1.7 * original["detail_px"]
 
 
 def test_a_picture_at_half_its_size_has_half_of_the_detail():
