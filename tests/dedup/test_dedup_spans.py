@@ -224,7 +224,7 @@ def near(units: list[pa.Table], store: BlobStore) -> set[tuple[str, str]]:
     """The near pairs among all units."""
     table = fingerprints(pa.concat_tables(units), store)
     pairs = dedup.near_pairs(table, dedup.tiers_of(units[0]["modality"][0].as_py()), settings=SETTINGS)
-    return set(zip(pairs["left"].to_pylist(), pairs["right"].to_pylist(), strict=True))
+    return {(row["left"], row["right"]) for row in pairs.to_pylist() if row["relation"] in ("same", "inside")}
 
 
 def test_a_clip_of_a_film_that_also_landed_alone_is_found(store):
