@@ -43,7 +43,8 @@ def of_lake(lake: Lake, modality: str) -> tuple[Vectors, float, str]:
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in values.chunks]
     if len(values) < FEWEST:
         raise SettingsError(
-            f"lake {lake.root} has {len(values)} vectors of {modality}; materialize its embeddings first"
+            f"lake {lake.root} has {len(values)} vectors of {modality}; an index needs {FEWEST}: "
+            f"materialize its embeddings first"
         )
     vectors = np.concatenate(parts).astype(np.float32).reshape(len(values), -1)
     bound = {**lake.parts.semantic_bounds, **lake.settings.dedup.semantic_bounds}[encoder]

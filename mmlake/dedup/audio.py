@@ -20,7 +20,7 @@ from mmlake.dedup.audio_keys import rare_keys, together
 from mmlake.dedup.matching import HOLDS, INSIDE, NONE, OVERLAPS, SAME, Found, nothing
 from mmlake.dedup.prints import Positions, PrintTable, Ragged
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import CLOSENESS, Criterion
+from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Sound, Span
 
@@ -42,6 +42,7 @@ FIDELITY = (
     ),
     Criterion(name="loudness", column="rms_dbfs", tolerance=0, margin=5.5, says="recorded louder"),
     CLOSENESS,
+    length_of("duration_s"),
 )
 RATE_HZ = 16_000
 _CHROMA, _BANDS, _BOTH = range(3)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmlake.borders import WHOLE, bars, content, cut
 from mmlake.dedup import perceptual
-from mmlake.dedup.survivors import CLOSENESS, Criterion
+from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.errors import UnreadableItem
 from mmlake.pictures import picture_formats
 
@@ -41,6 +41,7 @@ FIDELITY = (
     Criterion(name="coding", column="codec_quality", tolerance=0.2, says="compressed clearly less"),
     Criterion(name="grain", column="noise_floor", best="low", tolerance=0.0, margin=2.0, says="less grain"),
     Criterion(name="codec", column="codec_quality", tolerance=0.005, says="compressed less"),
+    length_of("width_px"),
 )
 _DRAFT_PX = 160  # libjpeg scales while it decodes: a 12-megapixel photo costs an eighth
 _MAX_PIXELS = 256_000_000

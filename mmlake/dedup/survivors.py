@@ -44,7 +44,7 @@ CLOSENESS = Criterion(name="closeness", column="", says="closest to the rest of 
 
 def length_of(column: str, *, unit: str = "") -> Criterion:
     """More of it, by a column of `tracks`: the longest uncut."""
-    return Criterion(name="length", column=column, table="tracks", tolerance=0.05, says=f"longer{unit}")
+    return Criterion(name=column, column=column, table="tracks", tolerance=0.05, says=f"longer{unit}")
 
 
 @dataclass(frozen=True, slots=True)

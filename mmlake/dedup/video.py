@@ -19,7 +19,7 @@ import numpy as np
 from mmlake.decoders import frames, open_media, picture_stream
 from mmlake.dedup import perceptual, video_hashes
 from mmlake.dedup.settings import DedupSettings
-from mmlake.dedup.survivors import CLOSENESS, Criterion
+from mmlake.dedup.survivors import CLOSENESS, Criterion, length_of
 from mmlake.dedup.video_matcher import KEYS_METHOD, LUMA_METHOD, METHOD, WINDOWS_METHOD
 from mmlake.errors import UnreadableItem
 from mmlake.spans import Span
@@ -37,6 +37,7 @@ FIDELITY = (
     Criterion(name="keyframe bytes", column="keyframe_bytes", tolerance=0.05, says="keyframes of more bytes"),
     Criterion(name="bars", column="bars_fraction", best="low", margin=0.03, tolerance=0.0, says="no bars burnt in"),
     CLOSENESS,
+    length_of("duration_s"),
 )
 _MAX_FRAMES = 40_000  # of a unit's grid: 83 minutes at an eighth of a second; what follows is not compared
 _CLOCK_S = 1e-4  # a border of a span is the time of a frame, rounded to microseconds

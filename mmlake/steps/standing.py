@@ -89,7 +89,7 @@ def _picked(measured: pa.Table, criterion: Criterion, digests: pa.Array) -> pa.C
 
 def _of_unit(criterion: Criterion, values: pa.ChunkedArray, units: pa.Table) -> pa.ChunkedArray:
     """What holds for an item holds for a span of it, but for its length."""
-    if criterion.name != "length":
+    if criterion.column != "duration_s":
         return values
     span_s = pc.divide(pc.subtract(units["end"], units["start"]).cast(pa.float64()), 1e6)
     return pc.if_else(pc.equal(units["kind"], preprocess.WHOLE), values, span_s)

@@ -71,7 +71,7 @@ def test_a_recipe_is_checked_with_and_without_a_lake(lake: Path, mine: Path, tmp
     assert alone["checked_against"] is None
     assert read("recipe", "check", mine, "--lake", lake)["num_admitted"] > 0
     mine.write_text(MINE.replace("modality", "modalty"))
-    with pytest.raises(SettingsError, match=r"mine\.toml: where: .*'modalty' \(near: modality\)"):
+    with pytest.raises(SettingsError, match=r"mine\.toml: where: .*'modalty' \(near: modality[,)]"):
         call("recipe", "check", mine, "--lake", lake)
 
 

@@ -88,7 +88,8 @@ def test_a_shard_whose_items_changed_asks_for_what_follows_from_them_and_for_no_
     asked, key = _all_asked(second), row_key("text", "text/a.jsonl")
     rows = [f"text/{step.name}" for step in row_steps(MODALITIES["text"]) if step.name != "items"]
     assert {name: asked[name] for name in rows} == {name: {key} for name in rows}
-    over_all = {"text/semantic_duplicates", "text/duplicate_clusters", "text/catalog", "text/dead_letters", "samples"}
+    corpus = {f"text/{name}" for name in ("near_duplicates", "semantic_duplicates", "duplicate_clusters")}
+    over_all = corpus | {"text/catalog", "text/dead_letters", "samples"}
     assert asked.keys() - set(rows) == over_all  # what reads items itself; the rest when its own inputs have changed
     third = dg.evaluate_automation_conditions(definitions.defs, instance=own.instance, cursor=second.cursor)
     assert _all_asked(third) == {}
